@@ -195,7 +195,13 @@ def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
 
 
 def go_home(
-    situation: Situation, code: Code, sentence: str, *, first: Iterable[Action] = (), then: Iterable[Action] = ()
+    situation: Situation,
+    code: Code,
+    sentence: str,
+    *,
+    first: Iterable[Action] = (),
+    then: Iterable[Action] = (),
+    annotations: Mapping[str, str | None] | None = None,
 ) -> Decision:
     """Remove everything of ours from the Node: nothing is claimed and the need is over."""
     assert is_allowed(situation.phase, Phase.IDLE)
@@ -207,6 +213,7 @@ def go_home(
         annotations={
             **{key: None for key in ours if key in situation.node.annotations},
             **autoscalers.taken_back(situation.node.annotations),
+            **(annotations or {}),
         },
         taints=without_our_taint(situation),
     )

@@ -21,7 +21,7 @@ from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.steps import idle
-from careen.core.steps.shared import failing, giving_back, working
+from careen.core.steps.shared import failing, giving_back, reboot_report, working
 from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_taint, write_lock
 
 LOOK_SECONDS = 1.0
@@ -136,9 +136,10 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
 
 def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision:
     """The claim is out of the lock, or goes out first; then it leaves the Node with everything else of ours."""
+    measured = reboot_report.with_settle_seconds(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
         situation = replace(situation, memory=_having_looked(situation))
-        return go_home(situation, Code.RELEASED, "rebooted; the claim is given back", first=first)
+        return go_home(situation, Code.RELEASED, "rebooted; the claim is given back", first=first, annotations=measured)
     taints, owned = (
         with_our_taint(situation)
         if situation.seen.need.answer is NeedAnswer.YES
@@ -153,7 +154,7 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision
         Code.RELEASED,
         "rebooted, but the host still asks, or cannot be asked, for a reboot",
         progress=progress,
-        change=NodeChange(taints=taints),
+        change=NodeChange(taints=taints, annotations=measured),
         first=first,
     )
 

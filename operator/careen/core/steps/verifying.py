@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,7 +18,7 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit
 from careen.core.situation import Situation
-from careen.core.steps.shared import failing, working
+from careen.core.steps.shared import failing, reboot_report, working
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
 
 LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
@@ -173,10 +172,11 @@ def _report(situation: Situation) -> str:
         "boot": situation.boot,
         "moves": progress.displaced,
         "seconds": _between(progress.drain_started_at, now),
+        "drainSeconds": reboot_report.drain_seconds(progress),
         "leadSeconds": _lead(progress),
         "labels": told_of_this_reboot(situation.node, progress, situation.policy) or None,
     }
-    return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
+    return reboot_report.compact(report)
 
 
 def _lead(progress: Progress) -> int | None:
