@@ -6,9 +6,9 @@ Nothing here changes when pods come and go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from scheduler_core.model.taints import Taint, Toleration, count_unpreferred, first_untolerated
 from scheduler_core.snapshot.node_images import NodeImages
 from scheduler_core.snapshot.node_labels import NodeLabels
+from scheduler_core.snapshot.node_tree import NodeTree, last_moved_to, one_of_each_zone, zone_key
+from scheduler_core.snapshot.remembered import Remembered
 
 _ALWAYS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 LARGEST: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
@@ -27,28 +29,32 @@ class Columns:
     """Everything about the nodes that a column can hold. Arrays are shared and not to be written to."""
 
     def __init__(
-        self, nodes: tuple[Node, ...], labels: NodeLabels | None = None, images: NodeImages | None = None
+        self,
+        nodes: tuple[Node, ...],
+        labels: NodeLabels | None = None,
+        images: NodeImages | None = None,
+        names: tuple[str, ...] | None = None,
     ) -> None:
         self.nodes = nodes
-        self.names = tuple(node.name for node in nodes)
+        self.names = tuple(node.name for node in nodes) if names is None else names
         self.labels = labels or NodeLabels(nodes)
         self.images = images or NodeImages(nodes)
         self.all_rows = np.arange(len(nodes), dtype=np.intp)
-        self._tolerated: dict[tuple[Toleration, ...], NDArray[np.bool_]] = {}
-        self._unpreferred: dict[tuple[Toleration, ...], NDArray[np.int64]] = {}
+        self._tolerated: Remembered[tuple[Toleration, ...], NDArray[np.bool_]] = Remembered()
+        self._unpreferred: Remembered[tuple[Toleration, ...], NDArray[np.int64]] = Remembered()
 
     def with_node(self, row: int, node: Node) -> Self:
-        """The columns with one node changed; what the change does not touch is taken over."""
+        """The columns with one node changed to another of its name; what the change does not touch is taken over."""
         old = self.nodes[row]
         nodes = (*self.nodes[:row], node, *self.nodes[row + 1 :])
-        same_labels = old.labels == node.labels and old.name == node.name
-        new = type(self)(
-            nodes, self.labels if same_labels else None, self.images if old.images == node.images else None
-        )
-        if old.name == node.name:
-            new._take_over(self, "row_of")
-        if same_labels:
-            new._take_over(self, "tree_order", "tree_orders", "_shuffled")
+        same_labels = old.labels == node.labels
+        images = self.images if old.images == node.images else self.images.changed(nodes, (row,))
+        new = type(self)(nodes, self.labels if same_labels else None, images, self.names)
+        new._take_over(self, "row_of")
+        if old.created_at == node.created_at and zone_key(old) == zone_key(node):
+            new._take_over(self, "tree", "tree_order", "tree_orders", "_shuffled")
+        else:
+            new.__dict__["tree"] = self.tree.with_replaced(row, old, node)
         if old.allocatable == node.allocatable:
             new._take_over(self, "resources", "allocatable", "allowed_pods")
         if "taint_sets" in self.__dict__:
@@ -57,6 +63,50 @@ class Columns:
             new.__dict__["unschedulable"] = self.unschedulable.copy()
             new.unschedulable[row] = node.unschedulable
         return new
+
+    def with_added(self, nodes: Sequence[Node]) -> Self:
+        """The columns with these nodes after the others, in rows and in the tree; their names are new."""
+        everything = (*self.nodes, *nodes)
+        first = len(self.nodes)
+        images = self.images.changed(everything, range(first, len(everything)))
+        names = (*self.names, *(node.name for node in nodes))
+        new = type(self)(everything, self.labels.with_added(everything), images, names)
+        new.__dict__["tree"] = self.tree.with_added(nodes)
+        new.__dict__["row_of"] = {**self.row_of, **{node.name: row for row, node in enumerate(nodes, first)}}
+        if "resources" in self.__dict__ and all(self._has_lines_for(node) for node in nodes):
+            new._take_over(self, "resources")
+            new._append("allocatable", self, _amounts(nodes, self.resources))
+            new._append("allowed_pods", self, _int_column(nodes, PODS))
+        new._append("unschedulable", self, np.array([node.unschedulable for node in nodes], dtype=bool))
+        return new
+
+    def without_row(self, row: int) -> Self:
+        """The columns without one node. The last node takes its row, so that no other one moves; in the tree all keep
+        their places."""
+        gone, last = self.nodes[row], self.nodes[-1]
+        moved = row < len(self.nodes) - 1
+        nodes = (*self.nodes[:row], last, *self.nodes[row + 1 : -1]) if moved else self.nodes[:-1]
+        names = (*self.names[:row], last.name, *self.names[row + 1 : -1]) if moved else self.names[:-1]
+        new = type(self)(nodes, None, self.images.changed(nodes, {row, len(self.nodes) - 1}), names)
+        new.__dict__["tree"] = self.tree.without(row, gone)
+        row_of = {**self.row_of, last.name: row}
+        del row_of[gone.name]
+        new.__dict__["row_of"] = row_of
+        columns = ["unschedulable"]
+        if nodes and gone.allocatable.keys() <= nodes[0].allocatable.keys():  # every resource is still there
+            new._take_over(self, "resources")
+            columns += ["allocatable", "allowed_pods"]
+        for each in columns:
+            if each in self.__dict__:
+                new.__dict__[each] = last_moved_to(self.__dict__[each], row)
+        return new
+
+    def _has_lines_for(self, node: Node) -> bool:
+        return all(name in self.resources or name == PODS for name in node.allocatable)
+
+    def _append(self, name: str, other: Self, more: NDArray[Any]) -> None:
+        if name in other.__dict__:
+            self.__dict__[name] = np.concatenate([other.__dict__[name], more], axis=-1)
 
     def _take_over(self, other: Self, *names: str) -> None:
         self.__dict__.update({name: other.__dict__[name] for name in names if name in other.__dict__})
@@ -69,14 +119,19 @@ class Columns:
         return {name: row for row, name in enumerate(self.names)}
 
     @cached_property
+    def tree(self) -> NodeTree:
+        """The scheduler's tree of nodes: as one that got them in the order of rows has it, unless nodes came and went
+        since."""
+        return NodeTree.of(self.nodes)
+
+    @cached_property
     def tree_order(self) -> NDArray[np.intp]:
         """All rows in the order in which the scheduler goes through its nodes: one of each zone in turn, zones
         and their nodes as they appeared.
 
-        Only what the scheduler leaves to order depends on it: ties, and where a search that may stop early looks first
-        (pkg/scheduler/backend/cache/node_tree.go, v1.36).
+        Only what the scheduler leaves to order depends on it: ties, and where a search that may stop early looks first.
         """
-        return self._one_of_each_zone(self.all_rows)
+        return self.tree.order()
 
     @cached_property
     def tree_orders(self) -> tuple[NDArray[np.intp], ...]:
@@ -101,23 +156,14 @@ class Columns:
         return known
 
     @cached_property
-    def _shuffled(self) -> dict[int, NDArray[np.intp]]:
-        return {}
+    def _shuffled(self) -> Remembered[int, NDArray[np.intp]]:
+        return Remembered()
 
     def _one_of_each_zone(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """These rows, zone by zone in turn, zones and their nodes as they stand there."""
-        zones = self._zones[rows]
-        _, firsts, sizes = np.unique(zones, return_index=True, return_counts=True)
-        by_zone = np.argsort(zones, kind="stable")
-        turns = np.empty(len(rows), dtype=np.intp)
-        turns[by_zone] = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return rows[np.lexsort((firsts[np.searchsorted(np.unique(zones), zones)], turns))]
-
-    @cached_property
-    def _zones(self) -> NDArray[np.intp]:
-        """The zone of each row, numbered."""
-        codes: dict[str, int] = {}
-        return np.array([codes.setdefault(_zone_of(node), len(codes)) for node in self.nodes], dtype=np.intp)
+        zones = self.tree.zone_of[rows]
+        _, firsts, numbers = np.unique(zones, return_index=True, return_inverse=True)
+        return rows[one_of_each_zone(np.arange(len(rows)), firsts[numbers])]
 
     def in_tree_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """The same rows, sorted by `tree_order`."""
@@ -137,21 +183,11 @@ class Columns:
     @cached_property
     def allocatable(self) -> NDArray[np.int64]:
         """Allocatable amounts: a line per resource, a column per node."""
-        table = np.zeros((len(self.resources), len(self.nodes)), dtype=np.int64)
-        for row, node in enumerate(self.nodes):
-            for name, amount in node.allocatable.items():
-                if name != PODS:
-                    table[self.resources[name], row] = min(amount, LARGEST)
-        return table
+        return _amounts(self.nodes, self.resources)
 
     @cached_property
     def allowed_pods(self) -> NDArray[np.int64]:
-        return self._int_column(PODS)
-
-    def _int_column(self, name: str) -> NDArray[np.int64]:
-        return np.fromiter(
-            (min(node.allocatable.get(name, 0), LARGEST) for node in self.nodes), dtype=np.int64, count=len(self.nodes)
-        )
+        return _int_column(self.nodes, PODS)
 
     @cached_property
     def unschedulable(self) -> NDArray[np.bool_]:
@@ -193,15 +229,19 @@ class Columns:
         )
 
 
-def _zone_of(node: Node) -> str:
-    """Region and zone together; the beta labels count before the present ones (component-helpers/node/topology,
-    v1.36)."""
-    labels = node.labels
-    region, zone = (
-        labels.get(f"failure-domain.beta.kubernetes.io/{part}", labels.get(f"topology.kubernetes.io/{part}", ""))
-        for part in ("region", "zone")
+def _amounts(nodes: Sequence[Node], lines: Mapping[str, int]) -> NDArray[np.int64]:
+    table = np.zeros((len(lines), len(nodes)), dtype=np.int64)
+    for row, node in enumerate(nodes):
+        for name, amount in node.allocatable.items():
+            if name != PODS:
+                table[lines[name], row] = min(amount, LARGEST)
+    return table
+
+
+def _int_column(nodes: Sequence[Node], name: str) -> NDArray[np.int64]:
+    return np.fromiter(
+        (min(node.allocatable.get(name, 0), LARGEST) for node in nodes), dtype=np.int64, count=len(nodes)
     )
-    return f"{region}:\0:{zone}" if region or zone else ""
 
 
 TaintSets = tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]

@@ -5,13 +5,14 @@ Labels of a node do not change while pods come and go, so every answer is kept f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, Requirement
 from scheduler_core.model.node import Node
+from scheduler_core.snapshot.remembered import Remembered
 from scheduler_core.values import Value
 
 Mask = NDArray[np.bool_]
@@ -35,6 +36,19 @@ class Topology(Value, eq=False):
     def missing(self) -> int:
         return len(self.values)
 
+    def with_added(self, values: Sequence[str | None]) -> Topology:
+        """With the values of more nodes at the end."""
+        code_of = dict(self.code_of)
+        for value in values:
+            if value is not None:
+                code_of.setdefault(value, len(code_of))
+        missing = len(code_of)
+        old = np.where(self.present, self.codes, missing)
+        more = np.array([missing if value is None else code_of[value] for value in values], dtype=np.intp)
+        codes = np.concatenate([old, more])
+        present = codes != missing
+        return Topology(self.key, tuple(code_of), code_of, codes, present, bool(present.all()))
+
     def sum_by_domain(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums per domain of a column with one number per node."""
         return np.bincount(self.codes, weights=per_node, minlength=self.missing + 1).astype(np.int64)
@@ -45,9 +59,17 @@ class NodeLabels:
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
-        self._topologies: dict[str, Topology] = {}
-        self._requirements: dict[Requirement, Mask] = {}
-        self._selections: dict[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = {}
+        self._topologies: Remembered[str, Topology] = Remembered()
+        self._requirements: Remembered[Requirement, Mask] = Remembered()
+        self._selections: Remembered[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = Remembered()
+
+    def with_added(self, nodes: tuple[Node, ...]) -> NodeLabels:
+        """The index of these nodes, of which the first are the present ones."""
+        new = NodeLabels(nodes)
+        more = nodes[len(self._nodes) :]
+        for key, topology in self._topologies.items():
+            new._topologies[key] = topology.with_added([node.labels.get(key) for node in more])
+        return new
 
     def topology(self, key: str) -> Topology:
         """The key's values over all nodes."""
