@@ -130,9 +130,8 @@ def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
             ("MODIFIED", number, place, True),
         ):
             version += 1
-            yield _line(
-                kind, app, who, node, version, is_running=is_running, template=f"r{who}" if has_template else ""
-            )
+            template = f"r{who}" if who >= first and who % TEMPLATE_EVERY == 0 else ""
+            yield _line(kind, app, who, node, version, is_running=is_running, template=template)
         numbers[at], places[at] = number, place
         number += 1
 

@@ -31,6 +31,8 @@ class Topology(Value, eq=False):
     codes: NDArray[np.intp]
     present: Mask
     everywhere: bool
+    used: int  # how many of the codes nodes have, and
+    fewest: int  # how many nodes have the rarest of those
 
     @property
     def missing(self) -> int:
@@ -46,12 +48,29 @@ class Topology(Value, eq=False):
         old = np.where(self.present, self.codes, missing)
         more = np.array([missing if value is None else code_of[value] for value in values], dtype=np.intp)
         codes = np.concatenate([old, more])
-        present = codes != missing
-        return Topology(self.key, tuple(code_of), code_of, codes, present, bool(present.all()))
+        return _topology(self.key, code_of, codes)
 
     def sum_by_domain(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums per domain of a column with one number per node."""
+        if self.missing == len(self.codes):  # as many values as nodes: each node is its own domain, in the same order
+            return np.append(per_node, 0)
         return np.bincount(self.codes, weights=per_node, minlength=self.missing + 1).astype(np.int64)
+
+
+def _topology(key: str, code_of: Mapping[str, int], codes: NDArray[np.intp]) -> Topology:
+    present = codes != len(code_of)
+    sizes = np.bincount(codes)
+    sizes = sizes[sizes > 0]
+    return Topology(
+        key=key,
+        values=tuple(code_of),
+        code_of=code_of,
+        codes=codes,
+        present=present,
+        everywhere=bool(present.all()),
+        used=len(sizes),
+        fewest=int(sizes.min(initial=len(codes))),
+    )
 
 
 class NodeLabels:
@@ -88,8 +107,7 @@ class NodeLabels:
         codes = np.fromiter(
             (missing if value is None else code_of[value] for value in found), dtype=np.intp, count=len(found)
         )
-        present = codes != missing
-        return Topology(key, tuple(code_of), code_of, codes, present, bool(present.all()))
+        return _topology(key, code_of, codes)
 
     def selected(self, node_selector: tuple[tuple[str, str], ...], required: NodeSelector | None) -> Mask:
         """Nodes that a pod's nodeSelector and required node affinity both choose. Not to be written to."""

@@ -70,8 +70,15 @@ class NodeTree(Value, eq=False):
             joined=last_moved_to(self.joined, row),
         )
 
-    def with_replaced(self, row: int, old: Node, new: Node) -> NodeTree:
-        """The tree after a node changed: another one only if its zone is another one."""
+    def with_replaced(self, changes: Mapping[int, tuple[Node, Node]]) -> NodeTree:
+        """The tree after the nodes in these rows, each as it was and as it is, changed one after another: another one
+        only where a zone is another one."""
+        tree = self
+        for row, (old, new) in changes.items():
+            tree = tree._with_replaced(row, old, new)
+        return tree
+
+    def _with_replaced(self, row: int, old: Node, new: Node) -> NodeTree:
         before, after = zone_key(old), zone_key(new)
         if before == after:
             return self

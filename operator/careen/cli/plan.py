@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ from careen.cli.support.connection import Cluster, look_at_lock
 from careen.cli.support.files import Written, dump_of, text_of, why
 from careen.cli.support.options import Connection, connection_options, output_option, show
 from careen.cli.support.progress import told
-from careen.cli.support.screen import say
+from careen.cli.support.screen import BadInput, did_you_mean, no_such_node, say
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.whole_cluster import read_cluster
@@ -28,12 +29,15 @@ from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import Progress, from_annotation
 from careen.core.facts.times import from_rfc3339
+from careen.core.gates import unforeseen
 from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
 from careen.plan.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
+from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
-from careen.report.html import plan_html
-from careen.report.plan_report import Plan, is_clean, plan_json, plan_text
+from careen.report.openings import shut_at
+from careen.report.page.plan_page import plan_html
+from careen.report.plan_report import Origin, Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
 from careen.settings import yaml_text
 from careen.settings.kinds import duration
@@ -57,14 +61,27 @@ _FOLLOWED = (
     "concurrency",
     "order",
     "budget",
+    "count_cordoned",
+    "reboot_cordoned",
     "reboot_days",
     "start_time",
     "end_time",
     "time_zone",
     "minimum_interval",
     "forecast",
+    "forecast_pending_allowed",
+    "forecast_unknown_allowed",
     "late_policy",
+    "prefer_no_schedule_taint",
+    "drain_pod_selector",
+    "drain_delay",
+    "pods_bound_to_node",
+    "force_reboot",
+    "force_reboot_past_budgets",
+    "reboot_delay",
+    "lock_release_delay",
 )
+"""The settings that change a plan; a test looks which ones are read while one is made."""
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -99,6 +116,7 @@ class _World(Value, kw_only=True):
     taken_at: datetime
     agents: Agents
     notes: tuple[str, ...]
+    origin: Origin
     named: tuple[str, ...] = ()  # who stands in the agents' line now
 
 
@@ -166,6 +184,15 @@ class _World(Value, kw_only=True):
     help="How many days to simulate at most.",
 )
 @click.option(
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    default=5,
+    show_default=True,
+    metavar="NUMBER",
+    help="Simulate the roll-out with so many random seeds and give ranges, where anything is left to chance; each "
+    "takes as long as the first.",
+)
+@click.option(
     "--scheduler-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -194,6 +221,7 @@ def plan(
     handover: float,
     assignments: tuple[str, ...],
     days: float,
+    seeds: int,
     scheduler_config: Path | None,
     report: Path | None,
     output: str,
@@ -206,7 +234,11 @@ def plan(
     could not be made, or --report not written."""
     changed = _changed(assignments)
     given_config = (
-        _configuration(text_of(scheduler_config, "--scheduler-config"), str(scheduler_config), may_name_files=True)
+        _configuration(
+            text_of(scheduler_config, "--scheduler-config"),
+            f"--scheduler-config {scheduler_config}",
+            may_name_files=True,
+        )
         if scheduler_config
         else None
     )
@@ -227,9 +259,11 @@ def plan(
     stays = rule_of(policy.drain)
     moves = movable_pods(world.snapshot, stays)
 
-    def simulate(each: Order) -> Timeline:
+    def simulate(each: Order, seed: int = 0) -> Timeline:
         rules = RolloutRules(world.views, replace(policy, order=each), named=world.named, moves=moves)
-        with told(f"order {each}", len(chosen), SystemClock().monotonic) as on_progress:
+        with told(
+            f"order {each}{f', seed {seed + 1} of {seeds}' if seed else ''}", len(chosen), SystemClock().monotonic
+        ) as on_progress:
             return simulate_rollout(
                 world.snapshot,
                 chosen,
@@ -241,18 +275,34 @@ def plan(
                 most_days=days,
                 on_progress=on_progress,
                 stays=stays,
+                seed=seed,
             )
 
     wanted = Order(line) if line else policy.order
+    shut = shut_at(policy, [each for each in world.views if each.name in set(chosen)], begins or world.taken_at)
     others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
+    first = simulate(wanted)
+    others_drawn = (simulate(wanted, seed) for seed in range(1, seeds if first.is_open else 1))
     made = Plan(
-        timeline=simulate(wanted),
+        timeline=first,
+        ranges=ranges_of(itertools.chain((first,), others_drawn)),
         line=wanted,
         agents_line=policy_of(_with(world.agents.settings, {})).order,
         concurrency=policy.concurrency,
         zone=policy.window.zone,
         others=others,
-        notes=(*assumed, *notes, *world.notes, *_agents_note(world.agents, given_config=scheduler_config is not None)),
+        origin=replace(world.origin, settings=_followed(_with(world.agents.settings, changed))),
+        closes=RolloutRules(world.views, policy).next_closing(first.ends) if first.visits else None,
+        zone_of={view.name: view.zone for view in world.views},
+        notes=(
+            *_without_effect(changed),
+            *assumed,
+            *shut,
+            *notes,
+            *world.notes,
+            *_agents_note(world.agents, given_config=scheduler_config is not None),
+            *_not_foreseen(policy),
+        ),
     )
     not_written = _write_report(report, made) if report else ""
     show(output, text=lambda width: plan_text(made, width=width), value=lambda: plan_json(made))
@@ -275,7 +325,8 @@ def _write_report(path: Path, made: Plan) -> str:
 
 
 async def _from_cluster(cluster: Cluster) -> _World:
-    version, note = supported(await server_version(cluster.api))
+    release = await server_version(cluster.api)
+    version, note = supported(release)
     taken_at = cluster.clock.now()
     snapshot = await read_cluster(cluster.api)
     views = {view.name: view for view in await list_nodes(cluster.api) if view.name in snapshot.columns.row_of}
@@ -290,6 +341,7 @@ async def _from_cluster(cluster: Cluster) -> _World:
         taken_at=taken_at,
         agents=await agents_of(cluster),
         notes=(*notes, *_unread(snapshot)),
+        origin=Origin(server=cluster.server, context=cluster.context_in_use, kubernetes=release, taken_at=taken_at),
         named=lock.next if isinstance(lock, LockContent) else (),
     )
 
@@ -302,12 +354,14 @@ def _from_dump(path: Path) -> _World:
         *([note] if note else []),
         *_unread(dump.snapshot),
     ]
+    taken_at = from_rfc3339(dump.header.taken_at) or SystemClock().now()
     return _World(
         snapshot=dump.snapshot,
         views=tuple(_view(node) for node in dump.snapshot.nodes),
         version=version,
-        taken_at=from_rfc3339(dump.header.taken_at) or SystemClock().now(),
+        taken_at=taken_at,
         agents=Agents(),
+        origin=Origin(dump=str(path), kubernetes=dump.header.kube_version, taken_at=taken_at),
         notes=tuple(notes),
     )
 
@@ -334,10 +388,7 @@ def _chosen(world: _World, names: Sequence[str], *, waiting: bool) -> tuple[str,
         raise click.UsageError("give either names of Nodes or --waiting")
     known = [view.name for view in world.views]
     if unknown := [name for name in names if name not in known]:
-        raise click.UsageError(
-            f"there is no Node {listed([repr(name) for name in unknown])} among the "
-            f"{count_of(len(known), 'Node')} of this cluster"
-        )
+        raise no_such_node(unknown[0], known)
     if waiting:
         return tuple(view.name for view in world.views if keys.REBOOT_LABEL in view.labels)
     return tuple(names) or tuple(known)
@@ -372,16 +423,39 @@ def _changed(assignments: Sequence[str]) -> dict[str, Any]:
         name, is_there, value = text.partition("=")
         field = name.strip().removeprefix("--").replace("-", "_")
         if not is_there or field not in SETTINGS:
-            raise click.UsageError(
-                f"--set {text}: expected NAME=VALUE with a setting of the agents, such as "
-                f"{listed([flag(each) for each in _FOLLOWED], most=9)}"
-            )
+            raise click.BadParameter(_no_such_setting(text, name.strip()), param_hint="--set")
         given.setdefault(field, []).append(value)
     try:
         settings = resolve(flags={"node_id": [ANY_NODE], **given}, environment={}, is_whole=False).settings
     except BadSettings as error:
-        raise click.UsageError(str(error)) from error
+        raise click.BadParameter("; ".join(error.problems), param_hint="--set") from error
     return {name: getattr(settings, name) for name in given}
+
+
+def _followed(settings: Settings) -> dict[str, str]:
+    """What the plan obeys, by the names of the flags."""
+    return {flag(name): SETTINGS[name].kind.shown(getattr(settings, name)) for name in _FOLLOWED}
+
+
+def _no_such_setting(text: str, name: str) -> str:
+    names = [flag(each) for each in SETTINGS]
+    if name in names:
+        return f"{text!r}: expected NAME=VALUE, such as {name}=VALUE"
+    hint = did_you_mean(name.replace("_", "-"), names, otherwise=".")
+    return f"{text!r}: the agents have no setting {name!r}{hint} {_what_changes_a_plan()}"
+
+
+def _what_changes_a_plan() -> str:
+    return f"What changes a plan: {listed([flag(each) for each in _FOLLOWED], most=len(_FOLLOWED))}"
+
+
+def _without_effect(changed: Mapping[str, Any]) -> list[str]:
+    """A note on the given settings that no plan obeys."""
+    idle = [flag(name) for name in changed if name not in _FOLLOWED]
+    if not idle:
+        return []
+    verb = "changes" if len(idle) == 1 else "change"
+    return [f"--set {listed(idle, most=len(idle))} {verb} nothing in a plan. {_what_changes_a_plan()}"]
 
 
 def _with(settings: Settings | None, changed: dict[str, Any]) -> Settings:
@@ -408,7 +482,7 @@ def _durations(
         notes.append(f"durations are assumed, not measured; give {listed(assumed)} to plan with yours")
     durations = Durations(
         held_back=policy.drain.delay_seconds,
-        drain=drained + policy.reboot_delay_seconds,
+        drain=drained + policy.balancer_settle_seconds + policy.reboot_delay_seconds,
         settle=max(settled, policy.lock_release_delay_seconds),
         handover=handover,
         boot=measured.others if boot is None else boot,
@@ -423,7 +497,13 @@ def _configuration(text: str, where: str, *, may_name_files: bool) -> Configurat
     try:
         return Configuration.from_mapping(yaml_text.load(text), may_name_files=may_name_files)
     except (ConfigurationError, yaml_text.BadYaml) as error:
-        raise click.UsageError(f"{where}: {error}") from error
+        raise BadInput(f"{where}: {error}") from error
+
+
+def _not_foreseen(policy: Policy) -> list[str]:
+    """What counts as a yes of a gate, although an agent would ask it."""
+    found = unforeseen(policy)
+    return [f"the plan does not foresee {', '.join(found)}"] if found else []
 
 
 def _agents_note(agents: Agents, *, given_config: bool) -> list[str]:

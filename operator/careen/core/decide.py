@@ -23,8 +23,8 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, record_of
 from careen.core.facts.reasons import Code
-from careen.core.lock import content as lock
 from careen.core.lock import overdue
+from careen.core.lock.content import Garbage, LockContent
 from careen.core.situation import Situation
 from careen.core.steps import (
     claiming,
@@ -123,7 +123,7 @@ def _reconcile(situation: Situation) -> Decision | None:
     tells of it would go."""
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
-        is_settled = seen.need.answer is NeedAnswer.YES or _is_reconciled(memory, seen.uptime)
+        is_settled = idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)
         if is_settled and not recovering.looks_like_ours(situation):
             return None
         if isinstance(seen.lock, NotAsked):
@@ -161,12 +161,12 @@ def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
         memory = replace(memory, held=ClaimMemory(claim=progress.claim, is_announced=progress.announcement > 0))
     if not isinstance(seen.lock, LockReading):
         return memory
-    content = lock.parse(seen.lock.content)
-    late = memory.overdue if isinstance(content, lock.Garbage) else _overdue(content)
+    content = seen.lock.content
+    late = memory.overdue if isinstance(content, Garbage) else _overdue(content)
     return replace(memory, agents=memory.agents if seen.lock.agents is None else seen.lock.agents, overdue=late)
 
 
-def _overdue(content: lock.LockContent) -> tuple[tuple[str, str], ...]:
+def _overdue(content: LockContent) -> tuple[tuple[str, str], ...]:
     return tuple(
         (entry.node, entry.overdue.since) for entry in overdue.holders_overdue(content) if entry.overdue is not None
     )

@@ -1,14 +1,14 @@
 """The agents' own rules over a simulated roll-out: the gates, the lock and the order, asked at simulated instants.
 
-Asked are the gates that depend on nodes, pods and the clock. What a plan cannot foresee (alerts, package
-managers, other coordinators, the appearance of blocking pods) counts as a yes."""
+Each gate declares whether a plan can ask it, and what the plan must know first. The other gates count as a yes;
+`gates.unforeseen` names them."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from careen.core.decision import Refusal
 from careen.core.facts import keys
@@ -27,38 +27,21 @@ from careen.core.facts.observation import (
     OwnerHealth,
     PodView,
 )
-from careen.core.facts.policy import LatePolicy, Order, Policy
+from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
-from careen.core.gates import (
-    bound_pods,
-    budgets,
-    drain_forecast,
-    dry_run,
-    foreign_cordon,
-    hold,
-    maintenance_window,
-    minimum_interval,
-)
-from careen.core.gates.question import Gate, When
+from careen.core.gates import foreseen, maintenance_window
+from careen.core.gates.hold import until_of
+from careen.core.gates.question import Foreseen, When
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import Entry, LockContent
 from careen.core.situation import Situation
+from careen.core.steps.shared import late_gates
 from careen.plan.waiters import Waiters
+from careen.plan.window_groups import WindowGroups
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from scheduler_core.simulation.timeline import Obstacle
-
-# In the order of `gates.GATES`: what can be told without a forecast, and what needs one.
-BEFORE_THE_FORECAST: tuple[Gate, ...] = (
-    hold.GATE,
-    maintenance_window.GATE,
-    minimum_interval.GATE,
-    foreign_cordon.GATE,
-    budgets.GATE,
-)
-WITH_THE_FORECAST: tuple[Gate, ...] = (bound_pods.GATE, drain_forecast.GATE, dry_run.GATE)
-LATE: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE)
 
 
 class RolloutRules:
@@ -79,6 +62,7 @@ class RolloutRules:
         # The forecasts have left out already what the selector leaves alone, and their pods bear no labels to
         # ask it again.
         self._policy = replace(policy, drain=replace(policy.drain, selector=None))
+        self._gates = {known: foreseen(known) for known in Foreseen}
         self._content = LockContent(next=named)
         self._zone: str | None = None
         fleet = {node.name: node for node in nodes}
@@ -90,15 +74,19 @@ class RolloutRules:
         self._wanted_now = {
             name: until
             for name, node in fleet.items()
-            if (until := hold.until_of(node.annotations.get(keys.REBOOT_NOW, "")))
+            if (until := until_of(node.annotations.get(keys.REBOOT_NOW, "")))
         }
-        self._shut_until: tuple[datetime, datetime | None] | None = None
+        self._windows = WindowGroups(fleet.values(), policy)
 
     # ---- what rollout.py asks ----
 
     def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """The next few of the waiting; nobody while no place is free or the window is shut for all of them."""
-        if not lock.free_slots(self._content, self._policy.concurrency) or not self._may_anybody(waiting, at):
+        """The next few of the waiting; nobody while no place is free. A node whose windows are shut is not in the
+        line, as its agent would not call it ready."""
+        if not lock.free_slots(self._content, self._policy.concurrency):
+            return ()
+        waiting = self._ready(waiting, at)
+        if not waiting:
             return ()
         self._content = order.hand_on(
             self._content,
@@ -113,7 +101,9 @@ class RolloutRules:
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
         """The first gate that refuses."""
         situation = self._situation(node, at, forecast)
-        for gate in WITH_THE_FORECAST if forecast else BEFORE_THE_FORECAST:
+        for gate in self._gates[Foreseen.WITH_FORECAST if forecast else Foreseen.WITHOUT_FORECAST]:
+            if gate is maintenance_window.GATE and self._windows.is_open(node, at):
+                continue
             when = When.READY if When.READY in gate.when else When.CLAIMED
             if (refused := gate.ask(situation, when)) is not None:
                 return Obstacle(rule=refused.gate, subject=_subject(refused, forecast), sentence=refused.sentence)
@@ -122,9 +112,10 @@ class RolloutRules:
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
         """As `steps/shared/late_gates.py` decides: a person's word always, the rest by --late-policy."""
         situation = self._situation(node, at, None)
-        for gate in LATE:
-            refused = gate.ask(situation, When.BEFORE_REBOOT)
-            if refused is not None and (gate is hold.GATE or self._policy.late_policy is LatePolicy.UNDO):
+        for gate in self._gates[Foreseen.WITHOUT_FORECAST]:
+            if When.BEFORE_REBOOT not in gate.when or not late_gates.undoes(gate, self._policy):
+                continue
+            if (refused := gate.ask(situation, When.BEFORE_REBOOT)) is not None:
                 return Obstacle(rule=refused.gate, subject=_subject(refused, None), sentence=refused.sentence)
         return None
 
@@ -144,44 +135,28 @@ class RolloutRules:
         self._zone = self._waiters[node].zone
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """The window's next opening while it is shut, or the end of a hold or of a minimum interval."""
+        """When windows that are shut open next, or the instant from which a gate no longer refuses a node."""
         instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at) :][:1]
-        if not maintenance_window.is_open(self._policy.window, at):
-            opening = self._opening(at)
-            instants += [opening] if opening else []
-        return min(instants, default=None)
+        opening = self._windows.next_opening(at)
+        return min([*instants, opening] if opening else instants, default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """The last second of the window that is open at this instant, or of the next one."""
-        window = self._policy.window
-        opened = at if maintenance_window.is_open(window, at) else self._opening(at)
-        shut = None if opened is None else maintenance_window.change_after(window, opened)
-        return None if shut is None else shut - timedelta(seconds=1)
+        """The last second of the windows that are open at this instant, or of the next ones."""
+        return self._windows.next_closing(at)
 
     # ---- how ----
 
-    def _may_anybody(self, waiting: Sequence[str], at: datetime) -> bool:
-        if maintenance_window.is_open(self._policy.window, at):
-            return True
-        holders = self._content.holders
-        return any(
-            at < self._wanted_now[name] for name in self._wanted_now.keys() & set(waiting) if name not in holders
-        )
+    def _ready(self, waiting: Sequence[str], at: datetime) -> Sequence[str]:
+        if self._windows.are_all_open(at):
+            return waiting
+        return [name for name in waiting if self._windows.is_open(name, at) or self._is_wanted_now(name, at)]
 
-    def _opening(self, at: datetime) -> datetime | None:
-        if (
-            self._shut_until is None
-            or not self._shut_until[0] <= at
-            or (self._shut_until[1] is not None and at >= self._shut_until[1])
-        ):
-            self._shut_until = (at, maintenance_window.change_after(self._policy.window, at))
-        return self._shut_until[1]
+    def _is_wanted_now(self, name: str, at: datetime) -> bool:
+        until = self._wanted_now.get(name)
+        return until is not None and at < until
 
     def _personal(self, node: NodeView) -> list[datetime]:
-        found = [hold.until_of(node.annotations.get(keys.HOLD, ""))]
-        last = minimum_interval.last_reboot(node)
-        if last is not None and self._policy.minimum_interval_seconds:
-            found.append(last + timedelta(seconds=self._policy.minimum_interval_seconds))
+        found = (gate.ends(node, self._policy) for gate in self._gates[Foreseen.WITHOUT_FORECAST])
         return [each for each in found if each is not None]
 
     def _situation(self, name: str, at: datetime, forecast: Forecast | None) -> Situation:
@@ -200,7 +175,7 @@ class RolloutRules:
             node=node,
             boot_id="boot",
             need=Need(answer=NeedAnswer.YES),
-            lock=LockReading(content=lock.render(self._content), resource_version="", daemonset_uid=""),
+            lock=LockReading(content=self._content, text=None, resource_version="", daemonset_uid=""),
             fleet=Fleet(nodes=self._fleet, read_at_uptime=0.0),
             forecast=forecast or NOT_ASKED,
             pods=pods,
@@ -260,6 +235,7 @@ def _answer(pod: PodForecast) -> DryRunAnswer:
 
 _SUBJECTS: Mapping[Code, str] = {
     Code.OUTSIDE_WINDOW: "outside the window",
+    Code.NO_WINDOW: "no window selects it",
     Code.MINIMUM_INTERVAL: "the last reboot is too recent",
     Code.QUORUM: "the control plane's quorum",
     Code.LIMIT_REACHED: "--concurrency is used up",

@@ -91,7 +91,7 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
                 "code": each.code.value,
                 "sentence": each.sentence,
                 "since": each.since,
-                **({"remedy": each.remedy} if each.remedy else {}),
+                "remedy": each.remedy or None,
             }
             for each in stored_refusals(node)
         ],

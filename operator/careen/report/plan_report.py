@@ -12,9 +12,21 @@ from msgspec import field
 
 from careen.core.facts.policy import Order
 from careen.core.facts.times import rfc3339
+from careen.plan.ranges import Ranges
 from careen.report.tables import count_of, duration, listed, paragraph, table
 from scheduler_core.simulation.timeline import Obstacle, Timeline, Visit, Wait
 from scheduler_core.values import Value
+
+
+class Origin(Value, kw_only=True):
+    """What a plan was made from. An empty text: not known."""
+
+    taken_at: datetime  # of the snapshot
+    kubernetes: str = ""  # release of the cluster, as far as the simulation follows it
+    server: str = ""
+    context: str = ""  # of the kubeconfig
+    dump: str = ""  # the file, if no cluster was asked
+    settings: Mapping[str, str] = field(default_factory=dict)  # those that a plan follows, as flags would give them
 
 
 class Plan(Value, kw_only=True):
@@ -26,7 +38,11 @@ class Plan(Value, kw_only=True):
     concurrency: int
     zone: tzinfo = UTC
     notes: tuple[str, ...] = ()
+    ranges: Ranges | None = None  # over several seeds; the timeline is that of the first
     others: Mapping[Order, Timeline] = field(default_factory=dict)  # the same roll-out in other orders, to compare
+    origin: Origin | None = None
+    closes: datetime | None = None  # when the window in which the last node is done ends; None: it never does
+    zone_of: Mapping[str, str] = field(default_factory=dict)  # each node's topology zone
 
 
 class Risk(Value, kw_only=True):
@@ -37,9 +53,8 @@ class Risk(Value, kw_only=True):
 
 
 def is_clean(plan: Plan) -> bool:
-    """Whether every node reboots, in one window, and no pod is left without room."""
-    timeline = plan.timeline
-    return not (timeline.left or timeline.pending or timeline.undone or timeline.unknown or timeline.closings)
+    """Whether every node reboots, in one window, and no pod is left without room, whatever is drawn."""
+    return plan.timeline.is_clean and not (plan.ranges and plan.ranges.not_clean)
 
 
 def plan_text(plan: Plan, *, width: int | None = None) -> str:
@@ -50,7 +65,9 @@ def plan_text(plan: Plan, *, width: int | None = None) -> str:
         lines += [
             "",
             table(
-                ["NODE", "START", "END", "MOVES", "NOTE"], [_row(plan, visit) for visit in timeline.visits], width=width
+                ["NODE", f"START ({plan.zone})", "END", "MOVES", "NOTE"],
+                [_row(plan, visit) for visit in timeline.visits],
+                width=width,
             ),
         ]
     lines += ["", *(paragraph(sentence, width=width) for sentence in summary(plan))]
@@ -87,7 +104,7 @@ def summary(plan: Plan) -> list[str]:
     took = duration(timeline.ends - timeline.begins)
     sentences = [
         f"{rebooted} of {count_of(total, 'node')} reboot"
-        + (f"; finished {instant(plan, timeline.ends)}, after {took}." if rebooted == total and total else ".")
+        + (f"; finished {instant(plan, timeline.ends)}, after {took}{_inside(plan)}." if rebooted == total > 0 else ".")
     ]
     sentences += [
         f"Does not fit the window: {count_of(closing.left, 'node')} left at {instant(plan, closing.at)}."
@@ -106,6 +123,8 @@ def summary(plan: Plan) -> list[str]:
         if pods
         else "No pod moves."
     )
+    if plan.ranges is not None:
+        sentences.append(ranges_sentence(plan, plan.ranges))
     if ties := sum(1 for move in timeline.moves if move.choices > 1):
         sentences.append(
             f"{count_of(ties, 'move')} could as well have gone to another node of the same score: another "
@@ -132,6 +151,50 @@ def summary(plan: Plan) -> list[str]:
         if each.seconds
     ]
     return sentences
+
+
+def _inside(plan: Plan) -> str:
+    """Whether the end lies in the window that the roll-out began in."""
+    if plan.closes is None:
+        return ""
+    if plan.timeline.closings:
+        return f", in a later window than the first: it closes {instant(plan, plan.closes)}"
+    return f", inside the window that closes {instant(plan, plan.closes)}"
+
+
+def facts(plan: Plan) -> list[tuple[str, str]]:
+    """What the plan was made from, as name and value; nothing that is not known."""
+    origin = plan.origin
+    if origin is None:
+        return []
+    found = [
+        ("Cluster", origin.server),
+        ("Context", origin.context),
+        ("Dump", origin.dump),
+        ("Kubernetes", origin.kubernetes),
+        ("Snapshot", instant(plan, origin.taken_at)),
+    ]
+    return [(name, value) for name, value in found if value]
+
+
+def ranges_sentence(plan: Plan, ranges: Ranges) -> str:
+    """ "Over 5 seeds: 38-44 moves, 2-5 double moves, finished Thu 2026-01-01 14:05-14:12." """
+    if not plan.timeline.is_open:
+        return "Nothing in it is left to chance: every seed gives the same plan."
+    if ranges.is_single:
+        return "Another seed may give another plan: --seeds=5 shows by how much."
+    ends = [instant(plan, each) for each in ranges.ends]
+    day = f"{ranges.ends[0].astimezone(plan.zone):%a %Y-%m-%d} "
+    first, last = ends[0], ends[1].removeprefix(day) if ends[0].startswith(day) else ends[1]
+    pending = f", {_seconds(ranges.pending_seconds[0])} to {_seconds(ranges.pending_seconds[1])} without room"
+    return (
+        f"Over {ranges.seeds} seeds: {_range(*ranges.moves)} moves, {_range(*ranges.double_moves)} double moves, "
+        f"finished {first if ends[0] == ends[1] else f'{first}-{last}'}{pending if ranges.pending_seconds[1] else ''}."
+    )
+
+
+def _range(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least}-{most}"
 
 
 def risks(plan: Plan) -> list[Risk]:
@@ -165,6 +228,14 @@ def risks(plan: Plan) -> list[Risk]:
                 f"{waited(timeline, longest)}: {longest.why.rstrip('.')}",
                 remedy=f"Add room or scale down before; `careen forecast {node}` names the single change that "
                 "would place each pod.",
+            )
+        )
+    if plan.ranges and plan.ranges.not_clean and timeline.is_clean:
+        found.append(
+            Risk(
+                what=f"with {plan.ranges.not_clean} of {plan.ranges.seeds} seeds a node does not reboot in one window, "
+                "or a pod finds no room",
+                remedy="Leave more room on the nodes, or lengthen the window: this plan is one draw of several.",
             )
         )
     if timeline.lost:
@@ -221,15 +292,37 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "order": plan.line.value,
         "agentsOrder": plan.agents_line.value,
         "concurrency": plan.concurrency,
+        "origin": _origin_json(plan.origin) if plan.origin else None,
+        "closes": rfc3339(plan.closes) if plan.closes else None,
         "notes": list(plan.notes),
         **_timeline_json(plan.timeline),
+        "ranges": _ranges_json(plan, plan.ranges) if plan.ranges else None,
         "risks": [{"what": risk.what, "remedy": risk.remedy} for risk in risks(plan)],
         "comparison": {line.value: _figures(timeline) for line, timeline in comparison(plan)},
     }
 
 
+def _ranges_json(plan: Plan, ranges: Ranges) -> dict[str, Any]:
+    """Pairs of the least and the most."""
+    return {
+        "seeds": ranges.seeds,
+        "leftToChance": plan.timeline.is_open,
+        "moves": list(ranges.moves),
+        "doubleMoves": list(ranges.double_moves),
+        "ends": [rfc3339(each) for each in ranges.ends],
+        "seconds": [round((each - plan.timeline.begins).total_seconds()) for each in ranges.ends],
+        "pendingSeconds": [round(each) for each in ranges.pending_seconds],
+        "notClean": ranges.not_clean,
+    }
+
+
 def instant(plan: Plan, at: datetime) -> str:
-    """`Thu 2026-01-01 06:00`, in the window's zone, with the seconds where there are any."""
+    """`Thu 2026-01-01 06:00 CET`, in the window's zone, with the seconds where there are any."""
+    return f"{_without_zone(plan, at)} {at.astimezone(plan.zone):%Z}"
+
+
+def _without_zone(plan: Plan, at: datetime) -> str:
+    """For a column that names the zone above it."""
     local = at.astimezone(plan.zone)
     return f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
 
@@ -258,7 +351,7 @@ def visit_note(plan: Plan, visit: Visit) -> str:
 def _row(plan: Plan, visit: Visit) -> list[str]:
     return [
         visit.node,
-        instant(plan, visit.start),
+        _without_zone(plan, visit.start),
         f"{visit.end.astimezone(plan.zone):%H:%M:%S}",
         str(visit.moves),
         visit_note(plan, visit),
@@ -297,6 +390,17 @@ def _by_node(waits: Sequence[Wait]) -> list[tuple[str, list[Wait]]]:
 
 def _seconds(seconds: float) -> str:
     return duration(timedelta(seconds=seconds))
+
+
+def _origin_json(origin: Origin) -> dict[str, Any]:
+    return {
+        "server": origin.server or None,
+        "context": origin.context or None,
+        "dump": origin.dump or None,
+        "kubernetes": origin.kubernetes or None,
+        "takenAt": rfc3339(origin.taken_at),
+        "settings": dict(origin.settings),
+    }
 
 
 def _figures(timeline: Timeline) -> dict[str, Any]:
@@ -340,7 +444,7 @@ def _timeline_json(timeline: Timeline) -> dict[str, Any]:
                 "at": rfc3339(move.at),
                 "choices": move.choices,
                 "preempted": move.is_preempted,
-                **({"open": True} if move.is_open else {}),
+                "open": move.is_open,
             }
             for move in timeline.moves
         ],

@@ -125,7 +125,7 @@ def test_a_second_time_it_writes_nothing(desk: Desk, interrupted: dict[str, Any]
 def test_json_tells_the_same(desk: Desk, interrupted: dict[str, Any]) -> None:
     before = desk.json("cleanup")
     assert (before["applied"], [node["name"] for node in before["nodes"]]) == (False, ["n1", "n2", "n3"])
-    assert {"kind": "cordon", "name": "", "now": "cordoned", "afterwards": "lifted"} in before["nodes"][1]["goes"]
+    assert {"kind": "cordon", "name": None, "now": "cordoned", "afterwards": "lifted"} in before["nodes"][1]["goes"]
     after = desk.json("cleanup", "--yes")
     assert after["applied"]
     assert [node["done"] for node in (*after["nodes"], after["lock"])] == [True] * 4

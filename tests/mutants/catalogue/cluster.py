@@ -209,8 +209,8 @@ MUTANTS = (
     Mutant(
         "client: a request whose connection broke was never sent",
         _CLIENT + "ClientTransport._exchange",
-        'raise Unclear(f"{request.method} {request.path}: {_short(error)}") from error',
-        'raise NotSent(f"{request.method} {request.path}: {_short(error)}") from error',
+        "raise (NotSent if was_surely_not_sent(error) else Unclear)(what) from error",
+        "raise NotSent(what) from error",
     ),
     Mutant(
         "client: follows a redirect, with our token",

@@ -28,6 +28,7 @@ from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
 from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS, asked_for_by
+from careen.agent.startup.servers import alert_source, metric_source
 from careen.agent.startup.start import Start
 from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
@@ -45,8 +46,8 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code, event_reason
 from careen.host import single_agent
 from careen.host.commands import HostExec
-from careen.host.node_host import Host, LocalHost
-from careen.services.prometheus import Access, AlertSource, Prometheus
+from careen.host.need import HostNeed, Sources
+from careen.host.node_host import TEST_SECONDS, Host, LocalHost
 from careen.settings.live import Given, LiveSettings, SeenConfigMap
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import Settings, flag
@@ -142,13 +143,14 @@ class Agent:
             self._api, namespace=settings.ds_namespace, name=settings.ds_name, annotation=settings.lock_annotation
         )
         need = NeedWatch(
-            host,
+            host.read_need,
             self._clock,
-            is_command=bool(settings.reboot_sentinel_command),
+            commands=host.need.ask if host.need.has_commands else None,
             period_seconds=lambda: live.settings.period,
         )
         tests = SelfTests(host, self._clock)
-        observer = Observer(self._senses(live, host, lock, need, tests))
+        forecaster = self._forecaster(live)
+        observer = Observer(self._senses(live, host, lock, need=need, tests=tests, forecaster=forecaster))
         if self._start.node_read is not None:
             observer.saw_node(*self._start.node_read)
         mind = Mind(observer, self._hands(live, host, lock))
@@ -163,11 +165,14 @@ class Agent:
             metrics=self._metrics,
             heartbeat=self._heartbeat,
             after_first_turn=lambda: self._after_first_turn(live, self._test_host(host, need, tests), mind, loop),
-            after_turn=lambda turned: self._after_turn(patience, tests, turned),
+            after_turn=lambda turned: self._after_turn(patience, tests, forecaster, turned),
             other_deadlines_seconds=lambda: _deadlines_of(live.settings),
         )
         self._loop = loop
-        await loop.run()
+        try:
+            await loop.run()
+        finally:
+            await forecaster.get_ready(is_wanted=False)
         del held  # kept until here: the lock goes with it
 
     # ---- the start ----
@@ -217,6 +222,7 @@ class Agent:
         if self._basics.config_map and not {Part.SETTINGS, Part.FOLLOWING} & self._rights.without:
             self._follow_config_map(live, loop)
         self._in_background(self._review_rights(live, mind))
+        self._start.check_keys(live)
 
     def _follow_config_map(self, live: LiveSettings, loop: Loop) -> None:
         ours = asyncio.get_running_loop()
@@ -232,6 +238,7 @@ class Agent:
         self._start.show_settings(live, problems)
         if not problems:
             loop.wake()
+            self._start.check_keys(live)
             if stood_in:
                 self._leave_older_settings(live)
             return
@@ -282,7 +289,21 @@ class Agent:
 
     # ---- the parts ----
 
-    def _senses(self, live: LiveSettings, host: Host, lock: LockStore, need: NeedWatch, tests: SelfTests) -> Senses:
+    def _forecaster(self, live: LiveSettings) -> ChildForecaster:
+        return ChildForecaster(
+            kubeconfig=live.settings.kubeconfig, limits=lambda: _limits(live), clock=self._clock, metrics=self._metrics
+        )
+
+    def _senses(
+        self,
+        live: LiveSettings,
+        host: Host,
+        lock: LockStore,
+        *,
+        need: NeedWatch,
+        tests: SelfTests,
+        forecaster: ChildForecaster,
+    ) -> Senses:
         settings = live.settings
         return Senses(
             node_name=self._node,
@@ -293,10 +314,9 @@ class Agent:
             need=need,
             self_tests=tests,
             lock=lock,
-            forecaster=ChildForecaster(
-                kubeconfig=settings.kubeconfig, limits=lambda: _limits(live), clock=self._clock, metrics=self._metrics
-            ),
-            alerts=lambda: _alerts(live.settings),
+            forecaster=forecaster,
+            alerts=lambda: alert_source(live.settings),
+            metrics=lambda: metric_source(live.settings),
             chance=random.random,
         )
 
@@ -324,7 +344,10 @@ class Agent:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def _after_turn(self, patience: ForecastPatience, tests: SelfTests, turned: Turned) -> None:
+    def _after_turn(
+        self, patience: ForecastPatience, tests: SelfTests, forecaster: ChildForecaster, turned: Turned
+    ) -> None:
+        self._in_background(forecaster.get_ready(is_wanted=turned.decision.expects_turn and turned.stop is None))
         is_over, sentence = patience.look(turned.decision.refusals, turned.observation.now, turned.phase)
         self._metrics.forecast_overdue.labels(self._node).set(is_over)
         node = turned.observation.node
@@ -384,37 +407,31 @@ class Agent:
 
 
 def _host(settings: Settings) -> LocalHost:
+    how, root, packages = HostExec(settings.host_exec), Path(settings.host_root or "/"), settings.reboot_packages
+    sources = Sources(
+        files=settings.reboot_sentinel,
+        command=settings.reboot_sentinel_command,
+        probes=settings.reboot_probes,
+        packages=packages.pattern if packages else None,
+        longest_uptime_seconds=settings.reboot_max_uptime,
+        seconds=settings.sentinel_timeout,
+    )
     return LocalHost(
-        root=Path(settings.host_root or "/"),
-        sentinel_file=settings.reboot_sentinel,
-        sentinel_command=settings.reboot_sentinel_command,
-        sentinel_seconds=settings.sentinel_timeout,
+        root=root,
+        need=HostNeed(sources, root=root, how=how),
         boot_id_file=Path(settings.boot_id_file),
-        how=HostExec(settings.host_exec),
+        how=how,
         reboot_method=cast("Literal['command', 'signal']", settings.reboot_method),
         reboot_command=settings.reboot_command,
         reboot_signal=settings.reboot_signal,
         reboot_seconds=settings.reboot_timeout,
+        test_seconds=min(settings.sentinel_timeout, TEST_SECONDS),
     )
 
 
 def _deadlines_of(settings: Settings) -> float:
     """How long a turn may wait for what is not the API server."""
     return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
-
-
-def _alerts(settings: Settings) -> AlertSource | None:
-    if not settings.prometheus_url:
-        return None
-    access = Access(
-        token_file=settings.prometheus_token_file,
-        username=settings.prometheus_username,
-        password_file=settings.prometheus_password_file,
-        ca_file=settings.prometheus_ca_file,
-        certificate_file=settings.prometheus_client_certificate_file,
-        key_file=settings.prometheus_client_key_file,
-    )
-    return Prometheus(settings.prometheus_url, timeout_seconds=settings.prometheus_timeout, access=access)
 
 
 def _limits(live: LiveSettings) -> Limits | Unknown:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import Policy
 from careen.core.gates import (
     alerts,
     blocking_pods,
@@ -15,6 +16,7 @@ from careen.core.gates import (
     foreign_coordinator,
     foreign_cordon,
     halt,
+    health_queries,
     hold,
     host_state,
     loop_limit,
@@ -23,7 +25,7 @@ from careen.core.gates import (
     reboot_way,
     settings,
 )
-from careen.core.gates.question import Cost, Gate, When
+from careen.core.gates.question import Cost, Foreseen, Gate, Unforeseen, When, nothing
 from careen.core.situation import Situation
 
 GATES: tuple[Gate, ...] = (
@@ -41,6 +43,7 @@ GATES: tuple[Gate, ...] = (
     bound_pods.GATE,  # one list of this node's pods, and the owners of those that no scheduler placed
     budgets.GATE,  # one list of all nodes; only by a node whose turn it is
     alerts.GATE,  # another server, which may be slow
+    health_queries.GATE,  # the same server, a few questions
     drain_forecast.GATE,  # a child process and lists of the whole cluster
     dry_run.GATE,  # one request per pod, and only once the claim is held
 )
@@ -49,6 +52,20 @@ GATES: tuple[Gate, ...] = (
 def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
     """The gates that are asked at this point, in order."""
     return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
+
+
+def foreseen(by: Foreseen) -> tuple[Gate, ...]:
+    """The gates that a plan can ask once it knows this much and no less, in order."""
+    return tuple(gate for gate in GATES if gate.foresight is by)
+
+
+def unforeseen(policy: Policy) -> tuple[str, ...]:
+    """What a plan cannot foresee, in the order of the gates; without the gates that this policy switches off."""
+    return tuple(
+        gate.foresight.what
+        for gate in GATES
+        if isinstance(gate.foresight, Unforeseen) and (gate.needs is nothing or gate.needs(policy))
+    )
 
 
 def missing(situation: Situation, gates: tuple[Gate, ...]) -> frozenset[Evidence]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from careen.core import autoscalers
 from careen.core.actions import PatchNode
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline
@@ -101,9 +102,10 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
         return _our_turn(with_memory(situation, replace(turn.memory, passed=turn.passed)), content)
     if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
         return _join_line(with_memory(situation, turn.memory), content)
-    if (prepared := preparing.decide(with_memory(situation, turn.memory), content)) is not None:
-        return prepared
-    return _say_waiting(situation, turn.memory, look=_turn_look(situation, content))
+    decision = preparing.decide(with_memory(situation, turn.memory), content) or _say_waiting(
+        situation, turn.memory, look=_turn_look(situation, content)
+    )
+    return replace(decision, expects_turn=preparing.is_near(situation, content))
 
 
 def _gathers_for(situation: Situation, turn: Turn) -> float:
@@ -202,8 +204,12 @@ def _claim(situation: Situation) -> Decision:
         f"more{baseline.said(baseline.taken(situation, ()))}",
         progress=progress,
         memory=memory,
-        change=NodeChange(annotations=preparing.annotation(situation)),
+        change=NodeChange(annotations={**preparing.annotation(situation), **_protected(situation)}),
     )
+
+
+def _protected(situation: Situation) -> dict[str, str | None]:
+    return autoscalers.protected(situation.node) if situation.policy.protect_from_autoscalers else {}
 
 
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
