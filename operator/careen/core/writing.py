@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from msgspec import field
 
-from careen.core import own_taint
+from careen.core import asked, own_taint
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.facts import keys
@@ -37,6 +37,7 @@ LABEL = {
     Phase.WAITING: "required",
     Phase.CLAIMING: "in-progress",
     Phase.DRAINING: "in-progress",
+    Phase.MAINTENANCE: "in-progress",
     Phase.REBOOTING: "in-progress",
     Phase.VERIFYING: "in-progress",
     Phase.SETTLING: "in-progress",
@@ -204,7 +205,10 @@ def go_home(
         purpose=f"{Phase.IDLE}: {code}",
         resource_version=situation.node.resource_version,
         labels={keys.REBOOT_LABEL: None},
-        annotations={key: None for key in ours if key in situation.node.annotations},
+        annotations={
+            **{key: None for key in ours if key in situation.node.annotations},
+            **asked.done_with(situation),
+        },
         taints=without_our_taint(situation),
     )
     return Decision(

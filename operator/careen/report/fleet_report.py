@@ -24,6 +24,7 @@ _ORDER = (
     Phase.REBOOTING,
     Phase.VERIFYING,
     Phase.DRAINING,
+    Phase.MAINTENANCE,
     Phase.CLAIMING,
     Phase.SETTLING,
     Phase.WAITING,

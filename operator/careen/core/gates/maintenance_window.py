@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from careen.core.asked import request_of
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
@@ -70,7 +71,8 @@ def opens_within(window: Window, now: datetime, seconds: float) -> float | None:
 def is_waived(node: NodeView, now: datetime) -> bool:
     """Whether a person asked for the reboot now; without a readable `until` the wish counts for nothing."""
     until = until_of(node.annotations.get(keys.REBOOT_NOW, ""))
-    return until is not None and now < until
+    request = request_of(node)
+    return (until is not None and now < until) or (request is not None and request.is_now)
 
 
 def describe(window: Window) -> str:

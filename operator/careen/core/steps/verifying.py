@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import datetime
 
+from careen.core import asked
 from careen.core.actions import Notify, Occasion
 from careen.core.cleanup.labels import told_of_this_reboot
 from careen.core.decision import Decision
@@ -37,7 +38,13 @@ def begin(situation: Situation) -> Decision:
     )
     memory = replace(situation.memory, reboot=None, evictions={}, comers={})
     return move(
-        situation, Phase.VERIFYING, Code.REBOOTED, f"runs boot {situation.boot}", progress=progress, memory=memory
+        situation,
+        Phase.VERIFYING,
+        Code.REBOOTED,
+        f"runs boot {situation.boot}",
+        progress=progress,
+        memory=memory,
+        change=NodeChange(annotations=asked.met_by_this_boot(situation)),
     )
 
 
@@ -166,7 +173,8 @@ def _report(situation: Situation) -> str:
         "bootLeft": progress.boot_left,
         "boot": situation.boot,
         "moves": progress.displaced,
-        "seconds": _between(progress.drain_started_at, now),
+        # Of a reboot by somebody else's hand it would tell how long that hand took.
+        "seconds": _between(progress.drain_started_at, now) if progress.announcement else None,
         "leadSeconds": _lead(progress),
         "labels": told_of_this_reboot(situation.node, progress, situation.policy) or None,
     }
