@@ -59,6 +59,10 @@ check: $(INSTALLED) ## style, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --config tests/architecture/contracts.toml
 
+.PHONY: pictures
+pictures: $(INSTALLED) ## draws the README's pictures again, from a demo and a plan
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) docs/pictures.py
+
 .PHONY: docs
 docs: $(INSTALLED) ## writes the generated pages of docs/ again
 	$(PYTHON) docs/generate.py

@@ -22,7 +22,7 @@ HEAD = """\
 # Written by `make docs` from operator/careen/settings/tree.py; edit that file, not this one.
 #
 # By the name of the value, `configuration.NAME`. place: a flag of the DaemonSet, a line of the ConfigMap, a key of the
-# Secret; chart: the chart says it itself. default: a value like this is not written. empty: "" is a value and not the
+# Secret; chart: the chart says it itself. default: what the agent does without it. empty: "" is a value and not the
 # lack of one. no: what `false` stands for, because YAML reads `off` as that.
 """
 
@@ -93,14 +93,15 @@ def _value(name: str) -> str:
     where = {"flag": "A change replaces the agents.", "secret": "Goes into a Secret.", "configMap": ""}[place(name)]
     meaning = f"{setting.help} {where}".strip()
     lines = textwrap.wrap(meaning, 116, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
-    return "\n".join([*lines, f"{key(name)}: {_shown(name)}"]) + "\n"
+    return "\n".join([*lines, f"{key(name)}: null  # {_shown(name)}"]) + "\n"
 
 
 def _shown(name: str) -> str:
-    """The default, in the form that people write."""
+    """The default, in the form that people write. It is a comment: of a value that Helm merges with its default nobody
+    knows whether a person wrote it."""
     kind, value = SETTINGS[name].kind, DEFAULTS[name]
     if name == "host_root":
-        return "null  # /proc/1/root, or what the component signal says"
+        return "/proc/1/root, or what the component signal says"
     if kind.many:
         return json.dumps([kind.show(each) for each in value])
     text = "" if value is None else kind.show(value)

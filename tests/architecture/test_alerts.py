@@ -77,6 +77,21 @@ def test_every_phase_under_a_claim_is_watched_for_being_held_too_long() -> None:
         assert phase.value in held["expr"]
 
 
+@pytest.mark.parametrize("alert", ALERTS, ids=names)
+def test_an_alert_has_a_section_in_the_runbook(alert: dict[str, Any]) -> None:
+    page = (ROOT / "docs" / "alerts.md").read_text()
+    anchors = {title.lower() for title in re.findall(r"^## (\w+)$", page, re.MULTILINE)}
+    url = alert["annotations"]["runbook_url"]
+    assert url == f"https://careen.dev/docs/alerts#{alert['alert'].lower()}"
+    assert url.partition("#")[2] in anchors
+    assert f"[{alert['alert']}](#{alert['alert'].lower()}) | {alert['labels']['severity']} |" in page
+
+
+def test_the_runbook_has_no_section_without_an_alert() -> None:
+    titles = re.findall(r"^## (\w+)$", (ROOT / "docs" / "alerts.md").read_text(), re.MULTILINE)
+    assert sorted(titles) == sorted(names)
+
+
 # ---- by Prometheus itself: `make test-cluster` installs it, and `promtool` with it ----
 
 with_promtool = pytest.mark.skipif(
@@ -154,6 +169,16 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
             *series("careen_overdue_holder_timestamp_seconds", (3, 60, 0), labels='node="n3",holder="n1"'),
         ],
         {4: [], 10: [{"holder": "n1"}], 70: []},
+    ),
+    "a node whose agent is gone, beside one whose agent is replaced": (
+        "CareenAgentMissing",
+        [
+            *series("kube_node_info", (0, 180, 1)),
+            *series("kube_node_info", (0, 180, 1), labels='node="n2"'),
+            *series("careen_last_turn_seconds", (0, 60, 0)),
+            *series("careen_last_turn_seconds", (0, 60, 0), (70, 180, 0), labels='node="n2"'),
+        ],
+        {100: [], 120: [{"node": "n1"}], 170: [{"node": "n1"}]},
     ),
     "settings that no agent can use": (
         "CareenSettingsUnusable",

@@ -38,7 +38,7 @@ def test_every_file_that_a_recipe_names_exists(recipe: str) -> None:
 def test_the_recipe_of_a_gate_names_every_file_that_knows_the_gate_minimum_interval() -> None:
     known = naming(r"\bminimum_interval\.\w|GATE = Gate\(\s*name=\"minimum-interval\"")
     assert known <= files_of("add a gate", "minimum_interval")
-    assert known >= {"operator/careen/core/gates/__init__.py", "operator/careen/plan/rollout_rules.py"}
+    assert known == {"operator/careen/core/gates/__init__.py", "operator/careen/core/gates/minimum_interval.py"}
 
 
 def test_the_recipe_of_a_setting_names_every_file_that_knows_count_cordoned() -> None:

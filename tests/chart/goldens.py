@@ -19,7 +19,7 @@ from tests.chart.helm import Objects, rendered, without_helms_labels
 
 HERE = Path(__file__).parent
 FILES = sorted((HERE / "values").glob("*.yaml"))
-ADDED = {"Namespace"} | {each["kind"] for part in objects.parts()["components"].values() for each in part}
+ADDED = {(each["kind"], each["metadata"]["name"]) for part in objects.parts()["components"].values() for each in part}
 
 
 def golden(values: Path) -> Path:
@@ -46,7 +46,9 @@ def flat(found: Objects) -> dict[str, str]:
     return {
         f"{kind}/{name} {path}": text
         for (kind, name), each in without_helms_labels(found).items()
-        for path, text in (_fields(each, "") if kind not in ADDED else [("is", "as in manifests/")])
+        for path, text in (
+            [("is", "as in manifests/")] if kind == "Namespace" or (kind, name) in ADDED else _fields(each, "")
+        )
     }
 
 

@@ -3,6 +3,7 @@ build it."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -41,7 +42,7 @@ def template(
 ) -> subprocess.CompletedProcess[str]:
     """`helm template` with these values."""
     file = home / "values.yaml"
-    file.write_text(yaml.safe_dump(values or {}))
+    file.write_text(json.dumps(values or {}))  # as YAML, Helm would read the text 1e9 as a number
     return helm(home, "template", release, str(CHART), "--namespace", namespace, "--values", str(file), *words)
 
 
@@ -71,7 +72,8 @@ def without_helms_labels(objects: Objects) -> Objects:
 
 
 def the(kind: str, objects: Objects) -> dict[str, Any]:
-    (found,) = (each for (of, _), each in objects.items() if of == kind)
+    """The only object of this kind; of ConfigMaps the one with the settings."""
+    (found,) = (each for (of, name), each in objects.items() if of == kind and name != "careen-dashboard")
     return found
 
 

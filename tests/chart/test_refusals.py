@@ -99,6 +99,21 @@ SENTENCES = [
         "{extraArgs: {drain-timeout: 5m}, extraEnvVars: [{name: CAREEN_DRAIN_TIMEOUT, value: 6m}]}",
         "CAREEN_DRAIN_TIMEOUT and extraArgs.drain-timeout are both given",
     ),
+    case(
+        "twice: a value like the default",
+        "{configuration: {drainTimeout: 0}, extraEnvVars: [{name: KURED_DRAIN_TIMEOUT, value: 6m}]}",
+        "KURED_DRAIN_TIMEOUT and configuration.drainTimeout are both given",
+    ),
+    case(
+        "a variable twice",
+        "extraEnvVars: [{name: A, value: '1'}, {name: B, value: '1'}, {name: A, value: '1'}]",
+        "extraEnvVars: A is given twice; keep one of them",
+    ),
+    case(
+        "a variable of both names",
+        "extraEnvVars: [{name: KURED_PERIOD, value: 1h}, {name: CAREEN_PERIOD, value: 1h}]",
+        "CAREEN_PERIOD and KURED_PERIOD are both given",
+    ),
     case("a variable that is none", "extraEnvVars: [{name: KURED_DRAIN_TIMEOUTS, value: 6m}]", "is no setting"),
     case("whose agent", "extraEnvVars: [{name: KURED_NODE_ID, value: x}]", "what the chart itself tells"),
     case(
@@ -125,6 +140,11 @@ SENTENCES = [
     ),
     case("an address of its own", "configuration: {metricsHost: 127.0.0.1}", "the kubelet asks the pod's own address"),
     case("any port", "configuration: {metricsPort: 0}", "0 is any free port"),
+    case(
+        "a command beside the signal",
+        "{components: {signal: true}, configuration: {rebootMethod: command}}",
+        "it reboots by a signal, and rebootMethod says command",
+    ),
     case("both ends", "components: {signal: true, privileged: true}", "choose one"),
     case(
         "a command without a way",
@@ -152,6 +172,10 @@ SENTENCES = [
         "{resources: {limits: {memory: 1Gi}}, configuration: {forecastMemory: 1Gi}}",
         "less than the 1184Mi",
     ),
+    case("too little as an exponent", "resources: {limits: {memory: '6e8'}}", "6e8 is less than the 672Mi"),
+    case("too little in thousandths", "resources: {limits: {memory: 1073741824m}}", "1073741824m is less than"),
+    case("no quantity", "resources: {limits: {memory: 2GB}}", "2GB is no quantity of memory", "write for example 1Gi"),
+    case("less than nothing", "resources: {limits: {memory: -1Gi}}", "-1Gi is no quantity of memory"),
 ]
 
 
@@ -180,6 +204,10 @@ def test_all_of_them_are_told_at_once(tmp_path: Path) -> None:
         ),
         pytest.param({"resources": {"limits": {"memory": 1073741824}}}, id="bytes"),
         pytest.param({"resources": {"limits": {"memory": "0.8G"}}}, id="a part"),
+        *(
+            pytest.param({"resources": {"limits": {"memory": text}}}, id=f"memory {text}")
+            for text in ("1e9", "1E9", "1.e+9", "1Pi", "1Ei", "1E", "2P", "+1Gi", ".7Gi", "1073741824000m", 1e9)
+        ),
         pytest.param({"containerSecurityContext": {"capabilities": {"add": ["ALL"]}}}, id="all capabilities"),
         pytest.param({"tolerateAllTaints": False, "tolerations": [{"operator": "Exists"}]}, id="own tolerations"),
         pytest.param(

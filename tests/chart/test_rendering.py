@@ -77,7 +77,7 @@ def test_every_name_follows_the_release(tmp_path: Path) -> None:
         values={
             "fullnameOverride": "rb",
             "serviceAccount": {"name": "acc"},
-            "components": {"network": True, "alerts": True, "admission": True},
+            "components": {"network": True, "alerts": True, "dashboard": True, "admission": True},
             "configuration": {"notifyUrl": "discord://t@1"},
         },
         release="x",
@@ -224,7 +224,6 @@ GIVEN: dict[str, Any] = {
     "logFormat": "json",
     "logLevel": "debug",
 }
-LIKE_THE_DEFAULT = {"prometheusTokenFile": "of two ways to say who asks only one may be given"}
 
 
 def test_every_setting_arrives_at_the_agent_as_it_was_given(tmp_path: Path) -> None:
@@ -247,9 +246,38 @@ def test_every_setting_arrives_at_the_agent_as_it_was_given(tmp_path: Path) -> N
         )
         if getattr(resolved.settings, name) != wanted:
             wrong[value_name] = getattr(resolved.settings, name)
-        if resolved.origins[name].where == "default" and value_name not in LIKE_THE_DEFAULT:
+        if resolved.origins[name].where == "default":
             wrong[value_name] = "never arrived"
     assert wrong == {}
+
+
+def test_a_value_that_is_like_the_default_is_written_all_the_same(tmp_path: Path) -> None:
+    """An image of another version may have another default."""
+    found = rendered(
+        tmp_path, values={"configuration": {"rebootMethod": "command", "drainTimeout": 0, "logLevel": "info"}}
+    )
+    assert lines_of(found) == {"drain-timeout": "0", "reboot-method": "command"}
+    assert "--log-level=info" in set(agent_of(found)["args"])
+
+
+def test_an_off_without_quotes_is_off_in_extra_args_too(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(
+        "extraArgs: {forecast: off, force-reboot: off}\nresources: {limits: {memory: 200Mi}}\n"
+    )
+    found = rendered(tmp_path, "--values", str(tmp_path / "own.yaml"))
+    assert {"--forecast=off", "--force-reboot=false"} <= set(agent_of(found)["args"])
+    assert settled(found).settings.forecast == "off"
+
+
+def test_a_variable_of_yours_takes_the_place_of_ours(tmp_path: Path) -> None:
+    secret = {"secretKeyRef": {"name": "mine", "key": "url"}}
+    names = ("CAREEN_NOTIFY_URL", "CAREEN_SLACK_HOOK_URL")
+    values = {"existingSecret": "both", "extraEnvVars": [{"name": name, "valueFrom": secret} for name in names]}
+    env = agent_of(rendered(tmp_path, values=values))["env"]
+    assert [(row["name"], row["valueFrom"]) for row in env if row["name"] in names] == [
+        (name, secret) for name in names
+    ]
+    assert len({row["name"] for row in env}) == len(env), "a strategic merge would drop one of two, whichever it is"
 
 
 def test_secrets_are_in_a_secret_and_nowhere_else(tmp_path: Path) -> None:

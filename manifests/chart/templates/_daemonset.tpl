@@ -95,15 +95,17 @@
 {{- toRawJson $arguments -}}
 {{- end -}}
 
-{{/* The container's environment: ours, with the Secret's name, and more. */}}
+{{/* The container's environment: ours, with the Secret's name, without those that were given, and those. */}}
 {{- define "careen.environment" -}}
 {{- $root := .root -}}
+{{- $given := dict -}}
+{{- range $root.Values.extraEnvVars -}}{{- $_ := set $given .name true -}}{{- end -}}
 {{- $environment := list -}}
 {{- range .env -}}
 {{- if eq .name "CAREEN_NOTIFY_URL" -}}{{- $_ := set .valueFrom.secretKeyRef "name" (include "careen.secret" $root) -}}{{- end -}}
-{{- $environment = append $environment . -}}
+{{- if not (hasKey $given .name) -}}{{- $environment = append $environment . -}}{{- end -}}
 {{- end -}}
-{{- if or $root.Values.existingSecret (hasKey (include "careen.secrets" $root | fromJson) "slack-hook-url") -}}
+{{- if and (not (hasKey $given "CAREEN_SLACK_HOOK_URL")) (or $root.Values.existingSecret (hasKey (include "careen.secrets" $root | fromJson) "slack-hook-url")) -}}
 {{- $source := dict "name" (include "careen.secret" $root) "key" "slack-hook-url" "optional" true -}}
 {{- $environment = append $environment (dict "name" "CAREEN_SLACK_HOOK_URL" "valueFrom" (dict "secretKeyRef" $source)) -}}
 {{- end -}}

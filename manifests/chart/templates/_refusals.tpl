@@ -42,7 +42,8 @@ image.repository: {{ .Values.image.repository }} is kured's own image, which is 
 {{- end }}
 {{- $effective := include "careen.effective" . | fromJson }}
 {{- $looks := and (eq (toString .Values.configuration.useRebootSentinelHostPath) "false") (not (get $effective "reboot-sentinel-command")) (not (hasKey $effective "host-root")) }}
-{{- if and $looks .Values.volumeMounts (hasKey $effective "reboot-sentinel") }}
+{{- $usual := get (.Files.Get "files/settings.yaml" | fromYaml).rebootSentinel "default" }}
+{{- if and $looks .Values.volumeMounts (ne (get $effective "reboot-sentinel" | default (list $usual) | first) $usual) }}
 configuration.useRebootSentinelHostPath: without it kured looks for rebootSentinel in its container, and careen looks on the host; give the path on the host, or configuration.hostRoot: "" to look in the container
 {{- end }}
 {{- end }}
@@ -60,8 +61,16 @@ extraArgs.{{ $flag }}: configuration.{{ .key }} is given as well; keep one of th
 {{- range $key, $about := .Files.Get "files/settings.yaml" | fromYaml }}
 {{- range $about.variables }}{{- $_ := set $variables . (dict "flag" $about.flag "place" $about.place "key" $key) }}{{ end }}
 {{- end }}
+{{- $seen := dict }}
 {{- range .Values.extraEnvVars }}
 {{- $about := get $variables .name }}
+{{- if hasKey $seen .name }}
+extraEnvVars: {{ .name }} is given twice; keep one of them
+{{- else if and $about (hasKey $seen $about.flag) }}
+extraEnvVars: {{ .name }} and {{ get $seen $about.flag }} are both given; keep one of them
+{{- end }}
+{{- $_ := set $seen .name .name }}
+{{- if $about }}{{- $_ := set $seen $about.flag .name }}{{ end }}
 {{- if $about }}
 {{- if eq $about.place "chart" }}
 extraEnvVars: {{ .name }} is what the chart itself tells the agents; remove it
@@ -185,17 +194,22 @@ tolerateAllTaints: without it and without tolerations no tainted node, no contro
 {{- $forecast := get $it "forecast-memory" | default (list $settings.forecastMemory.default) | first }}
 {{- $least := 160 }}
 {{- if ne (get $it "forecast" | join "") "off" }}{{- $least = add 160 (include "careen.mebibytes" $forecast | int64) }}{{ end }}
-{{- if lt (include "careen.mebibytes" (include "careen.text" $limit) | int64) (int64 $least) }}
+{{- $given := include "careen.mebibytes" (include "careen.text" $limit) }}
+{{- if eq $given "" }}
+resources.limits.memory: {{ include "careen.text" $limit }} is no quantity of memory; write for example 1Gi, or leave resources out
+{{- else if lt (int64 $given) (int64 $least) }}
 resources.limits.memory: {{ include "careen.text" $limit }} is less than the {{ $least }}Mi that the agent and its forecast (configuration.forecastMemory, {{ $forecast }}) need together; leave resources out, give at least that, or 160Mi with configuration.forecast: "off"
 {{- end }}
 {{- end }}
 {{- end }}
 
-{{/* A quantity of memory in Mi, rounded down. */}}
+{{/* A quantity of memory in Mi, rounded down; nothing where the text is none (1Gi, 1.5G, 1e9, 1Pi, as Kubernetes reads them). */}}
 {{- define "careen.mebibytes" -}}
-{{- $number := regexFind "^[0-9]+(\\.[0-9]+)?" . | float64 -}}
-{{- $unit := regexFind "[A-Za-z]*$" . -}}
-{{- $factors := dict "" 1 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 -}}
-{{- $factor := get $factors $unit | default 1 | float64 -}}
-{{- divf (mulf $number $factor) 1048576 | floor | int64 -}}
+{{- if regexMatch "^[+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+|[KMGTPE]i|[numkMGTPE])?$" . -}}
+{{- $number := regexFind "^[+]?[0-9.]+([eE][+-]?[0-9]+)?" . | trimPrefix "+" -}}
+{{- $units := dict "n" 1e-9 "u" 1e-6 "m" 1e-3 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 -}}
+{{- $units = merge $units (dict "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 "Ei" 1152921504606846976) -}}
+{{- $factor := get $units (trimPrefix "+" . | trimPrefix $number) | default 1 | float64 -}}
+{{- divf (mulf (float64 $number) $factor) 1048576 | floor | int64 -}}
+{{- end -}}
 {{- end -}}

@@ -26,17 +26,17 @@ What was given, as texts. Helm keeps numbers as floats, so that 1000000 would be
 {{- toRawJson $texts -}}
 {{- end -}}
 
-{{/* Of each setting under `configuration` that differs from its default: by flag, its key, place and texts. */}}
+{{/* Of each setting that is given under `configuration`: by flag, its key, place and texts. */}}
 {{- define "careen.configured" -}}
 {{- $found := dict -}}
 {{- range $key, $about := .Files.Get "files/settings.yaml" | fromYaml -}}
-{{- if and (ne $about.place "chart") (hasKey $.Values.configuration $key) -}}
+{{- if and (ne $about.place "chart") (hasKey $.Values.configuration $key) (not (include "careen.isSaidBySignal" (dict "key" $key "about" $about "root" $))) -}}
 {{- $value := get $.Values.configuration $key -}}
 {{- if and (has $key (list "slackHookUrl" "slackUsername" "slackChannel")) (kindIs "string" $value) -}}
 {{- $value = tpl $value $ -}}
 {{- end -}}
 {{- $texts := include "careen.texts" (dict "value" $value "about" $about) | fromJsonArray -}}
-{{- if and $texts (or (not (hasKey $about "default")) (ne (join "," $texts) $about.default)) -}}
+{{- if $texts -}}
 {{- $_ := set $found $about.flag (dict "key" $key "place" $about.place "texts" $texts "list" (kindIs "slice" $value)) -}}
 {{- end -}}
 {{- end -}}
@@ -44,11 +44,20 @@ What was given, as texts. Helm keeps numbers as floats, so that 1000000 would be
 {{- toRawJson $found -}}
 {{- end -}}
 
+{{/* The host's sentinel where it always is: the component signal has the host's units tell of it, and kured's values name it. */}}
+{{- define "careen.isSaidBySignal" -}}
+{{- if and .root.Values.components.signal (eq .key "rebootSentinel") (eq (get .root.Values.configuration .key | toString) .about.default) -}}yes{{- end -}}
+{{- end -}}
+
 {{/* extraArgs: by flag, its texts. */}}
 {{- define "careen.extra" -}}
 {{- $found := dict -}}
-{{- range $flag, $value := .Values.extraArgs -}}
-{{- $_ := set $found $flag (include "careen.texts" (dict "value" $value "about" (dict "empty" true)) | fromJsonArray) -}}
+{{- $extra := default dict .Values.extraArgs -}}
+{{- range .Files.Get "files/settings.yaml" | fromYaml -}}
+{{- if hasKey $extra .flag -}}
+{{- $about := merge (dict "empty" true) . -}}
+{{- $_ := set $found .flag (include "careen.texts" (dict "value" (get $extra .flag) "about" $about) | fromJsonArray) -}}
+{{- end -}}
 {{- end -}}
 {{- toRawJson $found -}}
 {{- end -}}

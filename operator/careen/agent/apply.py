@@ -74,6 +74,10 @@ class Applied(Value, kw_only=True):
     """As the last write left it; None when it must be read: nothing was written, or others change it just then."""
     node_written_at: float = 0.0
     """When the write began whose answer shows the Node: what changed later may not be in it."""
+    lock: LockReading | None = None
+    """As the last write left it; None where nothing was written there."""
+    lock_written_at: float = 0.0
+    """When that write began."""
     stop: Stop | None = None
     is_told: bool = True
     """Whether Event and messages went out, or there were none: also when the actions stopped behind a write
@@ -113,6 +117,8 @@ class Applier:
         self._is_anything_written = False
         self._node: NodeView | None = None
         self._node_written_at = 0.0
+        self._lock: LockReading | None = None
+        self._lock_written_at = 0.0
         self._confirmed_at: float | None = None
         self._remember = remember
 
@@ -126,6 +132,8 @@ class Applier:
             is_node_written=self._is_node_written,
             node=self._node,
             node_written_at=self._node_written_at,
+            lock=self._lock,
+            lock_written_at=self._lock_written_at,
         )
 
     def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
@@ -186,9 +194,11 @@ class Applier:
                 return Stop(f"{patch.purpose}: {why}")
 
     async def _write_lock(self, wanted: WriteLock) -> Stop | None:
+        began = self._hands.api.clock.monotonic()
         match await self._hands.lock.write(wanted):
-            case Landed(_):
+            case Landed(lock_now):
                 self._is_anything_written = True
+                self._lock, self._lock_written_at = lock_now, began
                 return None
             case Rejected(why):
                 return Stop(f"{wanted.purpose}: {why}", is_refusal=True)
@@ -203,7 +213,7 @@ class Applier:
             reading: LockReading = await self._hands.lock.read()
         except ClusterError as error:
             return Stop(f"the claim cannot be confirmed: {error}")
-        if not lock.confirms(reading, claim.node, claim.claim):
+        if not lock.confirms(reading.content, claim.node, claim.claim):
             return Stop("the claim does not stand in the lock any more, or the lock is paused")
         self._confirmed_at = asked_at
         return None

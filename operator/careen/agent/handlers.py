@@ -114,6 +114,7 @@ async def _follow(
     for name_of_logger in ("kopf._cogs.clients.watching", "kopf._core.reactor.observation"):
         logging.getLogger(name_of_logger).addFilter(_FEW_RETRIES)
     _bound_retry_after()
+    _bound_discovery()
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)
@@ -168,6 +169,27 @@ def _bound_retry_after() -> None:
     }  # the details hold the same number once more
     for name, bound in bounds.items():
         setattr(APITooManyRequestsError, name, bound)
+
+
+def _bound_discovery() -> None:
+    """kopf asks for every resource of four API groups before it watches anything: five requests from each agent at
+    each start. A ConfigMap and its namespace stand in the first of them.
+
+    It has no setting for that. Where its function has moved to in another release, kopf asks as before.
+    """
+    try:
+        from kopf._cogs.clients import scanning
+
+        read_version = scanning._read_version
+    except (ImportError, AttributeError):
+        return
+
+    async def scan_resources(*, settings: Any, logger: Any, **_: Any) -> Any:
+        return await read_version(
+            url="/api/v1", group="", version="v1", preferred=True, settings=settings, logger=logger
+        )
+
+    scanning.scan_resources = scan_resources
 
 
 def _connection(library: Any, found: Credentials, namespace: str) -> kopf.ConnectionInfo:

@@ -44,7 +44,7 @@ from careen.core.facts.observation import (
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, from_annotation
-from careen.core.lock import content as lock
+from careen.core.lock.content import LockContent
 from careen.host.node_host import Host
 from careen.services.prometheus import AlertSource
 from scheduler_core.simulation.forecast import Forecast
@@ -99,6 +99,8 @@ class Observer:
         self._node: NodeView | None = None
         self._node_read_at = 0.0
         self._is_answer = False
+        self._known_lock: tuple[LockReading, float] | None = None
+        self._passes_lock_on = False
         self._gather: dict[Evidence, Callable[[Observation, Policy], Awaitable[dict[str, Any]]]] = {
             Evidence.NODE: self._fresh_node,
             Evidence.BOOT_ID: self._boot_id,
@@ -141,7 +143,10 @@ class Observer:
             boot_id=senses.host.read_boot_id(),
             need=need,
         )
-        return await self.add(seen, ROW[_recorded_phase(node)].evidence - _GIVEN, policy)
+        kinds, passed_on = ROW[_recorded_phase(node)].evidence - _GIVEN, self._lock_passed_on()
+        if passed_on is not None and Evidence.LOCK in kinds:
+            kinds, seen = kinds - {Evidence.LOCK}, replace(seen, lock=passed_on)
+        return await self.add(seen, kinds, policy)
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
         """The observation with this evidence read anew, in the order of the enumeration: the lock before those
@@ -164,6 +169,25 @@ class Observer:
     def saw_node(self, node: NodeView | None, written_at: float) -> None:
         """The Node as an own write's answer shows it, and when that write began; None if it must be read again."""
         self._node, self._node_read_at, self._is_answer = node, written_at, node is not None
+
+    def saw_lock(self, reading: LockReading, written_at: float) -> None:
+        """The lock as an own write's answer shows it, and when that write began. The turn that wrote nothing else
+        leaves an answer about the Node as good for the next one as it was."""
+        self._known_lock, self._is_answer = (reading, written_at), self._node is not None
+
+    def moves_on(self) -> None:
+        """The turn that ends wrote something, so the next one follows within milliseconds: it need not read the lock
+        again."""
+        self._passes_lock_on = True
+
+    def _lock_passed_on(self) -> LockReading | None:
+        """The lock as the last turn read or wrote it. Whatever is wanted later is read: the cordon, and the reboot,
+        do not rest on this."""
+        passes, self._passes_lock_on = self._passes_lock_on, False
+        if self._known_lock is None or not passes:
+            return None
+        reading, known_at = self._known_lock
+        return reading if self._senses.api.clock.monotonic() - known_at < _ANSWER_SECONDS else None
 
     def _node_max_age_seconds(self, phase: Phase) -> float:
         """As the phase allows; the answer of the last turn's write, which is as good as a read made then,
@@ -194,7 +218,10 @@ class Observer:
         return {"self_test": await self._senses.self_tests.read()}
 
     async def _lock(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
-        return {"lock": await _known(self._senses.lock.read())}
+        asked_at = self._senses.api.clock.monotonic()
+        reading = await _known(self._senses.lock.read())
+        self._known_lock = None if isinstance(reading, Unknown) else (reading, asked_at)
+        return {"lock": reading}
 
     async def _peers(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         return {"peers": await _known(self._nodes.read(reboot_label=_OF_PEERS))}
@@ -211,8 +238,8 @@ class Observer:
         would be none."""
         if isinstance(seen.lock, NotAsked):
             seen = replace(seen, **await self._lock(seen, policy))
-        content = lock.parse(seen.lock.content) if isinstance(seen.lock, LockReading) else None
-        if not isinstance(content, lock.LockContent):
+        content = seen.lock.content if isinstance(seen.lock, LockReading) else None
+        if not isinstance(content, LockContent):
             return {"lock": seen.lock, "holders": Unknown("the lock is not known, so its holders are not either")}
         return {"lock": seen.lock, "holders": await _known(self._read_holders(content.nodes))}
 

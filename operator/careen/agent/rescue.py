@@ -105,7 +105,7 @@ class Rescue:
 
     async def _is_paused(self) -> bool:
         try:
-            return rescue.is_paused((await self._hands.lock.read()).content)
+            return rescue.is_paused((await self._hands.lock.read()).text)
         except Exception as error:  # perhaps it is the very thing that breaks the turns
             _LOG.info("whether the lock is held by hand is not known: %r", error)
             return False

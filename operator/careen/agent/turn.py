@@ -75,6 +75,10 @@ class Mind:
         self._told(decision, applied, _uid(seen))
         if applied.is_node_written or applied.stop is not None:
             self._observer.saw_node(applied.node, applied.node_written_at)
+        if applied.lock is not None:
+            self._observer.saw_lock(applied.lock, applied.lock_written_at)
+        if applied.stop is None and (applied.is_node_written or applied.lock is not None):
+            self._observer.moves_on()
         # A decision's phase holds when all its actions have landed.
         if isinstance(seen.node, NodeView) and applied.stop is None:
             self.phase = decision.phase

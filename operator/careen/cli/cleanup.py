@@ -83,7 +83,7 @@ class Scene(Value, kw_only=True):
     @property
     def lock(self) -> LockContent | Garbage:
         """The lock, understood; an empty one where there is none."""
-        return claims.parse(self.reading.content if self.reading else None)
+        return self.reading.content if self.reading else LockContent()
 
     def entry_of(self, name: str) -> Entry | None:
         """The Node's claim."""

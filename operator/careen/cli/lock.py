@@ -35,17 +35,17 @@ def lock() -> None:
 async def show_lock(cluster: Cluster, *, output: str) -> None:
     """Who holds a claim, whether the cluster is paused, who is next."""
     reading = await read_lock(cluster)
-    state = claims.parse(reading.content)
+    state = reading.content
     nodes = await _holders(cluster, state)
     now = cluster.clock.now()
 
     def text(width: int | None) -> str:
         lines = [lock_text(state, nodes, now, where=cluster.lock_title, width=width)]
         if isinstance(state, Garbage):
-            lines += ["", paragraph(f"It says: {reading.content}"), _how_to_clear(cluster)]
+            lines += ["", paragraph(f"It says: {reading.text}"), _how_to_clear(cluster)]
         return "\n".join(lines)
 
-    show(output, text=text, value=lambda: lock_json(state, reading.content))
+    show(output, text=text, value=lambda: lock_json(state, reading.text))
 
 
 @lock.command()
@@ -132,7 +132,7 @@ async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent
     """Puts what `change` makes of the content in its place; False when it makes nothing (it has said why)."""
     for _ in range(TRIES):
         reading = await read_lock(cluster)
-        content = claims.parse(reading.content)
+        content = reading.content
         if isinstance(content, Garbage):
             raise click.ClickException(
                 f"the lock cannot be understood ({content.why}), so no node may start as it is; "

@@ -28,12 +28,13 @@ from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import Progress, from_annotation
 from careen.core.facts.times import from_rfc3339
+from careen.core.gates import unforeseen
 from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
 from careen.plan.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
 from careen.plan.rollout_rules import RolloutRules
-from careen.report.html import plan_html
-from careen.report.plan_report import Plan, is_clean, plan_json, plan_text
+from careen.report.page.plan_page import plan_html
+from careen.report.plan_report import Origin, Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
 from careen.settings import yaml_text
 from careen.settings.kinds import duration
@@ -112,6 +113,7 @@ class _World(Value, kw_only=True):
     taken_at: datetime
     agents: Agents
     notes: tuple[str, ...]
+    origin: Origin
     named: tuple[str, ...] = ()  # who stands in the agents' line now
 
 
@@ -262,19 +264,24 @@ def plan(
 
     wanted = Order(line) if line else policy.order
     others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
+    timeline = simulate(wanted)
     made = Plan(
-        timeline=simulate(wanted),
+        timeline=timeline,
         line=wanted,
         agents_line=policy_of(_with(world.agents.settings, {})).order,
         concurrency=policy.concurrency,
         zone=policy.window.zone,
         others=others,
+        origin=replace(world.origin, settings=_followed(_with(world.agents.settings, changed))),
+        closes=RolloutRules(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
+        zone_of={view.name: view.zone for view in world.views},
         notes=(
             *_without_effect(changed),
             *assumed,
             *notes,
             *world.notes,
             *_agents_note(world.agents, given_config=scheduler_config is not None),
+            *_not_foreseen(policy),
         ),
     )
     not_written = _write_report(report, made) if report else ""
@@ -298,7 +305,8 @@ def _write_report(path: Path, made: Plan) -> str:
 
 
 async def _from_cluster(cluster: Cluster) -> _World:
-    version, note = supported(await server_version(cluster.api))
+    release = await server_version(cluster.api)
+    version, note = supported(release)
     taken_at = cluster.clock.now()
     snapshot = await read_cluster(cluster.api)
     views = {view.name: view for view in await list_nodes(cluster.api) if view.name in snapshot.columns.row_of}
@@ -313,6 +321,7 @@ async def _from_cluster(cluster: Cluster) -> _World:
         taken_at=taken_at,
         agents=await agents_of(cluster),
         notes=(*notes, *_unread(snapshot)),
+        origin=Origin(server=cluster.server, context=cluster.context_in_use, kubernetes=release, taken_at=taken_at),
         named=lock.next if isinstance(lock, LockContent) else (),
     )
 
@@ -325,12 +334,14 @@ def _from_dump(path: Path) -> _World:
         *([note] if note else []),
         *_unread(dump.snapshot),
     ]
+    taken_at = from_rfc3339(dump.header.taken_at) or SystemClock().now()
     return _World(
         snapshot=dump.snapshot,
         views=tuple(_view(node) for node in dump.snapshot.nodes),
         version=version,
-        taken_at=from_rfc3339(dump.header.taken_at) or SystemClock().now(),
+        taken_at=taken_at,
         agents=Agents(),
+        origin=Origin(dump=str(path), kubernetes=dump.header.kube_version, taken_at=taken_at),
         notes=tuple(notes),
     )
 
@@ -401,6 +412,11 @@ def _changed(assignments: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in given}
 
 
+def _followed(settings: Settings) -> dict[str, str]:
+    """What the plan obeys, by the names of the flags."""
+    return {flag(name): SETTINGS[name].kind.shown(getattr(settings, name)) for name in _FOLLOWED}
+
+
 def _no_such_setting(text: str, name: str) -> str:
     names = [flag(each) for each in SETTINGS]
     if name in names:
@@ -462,6 +478,12 @@ def _configuration(text: str, where: str, *, may_name_files: bool) -> Configurat
         return Configuration.from_mapping(yaml_text.load(text), may_name_files=may_name_files)
     except (ConfigurationError, yaml_text.BadYaml) as error:
         raise BadInput(f"{where}: {error}") from error
+
+
+def _not_foreseen(policy: Policy) -> list[str]:
+    """What counts as a yes of a gate, although an agent would ask it."""
+    found = unforeseen(policy)
+    return [f"the plan does not foresee {', '.join(found)}"] if found else []
 
 
 def _agents_note(agents: Agents, *, given_config: bool) -> list[str]:

@@ -1,4 +1,5 @@
-"""Kubernetes Events on our Node and our ConfigMap. Texts come from the core; best effort, and never in the way."""
+"""Kubernetes Events on our Node, our ConfigMap and our DaemonSet. Texts come from the core; best effort, and never in
+the way."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ class Subject(Value, kw_only=True):
     name: str
     uid: str
     namespace: str = ""
+    api_version: str = "v1"
 
 
 async def post_event(
@@ -77,7 +79,7 @@ def event(
     subject: Subject, *, reason: str, sentence: str, is_warning: bool, host: str, at: str, once: str = ""
 ) -> dict[str, Any]:
     """The core/v1 Event that is posted."""
-    involved = {"kind": subject.kind, "name": subject.name, "uid": subject.uid, "apiVersion": "v1"}
+    involved = {"kind": subject.kind, "name": subject.name, "uid": subject.uid, "apiVersion": subject.api_version}
     if subject.namespace:
         involved["namespace"] = subject.namespace
     return {

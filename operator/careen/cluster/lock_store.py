@@ -44,7 +44,7 @@ class LockStore:
 
         def stands(seen: LockReading) -> bool:
             # Not on a successor: a DaemonSet that was recreated meanwhile is another lock.
-            return seen.content == wanted.content and seen.daemonset_uid == wanted.daemonset_uid
+            return seen.text == wanted.content and seen.daemonset_uid == wanted.daemonset_uid
 
         return await write_guarded(version=wanted.expected_resource_version, write=write, read=read, stands=stands)
 
@@ -62,8 +62,8 @@ class LockStore:
 
     def _reading(self, found: objects.LockObject) -> LockReading:
         meta = found.metadata
-        return LockReading(
-            content=(meta.annotations or {}).get(self._annotation),
+        return LockReading.of(
+            (meta.annotations or {}).get(self._annotation),
             resource_version=meta.resource_version,
             daemonset_uid=meta.uid,
             annotation=self._annotation,

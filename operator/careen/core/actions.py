@@ -51,7 +51,7 @@ class WriteLock(Value, kw_only=True):
 
 
 class ConfirmClaim(Value, kw_only=True):
-    """Read the lock once more, consistently, and stop unless `lock.confirms(reading, …)` says that the claim
+    """Read the lock once more, consistently, and stop unless `lock.confirms(…)` says that the claim
     stands and nothing is paused."""
 
     claim: str

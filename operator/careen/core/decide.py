@@ -23,8 +23,8 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, record_of
 from careen.core.facts.reasons import Code
-from careen.core.lock import content as lock
 from careen.core.lock import overdue
+from careen.core.lock.content import Garbage, LockContent
 from careen.core.situation import Situation
 from careen.core.steps import (
     claiming,
@@ -164,12 +164,12 @@ def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
         memory = replace(memory, held=ClaimMemory(claim=progress.claim, is_announced=progress.announcement > 0))
     if not isinstance(seen.lock, LockReading):
         return memory
-    content = lock.parse(seen.lock.content)
-    late = memory.overdue if isinstance(content, lock.Garbage) else _overdue(content)
+    content = seen.lock.content
+    late = memory.overdue if isinstance(content, Garbage) else _overdue(content)
     return replace(memory, agents=memory.agents if seen.lock.agents is None else seen.lock.agents, overdue=late)
 
 
-def _overdue(content: lock.LockContent) -> tuple[tuple[str, str], ...]:
+def _overdue(content: LockContent) -> tuple[tuple[str, str], ...]:
     return tuple(
         (entry.node, entry.overdue.since) for entry in overdue.holders_overdue(content) if entry.overdue is not None
     )

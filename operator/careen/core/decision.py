@@ -56,3 +56,5 @@ class Decision(Value, kw_only=True):
     actions: tuple[Action, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     wants: frozenset[Evidence] = frozenset()
+    expects_turn: bool = False
+    """Whether this node comes next, and soon: whoever makes forecasts gets ready."""

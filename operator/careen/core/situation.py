@@ -11,7 +11,6 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Mark, Progress
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.core.lock import content as lock
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.core.lock.order import groups
 from scheduler_core.values import Value
@@ -40,11 +39,11 @@ class Situation(Value, kw_only=True):
     def lock(self) -> LockContent | Garbage | Unknown | NotAsked:
         """The lock as read this turn."""
         reading = self.seen.lock
-        return lock.parse(reading.content) if isinstance(reading, LockReading) else reading
+        return reading.content if isinstance(reading, LockReading) else reading
 
     @property
     def reading(self) -> LockReading:
-        """The raw reading; only where `lock` was seen to be content."""
+        """The reading; only where `lock` was seen to be content."""
         assert isinstance(self.seen.lock, LockReading)
         return self.seen.lock
 

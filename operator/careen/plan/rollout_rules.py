@@ -1,7 +1,7 @@
 """The agents' own rules over a simulated roll-out: the gates, the lock and the order, asked at simulated instants.
 
-Asked are the gates that depend on nodes, pods and the clock. What a plan cannot foresee (alerts, package
-managers, other coordinators, the appearance of blocking pods) counts as a yes."""
+Each gate declares whether a plan can ask it, and what the plan must know first. The other gates count as a yes;
+`gates.unforeseen` names them."""
 
 from __future__ import annotations
 
@@ -27,38 +27,20 @@ from careen.core.facts.observation import (
     OwnerHealth,
     PodView,
 )
-from careen.core.facts.policy import LatePolicy, Order, Policy
+from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
-from careen.core.gates import (
-    bound_pods,
-    budgets,
-    drain_forecast,
-    dry_run,
-    foreign_cordon,
-    hold,
-    maintenance_window,
-    minimum_interval,
-)
-from careen.core.gates.question import Gate, When
+from careen.core.gates import foreseen, maintenance_window
+from careen.core.gates.hold import until_of
+from careen.core.gates.question import Foreseen, When
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import Entry, LockContent
 from careen.core.situation import Situation
+from careen.core.steps.shared import late_gates
 from careen.plan.waiters import Waiters
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from scheduler_core.simulation.timeline import Obstacle
-
-# In the order of `gates.GATES`: what can be told without a forecast, and what needs one.
-BEFORE_THE_FORECAST: tuple[Gate, ...] = (
-    hold.GATE,
-    maintenance_window.GATE,
-    minimum_interval.GATE,
-    foreign_cordon.GATE,
-    budgets.GATE,
-)
-WITH_THE_FORECAST: tuple[Gate, ...] = (bound_pods.GATE, drain_forecast.GATE, dry_run.GATE)
-LATE: tuple[Gate, ...] = (hold.GATE, maintenance_window.GATE)
 
 
 class RolloutRules:
@@ -79,6 +61,7 @@ class RolloutRules:
         # The forecasts have left out already what the selector leaves alone, and their pods bear no labels to
         # ask it again.
         self._policy = replace(policy, drain=replace(policy.drain, selector=None))
+        self._gates = {known: foreseen(known) for known in Foreseen}
         self._content = LockContent(next=named)
         self._zone: str | None = None
         fleet = {node.name: node for node in nodes}
@@ -90,7 +73,7 @@ class RolloutRules:
         self._wanted_now = {
             name: until
             for name, node in fleet.items()
-            if (until := hold.until_of(node.annotations.get(keys.REBOOT_NOW, "")))
+            if (until := until_of(node.annotations.get(keys.REBOOT_NOW, "")))
         }
         self._shut_until: tuple[datetime, datetime | None] | None = None
 
@@ -113,7 +96,7 @@ class RolloutRules:
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
         """The first gate that refuses."""
         situation = self._situation(node, at, forecast)
-        for gate in WITH_THE_FORECAST if forecast else BEFORE_THE_FORECAST:
+        for gate in self._gates[Foreseen.WITH_FORECAST if forecast else Foreseen.WITHOUT_FORECAST]:
             when = When.READY if When.READY in gate.when else When.CLAIMED
             if (refused := gate.ask(situation, when)) is not None:
                 return Obstacle(rule=refused.gate, subject=_subject(refused, forecast), sentence=refused.sentence)
@@ -122,9 +105,10 @@ class RolloutRules:
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
         """As `steps/shared/late_gates.py` decides: a person's word always, the rest by --late-policy."""
         situation = self._situation(node, at, None)
-        for gate in LATE:
-            refused = gate.ask(situation, When.BEFORE_REBOOT)
-            if refused is not None and (gate is hold.GATE or self._policy.late_policy is LatePolicy.UNDO):
+        for gate in self._gates[Foreseen.WITHOUT_FORECAST]:
+            if When.BEFORE_REBOOT not in gate.when or not late_gates.undoes(gate, self._policy):
+                continue
+            if (refused := gate.ask(situation, When.BEFORE_REBOOT)) is not None:
                 return Obstacle(rule=refused.gate, subject=_subject(refused, None), sentence=refused.sentence)
         return None
 
@@ -144,7 +128,7 @@ class RolloutRules:
         self._zone = self._waiters[node].zone
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """The window's next opening while it is shut, or the end of a hold or of a minimum interval."""
+        """The window's next opening while it is shut, or the instant from which a gate no longer refuses a node."""
         instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at) :][:1]
         if not maintenance_window.is_open(self._policy.window, at):
             opening = self._opening(at)
@@ -178,10 +162,7 @@ class RolloutRules:
         return self._shut_until[1]
 
     def _personal(self, node: NodeView) -> list[datetime]:
-        found = [hold.until_of(node.annotations.get(keys.HOLD, ""))]
-        last = minimum_interval.last_reboot(node)
-        if last is not None and self._policy.minimum_interval_seconds:
-            found.append(last + timedelta(seconds=self._policy.minimum_interval_seconds))
+        found = (gate.ends(node, self._policy) for gate in self._gates[Foreseen.WITHOUT_FORECAST])
         return [each for each in found if each is not None]
 
     def _situation(self, name: str, at: datetime, forecast: Forecast | None) -> Situation:
@@ -200,7 +181,7 @@ class RolloutRules:
             node=node,
             boot_id="boot",
             need=Need(answer=NeedAnswer.YES),
-            lock=LockReading(content=lock.render(self._content), resource_version="", daemonset_uid=""),
+            lock=LockReading(content=self._content, text=None, resource_version="", daemonset_uid=""),
             fleet=Fleet(nodes=self._fleet, read_at_uptime=0.0),
             forecast=forecast or NOT_ASKED,
             pods=pods,

@@ -17,6 +17,17 @@ from scheduler_core.simulation.timeline import Obstacle, Timeline, Visit, Wait
 from scheduler_core.values import Value
 
 
+class Origin(Value, kw_only=True):
+    """What a plan was made from. An empty text: not known."""
+
+    taken_at: datetime  # of the snapshot
+    kubernetes: str = ""  # release of the cluster, as far as the simulation follows it
+    server: str = ""
+    context: str = ""  # of the kubeconfig
+    dump: str = ""  # the file, if no cluster was asked
+    settings: Mapping[str, str] = field(default_factory=dict)  # those that a plan follows, as flags would give them
+
+
 class Plan(Value, kw_only=True):
     """A timeline, and what a reader must know of how it was made. `zone` is the one in which times are shown."""
 
@@ -27,6 +38,9 @@ class Plan(Value, kw_only=True):
     zone: tzinfo = UTC
     notes: tuple[str, ...] = ()
     others: Mapping[Order, Timeline] = field(default_factory=dict)  # the same roll-out in other orders, to compare
+    origin: Origin | None = None
+    closes: datetime | None = None  # when the window in which the last node is done ends; None: it never does
+    zone_of: Mapping[str, str] = field(default_factory=dict)  # each node's topology zone
 
 
 class Risk(Value, kw_only=True):
@@ -89,7 +103,7 @@ def summary(plan: Plan) -> list[str]:
     took = duration(timeline.ends - timeline.begins)
     sentences = [
         f"{rebooted} of {count_of(total, 'node')} reboot"
-        + (f"; finished {instant(plan, timeline.ends)}, after {took}." if rebooted == total and total else ".")
+        + (f"; finished {instant(plan, timeline.ends)}, after {took}{_inside(plan)}." if rebooted == total > 0 else ".")
     ]
     sentences += [
         f"Does not fit the window: {count_of(closing.left, 'node')} left at {instant(plan, closing.at)}."
@@ -134,6 +148,30 @@ def summary(plan: Plan) -> list[str]:
         if each.seconds
     ]
     return sentences
+
+
+def _inside(plan: Plan) -> str:
+    """Whether the end lies in the window that the roll-out began in."""
+    if plan.closes is None:
+        return ""
+    if plan.timeline.closings:
+        return f", in a later window than the first: it closes {instant(plan, plan.closes)}"
+    return f", inside the window that closes {instant(plan, plan.closes)}"
+
+
+def facts(plan: Plan) -> list[tuple[str, str]]:
+    """What the plan was made from, as name and value; nothing that is not known."""
+    origin = plan.origin
+    if origin is None:
+        return []
+    found = [
+        ("Cluster", origin.server),
+        ("Context", origin.context),
+        ("Dump", origin.dump),
+        ("Kubernetes", origin.kubernetes),
+        ("Snapshot", instant(plan, origin.taken_at)),
+    ]
+    return [(name, value) for name, value in found if value]
 
 
 def risks(plan: Plan) -> list[Risk]:
@@ -223,6 +261,8 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "order": plan.line.value,
         "agentsOrder": plan.agents_line.value,
         "concurrency": plan.concurrency,
+        "origin": _origin_json(plan.origin) if plan.origin else None,
+        "closes": rfc3339(plan.closes) if plan.closes else None,
         "notes": list(plan.notes),
         **_timeline_json(plan.timeline),
         "risks": [{"what": risk.what, "remedy": risk.remedy} for risk in risks(plan)],
@@ -304,6 +344,17 @@ def _by_node(waits: Sequence[Wait]) -> list[tuple[str, list[Wait]]]:
 
 def _seconds(seconds: float) -> str:
     return duration(timedelta(seconds=seconds))
+
+
+def _origin_json(origin: Origin) -> dict[str, Any]:
+    return {
+        "server": origin.server or None,
+        "context": origin.context or None,
+        "dump": origin.dump or None,
+        "kubernetes": origin.kubernetes or None,
+        "takenAt": rfc3339(origin.taken_at),
+        "settings": dict(origin.settings),
+    }
 
 
 def _figures(timeline: Timeline) -> dict[str, Any]:

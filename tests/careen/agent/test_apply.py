@@ -194,7 +194,7 @@ async def test_the_lock_is_written_only_on_the_version_that_was_read(shell: Shel
         content="mine",
     )
     assert (await do(shell, claim)).stop is None
-    assert (await shell.lock.read()).content == "mine"
+    assert (await shell.lock.read()).text == "mine"
     stop = (await do(shell, claim)).stop
     assert stop is not None
     assert not stop.is_refusal

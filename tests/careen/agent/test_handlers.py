@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,8 @@ from careen.agent import handlers
 from careen.cluster.wire.client import ClientTransport, Credentials, connect
 from careen.cluster.wire.transport import MERGE_PATCH, Method, Request
 from careen.settings.live import SeenConfigMap
+from drydock.server import api_server
+from drydock.server.kinds.discovery import discovery_answer
 from drydock.server.testing import RunningServer, server_in_thread
 from tests.patience import wait_until
 
@@ -124,6 +127,25 @@ def test_nothing_is_written_and_only_the_own_object_is_watched_for_an_hour(
     assert stored is not None
     assert "annotations" not in stored["metadata"]
     assert "finalizers" not in stored["metadata"]
+
+
+def test_of_the_kinds_of_the_cluster_only_one_group_is_asked_for(
+    server: RunningServer, transport: ClientTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole discovery is five requests from each agent at each start."""
+    asked: list[str] = []
+
+    def noting(path: str) -> dict[str, Any] | None:
+        document = discovery_answer(path)
+        asked.extend([path] if document is not None else [])
+        return document
+
+    monkeypatch.setattr(api_server, "discovery_answer", noting)
+    server.seed(config_map(a="1"))
+    follower = Follower(transport.credentials)
+    wait_until(lambda: bool(follower.seen))
+    follower.stop()
+    assert asked == ["/api/v1"]
 
 
 def test_a_server_that_is_down_for_a_while_is_found_again(

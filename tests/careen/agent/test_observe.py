@@ -160,6 +160,41 @@ async def test_while_the_node_works_the_answer_of_a_write_serves_the_next_turn_a
     assert shell.requests.count(NODE) == reads
 
 
+@pytest.mark.parametrize(
+    ("seconds_later", "node_reads", "lock_reads"), [((0.02,), 1, 1), ((1.0,), 2, 2), ((0.02, 0.04), 2, 2)]
+)
+async def test_the_answer_of_a_write_of_the_lock_serves_the_next_turn_and_leaves_the_node_as_good(
+    shell: Shell, seconds_later: tuple[float, ...], node_reads: int, lock_reads: int
+) -> None:
+    put_in_phase(shell, Phase.CLAIMING)
+    observer = shell.observer()
+    shell.clock.seconds = 50.0
+    seen = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
+    assert isinstance(seen.lock, LockReading)
+    observer.saw_lock(replace(seen.lock, resource_version="78"), shell.clock.monotonic())
+    observer.moves_on()
+    for number, later in enumerate(seconds_later):
+        shell.clock.seconds = 50.0 + later
+        again = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
+        assert isinstance(again.lock, LockReading)
+        assert (again.lock.resource_version == "78") is (number == 0 and later < 1.0)
+    assert (shell.requests.count(NODE), shell.requests.count(LOCK)) == (node_reads, lock_reads)
+
+
+async def test_what_is_wanted_under_the_claim_is_read_although_the_answer_of_a_write_is_there(shell: Shell) -> None:
+    """The cordon rests on the lock as it is then."""
+    put_in_phase(shell, Phase.CLAIMING)
+    observer = shell.observer()
+    seen = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
+    assert isinstance(seen.lock, LockReading)
+    observer.saw_lock(replace(seen.lock, resource_version="78"), shell.clock.monotonic())
+    observer.moves_on()
+    again = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
+    fresh = await observer.add(again, {Evidence.LOCK}, POLICY)
+    assert isinstance(fresh.lock, LockReading)
+    assert fresh.lock.resource_version == seen.lock.resource_version
+
+
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
 async def test_the_recorded_phase_brings_its_evidence_with_it(shell: Shell, phase: Phase) -> None:
     """Also at the first turn of a process that has not heard of the phase: the record decides."""

@@ -294,3 +294,21 @@ def test_a_host_that_could_not_be_rebooted_is_never_drained(node: Node) -> None:
     journal = [change.after.content for change in list(node.server.store.journal) if change.after is not None]
     assert not any(each.get("kind") == "Node" and each.get("spec", {}).get("unschedulable") for each in journal)
     assert not any(keys.LOCK_ANNOTATION in (each["metadata"].get("annotations") or {}) for each in journal)
+
+
+# ---- keys that the admission policies do not allow ----
+
+
+def test_a_key_that_no_policy_allows_is_told_as_soon_as_a_setting_names_it(node: Node) -> None:
+    """Long before a need: nothing asks for a reboot here."""
+    found = node.server.get("daemonsets", "careen", "careen")
+    assert found is not None
+    annotations = {"admission.careen.dev/labels": "listed"}
+    node.server.seed({**found, "metadata": {**found["metadata"], "annotations": annotations}})
+    node.put_config("pre-reboot-node-labels: [listed=yes]")
+    agent = node.start("--forecast=off")
+    wait_until(lambda: has_followed(node))
+    edit(node, "pre-reboot-node-labels: [listed=yes, other=yes]")
+    agent.says("admission.careen.dev/labels does not list other of --pre-reboot-node-labels")
+    wait_until(lambda: bool(events(node, "KeysNotAllowed")))
+    assert [each["involvedObject"]["kind"] for each in events(node, "KeysNotAllowed")] == ["DaemonSet"]

@@ -16,6 +16,7 @@ from careen.core.decision import Decision, Reason
 from careen.core.facts.observation import LockReading, NodeView, Observation
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
+from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from tests.careen.agent.conftest import Shell
 
@@ -132,6 +133,34 @@ async def test_a_write_that_landed_is_told_although_the_next_one_meets_a_conflic
     turned = await mind.turn(POLICY)
     assert turned.stop is not None
     assert (turned.is_told, mind.memory.said, shell.told) == (True, "held", [message])
+
+
+async def test_after_an_own_write_of_the_lock_it_need_not_be_read(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.put_node("n1", annotations={"careen.dev/progress": to_annotation(Progress(phase="Claiming", claim="c1"))})
+
+    def write(seen: Observation, _: Policy) -> Decision:
+        assert isinstance(seen.lock, LockReading)
+        wanted = WriteLock(
+            purpose="enter",
+            expected_resource_version=seen.lock.resource_version,
+            daemonset_uid=seen.lock.daemonset_uid,
+            content="{}",
+        )
+        return decision(seen, phase=Phase.CLAIMING, actions=(wanted,))
+
+    shown = think(monkeypatch, write, lambda seen, _: decision(seen, phase=Phase.CLAIMING))
+    mind = Mind(shell.observer(), shell.hands)
+    for _ in range(3):
+        await mind.turn(POLICY)
+    assert [seen.lock.content for seen in shown if isinstance(seen.lock, LockReading)] == [None, "{}", "{}"]
+    lock_path = "/apis/apps/v1/namespaces/careen/daemonsets/careen"
+    assert [each for each in shell.requests if each.endswith(lock_path)] == [
+        f"GET {lock_path}",
+        f"PATCH {lock_path}",
+        f"GET {lock_path}",
+    ]
 
 
 async def test_nobody_is_told_of_a_reboot_that_was_not_confirmed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

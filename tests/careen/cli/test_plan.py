@@ -147,7 +147,26 @@ def test_what_does_not_fit_the_window_is_said_and_the_exit_code_is_3(shop: Desk)
     result = shop.run("plan", *START)
     assert result.exit_code == 3
     assert "Does not fit the window: 2 nodes left at Wed 2026-03-04 22:08 UTC." in result.output
-    assert "3 of 3 nodes reboot; finished Thu 2026-03-05 22:04:30 UTC, after 1d." in result.output
+    assert (
+        "3 of 3 nodes reboot; finished Thu 2026-03-05 22:04:30 UTC, after 1d, in a later window than the first: "
+        "it closes Thu 2026-03-05 22:08 UTC." in result.output
+    )
+
+
+def test_a_plan_says_that_it_ends_inside_its_window(shop: Desk) -> None:
+    shop.lock(flags=["--start-time=22:00", "--end-time=23:00"])
+    result = shop.run("plan", *START)
+    assert "after 13m40s, inside the window that closes Wed 2026-03-04 23:00 UTC." in result.output
+
+
+def test_a_plan_names_its_cluster_its_snapshot_and_the_settings_that_it_follows(shop: Desk) -> None:
+    shop.lock(flags=["--concurrency=2"])
+    origin = json.loads(shop.run("plan", *START, "--set", "end-time=23:00", "--output", "json").output)["origin"]
+    assert origin["server"].startswith("http")
+    assert origin["kubernetes"].startswith("v1.")
+    assert origin["takenAt"].endswith("Z")
+    assert origin["settings"]["concurrency"] == "2"
+    assert origin["settings"]["end-time"] == "23:00:00"
 
 
 def test_measured_reboots_count_where_no_duration_is_given(desk: Desk) -> None:
@@ -328,3 +347,11 @@ def test_a_scheduler_s_configuration_that_cannot_be_read_is_refused_with_exit_co
     nonsense.write_text("kind: Nothing")
     result = shop.run("plan", "--scheduler-config", str(nonsense))
     assert (result.exit_code, str(nonsense) in result.output) == (2, True), result.output
+
+
+def test_a_plan_says_what_the_agents_ask_and_it_cannot_foresee(shop: Desk) -> None:
+    (note,) = [each for each in shop.json("plan", *START)["notes"] if "foresee" in each]
+    assert note.startswith("the plan does not foresee nodes that fail, ")
+    assert "alerts" not in note
+    shop.lock(flags=["--prometheus-url=http://prometheus.monitoring"])
+    assert "alerts" in shop.json("plan", *START)["notes"][-1]

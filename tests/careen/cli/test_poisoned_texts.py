@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from careen.cli import COMMANDS, cli
 from careen.core.facts import keys
-from careen.core.lock import content
+from careen.core.facts.observation import LockReading
 from drydock.server.testing import server_in_thread
 from tests.careen.cli.conftest import Desk
 from tests.careen.cli.test_plan import a_node, a_replica
@@ -180,9 +180,23 @@ def test_what_a_command_prints_is_fit_to_show(poisoned: Desk, tmp_path: Path, na
 def test_the_commands_that_read_the_lock_are_known(
     poisoned: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parse, readers = content.parse, set[str]()
+    real, readers = LockReading.of, set[str]()
+
+    class Watched:
+        """A reading that notes which command looks at what the lock says."""
+
+        def __init__(self, by: str, reading: LockReading) -> None:
+            self._by, self._reading = by, reading
+
+        def __getattr__(self, name: str) -> object:
+            if name == "content":
+                readers.add(self._by)
+            return getattr(self._reading, name)
+
     for call in CALLS.values():
-        monkeypatch.setattr(content, "parse", lambda text, by=call[0]: readers.add(by) or parse(text))
+        monkeypatch.setattr(
+            LockReading, "of", lambda text, by=call[0], **others: Watched(by, real(text, **others)), raising=True
+        )
         called(poisoned, tmp_path, *call)
     assert readers == READ_THE_LOCK
 

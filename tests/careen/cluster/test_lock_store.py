@@ -34,7 +34,7 @@ def to_write(reading: LockReading, content: str | None) -> WriteLock:
 async def test_the_lock_is_read_consistently_with_what_guards_it(cluster: Cluster) -> None:
     cluster.put_daemonset(uid="ds1", annotations={KEY: "{}"})
     reading = await store(cluster).read()
-    assert (reading.content, reading.daemonset_uid, reading.annotation) == ("{}", "ds1", KEY)
+    assert (reading.text, reading.daemonset_uid, reading.annotation) == ("{}", "ds1", KEY)
     assert "resourceVersion" not in cluster.wire.asked[0].query
 
 
@@ -50,7 +50,7 @@ async def test_no_annotation_is_none_and_no_daemonset_is_an_error(cluster: Clust
     with pytest.raises(NotFound):
         await store(cluster).read()
     cluster.put_daemonset()
-    assert (await store(cluster).read()).content is None
+    assert (await store(cluster).read()).text is None
 
 
 async def test_a_write_puts_the_annotation_and_nothing_else(cluster: Cluster) -> None:
@@ -67,7 +67,7 @@ async def test_a_write_puts_the_annotation_and_nothing_else(cluster: Cluster) ->
 async def test_writing_nothing_removes_the_annotation(cluster: Cluster) -> None:
     cluster.put_daemonset(annotations={KEY: "x"})
     await store(cluster).write(to_write(await store(cluster).read(), None))
-    assert (await store(cluster).read()).content is None
+    assert (await store(cluster).read()).text is None
 
 
 async def test_of_many_who_read_the_same_version_exactly_one_gets_it(cluster: Cluster) -> None:
@@ -78,7 +78,7 @@ async def test_of_many_who_read_the_same_version_exactly_one_gets_it(cluster: Cl
     )
     (winner,) = [each for each in outcomes if isinstance(each, Landed)]
     assert [type(each) for each in outcomes].count(Stale) == 7
-    assert (await store(cluster).read()).content == winner.seen.content
+    assert (await store(cluster).read()).text == winner.seen.text
 
 
 @pytest.mark.parametrize("arrives", [True, False])
@@ -96,7 +96,7 @@ async def test_a_lost_answer_does_not_lose_the_claim_nor_take_it_twice(cluster: 
         cluster.wire.before = once
     outcome = await store(cluster).write(to_write(reading, "claimed"))
     assert isinstance(outcome, Landed)
-    assert (outcome.seen.content, (await store(cluster).read()).content) == ("claimed", "claimed")
+    assert (outcome.seen.text, (await store(cluster).read()).text) == ("claimed", "claimed")
     assert methods(cluster.wire.asked).count("PATCH /apis/apps/v1/namespaces/careen/daemonsets/careen") == (
         1 if arrives else 2
     )
@@ -118,7 +118,7 @@ async def test_after_a_lost_answer_another_ones_claim_is_not_overwritten(cluster
 
     cluster.wire.before = overtaken
     assert isinstance(await store(cluster).write(to_write(reading, "ours")), Stale)
-    assert (await store(cluster).read()).content == "theirs"
+    assert (await store(cluster).read()).text == "theirs"
 
 
 async def test_a_daemonset_that_was_recreated_is_another_lock(cluster: Cluster) -> None:

@@ -111,7 +111,7 @@ def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
 def a_reading(content: LockContent | str | None) -> LockReading:
     """The lock as one read found it."""
     text = lock.render(content) if isinstance(content, LockContent) else content
-    return LockReading(content=text, resource_version="42", daemonset_uid=DAEMONSET)
+    return LockReading.of(text, resource_version="42", daemonset_uid=DAEMONSET)
 
 
 def held(*entries: Entry, **changes: Any) -> LockContent:

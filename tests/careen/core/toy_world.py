@@ -402,8 +402,8 @@ class World:
         if kind is Evidence.NODE:
             return node.view if node is not None else Gone()
         if kind is Evidence.LOCK:
-            return LockReading(
-                content=self.annotation, resource_version=str(self.daemonset_version), daemonset_uid=self.daemonset_uid
+            return LockReading.of(
+                self.annotation, resource_version=str(self.daemonset_version), daemonset_uid=self.daemonset_uid
             )
         if kind is Evidence.PEERS:
             return tuple(view for view in views if view.labels.get(keys.REBOOT_LABEL) in {"in-progress", "failed"})
@@ -414,11 +414,7 @@ class World:
                 nodes=tuple(views), read_at_uptime=self.now - host.booted_at - self.random.choice([0, 0, 0.3, 2])
             )
         if kind is Evidence.HOLDERS:
-            content = (
-                lock.parse(seen[Evidence.LOCK].content)
-                if isinstance(seen.get(Evidence.LOCK), LockReading)
-                else LockContent()
-            )
+            content = seen[Evidence.LOCK].content if isinstance(seen.get(Evidence.LOCK), LockReading) else LockContent()
             assert isinstance(content, LockContent)
             found = [view for view in views if view.name in content.holders]
             return Holders(nodes=tuple(found), absent=frozenset(content.holders) - {view.name for view in found})
@@ -473,12 +469,12 @@ class World:
                     return
                 self.say(f"{agent.node}: lock: {action.purpose}")
             elif isinstance(action, ConfirmClaim):
-                reading = LockReading(
-                    content=self.annotation,
+                reading = LockReading.of(
+                    self.annotation,
                     resource_version=str(self.daemonset_version),
                     daemonset_uid=self.daemonset_uid,
                 )
-                if self.fault("unreadable") or not lock.confirms(reading, action.node, action.claim):
+                if self.fault("unreadable") or not lock.confirms(reading.content, action.node, action.claim):
                     return
                 confirmed_at = self.now
             elif isinstance(action, Evict):

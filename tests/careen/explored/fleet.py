@@ -403,7 +403,7 @@ class SmallFleet:
             case Evidence.NEED:
                 return Need(answer=NeedAnswer.YES if host.needs else NeedAnswer.NO)
             case Evidence.LOCK:
-                return LockReading(content=reading[0], resource_version=str(reading[1]), daemonset_uid=LOCK_UID)
+                return LockReading.of(reading[0], resource_version=str(reading[1]), daemonset_uid=LOCK_UID)
             case Evidence.PEERS:
                 return _labelled(views, "in-progress", "failed")
             case Evidence.WAITERS:
@@ -433,8 +433,8 @@ class SmallFleet:
                 return self._ended(state, index)
             return self._next(self._land(state, index, act), index)
         if isinstance(act, ConfirmClaim):
-            seen = LockReading(content=state.lock, resource_version="", daemonset_uid=LOCK_UID)
-            if not lock.confirms(seen, act.node, act.claim):
+            seen = LockReading.of(state.lock, resource_version="", daemonset_uid=LOCK_UID)
+            if not lock.confirms(seen.content, act.node, act.claim):
                 return self._ended(state, index)
             return self._next(state, index, confirmed_at=state.now)
         assert isinstance(act, AskReboot)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from careen.core import gates
+from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import (
@@ -24,8 +27,11 @@ from careen.core.facts.policy import (
     Policy,
     Window,
 )
+from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.gates.maintenance_window import is_open
+from careen.core.gates.question import ALWAYS, BEFORE_THE_CORDON, Cost, Foreseen, Gate, Unforeseen, When, nothing
+from careen.core.situation import Situation
 from careen.plan import rollout_rules
 from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
@@ -174,6 +180,66 @@ def test_a_hold_undoes_a_drain_whatever_the_late_policy(late_policy: LatePolicy)
     obstacle = RolloutRules([held], replace(POLICY, late_policy=late_policy)).late_refusal("n1", NOW)
     assert obstacle is not None
     assert (obstacle.rule, obstacle.sentence) == ("hold", "held: auditors")
+
+
+def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS, **more: Any) -> Gate:
+    """As somebody adds one by the recipe: it refuses n1."""
+
+    def ask(situation: Situation, _when: When) -> Refusal | None:
+        is_refused = situation.node.name == "n1"
+        return Refusal(gate="moon", code=Code.HELD, sentence="the moon is full") if is_refused else None
+
+    return Gate(name="moon", ask=ask, when=when, cost=Cost.CHEAP, needs=nothing, foresight=foresight, **more)
+
+
+@pytest.mark.parametrize(
+    ("foresight", "when", "without", "with_forecast", "late"),
+    [
+        (Foreseen.WITHOUT_FORECAST, ALWAYS, True, False, True),
+        (Foreseen.WITHOUT_FORECAST, BEFORE_THE_CORDON, True, False, False),
+        (Foreseen.WITH_FORECAST, BEFORE_THE_CORDON, False, True, False),
+        (Foreseen.WITH_FORECAST, frozenset({When.CLAIMED}), False, True, False),
+        (Unforeseen("the moon"), ALWAYS, False, False, False),
+    ],
+)
+def test_a_new_gate_is_asked_by_a_plan_as_it_declares(
+    monkeypatch: pytest.MonkeyPatch,
+    foresight: Foreseen | Unforeseen,
+    when: frozenset[When],
+    without: bool,
+    with_forecast: bool,
+    late: bool,
+) -> None:
+    monkeypatch.setattr(gates, "GATES", (*gates.GATES, a_new_gate(foresight, when)))
+    rules = RolloutRules([a_node("n1"), a_node("n2")], POLICY)
+    forecast = a_forecast(Outcome.MOVES)
+    found = [
+        rules.refusal("n1", NOW, None),
+        rules.refusal("n1", NOW, forecast),
+        rules.late_refusal("n1", NOW),
+        rules.refusal("n2", NOW, None),
+    ]
+    assert [each is not None and each.rule == "moon" for each in found] == [without, with_forecast, late, False]
+    assert ("the moon" in gates.unforeseen(POLICY)) is isinstance(foresight, Unforeseen)
+
+
+def test_a_plan_waits_for_the_end_that_a_new_gate_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = NOW + timedelta(hours=3)
+
+    def ask(situation: Situation, _when: When) -> Refusal | None:
+        is_over = situation.seen.now >= end
+        return None if is_over else Refusal(gate="moon", code=Code.HELD, sentence="the moon is full")
+
+    moon = replace(a_new_gate(Foreseen.WITHOUT_FORECAST), ask=ask, ends=lambda _node, _policy: end)
+    monkeypatch.setattr(gates, "GATES", (*gates.GATES, moon))
+    (visit,) = plan([a_node("n1")]).visits
+    assert visit.start == end
+
+
+def test_no_gate_can_be_added_without_a_word_on_what_a_plan_foresees() -> None:
+    declared = {name: getattr(gates.hold.GATE, name) for name in ("name", "ask", "when", "cost", "needs")}
+    with pytest.raises(TypeError, match="foresight"):
+        Gate(**declared)
 
 
 @pytest.mark.parametrize("line", list(Order))

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from careen.cluster.events import Subject, event
 from tests.cluster.harness.api import Api, ApiError, Object
 from tests.cluster.harness.cluster import CAREEN
 from tests.cluster.harness.machines.control_plane import REPOSITORY
@@ -88,6 +89,7 @@ def _probes(story: Story, unbound: Api) -> list[tuple[str, Callable[[], object]]
             "evict-with-claim is enforced",
             lambda: evict(unbound, pod["namespace"], pod["name"], query="?dryRun=All", dryRun=["All"]),
         ),
+        ("own-events is enforced", lambda: post(unbound, about_node(node))),
     ]
 
 
@@ -133,6 +135,17 @@ def evict(api: Api, namespace: str, name: str, *, query: str = "", **options: An
         **({"deleteOptions": options} if options else {}),
     }
     return api.create(f"/api/v1/namespaces/{namespace}/pods/{name}/eviction{query}", body)
+
+
+def about_node(node: str) -> Object:
+    """An Event as the agent of this node posts it about its Node."""
+    subject = Subject(kind="Node", name=node, uid="u")
+    return event(subject, reason="Probe", sentence="a probe", is_warning=False, host=node, at="2026-01-01T00:00:00Z")
+
+
+def post(api: Api, told: Object, group: str = "/api/v1") -> object:
+    """An Event, which lands nowhere."""
+    return api.create(f"{group}/namespaces/{told['metadata']['namespace']}/events?dryRun=All", told)
 
 
 def refusal(attempt: Callable[[], object]) -> str:

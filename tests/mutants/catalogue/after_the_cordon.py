@@ -104,14 +104,14 @@ MUTANTS = (
     # ---- the gates with the node drained ----
     Mutant(
         "late_gates: a person's hold does not undo a drain under --late-policy=reboot",
-        _SHARED + "late_gates.py:decide",
-        "if gate is hold.GATE or is_undone:",
-        "if is_undone:",
+        _SHARED + "late_gates.py:undoes",
+        "gate is hold.GATE or policy",
+        "policy",
     ),
     Mutant(
         "late_gates: one answer that did not come undoes the drain",
         _SHARED + "late_gates.py:decide",
-        "if is_undone and _is_unknown(situation, gate):",
+        "if situation.policy.late_policy is LatePolicy.UNDO and _is_unknown(situation, gate):",
         "if False:",
     ),
     Mutant(

@@ -15,10 +15,11 @@ import resource
 import signal
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from careen.agent.forecast.order import Order
+from careen.agent.forecast.order import AHEAD, Order
 from careen.cluster.wire.lean_imports import load_lean_client
 
 if TYPE_CHECKING:
@@ -30,13 +31,30 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+WAITS_SECONDS = 180  # for the order; longer than the agent keeps it in any case
+
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_NEEDED = (
+    "asyncio",
+    "careen.agent.clock",
+    "careen.cluster.snapshot_reader",
+    "careen.cluster.whole_cluster",
+    "careen.cluster.wire.api",
+    "careen.cluster.wire.client",
+    "scheduler_core.config.kube_version",
+    "scheduler_core.simulation.drain",
+    "scheduler_core.simulation.evicted.replacements",
+    "scheduler_core.snapshot.dump",
+)
 
 
 def main() -> int:
     """Reads the order, prints `{"forecasts": […]}`, `{"unknown": sentence}`, or `{"mistake": sentence}` where
     whoever asked was wrong."""
+    if sys.argv[1:2] == [AHEAD]:
+        _get_ready(int(sys.argv[2]))
     order = Order.from_json(sys.stdin.read())
+    signal.alarm(0)
     _be_small(order.memory_bytes)
     answer: dict[str, Any]
     try:
@@ -47,6 +65,19 @@ def main() -> int:
             answer = {"unknown": order.wants_more_memory}
     json.dump(answer, sys.stdout)
     return 0
+
+
+def _get_ready(memory_bytes: int) -> None:
+    """Started before there is an order: everything that it takes is loaded by the time it comes. Nobody needs to end
+    this process: it ends when its order does not come for long, and when the agent ends."""
+    signal.alarm(WAITS_SECONDS)
+    _die_with_parent()
+    _go_first()
+    # The order's own limit comes on top, and may be another one by then.
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+    load_lean_client()
+    for name in _NEEDED:
+        import_module(name)
 
 
 def _is_want_of_memory(error: BaseException | None) -> bool:
@@ -63,7 +94,11 @@ def _is_want_of_memory(error: BaseException | None) -> bool:
 def _be_small(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     _die_with_parent()
-    # If the container's limit is hit all the same, this process and not the agent is killed.
+    _go_first()
+
+
+def _go_first() -> None:
+    """If the container's limit is hit all the same, this process and not the agent is killed."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 

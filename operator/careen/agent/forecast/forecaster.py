@@ -7,10 +7,12 @@ import asyncio
 import json
 import signal
 import sys
+from asyncio.subprocess import Process
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from careen.agent.forecast.order import Order
+from careen.agent.forecast.ahead import Ahead
+from careen.agent.forecast.order import AHEAD, Order
 from careen.core.facts.observation import Unknown
 from careen.host import environment
 from careen.host.commands import kill_group
@@ -54,6 +56,7 @@ class ChildForecaster:
         self._limits = limits
         self._clock = clock
         self._metrics = metrics
+        self._ahead = Ahead(self._start_ahead, clock)
 
     async def forecast(self, node: str) -> Forecast | Unknown:
         """Where each pod of the node would land, or why that cannot be told."""
@@ -62,12 +65,25 @@ class ChildForecaster:
         answer = (
             limits
             if isinstance(limits, Unknown)
-            else await forecast_together([node], limits, kubeconfig=self._kubeconfig)
+            else await forecast_together([node], limits, kubeconfig=self._kubeconfig, process=await self._ahead.take())
         )
         made = answer[0] if isinstance(answer, tuple) else Unknown(answer.why)
         self._metrics.forecast_seconds.labels(node).observe(self._clock.monotonic() - began)
         self._metrics.forecasts.labels(node, "unknown" if isinstance(made, Unknown) else "made").inc()
         return made
+
+    async def get_ready(self, *, is_wanted: bool) -> None:
+        """Starts the process of the next forecast ahead of its order, or ends it where none is expected any more."""
+        await self._ahead.keep(is_wanted=is_wanted)
+
+    async def _start_ahead(self) -> Process | None:
+        limits = self._limits()
+        if isinstance(limits, Unknown):
+            return None
+        try:
+            return await _started(AHEAD, str(limits.memory_bytes))
+        except OSError:
+            return None  # the forecast will say so
 
 
 async def forecast_together(
@@ -77,9 +93,10 @@ async def forecast_together(
     kubeconfig: str = "",
     context: str = "",
     dump: str = "",
+    process: Process | None = None,
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
     """A simulation in a process of its own: several nodes drained at once, a forecast each, in the order given;
-    with `dump`, in that file's cluster."""
+    with `dump`, in that file's cluster. `process`: one that was started ahead."""
     return await _run(
         Order(
             nodes=tuple(nodes),
@@ -92,35 +109,53 @@ async def forecast_together(
             drain_pod_selector=limits.drain_pod_selector.text if limits.drain_pod_selector else "",
         ),
         limits.seconds,
+        process,
     )
 
 
-async def _run(order: Order, seconds: float) -> tuple[Forecast, ...] | Unknown | Mistake:
+async def _run(order: Order, seconds: float, ahead: Process | None) -> tuple[Forecast, ...] | Unknown | Mistake:
+    """One that was started ahead and fails is as if it had not been there, within the same time."""
+    until = asyncio.get_running_loop().time() + seconds
+    answer = await _answer(ahead, order, until) if ahead is not None else None
+    if ahead is None or (answer is not None and answer[0] != 0):
+        try:
+            answer = await _answer(await _started(), order, until)
+        except OSError as error:
+            return Unknown(f"the simulation could not be started: {error}")
+    if answer is None:
+        return Unknown(f"the simulation took longer than {seconds:.0f} s: raise --forecast-timeout")
+    code, output, errors = answer
+    if _GAVE_UP in errors:
+        return Unknown(order.wants_more_memory)
+    return _read(code, output, errors, nodes=order.nodes)
+
+
+async def _started(*arguments: str) -> Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "careen.agent.forecast.child",
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment.of_children(),
+        start_new_session=True,
+    )
+
+
+async def _answer(process: Process, order: Order, until: float) -> tuple[int | None, bytes, bytes] | None:
+    """Exit code, output and errors; None at the deadline."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "careen.agent.forecast.child",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=environment.of_children(),
-            start_new_session=True,
-        )
-    except OSError as error:
-        return Unknown(f"the simulation could not be started: {error}")
-    try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout_at(until):
             output, errors = await process.communicate(order.to_json())
     except TimeoutError:
         await kill_group(process)
-        return Unknown(f"the simulation took longer than {seconds:.0f} s: raise --forecast-timeout")
+        return None
     except asyncio.CancelledError:
         await kill_group(process)
         raise
-    if _GAVE_UP in errors:
-        return Unknown(order.wants_more_memory)
-    return _read(process.returncode, output, errors, nodes=order.nodes)
+    return process.returncode, output, errors
 
 
 def _read(

@@ -7,6 +7,9 @@ import json
 
 from scheduler_core.values import Value
 
+AHEAD = "--ahead"
+"""The argument of a child that is started before its order; the memory that it may take, in bytes, follows."""
+
 
 class Order(Value, kw_only=True):
     """What is to be known, and how the cluster is reached: through the API server, or in a file."""

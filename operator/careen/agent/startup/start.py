@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from careen.agent.startup import lock_place
 from careen.agent.startup.recorded_claim import RecordedClaim, claim_of, own_node
@@ -31,7 +31,10 @@ from careen.core.facts.reasons import Code, event_reason
 from careen.settings import last_good
 from careen.settings.live import Given, LiveSettings, SeenConfigMap
 from careen.settings.sources import BadSettings, is_written
-from careen.settings.tree import Settings
+from careen.settings.tree import DEFAULTS, Settings
+
+if TYPE_CHECKING:
+    from careen.agent.startup.allowed_keys import AllowedKeys
 
 _LOG = logging.getLogger("careen.agent")
 
@@ -42,6 +45,16 @@ _RETRY_SECONDS = 2.0
 _LONGEST_RETRY_SECONDS = 60.0
 _LOCK_AGAIN_SECONDS = 30.0
 _LONGEST_PROBLEM = 500  # characters; it stands in an annotation and in Events
+
+SETTINGS_WITH_KEYS = (
+    "prefer_no_schedule_taint",
+    "pre_reboot_node_labels",
+    "post_reboot_node_labels",
+    "annotate_nodes",
+    "lock_annotation",
+)
+"""Settings whose values are keys of the Node or the DaemonSet, or bring such keys."""
+
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -62,6 +75,7 @@ class Start:
     node_read: tuple[NodeView, float] | None = field(default=None, init=False)
     """The own Node, if it was asked for, and when."""
     rights: Rights = field(init=False)
+    allowed_keys: AllowedKeys | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """What will be asked of the API server follows from the flags and the environment."""
@@ -267,6 +281,16 @@ class Start:
         missing = self.lock_problem or live.stands_in
         self.metrics.show_config(ok=not problems and not missing)
         self.heartbeat.hold_readiness(missing)
+
+    def check_keys(self, live: LiveSettings) -> None:
+        """Warns before a roll-out of keys that the admission policies would refuse; careen's own are always allowed."""
+        if self.allowed_keys is None:
+            if all(getattr(live.settings, name) == DEFAULTS[name] for name in SETTINGS_WITH_KEYS):
+                return
+            from careen.agent.startup.allowed_keys import AllowedKeys  # few agents need it
+
+            self.allowed_keys = AllowedKeys(self.api, self.basics)
+        self.in_background(self.allowed_keys.check(live.settings))
 
     async def _read_config_map(self) -> SeenConfigMap | None:
         if not self.basics.config_map:

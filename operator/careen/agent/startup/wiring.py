@@ -148,7 +148,8 @@ class Agent:
             period_seconds=lambda: live.settings.period,
         )
         tests = SelfTests(host, self._clock)
-        observer = Observer(self._senses(live, host, lock, need, tests))
+        forecaster = self._forecaster(live)
+        observer = Observer(self._senses(live, host, lock, need, tests, forecaster))
         if self._start.node_read is not None:
             observer.saw_node(*self._start.node_read)
         mind = Mind(observer, self._hands(live, host, lock))
@@ -163,11 +164,14 @@ class Agent:
             metrics=self._metrics,
             heartbeat=self._heartbeat,
             after_first_turn=lambda: self._after_first_turn(live, self._test_host(host, need, tests), mind, loop),
-            after_turn=lambda turned: self._after_turn(patience, tests, turned),
+            after_turn=lambda turned: self._after_turn(patience, tests, forecaster, turned),
             other_deadlines_seconds=lambda: _deadlines_of(live.settings),
         )
         self._loop = loop
-        await loop.run()
+        try:
+            await loop.run()
+        finally:
+            await forecaster.get_ready(is_wanted=False)
         del held  # kept until here: the lock goes with it
 
     # ---- the start ----
@@ -217,6 +221,7 @@ class Agent:
         if self._basics.config_map and not {Part.SETTINGS, Part.FOLLOWING} & self._rights.without:
             self._follow_config_map(live, loop)
         self._in_background(self._review_rights(live, mind))
+        self._start.check_keys(live)
 
     def _follow_config_map(self, live: LiveSettings, loop: Loop) -> None:
         ours = asyncio.get_running_loop()
@@ -232,6 +237,7 @@ class Agent:
         self._start.show_settings(live, problems)
         if not problems:
             loop.wake()
+            self._start.check_keys(live)
             if stood_in:
                 self._leave_older_settings(live)
             return
@@ -282,7 +288,20 @@ class Agent:
 
     # ---- the parts ----
 
-    def _senses(self, live: LiveSettings, host: Host, lock: LockStore, need: NeedWatch, tests: SelfTests) -> Senses:
+    def _forecaster(self, live: LiveSettings) -> ChildForecaster:
+        return ChildForecaster(
+            kubeconfig=live.settings.kubeconfig, limits=lambda: _limits(live), clock=self._clock, metrics=self._metrics
+        )
+
+    def _senses(
+        self,
+        live: LiveSettings,
+        host: Host,
+        lock: LockStore,
+        need: NeedWatch,
+        tests: SelfTests,
+        forecaster: ChildForecaster,
+    ) -> Senses:
         settings = live.settings
         return Senses(
             node_name=self._node,
@@ -293,9 +312,7 @@ class Agent:
             need=need,
             self_tests=tests,
             lock=lock,
-            forecaster=ChildForecaster(
-                kubeconfig=settings.kubeconfig, limits=lambda: _limits(live), clock=self._clock, metrics=self._metrics
-            ),
+            forecaster=forecaster,
             alerts=lambda: _alerts(live.settings),
             chance=random.random,
         )
@@ -324,7 +341,10 @@ class Agent:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def _after_turn(self, patience: ForecastPatience, tests: SelfTests, turned: Turned) -> None:
+    def _after_turn(
+        self, patience: ForecastPatience, tests: SelfTests, forecaster: ChildForecaster, turned: Turned
+    ) -> None:
+        self._in_background(forecaster.get_ready(is_wanted=turned.decision.expects_turn and turned.stop is None))
         is_over, sentence = patience.look(turned.decision.refusals, turned.observation.now, turned.phase)
         self._metrics.forecast_overdue.labels(self._node).set(is_over)
         node = turned.observation.node

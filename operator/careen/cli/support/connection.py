@@ -27,7 +27,6 @@ from careen.cluster.wire.lean_imports import load_lean_client
 from careen.cluster.wire.writes import Landed, Stale, StillUnclear
 from careen.core.actions import PatchNode
 from careen.core.facts.observation import Gone, LockReading, NodeView, Unknown
-from careen.core.lock import content as lock
 from careen.report.lock_report import LockState
 from careen.report.tables import listed
 from scheduler_core.values import Value
@@ -55,6 +54,17 @@ class Cluster(Value, kw_only=True):
     namespace: str
     name: str
     annotation: str
+    server: str = ""
+    """The API server's address."""
+
+    @property
+    def context_in_use(self) -> str:
+        """The kubeconfig's context, by name; empty where there is no kubeconfig, or it names none."""
+        if self.context or not self.kubeconfig:
+            return self.context
+        from careen.cluster.wire.client import current_context  # loads the client, which most commands need no part of
+
+        return current_context(Path(self.kubeconfig))
 
     @property
     def lock(self) -> LockStore:
@@ -95,6 +105,7 @@ def ask(
                 namespace=found[0],
                 name=found[1],
                 annotation=annotation,
+                server=transport.server,
             )
         )
 
@@ -206,7 +217,7 @@ async def look_at_lock(cluster: Cluster) -> SeenLock:
         )
     except ClusterError as error:
         return SeenLock(state=Unknown(str(error)))
-    return SeenLock(state=lock.parse(reading.content), raw=reading.content, agents=reading.agents)
+    return SeenLock(state=reading.content, raw=reading.text, agents=reading.agents)
 
 
 async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:

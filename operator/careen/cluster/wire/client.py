@@ -108,6 +108,15 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
     return configuration
 
 
+def current_context(kubeconfig: Path) -> str:
+    """The name of the context that a kubeconfig stands on; empty where it cannot be told."""
+    try:
+        merged = KubeConfigMerger(str(kubeconfig)).config.value  # type: ignore[no-untyped-call]
+        return str(merged.get("current-context") or "")
+    except (ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError):
+        return ""
+
+
 def _look_for_context(kubeconfig: Path, wanted: str | None) -> None:
     """Raises `NoSuchContext` where the file can be read and has no such context."""
     try:
@@ -148,7 +157,9 @@ class ClientTransport:
     def __init__(self, load: Callable[[], Configuration], *, agent: str, threads: int = 8) -> None:
         self._load = load
         self._agent = agent
-        self._rest = RESTClientObject(load())
+        configuration = load()
+        self.server: str = configuration.host
+        self._rest = RESTClientObject(configuration)
         self._loaded_at = time.monotonic()
         # Own threads: at the end nobody waits for a read that hangs until its deadline.
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="api")

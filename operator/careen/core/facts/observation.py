@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeVar, Union
+from typing import Any, TypeVar, Union
 
 from msgspec import field
 
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.phases import Evidence
+from careen.core.lock import content as lock
+from careen.core.lock.content import Garbage, LockContent
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value
 
@@ -129,16 +131,22 @@ class SelfTest(Value, kw_only=True):
 
 
 class LockReading(Value, kw_only=True):
-    """The lock annotation as it stood in one consistent read of the DaemonSet; `content` None means no such
-    annotation."""
+    """The lock as it stood in one consistent read of the DaemonSet, parsed once; `text` is the annotation, None
+    where there is none."""
 
-    content: str | None
+    content: LockContent | Garbage
+    text: str | None
     resource_version: str
     daemonset_uid: str
     annotation: str = keys.LOCK_ANNOTATION
     agents: int | None = (
         None  # how many nodes should run an agent, as the DaemonSet's status says; None when it does not say
     )
+
+    @classmethod
+    def of(cls, text: str | None, **others: Any) -> LockReading:
+        """The reading of an annotation with this text; `others` are the other fields."""
+        return cls(content=lock.parse(text), text=text, **others)
 
     @property
     def object_id(self) -> str:

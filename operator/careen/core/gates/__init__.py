@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import Policy
 from careen.core.gates import (
     alerts,
     blocking_pods,
@@ -23,7 +24,7 @@ from careen.core.gates import (
     reboot_way,
     settings,
 )
-from careen.core.gates.question import Cost, Gate, When
+from careen.core.gates.question import Cost, Foreseen, Gate, Unforeseen, When, nothing
 from careen.core.situation import Situation
 
 GATES: tuple[Gate, ...] = (
@@ -49,6 +50,20 @@ GATES: tuple[Gate, ...] = (
 def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
     """The gates that are asked at this point, in order."""
     return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
+
+
+def foreseen(by: Foreseen) -> tuple[Gate, ...]:
+    """The gates that a plan can ask once it knows this much and no less, in order."""
+    return tuple(gate for gate in GATES if gate.foresight is by)
+
+
+def unforeseen(policy: Policy) -> tuple[str, ...]:
+    """What a plan cannot foresee, in the order of the gates; without the gates that this policy switches off."""
+    return tuple(
+        gate.foresight.what
+        for gate in GATES
+        if isinstance(gate.foresight, Unforeseen) and (gate.needs is nothing or gate.needs(policy))
+    )
 
 
 def missing(situation: Situation, gates: tuple[Gate, ...]) -> frozenset[Evidence]:

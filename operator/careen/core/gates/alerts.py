@@ -7,7 +7,7 @@ from careen.core.facts.observation import Alert, NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import AlertPolicy, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import ALWAYS, Cost, Gate, When
+from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
 
 # How the names of all alerts in manifests/alerts begin. An alert about a reboot that does not come must not
@@ -51,4 +51,11 @@ def _no(code: Code, sentence: str) -> Refusal:
     return Refusal(gate=GATE.name, code=code, sentence=sentence)
 
 
-GATE = Gate(name="alerts", ask=ask, when=ALWAYS, cost=Cost.COSTLY, needs=needs)
+GATE = Gate(
+    name="alerts",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.COSTLY,
+    needs=needs,
+    foresight=Unforeseen("alerts"),
+)

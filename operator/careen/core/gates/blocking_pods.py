@@ -7,7 +7,7 @@ from careen.core.facts.observation import NotAsked, PodView, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import ALWAYS, Cost, Gate, When
+from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
 
 _NOT_RUNNING = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg/blockers/kubernetespod.go)
@@ -47,4 +47,11 @@ def _why(pods: Unknown | NotAsked | tuple[PodView, ...]) -> str:
     return pods.why if isinstance(pods, Unknown) else "nobody asked for them"
 
 
-GATE = Gate(name="blocking-pods", ask=ask, when=ALWAYS, cost=Cost.CHEAP, needs=needs)
+GATE = Gate(
+    name="blocking-pods",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.CHEAP,
+    needs=needs,
+    foresight=Unforeseen("pods that match --blocking-pod-selector"),
+)

@@ -12,7 +12,7 @@ from careen.core.facts.observation import NotAsked, PodView, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BoundPods, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When
 from careen.core.situation import Situation
 
 
@@ -56,4 +56,11 @@ def _no(code: Code, sentence: str) -> Refusal:
     return Refusal(gate=GATE.name, code=code, sentence=sentence)
 
 
-GATE = Gate(name="bound-pods", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.COSTLY, needs=needs)
+GATE = Gate(
+    name="bound-pods",
+    ask=ask,
+    when=BEFORE_THE_CORDON,
+    cost=Cost.COSTLY,
+    needs=needs,
+    foresight=Foreseen.WITH_FORECAST,
+)

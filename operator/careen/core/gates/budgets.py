@@ -17,7 +17,7 @@ from careen.core.facts.phases import WORKING, Evidence, Phase
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import UnreadableProgress, record_of
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When
 from careen.core.lock.content import LockContent, limit
 from careen.core.lock.order import groups
 from careen.core.situation import Situation
@@ -147,4 +147,11 @@ def _no(code: Code, sentence: str) -> Refusal:
     return Refusal(gate=GATE.name, code=code, sentence=sentence)
 
 
-GATE = Gate(name="budgets", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.COSTLY, needs=needs)
+GATE = Gate(
+    name="budgets",
+    ask=ask,
+    when=BEFORE_THE_CORDON,
+    cost=Cost.COSTLY,
+    needs=needs,
+    foresight=Foreseen.WITHOUT_FORECAST,
+)

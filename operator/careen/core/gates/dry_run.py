@@ -12,7 +12,7 @@ from careen.core.facts.observation import DryRunAnswer, Evictable, NotAsked, Pod
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import DrainPolicy, Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import Cost, Gate, When
+from careen.core.gates.question import Cost, Foreseen, Gate, When
 from careen.core.situation import Situation
 
 
@@ -72,4 +72,11 @@ def _no(code: Code, sentence: str) -> Refusal:
     return Refusal(gate=GATE.name, code=code, sentence=sentence)
 
 
-GATE = Gate(name="dry-run-evictions", ask=ask, when=frozenset({When.CLAIMED}), cost=Cost.COSTLY, needs=needs)
+GATE = Gate(
+    name="dry-run-evictions",
+    ask=ask,
+    when=frozenset({When.CLAIMED}),
+    cost=Cost.COSTLY,
+    needs=needs,
+    foresight=Foreseen.WITH_FORECAST,
+)

@@ -7,7 +7,7 @@ from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import ALWAYS, Cost, Gate, When
+from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
 
 
@@ -29,4 +29,11 @@ def _no(sentence: str) -> Refusal:
     return Refusal(gate=GATE.name, code=Code.FOREIGN_COORDINATOR, sentence=sentence)
 
 
-GATE = Gate(name="foreign-coordinator", ask=ask, when=ALWAYS, cost=Cost.COSTLY, needs=needs)
+GATE = Gate(
+    name="foreign-coordinator",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.COSTLY,
+    needs=needs,
+    foresight=Unforeseen("other reboot coordinators"),
+)

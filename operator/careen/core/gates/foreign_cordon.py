@@ -10,7 +10,7 @@ from careen.core import cordons
 from careen.core.decision import Refusal
 from careen.core.facts.reasons import Code
 from careen.core.gates.maintenance_window import is_waived
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When, nothing
 from careen.core.situation import Situation
 
 
@@ -24,4 +24,11 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     return Refusal(gate=GATE.name, code=Code.CORDONED, sentence=sentence)
 
 
-GATE = Gate(name="foreign-cordon", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.CHEAP, needs=nothing)
+GATE = Gate(
+    name="foreign-cordon",
+    ask=ask,
+    when=BEFORE_THE_CORDON,
+    cost=Cost.CHEAP,
+    needs=nothing,
+    foresight=Foreseen.WITHOUT_FORECAST,
+)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, Unforeseen, When, nothing
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 
@@ -35,4 +35,11 @@ def halted_because(content: LockContent, *, besides: str = "") -> str:
     )
 
 
-GATE = Gate(name="halt", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.CHEAP, needs=nothing)
+GATE = Gate(
+    name="halt",
+    ask=ask,
+    when=BEFORE_THE_CORDON,
+    cost=Cost.CHEAP,
+    needs=nothing,
+    foresight=Unforeseen("nodes that fail"),
+)

@@ -8,10 +8,11 @@ from datetime import datetime
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, NotAsked, Unknown
+from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import short
-from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
+from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
 from careen.core.lock.content import Garbage
 from careen.core.situation import Situation
 
@@ -53,8 +54,21 @@ def until_of(text: str) -> datetime | None:
     return from_rfc3339(match[1]) if match else None
 
 
+def ends(node: NodeView, _policy: Policy) -> datetime | None:
+    """The end that the hold names."""
+    return until_of(node.annotations.get(keys.HOLD, ""))
+
+
 def _no(code: Code, sentence: str) -> Refusal:
     return Refusal(gate=GATE.name, code=code, sentence=sentence)
 
 
-GATE = Gate(name="hold", ask=ask, when=ALWAYS, cost=Cost.CHEAP, needs=nothing)
+GATE = Gate(
+    name="hold",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.CHEAP,
+    needs=nothing,
+    foresight=Foreseen.WITHOUT_FORECAST,
+    ends=ends,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from careen.core.decision import Refusal
 from careen.core.facts.observation import NeedAnswer, Unknown
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
+from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When, nothing
 from careen.core.situation import Situation
 
 
@@ -34,4 +34,11 @@ def _no(code: Code, sentence: str) -> Refusal:
     return Refusal(gate=GATE.name, code=code, sentence=sentence)
 
 
-GATE = Gate(name="host-state", ask=ask, when=ALWAYS, cost=Cost.CHEAP, needs=nothing)
+GATE = Gate(
+    name="host-state",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.CHEAP,
+    needs=nothing,
+    foresight=Unforeseen("hosts that cannot be read and package managers at work"),
+)

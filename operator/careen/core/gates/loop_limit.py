@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, Unforeseen, When, nothing
 from careen.core.situation import Situation
 
 
@@ -26,4 +26,11 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     )
 
 
-GATE = Gate(name="loop-limit", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.CHEAP, needs=nothing)
+GATE = Gate(
+    name="loop-limit",
+    ask=ask,
+    when=BEFORE_THE_CORDON,
+    cost=Cost.CHEAP,
+    needs=nothing,
+    foresight=Unforeseen("hosts that ask for another reboot after a reboot"),
+)

@@ -16,7 +16,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Window
 from careen.core.facts.reasons import Code
 from careen.core.gates.hold import until_of
-from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
+from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
 from careen.core.situation import Situation
 
 _LONGEST_WINDOW = timedelta(days=8)  # days of the week repeat: what does not change in eight days never does
@@ -81,4 +81,11 @@ def describe(window: Window) -> str:
     return f"{days} {window.start:%H:%M}–{window.end:%H:%M} {window.zone}"
 
 
-GATE = Gate(name="maintenance-window", ask=ask, when=ALWAYS, cost=Cost.CHEAP, needs=nothing)
+GATE = Gate(
+    name="maintenance-window",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.CHEAP,
+    needs=nothing,
+    foresight=Foreseen.WITHOUT_FORECAST,
+)

@@ -7,22 +7,19 @@ from datetime import datetime, timedelta
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import object_of
 from careen.core.gates.maintenance_window import is_waived
-from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, When, nothing
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When, nothing
 from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
     """The Node's own report of its last reboot is the evidence; a node that has none never rebooted under us."""
-    interval = situation.policy.minimum_interval_seconds
-    last = last_reboot(situation.node)
-    if not interval or last is None or is_waived(situation.node, situation.seen.now):
-        return None
-    again = last + timedelta(seconds=interval)
-    if situation.seen.now >= again:
+    last, again = last_reboot(situation.node), ends(situation.node, situation.policy)
+    if last is None or again is None or is_waived(situation.node, situation.seen.now) or situation.seen.now >= again:
         return None
     return Refusal(
         gate=GATE.name,
@@ -31,9 +28,23 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     )
 
 
+def ends(node: NodeView, policy: Policy) -> datetime | None:
+    """When the interval after the last reboot is over; None without an interval or a reboot."""
+    interval, last = policy.minimum_interval_seconds, last_reboot(node)
+    return last + timedelta(seconds=interval) if interval and last is not None else None
+
+
 def last_reboot(node: NodeView) -> datetime | None:
     """When the node last rebooted, as its annotation says; None when it does not say."""
     return from_rfc3339(object_of(node.annotations.get(keys.LAST_REBOOT)).get("at"))
 
 
-GATE = Gate(name="minimum-interval", ask=ask, when=BEFORE_THE_CORDON, cost=Cost.CHEAP, needs=nothing)
+GATE = Gate(
+    name="minimum-interval",
+    ask=ask,
+    when=BEFORE_THE_CORDON,
+    cost=Cost.CHEAP,
+    needs=nothing,
+    foresight=Foreseen.WITHOUT_FORECAST,
+    ends=ends,
+)

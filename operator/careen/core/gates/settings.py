@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.facts.reasons import Code
-from careen.core.gates.question import ALWAYS, Cost, Gate, When, nothing
+from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When, nothing
 from careen.core.situation import Situation
 
 
@@ -18,4 +18,11 @@ def ask(situation: Situation, when: When) -> Refusal | None:
     return Refusal(gate=GATE.name, code=Code.SETTINGS_UNUSABLE, sentence=policy.settings_problem)
 
 
-GATE = Gate(name="settings", ask=ask, when=ALWAYS, cost=Cost.CHEAP, needs=nothing)
+GATE = Gate(
+    name="settings",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.CHEAP,
+    needs=nothing,
+    foresight=Unforeseen("settings that become unusable"),
+)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from careen.core.facts.observation import LockReading
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import json_of, short, shown, whole
 from scheduler_core.values import Value
@@ -309,9 +308,8 @@ def resume(content: LockContent) -> LockContent:
     return replace(content, is_paused=False, pause_reason="")
 
 
-def confirms(reading: LockReading, node: str, claim: str) -> bool:
+def confirms(content: LockContent | Garbage, node: str, claim: str) -> bool:
     """Whether the claim stands and nothing is paused: the last word before a reboot."""
-    content = parse(reading.content)
     return isinstance(content, LockContent) and not content.is_paused and content.entry(node, claim) is not None
 
 

@@ -18,7 +18,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order
 from careen.core.facts.progress import UnreadableProgress, record_of
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import rfc3339
+from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import asked, budgets, missing, refusals
 from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
@@ -32,6 +32,7 @@ from careen.core.writing import NodeChange, forecast_annotation, move, stay, und
 _CLAIMER_PATIENCE_SECONDS = 15.0  # longer than any cordon may follow the reading of the lock it rests on
 _STEP_BACK_PAUSE_SECONDS = 5.0
 _UNKNOWN_PATIENCE_SECONDS = 15.0  # a claim that waits longer than this holds up the others
+_LINE_SECONDS = 5.0  # whoever becomes ready meanwhile joins the line by itself
 _LAST = (Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)  # what the cordon rests on
 _PASSING = frozenset(
     {
@@ -82,11 +83,14 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
     )
     if added is None:
         return _back(situation, Code.LIMIT_REACHED, f"{', '.join(content.holders)} came first")
-    if situation.seen.lacks(Evidence.WAITERS):
+    is_line_whole = _is_line_whole(situation, content)
+    if not is_line_whole and situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     added = lock.pass_over(lock.show_up(added, situation.node.name), situation.memory.passed)
     waiters = situation.seen.waiters
-    if isinstance(waiters, tuple):
+    if is_line_whole:
+        added = replace(added, waiting=max(0, added.waiting - 1))
+    elif isinstance(waiters, tuple):
         added = order.hand_on(
             added,
             waiters,
@@ -103,6 +107,14 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
         is_silent=True,
         actions=(write_lock(situation, "take a claim", added),),
     )
+
+
+def _is_line_whole(situation: Situation, content: LockContent) -> bool:
+    """Whether another list of those who wait could tell nothing new: all of them were named a moment ago."""
+    named_at = from_rfc3339(content.next_at)
+    age = (situation.seen.now - named_at).total_seconds() if named_at is not None else -1.0
+    are_named = situation.node.name in content.next and content.waiting <= len(content.next)
+    return are_named and 0 <= age < _LINE_SECONDS and not situation.memory.passed
 
 
 def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:

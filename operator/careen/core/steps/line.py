@@ -101,9 +101,10 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
         return _our_turn(with_memory(situation, replace(turn.memory, passed=turn.passed)), content)
     if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
         return _join_line(with_memory(situation, turn.memory), content)
-    if (prepared := preparing.decide(with_memory(situation, turn.memory), content)) is not None:
-        return prepared
-    return _say_waiting(situation, turn.memory, look=_turn_look(situation, content))
+    decision = preparing.decide(with_memory(situation, turn.memory), content) or _say_waiting(
+        situation, turn.memory, look=_turn_look(situation, content)
+    )
+    return replace(decision, expects_turn=preparing.is_near(situation, content))
 
 
 def _gathers_for(situation: Situation, turn: Turn) -> float:

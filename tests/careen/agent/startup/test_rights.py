@@ -169,7 +169,7 @@ async def test_the_lock_is_written_by_update_where_it_may_not_be_patched(world: 
         purpose="p", content=None, expected_resource_version=seen.resource_version, daemonset_uid=seen.daemonset_uid
     )
     assert isinstance(await lock.write(gone), Landed)
-    assert (await lock.read()).content is None
+    assert (await lock.read()).text is None
     assert world.denied() == []
 
 

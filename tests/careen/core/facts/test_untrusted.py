@@ -330,7 +330,7 @@ def test_a_node_decides_whatever_entries_stand_beside_its_own(phase: Phase, rows
     assert isinstance(content, LockContent) or any(type(value) is float for value in rows) or not json_of(text)
     decision = decide(an_observation(own, lock=a_reading(text)), a_policy(concurrency=1))
     if entries and isinstance(content, LockContent) and not content.is_paused:
-        assert lock.confirms(a_reading(text), "n1", "c1")
+        assert lock.confirms(a_reading(text).content, "n1", "c1")
     if rows and phase is Phase.WAITING:
         assert decision.phase is not Phase.CLAIMING, "a place was taken that an unreadable claim fills"
 

@@ -7,9 +7,10 @@ import pytest
 
 from careen.core.facts.observation import NOT_ASKED
 from careen.core.facts.phases import Evidence
-from careen.core.facts.policy import BoundPods, DrainPolicy, ForecastPolicy
-from careen.core.gates import GATES, asked, missing, refusals
-from careen.core.gates.question import Cost, When
+from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, ForecastPolicy
+from careen.core.facts.selectors import Selector
+from careen.core.gates import GATES, asked, foreseen, missing, refusals, unforeseen
+from careen.core.gates.question import Cost, Foreseen, When
 from tests.careen.core.builders import a_policy, a_situation
 
 
@@ -84,3 +85,31 @@ def test_only_evidence_that_is_lacking_and_configured_is_asked_for() -> None:
 @pytest.mark.parametrize("when", list(When))
 def test_a_favourable_world_is_refused_by_nobody(when: When) -> None:
     assert refusals(a_situation(), asked(when), when) == ()
+
+
+def test_a_plan_asks_a_gate_or_says_that_it_does_not_foresee_it() -> None:
+    """Every gate stands in exactly one of the lists, once each policy-dependent one is configured."""
+    policy = a_policy(alerts=AlertPolicy(), blocking_pod_selectors=(Selector.parse("app=web"),))
+    assert len(unforeseen(policy)) == len(set(unforeseen(policy)))
+    asked_by_a_plan = [gate for known in Foreseen for gate in foreseen(known)]
+    assert len(asked_by_a_plan) + len(unforeseen(policy)) == len(GATES)
+
+
+def test_a_plan_does_not_name_what_the_settings_switch_off() -> None:
+    assert "alerts" not in unforeseen(a_policy(alerts=None))
+    assert "alerts" in unforeseen(a_policy(alerts=AlertPolicy()))
+
+
+@pytest.mark.parametrize(
+    ("known", "evidence"),
+    [
+        (Foreseen.WITHOUT_FORECAST, {Evidence.LOCK, Evidence.FLEET}),
+        (
+            Foreseen.WITH_FORECAST,
+            {Evidence.FORECAST, Evidence.PODS, Evidence.OWNERS, Evidence.EVICTABILITY},
+        ),
+    ],
+)
+def test_a_plan_asks_only_gates_whose_evidence_it_has(known: Foreseen, evidence: set[Evidence]) -> None:
+    """A gate without its evidence would refuse every node for the whole plan."""
+    assert {kind for gate in foreseen(known) for kind in gate.needs(a_policy())} <= evidence

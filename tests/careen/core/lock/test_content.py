@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from careen.core.facts.observation import LockReading
 from careen.core.lock import content as lock
 from careen.core.lock.content import Garbage, LockContent
 from tests.careen.core.builders import a_reading, an_entry, held
@@ -209,12 +208,12 @@ def test_pausing_keeps_the_claims_and_resuming_brings_them_back() -> None:
 
 
 def test_a_claim_is_confirmed_only_while_it_stands_and_nothing_is_paused() -> None:
-    assert lock.confirms(a_reading(held(an_entry("n1", "a"))), "n1", "a")
-    assert not lock.confirms(a_reading(held(an_entry("n1", "a"))), "n1", "b")
-    assert not lock.confirms(a_reading(held(an_entry("n2", "a"))), "n1", "a")
-    assert not lock.confirms(a_reading(lock.pause(held(an_entry("n1", "a")), "", 1)), "n1", "a")
-    assert not lock.confirms(a_reading("garbage"), "n1", "a")
-    assert not lock.confirms(LockReading(content=None, resource_version="1", daemonset_uid="u"), "n1", "a")
+    assert lock.confirms(a_reading(held(an_entry("n1", "a"))).content, "n1", "a")
+    assert not lock.confirms(a_reading(held(an_entry("n1", "a"))).content, "n1", "b")
+    assert not lock.confirms(a_reading(held(an_entry("n2", "a"))).content, "n1", "a")
+    assert not lock.confirms(a_reading(lock.pause(held(an_entry("n1", "a")), "", 1)).content, "n1", "a")
+    assert not lock.confirms(a_reading("garbage").content, "n1", "a")
+    assert not lock.confirms(LockContent(), "n1", "a")
 
 
 # Kured's own rules, as its Go code reads an annotation (pkg/daemonsetlock/daemonsetlock.go at 1.23).
@@ -548,7 +547,7 @@ def test_whatever_is_understood_is_written_and_then_understood_alike(text: str) 
     assert len(again.entries) == len(content.entries)
     assert again.nodes == content.nodes
     assert again.is_paused == content.is_paused
-    assert lock.confirms(LockReading(content=text, resource_version="1", daemonset_uid="u"), "n1", "c1") in (
+    assert lock.confirms(content, "n1", "c1") in (
         True,
         False,
     )

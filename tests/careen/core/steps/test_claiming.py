@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,11 +19,13 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import DrainPolicy, Order
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
+from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     NO,
+    NOW,
     UNKNOWN_NEED,
     UPTIME,
     a_daemon_pod,
@@ -72,6 +75,32 @@ def test_the_claim_enters_the_lock_and_names_who_comes_after() -> None:
     assert (content.holders, content.next, content.waiting) == (("n1",), ("n2",), 2)
     (entry,) = content.entries
     assert (entry.id, entry.uid, entry.boot, entry.limit) == ("c1", "uid-n1", "boot-1", 1)
+
+
+JUST_NAMED = LockContent(next=("n1", "n2"), next_at=rfc3339(NOW), waiting=2)
+
+
+def test_a_claim_right_after_a_hand_over_that_named_all_who_wait_lists_nobody_again() -> None:
+    decision = claiming(lock=JUST_NAMED, waiters=NOT_ASKED)
+    content = the_lock(decision)
+    assert (content.holders, content.next, content.next_at, content.waiting) == (("n1",), ("n2",), rfc3339(NOW), 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "memory"),
+    [
+        pytest.param(replace(JUST_NAMED, waiting=3), remembering(), id="somebody waits who is not named"),
+        pytest.param(replace(JUST_NAMED, next_at=rfc3339(NOW - timedelta(seconds=6))), remembering(), id="old"),
+        pytest.param(
+            replace(JUST_NAMED, next_at=rfc3339(NOW + timedelta(hours=1))), remembering(), id="of a clock ahead"
+        ),
+        pytest.param(replace(JUST_NAMED, next_at="soon"), remembering(), id="unreadable"),
+        pytest.param(replace(JUST_NAMED, next=("n2", "n3")), remembering(), id="not named itself"),
+        pytest.param(JUST_NAMED, remembering(passed=("n0",)), id="somebody named did not come"),
+    ],
+)
+def test_otherwise_those_who_wait_are_listed(content: LockContent, memory: Memory) -> None:
+    assert claiming(lock=content, waiters=NOT_ASKED, memory=memory).wants == {Evidence.WAITERS}
 
 
 def test_the_entry_says_whether_the_node_was_cordoned_and_to_which_groups_it_belongs() -> None:
@@ -372,5 +401,5 @@ def test_holders_of_this_lock_and_the_node_itself_are_no_surplus() -> None:
 
 
 def test_the_reading_of_the_lock_belongs_to_one_object() -> None:
-    reading = LockReading(content=None, resource_version="1", daemonset_uid="u", annotation="key")
+    reading = LockReading.of(None, resource_version="1", daemonset_uid="u", annotation="key")
     assert reading.object_id == "u/key"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from careen.core import patience
 from careen.core.decision import Decision, Refusal
 from careen.core.facts.phases import Phase
-from careen.core.facts.policy import LatePolicy
+from careen.core.facts.policy import LatePolicy, Policy
 from careen.core.facts.reasons import Code
 from careen.core.gates import asked, hold, host_state, missing
 from careen.core.gates.question import Gate, When
@@ -31,10 +31,9 @@ def decide(situation: Situation) -> Decision | None:
             continue
         if gate is host_state.GATE or refused.code is Code.LOCK_UNKNOWN:
             return wait_patiently(situation, refused)
-        is_undone = situation.policy.late_policy is LatePolicy.UNDO
-        if is_undone and _is_unknown(situation, gate):
+        if situation.policy.late_policy is LatePolicy.UNDO and _is_unknown(situation, gate):
             return wait_patiently(situation, refused)
-        if gate is hold.GATE or is_undone:
+        if undoes(gate, situation.policy):
             return undo(
                 situation,
                 Phase.WAITING,
@@ -43,6 +42,11 @@ def decide(situation: Situation) -> Decision | None:
                 refusals=(refused,),
             )
     return None
+
+
+def undoes(gate: Gate, policy: Policy) -> bool:
+    """Whether a refusal of this gate undoes the drain of a node that is ready to reboot."""
+    return gate is hold.GATE or policy.late_policy is LatePolicy.UNDO
 
 
 def wait_patiently(situation: Situation, refused: Refusal) -> Decision:

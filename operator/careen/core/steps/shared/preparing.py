@@ -24,7 +24,7 @@ from careen.core.facts.times import from_rfc3339
 from careen.core.gates import drain_forecast, dry_run
 from careen.core.gates.question import When
 from careen.core.lock import order
-from careen.core.lock.content import LockContent, free_slots
+from careen.core.lock.content import Entry, LockContent, free_slots
 from careen.core.situation import Situation
 from careen.core.writing import stay, want
 from scheduler_core.simulation.forecast import Forecast
@@ -32,6 +32,8 @@ from scheduler_core.simulation.forecast import Forecast
 AHEAD_SECONDS = 5.0  # before the claim is due: a forecast of a large cluster takes about as long
 AGAIN_SECONDS = 10.0  # a holder that settles for long is prepared for anew, twice as late each time
 AGAIN_LIMIT_SECONDS = 60.0
+YOUNG_SECONDS = 120.0  # a round that takes longer gets no longer by the second that a forecast's process needs to start
+AROUND_DUE_SECONDS = 20.0
 
 # The node controller takes it away a moment after the cordon, which is compared itself.
 _FOLLOWS_THE_CORDON = "node.kubernetes.io/unschedulable"
@@ -55,6 +57,25 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
         is_silent=True,
         memory=memory,
     )
+
+
+def is_near(situation: Situation, content: LockContent) -> bool:
+    """Whether this node's turn may come within seconds, so that a process that is ready to make its forecast is
+    worth its memory."""
+    if situation.policy.forecast is ForecastPolicy.OFF or not _is_next(situation, content):
+        return False
+    return any(_is_young(situation, entry) or _is_leaving(situation, entry) for entry in content.entries)
+
+
+def _is_young(situation: Situation, entry: Entry) -> bool:
+    claimed = from_rfc3339(entry.created)
+    return claimed is not None and 0 <= (situation.server_now - claimed).total_seconds() < YOUNG_SECONDS
+
+
+def _is_leaving(situation: Situation, entry: Entry) -> bool:
+    """Not for long after the claim was due: a holder that keeps it may keep it for an hour."""
+    due = from_rfc3339(entry.due)
+    return due is not None and abs((due - situation.server_now).total_seconds()) < AROUND_DUE_SECONDS
 
 
 def lacking(situation: Situation) -> tuple[Evidence, ...]:
@@ -102,9 +123,7 @@ def why_not(situation: Situation) -> str | None:
 
 def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
     """Whose claims are about to be given back, where that makes it this node's turn."""
-    if content.next[:1] != (situation.node.name,) or free_slots(content, situation.policy.concurrency) > 0:
-        return frozenset()
-    if content.is_paused or content.failed:
+    if not _is_next(situation, content):
         return frozenset()
     return frozenset(
         entry.node
@@ -112,6 +131,13 @@ def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
         if (due := from_rfc3339(entry.due)) is not None
         and (due - situation.server_now).total_seconds() <= AHEAD_SECONDS
     )
+
+
+def _is_next(situation: Situation, content: LockContent) -> bool:
+    """Whether the next release makes it this node's turn."""
+    is_first = content.next[:1] == (situation.node.name,)
+    is_full = free_slots(content, situation.policy.concurrency) == 0
+    return is_first and is_full and not (content.is_paused or content.failed)
 
 
 def _is_due(situation: Situation, content: LockContent) -> bool:

@@ -14,7 +14,7 @@ from careen.core.facts.memory import Memory, Prepared
 from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, NodeView, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import ForecastPolicy
-from careen.core.lock.content import LockContent
+from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.order import turn_key
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
@@ -81,6 +81,44 @@ def test_only_the_next_in_line_prepares_and_only_when_a_claim_is_about_to_be_giv
 ) -> None:
     wants = waiting(lock=lock, forecast=NOT_ASKED, evictability=NOT_ASKED).wants
     assert (wants == MADE_OF) is is_time
+
+
+def beside(*entries: Entry, **more: Any) -> LockContent:
+    return held(*entries, **{"next": ("n1", "n2"), **more})
+
+
+YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a long round
+
+
+@pytest.mark.parametrize(
+    ("changes", "expects"),
+    [
+        pytest.param({"lock": beside(an_entry("n9", created=YOUNG))}, True, id="next, beside a young claim"),
+        pytest.param({"lock": beside(an_entry("n9", created=OLD))}, False, id="the holder has taken two minutes"),
+        pytest.param({"lock": beside(an_entry("n9", created="soon"))}, False, id="nobody knows how long"),
+        pytest.param({"lock": beside(an_entry("n9", created="2026-03-04T13:00:00Z"))}, False, id="a clock ahead"),
+        pytest.param(
+            {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T12:00:15Z"))}, True, id="old, and due soon"
+        ),
+        pytest.param(
+            {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T11:59:00Z"))}, False, id="due for a minute"
+        ),
+        pytest.param(
+            {"lock": beside(an_entry("n9", created=YOUNG), next=("n2", "n1"))}, False, id="another one comes next"
+        ),
+        pytest.param(
+            {"lock": beside(an_entry("n9", created=YOUNG)), "policy": a_policy(forecast=ForecastPolicy.OFF)},
+            False,
+            id="no forecast is made",
+        ),
+        pytest.param(
+            {"lock": beside(an_entry("n9", created=YOUNG), is_paused=True)}, False, id="paused: nobody comes next"
+        ),
+    ],
+)
+def test_whoever_comes_next_within_seconds_expects_its_turn(changes: dict[str, Any], expects: bool) -> None:
+    """A process that waits for a forecast's order costs memory: not on every node that waits, and not for long."""
+    assert waiting(**changes).expects_turn is expects
 
 
 def test_what_it_rests_on_is_read_before_what_is_made_of_it() -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
+from datetime import timedelta
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from careen.core.plain_text import one_line
-from careen.report.html import plan_html
-from careen.report.plan_report import Plan, risks
-from scheduler_core.simulation.timeline import Move
+from careen.report.page.overview import FROM_NODES
+from careen.report.page.plan_page import plan_html
+from careen.report.plan_report import Origin, Plan, risks
+from scheduler_core.simulation.timeline import Closing, Move
 from tests.careen.report.planned import DAY, T0, a_bad_plan, a_plan, a_visit
 from tests.patience import run
 
@@ -72,7 +75,6 @@ def test_the_page_needs_nothing_else_and_forbids_itself_to_load_anything(plan: P
         "base",
         "form",
         "a",
-        "svg",
         "video",
         "audio",
     } == set()
@@ -135,7 +137,7 @@ def test_a_night_between_two_windows_is_cut_out() -> None:
     page = Page(plan_html(a_plan(visits=(a_visit("n1", 0), a_visit("n2", DAY)))))
     assert [edges(bar) for bar in page.with_class("bar")][3][0] == pytest.approx(50)
     assert [cut["style"] for cut in page.with_class("cut")] == ["left:50.0%", "left:50.0%"]
-    assert "Pauses in which nobody is at work are cut out" in page.words
+    assert "Pauses in which no node is at work are cut out" in page.words
     assert Page(plan_html(a_plan())).with_class("cut") == []
 
 
@@ -196,6 +198,87 @@ def test_nobody_who_goes_is_a_page_too() -> None:
     page = Page(plan_html(a_plan(visits=())))
     assert page.with_class("bar") == []
     assert "0 of 2 nodes reboot." in page.words
+
+
+def a_large_plan(nodes: int = 60) -> Plan:
+    """Three zones, one node after another, a pod of each moves to the next."""
+    names = tuple(f"n{number:02}" for number in range(nodes))
+    visits = tuple(a_visit(name, 275 * place, moves=1) for place, name in enumerate(names))
+    moves = tuple(
+        Move(pod=f"shop/{name}", source=name, target="n00", at=visit.start)
+        for name, visit in zip(names, visits, strict=True)
+    )
+    return replace(
+        a_plan(nodes=names, visits=visits, moves=moves),
+        zone_of={name: f"zone-{number % 3}" for number, name in enumerate(names)},
+    )
+
+
+def test_a_large_plan_begins_with_a_picture_of_the_whole_and_folds_its_rows() -> None:
+    page = Page(plan_html(a_large_plan()))
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("svg") == 1
+    assert tags.index("svg") < tags.index("details") < [attrs.get("class") for _, attrs in page.tags].index("rows")
+    assert "zone-0: 20 nodes" in page.words
+    assert "nodes done, of 60" in page.words
+
+
+def test_a_small_plan_shows_its_rows_at_once() -> None:
+    page = Page(plan_html(a_large_plan(FROM_NODES - 1)))
+    assert "svg" not in {tag for tag, _ in page.tags}
+    assert len(page.with_class("row")) == 50
+
+
+def test_the_stripes_of_the_picture_end_where_all_nodes_are_done() -> None:
+    stripes = [attrs["points"] or "" for tag, attrs in Page(plan_html(a_large_plan())).tags if tag == "polygon"]
+    assert len(stripes) == 3
+    tops = [min(float(point.split(",")[1]) for point in points.split()) for points in stripes]
+    assert tops == [pytest.approx(200 * (1 - share / 3), abs=0.1) for share in (1, 2, 3)]
+
+
+def test_many_zones_become_eight_stripes() -> None:
+    plan = a_large_plan()
+    many = replace(plan, zone_of={name: f"zone-{place:02}" for place, name in enumerate(plan.timeline.nodes)})
+    page = Page(plan_html(many))
+    assert sum(tag == "polygon" for tag, _ in page.tags) == 8
+    assert "others: 53 nodes" in page.words
+
+
+def test_moves_are_told_in_the_order_of_the_table() -> None:
+    """n1 begins first; a move of n2 is told before n1's, because a pod of n2 was preempted early."""
+    plan = a_plan(
+        moves=(
+            Move(pod="shop/b", source="n2", target="n1", at=T0),
+            Move(pod="shop/a", source="n1", target="n2", at=T0),
+        )
+    )
+    words = Page(plan_html(plan)).words
+    assert words.index("n1: 1 move") < words.index("n2: 1 move")
+
+
+def test_the_page_says_what_it_was_made_from() -> None:
+    origin = Origin(
+        taken_at=T0,
+        kubernetes="v1.36.3",
+        server="api.example",
+        context="prod<1>",
+        settings={"concurrency": "2", "end-time": "06:00"},
+    )
+    words = Page(plan_html(replace(a_plan(), origin=origin))).words
+    for fact in ("api.example", "prod<1>", "v1.36.3", "Wed 2026-03-04 22:00", "end-time", "06:00"):
+        assert fact in words
+    assert "Dump" not in words
+
+
+def test_the_first_lines_say_when_all_is_done_and_whether_inside_the_window() -> None:
+    closes = T0 + timedelta(hours=2)
+    inside = Page(plan_html(replace(a_plan(), closes=closes))).words.split("What is at risk")[0]
+    assert "finished Wed 2026-03-04 22:09:05" in inside
+    assert "inside the window that closes Thu 2026-03-05 00:00" in inside
+    late = a_plan(
+        visits=(a_visit("n1", 0), a_visit("n2", DAY)), closings=(Closing(at=T0 + timedelta(hours=2), left=1),)
+    )
+    assert "in a later window than the first" in Page(plan_html(replace(late, closes=T0))).words
 
 
 # ---- in a browser ----

@@ -1,0 +1,209 @@
+"""The Grafana dashboard, as rows of a table: what is shown, how, and the query. `make docs` writes
+the files of `manifests/dashboard/` from it.
+
+Every query aggregates by node or code, so that an agent whose pod is replaced stays one line."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from scheduler_core.values import Value
+
+# Grafana's number for the layout of a dashboard's JSON; newer releases migrate it when they load it.
+SCHEMA_VERSION = 39
+WIDTH = 24  # of a row, in Grafana's units
+
+
+class Panel(Value, kw_only=True):
+    """One panel. `legend`: Grafana's template for a series' name. `unit`: Grafana's name of it."""
+
+    title: str
+    says: str
+    kind: str  # stat, timeseries, table
+    query: str
+    legend: str = ""
+    unit: str = "short"
+    width: int = 6
+    height: int = 4
+
+
+PANELS: tuple[Panel, ...] = (
+    Panel(
+        title="Nodes that want a reboot",
+        says="Hosts that ask for a reboot, whatever keeps them from it.",
+        kind="stat",
+        query="sum(max by (node) (kured_reboot_required)) or vector(0)",
+    ),
+    Panel(
+        title="Nodes at work",
+        says="Nodes under a claim: draining, down, or settling.",
+        kind="stat",
+        query='sum(max by (node) (careen_phase{phase=~"Claiming|Draining|Rebooting|Verifying|Settling"})) or vector(0)',
+    ),
+    Panel(
+        title="Failed nodes",
+        says="Nodes whose reboot failed. `careen why NODE` says why and what to do.",
+        kind="stat",
+        query='sum(max by (node) (careen_phase{phase="Failed"})) or vector(0)',
+    ),
+    Panel(
+        title="Oldest need",
+        says="How long the node that has waited longest has asked for a reboot.",
+        kind="stat",
+        query="max(time() - max by (node) (careen_need_since_seconds)) or vector(0)",
+        unit="s",
+    ),
+    Panel(
+        title="Nodes by phase",
+        says="The phase of each node, added up.",
+        kind="timeseries",
+        query="sum by (phase) (max by (node, phase) (careen_phase)) > 0",
+        legend="{{phase}}",
+        width=12,
+        height=8,
+    ),
+    Panel(
+        title="What refuses",
+        says="For each gate and code: how many nodes it keeps from their reboot. docs/reasons.md explains the codes.",
+        kind="timeseries",
+        query="sum by (gate, code) (max by (node, gate, code) (careen_refused)) > 0",
+        legend="{{gate}}: {{code}}",
+        width=12,
+        height=8,
+    ),
+    Panel(
+        title="Nodes that wait longest",
+        says="Since when each node has asked for a reboot.",
+        kind="table",
+        query="topk(20, time() - max by (node) (careen_need_since_seconds))",
+        unit="s",
+        width=12,
+        height=8,
+    ),
+    Panel(
+        title="Holders that take too long",
+        says="Nodes that hold a claim and did not come back in time, as the other agents read it in the lock.",
+        kind="table",
+        query="max by (holder) (time() - careen_overdue_holder_timestamp_seconds)",
+        unit="s",
+        width=12,
+        height=8,
+    ),
+    Panel(
+        title="Evictions by answer",
+        says="Requests per second: accepted, refused by a budget, denied, unclear.",
+        kind="timeseries",
+        query="sum by (answer) (rate(careen_evictions_total[5m]))",
+        legend="{{answer}}",
+        unit="reqps",
+        width=12,
+        height=8,
+    ),
+    Panel(
+        title="Landings of the last week, inside the forecast",
+        says="Part of the evicted pods that landed on a node that the forecast named.",
+        kind="timeseries",
+        query=(
+            'sum(increase(careen_forecast_pods_total{result="hit"}[7d])) / '
+            'sum(increase(careen_forecast_pods_total{result=~"hit|miss"}[7d]))'
+        ),
+        legend="inside",
+        unit="percentunit",
+        width=12,
+        height=8,
+    ),
+    Panel(
+        title="Requests to the API server",
+        says="By status; `lost` had no answer.",
+        kind="timeseries",
+        query="sum by (status) (rate(careen_api_requests_total[5m]))",
+        legend="{{status}}",
+        unit="reqps",
+        width=12,
+        height=8,
+    ),
+    Panel(
+        title="Agents: memory",
+        says="Resident memory of the largest agents.",
+        kind="timeseries",
+        query="topk(5, max by (instance) (process_resident_memory_bytes and on (instance) careen_last_turn_seconds))",
+        legend="{{instance}}",
+        unit="bytes",
+        width=12,
+        height=8,
+    ),
+)
+
+
+def dashboard() -> str:
+    """The JSON that Grafana imports, with a variable for the data source."""
+    made = {
+        "uid": "careen",
+        "title": "careen: reboots",
+        "description": "Which nodes want a reboot, what keeps them from it, and how the roll-out goes.",
+        "tags": ["careen", "kubernetes"],
+        "timezone": "browser",
+        "editable": True,
+        "graphTooltip": 1,
+        "schemaVersion": SCHEMA_VERSION,
+        "refresh": "1m",
+        "time": {"from": "now-24h", "to": "now"},
+        "templating": {
+            "list": [{"type": "datasource", "name": "source", "label": "Data source", "query": "prometheus"}]
+        },
+        "panels": _placed(),
+    }
+    return json.dumps(made, indent=2) + "\n"
+
+
+def _placed() -> list[dict[str, Any]]:
+    """Panels from left to right, a new row where the line is full."""
+    placed, x, y, tallest = [], 0, 0, 0
+    for number, panel in enumerate(PANELS, 1):
+        if x + panel.width > WIDTH:
+            x, y, tallest = 0, y + tallest, 0
+        placed.append(_panel(number, panel, x, y))
+        x, tallest = x + panel.width, max(tallest, panel.height)
+    return placed
+
+
+def _panel(number: int, panel: Panel, x: int, y: int) -> dict[str, Any]:
+    source = {"type": "prometheus", "uid": "${source}"}
+    target = {"refId": "A", "datasource": source, "expr": panel.query, "legendFormat": panel.legend or "__auto"}
+    target |= {"instant": True, "format": "table"} if panel.kind == "table" else {"instant": panel.kind == "stat"}
+    return {
+        "id": number,
+        "type": panel.kind,
+        "title": panel.title,
+        "description": panel.says,
+        "datasource": source,
+        "gridPos": {"x": x, "y": y, "w": panel.width, "h": panel.height},
+        "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
+        "targets": [target],
+    }
+
+
+def config_map() -> str:
+    """The same JSON in a ConfigMap; Grafana's sidecar loads those with this label."""
+    return (
+        "# Written by `make docs` from docs/dashboard.py; edit that file, not this one.\n"
+        "apiVersion: v1\n"
+        "kind: ConfigMap\n"
+        "metadata:\n"
+        "  name: careen-dashboard\n"
+        "  namespace: careen\n"
+        "  labels:\n"
+        '    grafana_dashboard: "1"\n'
+        "data:\n"
+        "  careen.json: |\n"
+        f"{textwrap.indent(dashboard(), '    ')}"
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "manifests/dashboard/careen.json": dashboard,
+    "manifests/dashboard/config-map.yaml": config_map,
+}

@@ -1,0 +1,109 @@
+"""Whether the admission policies allow the keys that the settings name: asked when the settings are read, because
+otherwise a refused write tells of it in the middle of a roll-out.
+
+The policies take what is allowed from annotations of the DaemonSet (manifests/admission/parameters.yaml). An agent may
+not read policies: a DaemonSet without any of these annotations counts as a cluster without them. Loaded only where a
+setting names a key that is not careen's own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from careen.cluster import objects
+from careen.cluster.events import Subject, post_event
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound
+from careen.core.facts import keys
+from careen.core.plain_text import one_line
+from careen.settings.tree import Settings, flag
+
+_LOG = logging.getLogger("careen.rights")
+
+PREFIX = "admission.careen.dev/"
+_OWN = (keys.DEFAULT_TAINT_KEY, keys.REBOOT_LABEL, keys.LOCK_ANNOTATION)
+"""What the policies allow by themselves."""
+_AGAIN_SECONDS = 60.0
+
+
+def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
+    """By list and setting, the keys that the agent will write and that no policy allows by itself."""
+    found = {
+        ("taints", "prefer_no_schedule_taint"): [settings.prefer_no_schedule_taint],
+        ("labels", "pre_reboot_node_labels"): [key for key, _ in settings.pre_reboot_node_labels],
+        ("labels", "post_reboot_node_labels"): [key for key, _ in settings.post_reboot_node_labels],
+        ("annotations", "annotate_nodes"): [keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT] * settings.annotate_nodes,
+        ("lock-annotation", "lock_annotation"): [settings.lock_annotation],
+    }
+    own = {*_OWN, ""}
+    return {which: wanted for which, every in found.items() if (wanted := [key for key in every if key not in own])}
+
+
+def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[str, str], daemonset: str) -> str:
+    """One sentence on what the policies would refuse, and the remedy; empty where they would refuse nothing."""
+    if not any(key.startswith(PREFIX) for key in annotations):
+        return ""
+    problems = []
+    for (name, setting), each in wanted.items():
+        listed = {key.strip() for key in annotations.get(PREFIX + name, "").split(",")}
+        if missing := [key for key in dict.fromkeys(each) if key not in listed]:
+            problems.append(f"{PREFIX}{name} does not list {', '.join(missing)} of --{flag(setting)}")
+    if not problems:
+        return ""
+    return (
+        f"the admission policies will refuse what the settings ask for: on DaemonSet {daemonset} the annotation "
+        f"{'; '.join(problems)}. Add the keys there, or change the settings"
+    )
+
+
+class AllowedKeys:
+    """Asks for the DaemonSet's lists and tells what is missing, once for each set of keys."""
+
+    def __init__(self, api: ApiServer, basics: Settings) -> None:
+        self._api = api
+        self._node = basics.node_id
+        self._namespace, self._name = basics.ds_namespace, basics.ds_name
+        self._wanted: dict[tuple[str, str], list[str]] = {}
+
+    async def check(self, settings: Settings) -> None:
+        """Until the API server has answered, or newer settings are checked. Says nothing where it may not ask."""
+        wanted = needed(settings)
+        if wanted == self._wanted:
+            return
+        self._wanted = wanted
+        while self._wanted is wanted:
+            try:
+                found = await self._daemonset()
+            except (Forbidden, NotFound):
+                return
+            except ClusterError as error:
+                _LOG.debug("whether the admission policies allow the settings' keys is not known yet: %s", error)
+                await self._api.clock.sleep(_AGAIN_SECONDS)
+                continue
+            await self._tell(unlisted(wanted, found.metadata.annotations or {}, self._place), found.metadata.uid)
+            return
+
+    @property
+    def _place(self) -> str:
+        return f"{self._namespace}/{self._name}"
+
+    async def _daemonset(self) -> objects.LockObject:
+        namespace, name = quote(self._namespace, safe=""), quote(self._name, safe="")
+        return await self._api.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}", objects.LockObject)
+
+    async def _tell(self, sentence: str, uid: str) -> None:
+        """In the log, and as one Event of the DaemonSet for the whole fleet."""
+        if not sentence:
+            return
+        _LOG.warning("%s", one_line(sentence))
+        subject = Subject(kind="DaemonSet", api_version="apps/v1", name=self._name, namespace=self._namespace, uid=uid)
+        await post_event(
+            self._api,
+            subject,
+            reason="KeysNotAllowed",
+            sentence=sentence,
+            is_warning=True,
+            host=self._node,
+            once=sentence,
+        )

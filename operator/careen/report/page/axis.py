@@ -1,0 +1,80 @@
+"""The time line of a plan: the stretches in which a node is at work, side by side, without the long pauses
+between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, tzinfo
+
+from scheduler_core.simulation.timeline import Visit
+from scheduler_core.values import Value
+
+LONGEST_PAUSE = timedelta(minutes=30)  # longer ones in which no node is at work are cut out
+MOST_TICKS = 8
+_STEPS = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440, 10_080))
+
+
+class Tick(Value, kw_only=True):
+    """A mark on the time line: where it lies in percent, its label, and whether a narrow screen leaves it out."""
+
+    percent: float
+    label: str
+    is_minor: bool
+
+
+class Axis(Value):
+    """Instants of a plan as places from 0 to 100."""
+
+    pieces: tuple[tuple[datetime, datetime], ...]
+
+    @classmethod
+    def of(cls, visits: Sequence[Visit]) -> Axis:
+        """The time line on which all these visits lie."""
+        pieces: list[tuple[datetime, datetime]] = []
+        for visit in sorted(visits, key=lambda visit: visit.start):
+            if pieces and visit.start - pieces[-1][1] <= LONGEST_PAUSE:
+                pieces[-1] = (pieces[-1][0], max(pieces[-1][1], visit.end))
+            else:
+                pieces.append((visit.start, visit.end))
+        return cls(tuple(pieces))
+
+    @property
+    def length(self) -> timedelta:
+        """How long work goes on, at least a second."""
+        return sum((end - start for start, end in self.pieces), timedelta()) or timedelta(seconds=1)
+
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """Where pauses were cut out."""
+        return tuple(self.percent(start) for start, _ in self.pieces[1:])
+
+    def percent(self, at: datetime) -> float:
+        """Where the instant lies; one in a pause lies at its cut."""
+        before = sum((min(end, at) - start for start, end in self.pieces if start < at), timedelta())
+        return round(100 * (before / self.length), 3)
+
+    def ticks(self, zone: tzinfo) -> list[Tick]:
+        """The beginning of each stretch with its day, and round instants of the zone's clock: 22:00, 22:10, …"""
+        step = next((each for each in _STEPS if self.length / each <= MOST_TICKS), _STEPS[-1])
+        found: list[Tick] = []
+        for start, end in self.pieces:
+            found.append(Tick(percent=self.percent(start), label=_with_day(start, zone), is_minor=False))
+            at = _round_after(start + step / 2, step, zone)
+            while at < end:
+                local = at.astimezone(zone)
+                label = _with_day(at, zone) if step >= timedelta(days=1) else f"{local:%H:%M}"
+                found.append(Tick(percent=self.percent(at), label=label, is_minor=True))
+                at += step
+        return found
+
+
+def _with_day(at: datetime, zone: tzinfo) -> str:
+    return f"{at.astimezone(zone):%a %d %b %H:%M}"
+
+
+def _round_after(at: datetime, step: timedelta, zone: tzinfo) -> datetime:
+    """The first instant from `at` on that is a multiple of `step` after the zone's midnight."""
+    local = at.astimezone(zone)
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    missing = (local - midnight) % step
+    return at if not missing else at + (step - missing)

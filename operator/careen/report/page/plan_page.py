@@ -1,0 +1,196 @@
+"""The plan as one page that needs nothing else: no script, no font, no image, no server. For a phone, a screen
+and paper.
+
+The page forbids itself to load anything, so that what stands in names and sentences stays text wherever the
+file is opened."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from careen.report.page.axis import Axis
+from careen.report.page.markup import escape, folded, paragraph, section, table, with_code
+from careen.report.page.overview import FROM_NODES, overview
+from careen.report.page.rows import rows
+from careen.report.page.style import STYLE
+from careen.report.plan_report import (
+    Plan,
+    comparison,
+    facts,
+    headline,
+    instant,
+    order_note,
+    risks,
+    summary,
+    visit_note,
+    waited,
+)
+from careen.report.tables import count_of, duration
+from scheduler_core.simulation.timeline import Move
+
+
+def plan_html(plan: Plan) -> str:
+    """The whole page."""
+    parts = [
+        _top(plan),
+        _risks(plan),
+        _timeline(plan),
+        _comparison(plan),
+        _nodes(plan),
+        _waits(plan),
+        _moves(plan),
+        _notes(plan),
+    ]
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(headline(plan))}</title>",
+            f"<style>{STYLE}</style>",
+            "</head>",
+            "<body>",
+            *(part for part in parts if part),
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+# ---- the sections ----
+
+
+def _top(plan: Plan) -> str:
+    return "\n".join(
+        [
+            "<header>",
+            "<h1>careen plan</h1>",
+            paragraph(headline(plan)),
+            *(paragraph(sentence) for sentence in summary(plan)),
+            "</header>",
+        ]
+    )
+
+
+def _risks(plan: Plan) -> str:
+    found = risks(plan)
+    items = "".join(f"<li><b>{escape(risk.what)}.</b> {with_code(risk.remedy)}</li>" for risk in found)
+    inside = (
+        f"<ul>{items}</ul>"
+        if found
+        else paragraph(
+            "Nothing that the simulation can see: every node reboots in one window and every pod that can "
+            "move finds room."
+        )
+    )
+    return section("risk", "What is at risk, and what to do about it", inside)
+
+
+def _timeline(plan: Plan) -> str:
+    timeline = plan.timeline
+    if not timeline.visits:
+        return ""
+    axis = Axis.of(timeline.visits)
+    cut = "Pauses in which no node is at work are cut out, at each dotted line."
+    parts = [paragraph(cut, "dim")] if axis.cuts else []
+    parts += (
+        [overview(timeline, axis, plan.zone_of, plan.zone), folded("A row for each node", rows(plan, axis))]
+        if len(timeline.nodes) >= FROM_NODES
+        else [rows(plan, axis)]
+    )
+    return section("timeline", "Timeline", "\n".join(parts))
+
+
+def _comparison(plan: Plan) -> str:
+    if not plan.others:
+        return ""
+    orders = [
+        [
+            line.value,
+            len(each.reboots),
+            duration(each.ends - each.begins),
+            len(each.moves),
+            each.double_moves,
+            duration(timedelta(seconds=each.pending_seconds)),
+            order_note(plan, line),
+        ]
+        for line, each in comparison(plan)
+    ]
+    return section(
+        "orders",
+        "Orders side by side",
+        table(["Order", "Reboots", "Takes", "Moves", "Double moves", "Pending", "Note"], orders),
+    )
+
+
+def _nodes(plan: Plan) -> str:
+    found = [
+        [visit.node, instant(plan, visit.start), instant(plan, visit.end), visit.moves, visit_note(plan, visit)]
+        for visit in plan.timeline.visits
+    ]
+    if not found:
+        return ""
+    shown = table(["Node", "Start", "End", "Moves", "Note"], found)
+    is_long = len(plan.timeline.nodes) >= FROM_NODES
+    return section("nodes", "Nodes in order", folded(count_of(len(found), "row"), shown) if is_long else shown)
+
+
+def _waits(plan: Plan) -> str:
+    timeline = plan.timeline
+    found = [
+        [
+            wait.pod,
+            wait.node,
+            instant(plan, wait.since),
+            waited(timeline, wait),
+            "only this node can hold it" if wait.returns else wait.why,
+        ]
+        for wait in sorted(timeline.waits, key=lambda wait: (wait.returns, -wait.seconds(timeline.ends)))
+    ]
+    return (
+        section("waits", "Pods that wait", table(["Pod", "Drained from", "Since", "How long", "Why"], found))
+        if found
+        else ""
+    )
+
+
+def _moves(plan: Plan) -> str:
+    times = plan.timeline.moves_by_pod
+    by_node: dict[str, list[Move]] = {visit.node: [] for visit in plan.timeline.visits}  # in the order of the table
+    for move in plan.timeline.moves:
+        by_node.setdefault(move.source, []).append(move)
+    if not plan.timeline.moves:
+        return ""
+    again = [[pod, count] for pod, count in times.most_common() if count > 1]
+    often = f"<h3>Moved more than once</h3>{table(['Pod', 'Moves'], again)}" if again else ""
+    columns = ["Pod", "To", "Equally good", "Note"]
+    details = "\n".join(
+        folded(f"{node}: {count_of(len(own), 'move')}", table(columns, [_move(move) for move in own]))
+        for node, own in by_node.items()
+        if own
+    )
+    shown = folded("The moves of each node", details) if len(plan.timeline.nodes) >= FROM_NODES else details
+    return section("moves", "Moves", often + shown)
+
+
+def _notes(plan: Plan) -> str:
+    notes = "".join(f"<li>{escape(note)}</li>" for note in plan.notes)
+    parts = [f"<ul>{notes}</ul>"] if notes else []
+    if plan.origin:
+        parts.append(table(["Made from", ""], [list(row) for row in facts(plan)]))
+        settings = [[name, value] for name, value in plan.origin.settings.items()]
+        parts.append(folded("Settings that the plan follows", table(["Setting", "Value"], settings)))
+    return section("notes", "How this was made", "\n".join(parts)) if parts else ""
+
+
+def _move(move: Move) -> list[object]:
+    return [
+        move.pod,
+        move.target,
+        move.choices if move.choices > 1 else "",
+        "preempted by a displaced pod" if move.is_preempted else "",
+    ]

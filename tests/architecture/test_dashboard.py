@@ -1,0 +1,84 @@
+"""The dashboard is fresh, Grafana's own types take it, and it asks for metrics, phases and answers that exist."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from careen.agent.telemetry.metrics import Metrics
+from careen.core.facts.phases import Phase
+from docs.dashboard import PAGES, PANELS, WIDTH, Panel, config_map, dashboard
+from tests.architecture.source_tree import ROOT
+
+titles = [panel.title for panel in PANELS]
+
+
+def exported() -> set[str]:
+    """Each name that a query may ask for: counters have `_total` in the exposition."""
+    return set(re.findall(r"^# TYPE (\S+)", Metrics("n1").exposition().decode(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_file_is_fresh(name: str) -> None:
+    assert (ROOT / name).read_text() == PAGES[name](), "run `make docs`"
+
+
+def test_the_config_map_holds_the_dashboard() -> None:
+    held = yaml.safe_load(config_map())
+    assert held["metadata"]["labels"] == {"grafana_dashboard": "1"}
+    assert held["data"] == {"careen.json": dashboard()}
+
+
+def test_grafanas_types_know_every_field() -> None:
+    """What Grafana's generated types read, they write again; a field that they do not know would be missing."""
+    given = json.loads(dashboard())
+    written = json.loads(JSONEncoder().encode(Dashboard.from_json(given)))
+    assert lost(given, written) == []
+
+
+def lost(given: Any, written: Any, where: str = "") -> list[str]:
+    if isinstance(given, dict):
+        if not isinstance(written, dict):
+            return [where]
+        return [found for key, value in given.items() for found in lost(value, written.get(key), f"{where}.{key}")]
+    if isinstance(given, list):
+        if not isinstance(written, list) or len(given) != len(written):
+            return [where]
+        pairs = zip(given, written, strict=True)
+        return [found for place, pair in enumerate(pairs) for found in lost(*pair, f"{where}[{place}]")]
+    return [] if given == written else [where]
+
+
+def test_a_field_that_grafana_does_not_know_is_noticed() -> None:
+    given = json.loads(dashboard())
+    given["panels"][0]["gridPos"]["depth"] = 3
+    assert lost(given, json.loads(JSONEncoder().encode(Dashboard.from_json(given)))) == [".panels[0].gridPos.depth"]
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=titles)
+def test_a_panel_asks_for_metrics_and_phases_that_exist(panel: Panel) -> None:
+    asked = set(re.findall(r"\b(?:careen|kured|process)_\w+", panel.query))
+    assert asked
+    assert asked - exported() == set()
+    phases = {name for value in re.findall(r'phase=~?"([^"]+)"', panel.query) for name in value.split("|")}
+    assert phases <= {phase.value for phase in Phase}
+
+
+def test_panels_lie_side_by_side() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in json.loads(dashboard())["panels"]:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert max(x for x, _ in cells) < WIDTH
+        assert not cells & taken
+        taken |= cells

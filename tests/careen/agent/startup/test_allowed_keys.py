@@ -1,0 +1,179 @@
+"""Keys that the admission policies would refuse are told when the settings are read, and not in a roll-out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from careen.agent.startup.allowed_keys import PREFIX, AllowedKeys, needed, unlisted
+from careen.agent.startup.start import SETTINGS_WITH_KEYS
+from careen.settings.sources import resolve
+from careen.settings.tree import DEFAULTS, Settings, flag
+from tests.architecture.source_tree import ROOT
+from tests.careen.virtual_shell import Answer, Scripted, VirtualClock, an_object, answer, api_on, status
+
+BASICS: dict[str, list[str]] = {"node_id": ["n1"], "ds_namespace": ["careen"], "ds_name": ["careen"]}
+DEFAULT = resolve(flags=BASICS, environment={}).settings
+LISTS = {
+    f"{PREFIX}taints": "careen.dev/reboot",
+    f"{PREFIX}labels": "",
+    f"{PREFIX}annotations": "weave.works/kured-reboot-in-progress,weave.works/kured-most-recent-reboot-needed",
+    f"{PREFIX}lock-annotation": "weave.works/kured-node-lock",
+}
+PLACE = "careen/careen"
+
+
+def settings(**changes: Any) -> Settings:
+    return replace(DEFAULT, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "lists", "told"),
+    [
+        pytest.param({}, LISTS, "", id="nothing beside careen's own"),
+        pytest.param({"prefer_no_schedule_taint": ""}, LISTS, "", id="no taint"),
+        pytest.param(
+            {"prefer_no_schedule_taint": "a.b/c"},
+            LISTS,
+            "taints does not list a.b/c of --prefer-no-schedule-taint",
+            id="a taint",
+        ),
+        pytest.param(
+            {"pre_reboot_node_labels": (("a", "1"), ("b", "2"), ("c", ""))},
+            LISTS | {f"{PREFIX}labels": "b , x"},
+            "labels does not list a, c of --pre-reboot-node-labels",
+            id="two of three labels",
+        ),
+        pytest.param(
+            {"pre_reboot_node_labels": (("a", "1"),), "post_reboot_node_labels": (("a", "2"),)},
+            LISTS | {f"{PREFIX}labels": "a"},
+            "",
+            id="listed",
+        ),
+        pytest.param(
+            {"post_reboot_node_labels": (("careen.dev/reboot", "x"), ("careen.dev/other", "x"))},
+            LISTS,
+            "labels does not list careen.dev/other of --post-reboot-node-labels",
+            id="of careen's domain only the label that careen has",
+        ),
+        pytest.param({"annotate_nodes": True}, LISTS, "", id="kured's annotations are listed by default"),
+        pytest.param(
+            {"annotate_nodes": True},
+            LISTS | {f"{PREFIX}annotations": "weave.works/kured-reboot-in-progress"},
+            "annotations does not list weave.works/kured-most-recent-reboot-needed of --annotate-nodes",
+            id="one of kured's annotations",
+        ),
+        pytest.param(
+            {"lock_annotation": "a.b/lock"},
+            LISTS,
+            "lock-annotation does not list a.b/lock of --lock-annotation",
+            id="a lock",
+        ),
+        pytest.param(
+            {"pre_reboot_node_labels": (("a", "1"),)},
+            {f"{PREFIX}taints": "x"},
+            "labels does not list a of --pre-reboot-node-labels",
+            id="a list is missing",
+        ),
+        pytest.param({"pre_reboot_node_labels": (("a", "1"),)}, {}, "", id="no policies"),
+        pytest.param(
+            {"pre_reboot_node_labels": (("a", "1"),)}, {"weave.works/kured-node-lock": "{}"}, "", id="only a lock"
+        ),
+    ],
+)
+def test_what_the_policies_would_refuse(changes: dict[str, Any], lists: dict[str, str], told: str) -> None:
+    sentence = unlisted(needed(settings(**changes)), lists, PLACE)
+    assert told in sentence
+    assert bool(sentence) is bool(told)
+    if told:
+        assert sentence.startswith(
+            "the admission policies will refuse what the settings ask for: on DaemonSet careen/c"
+        )
+        assert sentence.endswith("Add the keys there, or change the settings")
+
+
+def test_all_of_it_is_one_sentence() -> None:
+    changed = settings(prefer_no_schedule_taint="t", pre_reboot_node_labels=(("l", "1"),))
+    sentence = unlisted(needed(changed), LISTS, PLACE)
+    assert "taints does not list t of" in sentence
+    assert "labels does not list l of" in sentence
+
+
+def test_the_agent_looks_at_the_settings_that_name_keys() -> None:
+    """Of a setting that is not among them nobody would ask for the lists."""
+    others = {"prefer_no_schedule_taint": "t", "annotate_nodes": True, "lock_annotation": "l"}
+    labels = dict.fromkeys(("pre_reboot_node_labels", "post_reboot_node_labels"), (("l", "1"),))
+    changed = others | labels
+    assert {setting for _, setting in needed(settings(**changed))} == set(SETTINGS_WITH_KEYS) == set(changed)
+    assert needed(settings(**{name: DEFAULTS[name] for name in SETTINGS_WITH_KEYS})) == {}
+
+
+def test_the_lists_are_those_that_the_policies_read() -> None:
+    parameters = (ROOT / "manifests" / "admission" / "parameters.yaml").read_text()
+    changed = settings(
+        prefer_no_schedule_taint="t", annotate_nodes=True, lock_annotation="l", pre_reboot_node_labels=(("l", "1"),)
+    )
+    for name, setting in needed(changed):
+        assert f"    {PREFIX}{name}: " in parameters
+        assert flag(setting) in parameters
+
+
+# ---- asking ----
+
+LABELLED = settings(pre_reboot_node_labels=(("a", "1"),))
+
+
+COUNTS = {"desiredNumberScheduled": 1, "currentNumberScheduled": 1, "numberMisscheduled": 0}
+
+
+def daemonset(lists: dict[str, str]) -> Answer:
+    made = an_object("DaemonSet", "careen", namespace="careen", metadata={"annotations": lists})
+    return answer(200, {**made, "apiVersion": "apps/v1", "status": COUNTS})
+
+
+def asking(*answers: Answer) -> tuple[AllowedKeys, Scripted, VirtualClock]:
+    wire, clock = Scripted(*answers), VirtualClock()
+    return AllowedKeys(api_on(wire, clock), DEFAULT), wire, clock
+
+
+POSTED = answer(201, an_object("Event", "careen.x", namespace="careen"))
+
+
+async def test_it_is_an_event_of_the_daemonset_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    keys, wire, _ = asking(daemonset(LISTS), POSTED)
+    await keys.check(LABELLED)
+    await keys.check(replace(LABELLED, concurrency=2))
+    asked, posted = wire.asked
+    assert (asked.method, asked.path) == ("GET", "/apis/apps/v1/namespaces/careen/daemonsets/careen")
+    assert posted.path == "/api/v1/namespaces/careen/events"
+    body = wire.bodies[1]
+    involved = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "careen", "namespace": "careen"}
+    assert body["involvedObject"] == {**involved, "uid": "uid-careen"}
+    assert (body["reason"], body["type"]) == ("KeysNotAllowed", "Warning")
+    assert "generateName" not in body["metadata"], "every agent of the fleet posts the same one"
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "careen.rights"]
+    assert "does not list a of --pre-reboot-node-labels" in line
+
+
+async def test_other_keys_are_looked_up_again() -> None:
+    keys, wire, _ = asking(daemonset({}), daemonset({}))
+    await keys.check(LABELLED)
+    await keys.check(settings(pre_reboot_node_labels=(("b", "1"),)))
+    assert len(wire.asked) == 2
+
+
+@pytest.mark.parametrize("refused", [status(403, "Forbidden"), status(404, "NotFound")])
+async def test_whoever_may_not_ask_says_nothing(refused: Answer, caplog: pytest.LogCaptureFixture) -> None:
+    keys, wire, _ = asking(refused)
+    await keys.check(LABELLED)
+    assert len(wire.asked) == 1
+    assert caplog.records == []
+
+
+async def test_a_server_that_gives_no_answer_is_asked_again() -> None:
+    keys, wire, clock = asking(status(401, "Unauthorized"), status(401, "Unauthorized"), daemonset({}))
+    await keys.check(LABELLED)
+    assert len(wire.asked) == 3
+    assert clock.seconds >= 120.0
