@@ -41,6 +41,11 @@ COMMANDS: tuple[Entry, ...] = (
     Entry("hold", "careen.cli.hold", "hold", "Keep one node from rebooting, with a reason and an end."),
     Entry("unhold", "careen.cli.hold", "unhold", "Let a held node go on."),
     Entry("retry", "careen.cli.retry", "retry", "Let a node whose reboot failed try again."),
+    Entry("reboot", "careen.cli.reboot", "reboot", "Ask for the reboot of one node, by the agents' own rules."),
+    Entry("drain", "careen.cli.maintenance", "drain", "Drain one node by the agents' own rules; --end hands it back."),
+    Entry(
+        "maintenance", "careen.cli.maintenance", "maintenance", "Drain a node and keep it down; --end hands it back."
+    ),
     Entry("cleanup", "careen.cli.cleanup", "cleanup", "Remove careen's marks from the cluster, after its DaemonSet."),
     Entry("config", "careen.cli.config", "config", "Each setting's effective value and where it comes from."),
     Entry("demo", "careen.cli.demo", "demo", "A whole roll-out on this computer, no cluster needed."),

@@ -37,7 +37,21 @@ def test_one_word_is_enough_for_whoever_writes_it_by_hand(word: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "soon", "{}", "[]", "null", '{"want":7}', '{"want":["reboot"]}', '{"want":{}}', '{"want":"reboots"}', '{"want":"reboot"', "\x1b[31mreboot", "x" * 300000, '{"want":null,"boot":"b"}'],
+    [
+        "",
+        "soon",
+        "{}",
+        "[]",
+        "null",
+        '{"want":7}',
+        '{"want":["reboot"]}',
+        '{"want":{}}',
+        '{"want":"reboots"}',
+        '{"want":"reboot"',
+        "\x1b[31mreboot",
+        "x" * 300000,
+        '{"want":null,"boot":"b"}',
+    ],
 )
 def test_nonsense_asks_for_nothing(text: str) -> None:
     assert request_of(asking(text)) is None

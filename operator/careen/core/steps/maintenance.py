@@ -27,7 +27,8 @@ def begin(situation: Situation, request: Request) -> Decision:
         Phase.MAINTENANCE,
         Code.MAINTENANCE,
         kept_sentence(situation, request),
-        progress=replace(situation.progress, drained=situation.mark()),
+        # Without an instant no reboot by somebody's hand is reported to have taken as long as the maintenance.
+        progress=replace(situation.progress, drained=situation.mark(), drain_started_at=""),
         look=LOOK_SECONDS,
     )
 

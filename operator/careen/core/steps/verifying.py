@@ -173,8 +173,7 @@ def _report(situation: Situation) -> str:
         "bootLeft": progress.boot_left,
         "boot": situation.boot,
         "moves": progress.displaced,
-        # Of a reboot by somebody else's hand it would tell how long that hand took.
-        "seconds": _between(progress.drain_started_at, now) if progress.announcement else None,
+        "seconds": _between(progress.drain_started_at, now),
         "leadSeconds": _lead(progress),
         "labels": told_of_this_reboot(situation.node, progress, situation.policy) or None,
     }
