@@ -31,6 +31,7 @@ class Entry(NamedTuple):
 COMMANDS: tuple[Entry, ...] = (
     Entry("status", "careen.cli.status", "status", "Every node's phase, reason and since when; who holds the lock."),
     Entry("why", "careen.cli.why", "why", "Why a node does not reboot: each gate's answer and what would change it."),
+    Entry("history", "careen.cli.history", "history", "What rebooted when, why, for how long; how many pods moved."),
     Entry("forecast", "careen.cli.forecast", "forecast", "Where each pod of a node would land if it were drained now."),
     Entry("plan", "careen.cli.plan", "plan", "The whole roll-out beforehand: order, moves, risks, finish time."),
     Entry(

@@ -26,6 +26,8 @@ ROLES = {
 COMMANDS = {
     "careen-view": (
         ("status",),
+        ("history",),
+        ("history", "n1"),
         ("why", "n1"),
         ("why", "n2"),
         ("forecast", "n1"),

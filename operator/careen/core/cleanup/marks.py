@@ -13,7 +13,7 @@ from scheduler_core.values import Value
 
 LABELS = (keys.REBOOT_LABEL,)
 
-RECORDS = (*keys.OF_A_NEED, keys.LAST_REBOOT)
+RECORDS = (*keys.OF_A_NEED, keys.LAST_REBOOT, keys.HISTORY)
 """Annotations of a Node that its agent writes."""
 
 WORDS = (keys.HOLD, keys.REBOOT_NOW, keys.REQUEST, keys.RETRY)

@@ -27,6 +27,9 @@ READY_SINCE = (
 )
 LAST_REBOOT = "careen.dev/last-reboot"  # JSON: when, how long, both boot ids, lead time, moves
 
+NEED = "careen.dev/need"  # one sentence: what asked for the reboot; goes into the history
+HISTORY = "careen.dev/history"  # JSON: the last five reboots, the newest first: when, why, how long, moves
+
 HOLD = "careen.dev/hold"  # a person's: reason, optionally until=RFC3339
 # a person's: until=RFC3339 waives windows, the minimum interval and --reboot-cordoned=false
 REBOOT_NOW = "careen.dev/reboot-now"
@@ -63,6 +66,7 @@ OF_A_NEED = (
     PHASE,
     REASON,
     SINCE,
+    NEED,
     REFUSALS,
     PROGRESS,
     SETTINGS,

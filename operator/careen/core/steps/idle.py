@@ -88,7 +88,10 @@ def _begin_waiting(situation: Situation) -> Decision:
         Code.NEED_SEEN,
         _what_is_asked(situation),
         progress=progress,
-        change=NodeChange(taints=taints, annotations=_kured_annotations(situation, now)),
+        change=NodeChange(
+            taints=taints,
+            annotations={keys.NEED: situation.seen.need.detail or None, **_kured_annotations(situation, now)},
+        ),
     )
 
 

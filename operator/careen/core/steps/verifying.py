@@ -19,7 +19,8 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit
 from careen.core.situation import Situation
-from careen.core.steps.shared import failing, working
+from careen.core.steps.shared import failing, history, working
+from careen.core.steps.shared.history import Reboot
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
 
 LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
@@ -122,7 +123,10 @@ def _give_back(situation: Situation) -> Decision:
         labels={**prior_labels(situation), **policy.post_reboot_labels},
         unschedulable=prior_cordon(situation),
         taints=taints,
-        annotations={keys.LAST_REBOOT: _report(situation)},
+        annotations={
+            keys.LAST_REBOOT: _report(situation),
+            keys.HISTORY: history.with_one_more(situation.node, _reboot(situation)),
+        },
     )
     record = replace(
         situation.progress,
@@ -178,6 +182,16 @@ def _report(situation: Situation) -> str:
         "labels": told_of_this_reboot(situation.node, progress, situation.policy) or None,
     }
     return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
+
+
+def _reboot(situation: Situation) -> Reboot:
+    progress, now = situation.progress, situation.seen.now
+    return Reboot(
+        at=now,
+        why=situation.node.annotations.get(keys.NEED, ""),
+        seconds=_between(progress.drain_started_at, now),
+        moves=progress.displaced,
+    )
 
 
 def _lead(progress: Progress) -> int | None:
