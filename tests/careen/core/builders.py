@@ -80,7 +80,7 @@ def a_progress(phase: Phase, **changes: Any) -> Progress:
     given: dict[str, Any] = {"phase": phase.value, "need_since": "2026-03-04T11:00:00Z"}
     if phase not in {Phase.IDLE, Phase.WAITING}:
         given |= {"claim": "c1", "lock": LOCK_OBJECT, "boot_left": BOOT, "claimed": ago(60)}
-    if phase in {Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING}:
+    if phase in {Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING}:
         given |= {"is_cordoned_by_us": True, "drain_started": ago(30), "drain_started_at": "2026-03-04T11:59:30Z"}
     if phase is Phase.REBOOTING:
         given |= {"announcement": 1, "announced": ago(20)}

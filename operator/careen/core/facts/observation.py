@@ -117,12 +117,33 @@ class NeedAnswer(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Wish(StrEnum):
+    """What a person may ask of a node."""
+
+    REBOOT = "reboot"
+    DRAIN = "drain"  # and stay drained until it is handed back
+    MAINTENANCE = "maintenance"  # the same, for work by hand
+
+
+class Request(Value, kw_only=True):
+    """A person's wish for this node; see `core/asked.py`."""
+
+    wish: Wish
+    reason: str = ""
+    at: datetime | None = None  # when it was asked
+    until: datetime | None = None  # when it ends by itself
+    boot: str = ""  # the boot that is to end; of a reboot only
+    is_now: bool = False  # outside windows and intervals too, as with careen.dev/reboot-now
+
+
 class Need(Value, kw_only=True):
-    """The sentinel's answer; `detail` says what was looked at, and for UNKNOWN why it could not be told."""
+    """The sentinel's answer; `detail` says what was looked at, and for UNKNOWN why it could not be told. With a
+    `request` it is a person who asks, whatever the host says."""
 
     answer: NeedAnswer
     detail: str = ""
     package_manager: str = ""  # which package manager is at work on the host, empty when none or not looked at
+    request: Request | None = None
 
 
 class SelfTest(Value, kw_only=True):

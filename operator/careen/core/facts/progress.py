@@ -160,7 +160,9 @@ def is_phase(text: str) -> bool:
     return not text or text in _PHASES
 
 
-_UNDER_CLAIM = frozenset({Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING})
+_UNDER_CLAIM = frozenset(
+    {Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING}
+)
 
 
 def _contradiction(progress: Progress) -> str:

@@ -27,6 +27,8 @@ class Code(StrEnum):
     DRAIN_STARTED = "drain-started"
     DRAINING = "draining"
     DRAINED = "drained"
+    MAINTENANCE = "maintenance"
+    HANDED_BACK = "handed-back"
     REBOOT_ANNOUNCED = "reboot-announced"
     REBOOT_ASKED = "reboot-asked"
     REBOOTED = "rebooted"
@@ -138,6 +140,12 @@ REASONS: dict[Code, ReasonText] = {
     Code.REBOOT_ANNOUNCED: ReasonText(
         "The reboot is written on the node; the claim is confirmed and the host is asked.", _ITSELF
     ),
+    Code.MAINTENANCE: ReasonText(
+        "A person keeps the node down: it is drained, cordoned, and holds its claim.",
+        "`careen maintenance NODE --end` or `careen drain NODE --end`, or remove the annotation careen.dev/request; or "
+        "the end that was given.",
+    ),
+    Code.HANDED_BACK: ReasonText("A person or the end of the request gave the node back to service.", _ITSELF),
     Code.REBOOT_ASKED: ReasonText("The host was asked to reboot and has not come back yet.", _ITSELF),
     Code.REBOOTED: ReasonText("The node runs a new boot.", _ITSELF),
     Code.VERIFYING: ReasonText(

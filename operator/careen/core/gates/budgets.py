@@ -13,7 +13,7 @@ from careen.core import cordons
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import Fleet, NodeView, Unknown
-from careen.core.facts.phases import Evidence, Phase
+from careen.core.facts.phases import WORKING, Evidence, Phase
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
@@ -84,7 +84,7 @@ def works(node: NodeView) -> bool:
         return node.labels.get(keys.REBOOT_LABEL) == "in-progress"  # somebody removed the record of a working node
     if not progress.claim or progress.is_giving_back:
         return False
-    return progress.phase in {Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING, Phase.FAILED}
+    return progress.phase in WORKING | {Phase.SETTLING, Phase.FAILED}
 
 
 def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, down: dict[str, str]) -> Refusal | None:

@@ -139,7 +139,13 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision
     measured = reboot_report.with_settle_seconds(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
         situation = replace(situation, memory=_having_looked(situation))
-        return go_home(situation, Code.RELEASED, "rebooted; the claim is given back", first=first, annotations=measured)
+        return go_home(
+            situation,
+            Code.RELEASED,
+            f"{_what_it_was(situation)}; the claim is given back",
+            first=first,
+            annotations=measured,
+        )
     taints, owned = (
         with_our_taint(situation)
         if situation.seen.need.answer is NeedAnswer.YES
@@ -152,11 +158,16 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision
         situation,
         Phase.WAITING,
         Code.RELEASED,
-        "rebooted, but the host still asks, or cannot be asked, for a reboot",
+        f"{_what_it_was(situation)}, but the host still asks, or cannot be asked, for a reboot",
         progress=progress,
         change=NodeChange(taints=taints, annotations=measured),
         first=first,
     )
+
+
+def _what_it_was(situation: Situation) -> str:
+    """A node that a person kept down may be handed back on the boot on which it was drained."""
+    return "rebooted" if situation.progress.verify_started else "handed back"
 
 
 def _having_looked(situation: Situation) -> Memory:

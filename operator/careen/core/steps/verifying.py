@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from careen.core import autoscalers
+from careen.core import asked, autoscalers
 from careen.core.actions import Notify, Occasion
 from careen.core.cleanup.labels import told_of_this_reboot
 from careen.core.decision import Decision
@@ -18,7 +18,8 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit
 from careen.core.situation import Situation
-from careen.core.steps.shared import failing, reboot_report, working
+from careen.core.steps.shared import failing, history, reboot_report, working
+from careen.core.steps.shared.history import Reboot
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
 
 LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
@@ -39,7 +40,13 @@ def begin(situation: Situation) -> Decision:
     )
     memory = replace(situation.memory, reboot=None, evictions={}, comers={})
     return move(
-        situation, Phase.VERIFYING, Code.REBOOTED, f"runs boot {situation.boot}", progress=progress, memory=memory
+        situation,
+        Phase.VERIFYING,
+        Code.REBOOTED,
+        f"runs boot {situation.boot}",
+        progress=progress,
+        memory=memory,
+        change=NodeChange(annotations=asked.met_by_this_boot(situation)),
     )
 
 
@@ -120,7 +127,11 @@ def _give_back(situation: Situation) -> Decision:
         labels={**prior_labels(situation), **policy.post_reboot_labels},
         unschedulable=prior_cordon(situation),
         taints=taints,
-        annotations={keys.LAST_REBOOT: _report(situation), **autoscalers.taken_back(situation.node.annotations)},
+        annotations={
+            keys.LAST_REBOOT: _report(situation),
+            keys.HISTORY: history.with_one_more(situation.node, _reboot(situation)),
+            **autoscalers.taken_back(situation.node.annotations),
+        },
     )
     record = replace(
         situation.progress,
@@ -177,6 +188,16 @@ def _report(situation: Situation) -> str:
         "labels": told_of_this_reboot(situation.node, progress, situation.policy) or None,
     }
     return reboot_report.compact(report)
+
+
+def _reboot(situation: Situation) -> Reboot:
+    progress, now = situation.progress, situation.seen.now
+    return Reboot(
+        at=now,
+        why=situation.node.annotations.get(keys.NEED, ""),
+        seconds=_between(progress.drain_started_at, now),
+        moves=progress.displaced,
+    )
 
 
 def _lead(progress: Progress) -> int | None:
