@@ -30,6 +30,8 @@ LAST_REBOOT = "careen.dev/last-reboot"  # JSON: when, how long, both boot ids, l
 HOLD = "careen.dev/hold"  # a person's: reason, optionally until=RFC3339
 # a person's: until=RFC3339 waives windows, the minimum interval and --reboot-cordoned=false
 REBOOT_NOW = "careen.dev/reboot-now"
+# careen.dev/gate.NAME=reason, on a Node or on the lock's DaemonSet: other programs set and remove it
+GATE_PREFIX = "careen.dev/gate."
 RETRY = "careen.dev/retry"  # a person's (`careen retry NODE`): RFC 3339; the agent removes it
 
 # Kured's two, kept behind --annotate-nodes because dashboards read them.

@@ -121,6 +121,7 @@ class LockReading(Value, kw_only=True):
     agents: int | None = (
         None  # how many nodes should run an agent, as the DaemonSet's status says; None when it does not say
     )
+    gates: Mapping[str, str] = field(default_factory=dict)  # the DaemonSet's annotations careen.dev/gate.NAME
 
     @classmethod
     def of(cls, text: str | None, **others: Any) -> LockReading:

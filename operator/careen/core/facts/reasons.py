@@ -47,6 +47,7 @@ class Code(StrEnum):
     REBOOT_IMPOSSIBLE = "reboot-impossible"
     SETTINGS_UNUSABLE = "settings-unusable"
     LOOP_LIMIT = "loop-limit"
+    GATE_ANNOTATION = "gate-annotation"
     OUTSIDE_WINDOW = "outside-window"
     NO_WINDOW = "no-window"
     MINIMUM_INTERVAL = "minimum-interval"
@@ -193,6 +194,11 @@ REASONS: dict[Code, ReasonText] = {
         "The host still asks for a reboot after as many reboots as allowed.",
         "Find out what keeps asking, then `careen retry NODE`.",
         is_warning=True,
+    ),
+    Code.GATE_ANNOTATION: ReasonText(
+        "Another program keeps the node, or the cluster, from rebooting with an annotation careen.dev/gate.NAME.",
+        "It goes on when the annotations are gone. One that was left behind: `kubectl annotate node NODE "
+        "careen.dev/gate.NAME-`, or the same on the lock's DaemonSet.",
     ),
     Code.OUTSIDE_WINDOW: ReasonText(
         "Now is outside the maintenance windows of this node.",

@@ -15,6 +15,7 @@ from careen.core.gates import (
     dry_run,
     foreign_coordinator,
     foreign_cordon,
+    gate_annotations,
     halt,
     health_queries,
     hold,
@@ -35,6 +36,7 @@ GATES: tuple[Gate, ...] = (
     settings.GATE,  # certain, and known from the start of the agent
     reboot_way.GATE,  # a small command on the host, at most once in some minutes
     loop_limit.GATE,  # a need that survives reboots will survive the next one too
+    gate_annotations.GATE,  # certain, and known from the Node and the lock's object
     maintenance_window.GATE,  # certain, and known from the clock alone
     minimum_interval.GATE,  # certain, and known from the Node alone
     foreign_cordon.GATE,  # certain, and known from the Node alone

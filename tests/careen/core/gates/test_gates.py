@@ -7,7 +7,7 @@ import pytest
 
 from careen.core.facts.observation import NOT_ASKED
 from careen.core.facts.phases import Evidence
-from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, ForecastPolicy
+from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, ForecastPolicy, HealthQuery
 from careen.core.facts.selectors import Selector
 from careen.core.gates import GATES, asked, foreseen, missing, refusals, unforeseen
 from careen.core.gates.question import Cost, Foreseen, When
@@ -22,6 +22,7 @@ def test_the_order_is_cheap_and_certain_first_and_the_forecast_before_the_dry_ru
         "settings",
         "reboot-way",
         "loop-limit",
+        "gate-annotations",
         "maintenance-window",
         "minimum-interval",
         "foreign-cordon",
@@ -90,7 +91,10 @@ def test_a_favourable_world_is_refused_by_nobody(when: When) -> None:
 
 def test_a_plan_asks_a_gate_or_says_that_it_does_not_foresee_it() -> None:
     """Every gate stands in exactly one of the lists, once each policy-dependent one is configured."""
-    policy = a_policy(alerts=AlertPolicy(), blocking_pod_selectors=(Selector.parse("app=web"),))
+    query = HealthQuery(name="x", query="up", comparison="==", bound=1, fresh_seconds=60)
+    policy = a_policy(
+        alerts=AlertPolicy(), blocking_pod_selectors=(Selector.parse("app=web"),), health_queries=(query,)
+    )
     assert len(unforeseen(policy)) == len(set(unforeseen(policy)))
     asked_by_a_plan = [gate for known in Foreseen for gate in foreseen(known)]
     assert len(asked_by_a_plan) + len(unforeseen(policy)) == len(GATES)
