@@ -140,6 +140,7 @@ class Fleet(Value, kw_only=True):
 
     nodes: tuple[NodeView, ...]
     read_at_uptime: float
+    group_sizes: Mapping[str, int] | None = None  # by the budgets' groups; None: as many as `nodes` has of each
 
 
 class Holders(Value, kw_only=True):

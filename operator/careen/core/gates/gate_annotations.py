@@ -1,8 +1,8 @@
 """Refuses while somebody's annotation `careen.dev/gate.NAME` stands on the Node, or on the lock's DaemonSet for the
 whole cluster.
 
-Other programs set it before work that a reboot would spoil, and remove it afterwards: a backup, a migration, a failover.
-The value is the reason. Unlike a hold it has a name, so that several of them do not overwrite each other."""
+Other programs set it before work that a reboot would spoil, and remove it afterwards: a backup, a migration, a
+failover. The value is the reason. Unlike a hold it has a name, so that several of them do not overwrite each other."""
 
 from __future__ import annotations
 
