@@ -267,6 +267,7 @@ class Observation(Value, kw_only=True):
     disruptions: Asked[Mapping[str, int]] = NOT_ASKED  # by namespace/name of the budget: evictions allowed just now
     alerts: Asked[tuple[Alert, ...]] = NOT_ASKED
     queries: Asked[Mapping[str, tuple[Sample, ...] | Unknown]] = NOT_ASKED  # by the name of the health query
+    readyz: Asked[tuple[str, ...]] = NOT_ASKED  # the API server's checks that fail; empty: it is ready
     foreign: Asked[tuple[str, ...]] = NOT_ASKED  # a sentence for each foreign coordinator seen; empty: none
     forecast: Asked[Forecast] = NOT_ASKED
     evictability: Asked[Mapping[str, DryRunAnswer]] = NOT_ASKED  # by pod UID

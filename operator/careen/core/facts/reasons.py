@@ -61,6 +61,8 @@ class Code(StrEnum):
     BOUND_POD = "bound-pod"
     ALERT = "alert"
     ALERTS_UNKNOWN = "alerts-unknown"
+    CONTROL_PLANE_NOT_READY = "control-plane-not-ready"
+    READYZ_UNKNOWN = "readyz-unknown"
     HEALTH_QUERY = "health-query"
     HEALTH_UNKNOWN = "health-unknown"
     FORECAST_REFUSES = "forecast-refuses"
@@ -251,6 +253,16 @@ REASONS: dict[Code, ReasonText] = {
         "The alert source gave no usable answer.",
         "Make the alert source answer; unknown never means yes.",
         is_warning=True,
+    ),
+    Code.CONTROL_PLANE_NOT_READY: ReasonText(
+        "The API server says that it is not ready, or that its etcd is not: no control-plane node goes down.",
+        "Look at the checks that the sentence names: `kubectl get --raw '/readyz?verbose'`.",
+        is_warning=True,
+    ),
+    Code.READYZ_UNKNOWN: ReasonText(
+        "Whether the API server and etcd are ready cannot be told: no control-plane node goes down.",
+        "Ask the same: `kubectl get --raw '/readyz?verbose'`. Every account may, through the ClusterRole "
+        "system:public-info-viewer.",
     ),
     Code.HEALTH_QUERY: ReasonText(
         "A condition of --health-queries does not hold.", "Look at what the query measures, or change its condition."

@@ -11,6 +11,7 @@ from careen.core.gates import (
     blocking_pods,
     bound_pods,
     budgets,
+    control_plane,
     drain_forecast,
     dry_run,
     foreign_coordinator,
@@ -44,6 +45,7 @@ GATES: tuple[Gate, ...] = (
     foreign_coordinator.GATE,  # one or two reads; only by a node whose turn it is
     bound_pods.GATE,  # one list of this node's pods, and the owners of those that no scheduler placed
     budgets.GATE,  # one list of all nodes; only by a node whose turn it is
+    control_plane.GATE,  # one read, and only by a control-plane node
     alerts.GATE,  # another server, which may be slow
     health_queries.GATE,  # the same server, a few questions
     drain_forecast.GATE,  # a child process and lists of the whole cluster
