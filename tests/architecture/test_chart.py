@@ -245,6 +245,7 @@ SAMPLES = [
     "!",
     "nsenter",
     "direct",
+    "kernel",
     "oldest-first",
     '{"name": "x", "query": "up", "holds": "== 1"}',
     '{"name": "x", "start": "22:00", "end": "04:00"}',

@@ -123,7 +123,7 @@ def _reconcile(situation: Situation) -> Decision | None:
     tells of it would go."""
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
-        is_settled = seen.need.answer is NeedAnswer.YES or _is_reconciled(memory, seen.uptime)
+        is_settled = idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)
         if is_settled and not recovering.looks_like_ours(situation):
             return None
         if isinstance(seen.lock, NotAsked):

@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from careen.core.autoscalers import left_alone
 from careen.core.cordons import is_cordon_proven
 from careen.core.decision import Refusal
 from careen.core.facts import keys
@@ -177,7 +178,7 @@ def summary(story: NodeStory) -> str:
     if isinstance(story.progress, UnreadableProgress):
         return f"{name} says that it is {phase}, but {story.progress.why}"
     if phase == Phase.IDLE:
-        return f"{name} is Idle: its agent has seen no need for a reboot"
+        return f"{name} is Idle: {left_alone(story.node) or 'its agent has seen no need for a reboot'}"
     since = age(from_rfc3339(story.node.annotations.get(keys.SINCE, "")), story.now)
     return f"{name} is {phase} since {since}: {reason}"
 

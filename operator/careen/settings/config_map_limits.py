@@ -20,9 +20,10 @@ class Power(StrEnum):
     FILES = "config_map_may_name_files"
 
 
-# How commands run, and which signal PID 1 gets: SIGRTMIN+4 powers the host off.
-_COMMANDS = frozenset({"host_exec", "reboot_signal"})
-# Its file is looked for and never opened: whoever names another one learns whether it exists, or asks for a reboot.
+# How commands run, which probes run some, and which signal PID 1 gets: SIGRTMIN+4 powers the host off.
+_COMMANDS = frozenset({"host_exec", "reboot_probes", "reboot_signal"})
+# Its files are looked for and not opened, but for a list of packages under a name of its own: whoever names another one
+# learns whether it exists, or asks for a reboot.
 _LOOKED_FOR = frozenset({"reboot_sentinel"})
 _SENT_TO = {
     "prometheus_url": ("prometheus_token_file", "prometheus_password_file", "prometheus_client_certificate_file"),
@@ -39,7 +40,7 @@ def _power(name: str) -> Power | None:
     kind = SETTINGS[name].kind
     if kind is kinds.COMMAND or name in _COMMANDS:
         return Power.COMMANDS
-    if kind in (kinds.PATH, kinds.SCHEDULER_CONFIG) and name not in _LOOKED_FOR:
+    if kind in (kinds.PATH, kinds.PATHS, kinds.SCHEDULER_CONFIG) and name not in _LOOKED_FOR:
         return Power.FILES
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from careen.core.facts import keys
 from careen.core.facts.policy import (
     AlertPolicy,
     BoundPods,
@@ -57,11 +58,18 @@ def policy_of(settings: Settings) -> Policy:
         settle_timeout_seconds=settings.settle_timeout,
         lock_release_delay_seconds=settings.lock_release_delay,
         lock_ttl_seconds=settings.lock_ttl,
-        pre_reboot_labels=dict(settings.pre_reboot_node_labels),
+        protect_from_autoscalers=settings.protect_from_autoscalers,
+        balancer_settle_seconds=settings.load_balancer_settle,
+        pre_reboot_labels={**_out_of_balancers(settings), **dict(settings.pre_reboot_node_labels)},
         post_reboot_labels=dict(settings.post_reboot_node_labels),
         failure_backoff_seconds=settings.failure_backoff,
         unknown_patience_seconds=settings.unknown_patience,
     )
+
+
+def _out_of_balancers(settings: Settings) -> dict[str, str]:
+    """The label that takes the node out of load balancers: set with the cordon and put back as any other."""
+    return {keys.EXCLUDE_FROM_BALANCERS: "true"} if settings.load_balancer_settle else {}
 
 
 def _windows(settings: Settings) -> tuple[NamedWindow, ...]:

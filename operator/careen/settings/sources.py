@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from careen.services.prometheus import without_login
-from careen.settings import config_map_limits
+from careen.settings import config_map_limits, probing
 from careen.settings.kinds import Kind, unquoted
 from careen.settings.lists.item import Item
 from careen.settings.tree import DEFAULTS, SETTINGS, Setting, Settings, flag, variable
@@ -125,11 +125,7 @@ def contradictions(settings: Settings) -> list[str]:
         found.append(
             "--reboot-command is empty, but --reboot-method is command: give a command, or use --reboot-method=signal"
         )
-    if not settings.reboot_sentinel and not settings.reboot_sentinel_command:
-        found.append(
-            "neither --reboot-sentinel nor --reboot-sentinel-command is given: the agent could not tell when "
-            "a reboot is needed"
-        )
+    found += probing.contradictions(settings)
     if not settings.boot_id_file:
         found.append("--boot-id-file is empty: the agent could not tell whether the host rebooted")
     if settings.alert_filter_match_only and settings.alert_filter_regexp is None:
@@ -219,7 +215,7 @@ def nobody(settings: Settings) -> list[str]:
 
 def remarks(settings: Settings) -> list[str]:
     """What is allowed, but probably not what was meant."""
-    found = []
+    found = probing.remarks(settings)
     if settings.force_reboot and not settings.drain_timeout:
         found.append("--force-reboot does nothing without --drain-timeout: a drain without a limit never ends in force")
     if not settings.reboot_days:

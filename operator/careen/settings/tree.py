@@ -16,6 +16,7 @@ from careen.core.facts import keys
 from careen.core.facts.policy import Budget
 from careen.core.facts.selectors import Selector
 from careen.host import boot_id
+from careen.host.probes import PROBES, SENTINEL
 from careen.services.notification_urls import Target
 from careen.settings import kinds
 from careen.settings.go_regexp import GoRegexp
@@ -102,10 +103,30 @@ class Settings:
     )
 
     # Does the host want a reboot
-    reboot_sentinel: str = _kured(
-        "/var/run/reboot-required",
-        kinds.PATH,
-        "File whose existence asks for a reboot; looked at every 2 s. Unreadable is unknown, never no.",
+    reboot_probes: tuple[str, ...] = _ours(
+        (SENTINEL,),
+        kinds.PROBE_NAMES,
+        f"What can ask for a reboot, each by itself: {', '.join(PROBES)}. docs/probes.md tells what each follows.",
+        live=False,
+    )
+    reboot_sentinel: tuple[str, ...] = _kured(
+        ("/var/run/reboot-required",),
+        kinds.PATHS,
+        "File whose existence asks for a reboot, repeatable (kured: one); looked at every 2 s. Unreadable is unknown, "
+        "never no.",
+        live=False,
+    )
+    reboot_packages: GoRegexp | None = _ours(
+        None,
+        kinds.REGEXP,
+        "Packages that a sentinel counts for, by the list reboot-required.pkgs beside it (Debian, Ubuntu); empty: all. "
+        "Without the list the need is unknown.",
+        live=False,
+    )
+    reboot_max_uptime: float = _ours(
+        0.0,
+        kinds.DURATION,
+        "How long a host may run before the probe uptime asks for a reboot; 0: that probe is not used.",
         live=False,
     )
     reboot_sentinel_command: str = _kured(
@@ -227,6 +248,20 @@ class Settings:
         "Key of the soft taint set as soon as a reboot is needed; empty: no taint. (kured: off)",
     )
     minimum_interval: float = _ours(0.0, kinds.DURATION, "Least time between two reboots of a node; 0: none.")
+
+    # Whoever else looks after nodes
+    protect_from_autoscalers: bool = _ours(
+        True,
+        kinds.SWITCH,
+        "From its claim to its return to service a node carries scale-down-disabled of the cluster autoscaler and "
+        "do-not-disrupt of Karpenter; false: their annotations are left alone.",
+    )
+    load_balancer_settle: float = _ours(
+        0.0,
+        kinds.DURATION,
+        "How long load balancers have between the cordon and the first eviction: with it the node carries the label "
+        "node.kubernetes.io/exclude-from-external-load-balancers; 0: neither.",
+    )
 
     # Draining
     drain_delay: float = _kured(0.0, kinds.DURATION, "Pause between the claim and the cordon.")

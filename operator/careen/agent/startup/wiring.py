@@ -46,7 +46,8 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code, event_reason
 from careen.host import single_agent
 from careen.host.commands import HostExec
-from careen.host.node_host import Host, LocalHost
+from careen.host.need import HostNeed, Sources
+from careen.host.node_host import TEST_SECONDS, Host, LocalHost
 from careen.settings.live import Given, LiveSettings, SeenConfigMap
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import Settings, flag
@@ -142,14 +143,14 @@ class Agent:
             self._api, namespace=settings.ds_namespace, name=settings.ds_name, annotation=settings.lock_annotation
         )
         need = NeedWatch(
-            host,
+            host.read_need,
             self._clock,
-            is_command=bool(settings.reboot_sentinel_command),
+            commands=host.need.ask if host.need.has_commands else None,
             period_seconds=lambda: live.settings.period,
         )
         tests = SelfTests(host, self._clock)
         forecaster = self._forecaster(live)
-        observer = Observer(self._senses(live, host, lock, need, tests, forecaster))
+        observer = Observer(self._senses(live, host, lock, need=need, tests=tests, forecaster=forecaster))
         if self._start.node_read is not None:
             observer.saw_node(*self._start.node_read)
         mind = Mind(observer, self._hands(live, host, lock))
@@ -298,6 +299,7 @@ class Agent:
         live: LiveSettings,
         host: Host,
         lock: LockStore,
+        *,
         need: NeedWatch,
         tests: SelfTests,
         forecaster: ChildForecaster,
@@ -405,17 +407,25 @@ class Agent:
 
 
 def _host(settings: Settings) -> LocalHost:
+    how, root, packages = HostExec(settings.host_exec), Path(settings.host_root or "/"), settings.reboot_packages
+    sources = Sources(
+        files=settings.reboot_sentinel,
+        command=settings.reboot_sentinel_command,
+        probes=settings.reboot_probes,
+        packages=packages.pattern if packages else None,
+        longest_uptime_seconds=settings.reboot_max_uptime,
+        seconds=settings.sentinel_timeout,
+    )
     return LocalHost(
-        root=Path(settings.host_root or "/"),
-        sentinel_file=settings.reboot_sentinel,
-        sentinel_command=settings.reboot_sentinel_command,
-        sentinel_seconds=settings.sentinel_timeout,
+        root=root,
+        need=HostNeed(sources, root=root, how=how),
         boot_id_file=Path(settings.boot_id_file),
-        how=HostExec(settings.host_exec),
+        how=how,
         reboot_method=cast("Literal['command', 'signal']", settings.reboot_method),
         reboot_command=settings.reboot_command,
         reboot_signal=settings.reboot_signal,
         reboot_seconds=settings.reboot_timeout,
+        test_seconds=min(settings.sentinel_timeout, TEST_SECONDS),
     )
 
 

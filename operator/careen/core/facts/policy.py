@@ -197,6 +197,8 @@ class Policy(Value, kw_only=True):
     settle_policy: SettlePolicy = SettlePolicy.HALT
     settle_timeout_seconds: float = 600.0
     lock_release_delay_seconds: float = 0.0
+    protect_from_autoscalers: bool = True  # --protect-from-autoscalers
+    balancer_settle_seconds: float = 0.0  # --load-balancer-settle: between the cordon and the first eviction
     stable_boot_seconds: float = (
         30.0  # how old the boot must be at the release: a host that reboots once more keeps its claim
     )

@@ -43,6 +43,7 @@ class Code(StrEnum):
     FOREIGN_COORDINATOR = "foreign-coordinator"
     NEED_UNKNOWN = "need-unknown"
     PACKAGE_MANAGER = "package-manager"
+    BEING_REMOVED = "being-removed"
     CLOCK_SKEW = "clock-skew"
     REBOOT_IMPOSSIBLE = "reboot-impossible"
     SETTINGS_UNUSABLE = "settings-unusable"
@@ -174,6 +175,10 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.PACKAGE_MANAGER: ReasonText("A package manager is at work on the host.", "Wait until it is done."),
+    Code.BEING_REMOVED: ReasonText(
+        "The cluster autoscaler or Karpenter is removing the node: it is left alone, and waits for nothing.",
+        "Nothing to do: should the taint of the autoscaler go, the node waits for its reboot again.",
+    ),
     Code.CLOCK_SKEW: ReasonText(
         "The host's clock is far off the API server's.",
         "Mend the clock of the host or of the API server.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import patience
+from careen.core import autoscalers, patience
 from careen.core.actions import Notify, Occasion
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline, drain_plan
@@ -51,6 +51,8 @@ def decide(situation: Situation) -> Decision:
     """Into the lock, or on to the cordon, or back."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _back(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+    if leaving := autoscalers.left_alone(situation.node):
+        return _back(situation, Code.BEING_REMOVED, leaving)
     cheap = asked(When.CLAIMED, Cost.CHEAP)
     if lacking := missing(situation, cheap):
         return want(situation, *lacking)

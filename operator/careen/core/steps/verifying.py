@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import datetime
 
+from careen.core import autoscalers
 from careen.core.actions import Notify, Occasion
 from careen.core.cleanup.labels import told_of_this_reboot
 from careen.core.decision import Decision
@@ -115,7 +116,7 @@ def _give_back(situation: Situation) -> Decision:
         labels={**prior_labels(situation), **policy.post_reboot_labels},
         unschedulable=prior_cordon(situation),
         taints=taints,
-        annotations={keys.LAST_REBOOT: _report(situation)},
+        annotations={keys.LAST_REBOOT: _report(situation), **autoscalers.taken_back(situation.node.annotations)},
     )
     record = replace(
         situation.progress,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from careen.core import autoscalers
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.facts import keys
@@ -40,8 +41,8 @@ def decide(situation: Situation) -> Decision:
     """Home, or refused, or waiting for our turn, or on to the claim."""
     if situation.progress.is_giving_back or situation.progress.claim:
         return giving_back.decide(situation)
-    if situation.seen.need.answer is NeedAnswer.NO:
-        return _go_home(situation)
+    if (over := _is_over(situation)) is not None:
+        return over
     if situation.wants_retry:
         return _forgive(situation)
     if (mended := _mend_taint(situation)) is not None:
@@ -63,6 +64,14 @@ def decide(situation: Situation) -> Decision:
         return _refused(situation, refused)
     assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
     return _halted(situation, refused[0]) if refused else line.ready(situation, content)
+
+
+def _is_over(situation: Situation) -> Decision | None:
+    """Home: nobody asks for the reboot any more, or somebody removes the node."""
+    if situation.seen.need.answer is NeedAnswer.NO:
+        return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+    leaving = autoscalers.left_alone(situation.node)
+    return _go_home(situation, Code.BEING_REMOVED, leaving) if leaving else None
 
 
 def _halted(situation: Situation, refused: Refusal) -> Decision:
@@ -108,13 +117,13 @@ def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
     return min(usual, opening + (OPENING_SECONDS + taint_spread.longest_seconds(situation.memory.agents)) * jitter)
 
 
-def _go_home(situation: Situation) -> Decision:
+def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
     """The Node first, then the line. An idle node looks at the lock once more, because that write may fail, or
     the lock be unreadable."""
     memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
     is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
     situation = line.with_memory(situation, memory if is_due else replace(memory, lock_due=soon))
-    return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot", then=leave_line(situation))
+    return go_home(situation, code, sentence, then=leave_line(situation))
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
