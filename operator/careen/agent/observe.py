@@ -22,6 +22,7 @@ from careen.cluster.nodes import count_nodes, list_nodes, read_node
 from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import ClusterError
+from careen.cluster.wire.readiness import failing_checks
 from careen.core.actions import EvictPod
 from careen.core.drain import baseline, drain_plan
 from careen.core.facts import keys
@@ -122,6 +123,7 @@ class Observer:
             Evidence.DISRUPTIONS: self._disruptions,
             Evidence.ALERTS: self._alerts,
             Evidence.QUERIES: self._queries,
+            Evidence.READYZ: self._readyz,
             Evidence.FOREIGN: self._foreign,
             Evidence.FORECAST: self._forecast,
             Evidence.EVICTABILITY: self._evictability,
@@ -288,6 +290,11 @@ class Observer:
             *(source.samples(each.query, fresh_seconds=each.fresh_seconds) for each in policy.health_queries)
         )
         return {"queries": {each.name: found for each, found in zip(policy.health_queries, answers, strict=True)}}
+
+    async def _readyz(self, seen: Observation, _policy: Policy) -> dict[str, Any]:
+        if not isinstance(seen.node, NodeView) or not seen.node.is_control_plane:
+            return {"readyz": ()}
+        return {"readyz": await _known(failing_checks(self._senses.api))}
 
     async def _foreign(self, seen: Observation, _policy: Policy) -> dict[str, Any]:
         senses, asked_at = self._senses, self._senses.api.clock.monotonic()

@@ -504,3 +504,12 @@ async def test_every_kind_of_evidence_can_be_had(shell: Shell, evidence: Evidenc
     shell.put_pod("a")
     seen = await add(shell, evidence)
     assert not isinstance(getattr(seen, evidence.value.replace("-", "_")), NotAsked | Unknown)
+
+
+async def test_only_a_control_plane_node_asks_whether_the_api_server_is_ready(shell: Shell) -> None:
+    shell.put_node("n1")
+    assert (await add(shell, Evidence.READYZ)).readyz == ()
+    assert not [request for request in shell.requests if "readyz" in str(request)]
+    shell.put_node("n1", labels={"node-role.kubernetes.io/control-plane": ""})
+    await add(shell, Evidence.READYZ)
+    assert [request for request in shell.requests if "readyz" in str(request)]

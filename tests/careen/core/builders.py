@@ -180,6 +180,7 @@ def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
         "pods": (),
         "fleet": a_fleet(*([node] if isinstance(node, NodeView) else [])),
         "alerts": (),
+        "readyz": (),
         "foreign": (),
         "owners": (),
         "forecast": Forecast(node="n1", made_at="2026-03-04T12:00:00Z"),

@@ -447,7 +447,7 @@ class World:
             return Forecast(node=name, made_at="2026-01-05T00:00:00Z")
         if kind is Evidence.SELF_TEST:
             return SelfTest()
-        assert kind is Evidence.FOREIGN, kind
+        assert kind in {Evidence.FOREIGN, Evidence.READYZ}, kind
         return ()
 
     # a flat list of cases

@@ -69,6 +69,17 @@ class ApiServer:
         """What stands at `path` outside the resources, such as `/version`; `kind` alone says what it must have."""
         return await self._read(Request(method="GET", path=path), lambda body: decoded(body, kind, f"GET {path}"))
 
+    async def ask(self, request: Request) -> Response:
+        """The answer to a read of a page that is no object, whatever its status. It is asked once: a page that says
+        no is an answer. Raises `NotSent` or `Unclear`."""
+        try:
+            response = await self.transport.send(request)
+        except ClusterError:
+            self._tell(request, None)
+            raise
+        self._tell(request, response)
+        return response
+
     async def pages(
         self,
         path: str,

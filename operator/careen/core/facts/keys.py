@@ -37,6 +37,8 @@ REBOOT_NOW = "careen.dev/reboot-now"
 # a person's (`careen reboot`, `drain`, `maintenance`): JSON, what is asked of the node; the agent removes it when it is
 # met or over, and a person to hand the node back
 REQUEST = "careen.dev/request"
+# careen.dev/gate.NAME=reason, on a Node or on the lock's DaemonSet: other programs set and remove it
+GATE_PREFIX = "careen.dev/gate."
 RETRY = "careen.dev/retry"  # a person's (`careen retry NODE`): RFC 3339; the agent removes it
 
 # Kured's two, kept behind --annotate-nodes because dashboards read them.

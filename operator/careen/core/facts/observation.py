@@ -165,6 +165,7 @@ class LockReading(Value, kw_only=True):
     agents: int | None = (
         None  # how many nodes should run an agent, as the DaemonSet's status says; None when it does not say
     )
+    gates: Mapping[str, str] = field(default_factory=dict)  # the DaemonSet's annotations careen.dev/gate.NAME
 
     @classmethod
     def of(cls, text: str | None, **others: Any) -> LockReading:
@@ -183,6 +184,7 @@ class Fleet(Value, kw_only=True):
 
     nodes: tuple[NodeView, ...]
     read_at_uptime: float
+    group_sizes: Mapping[str, int] | None = None  # by the budgets' groups; None: as many as `nodes` has of each
 
 
 class Holders(Value, kw_only=True):
@@ -290,6 +292,7 @@ class Observation(Value, kw_only=True):
     disruptions: Asked[Mapping[str, int]] = NOT_ASKED  # by namespace/name of the budget: evictions allowed just now
     alerts: Asked[tuple[Alert, ...]] = NOT_ASKED
     queries: Asked[Mapping[str, tuple[Sample, ...] | Unknown]] = NOT_ASKED  # by the name of the health query
+    readyz: Asked[tuple[str, ...]] = NOT_ASKED  # the API server's checks that fail; empty: it is ready
     foreign: Asked[tuple[str, ...]] = NOT_ASKED  # a sentence for each foreign coordinator seen; empty: none
     forecast: Asked[Forecast] = NOT_ASKED
     evictability: Asked[Mapping[str, DryRunAnswer]] = NOT_ASKED  # by pod UID

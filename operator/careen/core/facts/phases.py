@@ -46,6 +46,7 @@ class Evidence(StrEnum):
     DISRUPTIONS = "disruptions"  # how many evictions each disruption budget allows: one list
     ALERTS = "alerts"  # active alerts of the alert source
     QUERIES = "queries"  # the answers to the health queries
+    READYZ = "readyz"  # the API server's own checks, etcd among them: one GET, for a control-plane node only
     FOREIGN = "foreign"  # another reboot coordinator's DaemonSets and live locks
     FORECAST = "forecast"  # where each pod would land: a child process and whole-cluster lists
     EVICTABILITY = "evictability"  # a dry-run eviction for each pod of the drain plan

@@ -50,6 +50,7 @@ class Code(StrEnum):
     REBOOT_IMPOSSIBLE = "reboot-impossible"
     SETTINGS_UNUSABLE = "settings-unusable"
     LOOP_LIMIT = "loop-limit"
+    GATE_ANNOTATION = "gate-annotation"
     OUTSIDE_WINDOW = "outside-window"
     NO_WINDOW = "no-window"
     MINIMUM_INTERVAL = "minimum-interval"
@@ -63,6 +64,8 @@ class Code(StrEnum):
     BOUND_POD = "bound-pod"
     ALERT = "alert"
     ALERTS_UNKNOWN = "alerts-unknown"
+    CONTROL_PLANE_NOT_READY = "control-plane-not-ready"
+    READYZ_UNKNOWN = "readyz-unknown"
     HEALTH_QUERY = "health-query"
     HEALTH_UNKNOWN = "health-unknown"
     FORECAST_REFUSES = "forecast-refuses"
@@ -207,6 +210,11 @@ REASONS: dict[Code, ReasonText] = {
         "Find out what keeps asking, then `careen retry NODE`.",
         is_warning=True,
     ),
+    Code.GATE_ANNOTATION: ReasonText(
+        "Another program keeps the node, or the cluster, from rebooting with an annotation careen.dev/gate.NAME.",
+        "It goes on when the annotations are gone. One that was left behind: `kubectl annotate node NODE "
+        "careen.dev/gate.NAME-`, or the same on the lock's DaemonSet.",
+    ),
     Code.OUTSIDE_WINDOW: ReasonText(
         "Now is outside the maintenance windows of this node.",
         "Wait, change --reboot-days, --start-time, --end-time or --windows, or set careen.dev/reboot-now.",
@@ -258,6 +266,16 @@ REASONS: dict[Code, ReasonText] = {
         "The alert source gave no usable answer.",
         "Make the alert source answer; unknown never means yes.",
         is_warning=True,
+    ),
+    Code.CONTROL_PLANE_NOT_READY: ReasonText(
+        "The API server says that it is not ready, or that its etcd is not: no control-plane node goes down.",
+        "Look at the checks that the sentence names: `kubectl get --raw '/readyz?verbose'`.",
+        is_warning=True,
+    ),
+    Code.READYZ_UNKNOWN: ReasonText(
+        "Whether the API server and etcd are ready cannot be told: no control-plane node goes down.",
+        "Ask the same: `kubectl get --raw '/readyz?verbose'`. Every account may, through the ClusterRole "
+        "system:public-info-viewer.",
     ),
     Code.HEALTH_QUERY: ReasonText(
         "A condition of --health-queries does not hold.", "Look at what the query measures, or change its condition."
