@@ -457,7 +457,7 @@ def test_the_units_of_the_host_fill_the_folder_that_the_signal_component_mounts(
     assert f"/run/{unit_line('careen-need.service', 'RuntimeDirectory')}" == str(Path(sentinel[1]).parent)
     assert f": > {sentinel[1]};" in unit_line("careen-need.service", "ExecStart")
     host = unit_line("careen-need.path", "PathChanged")
-    assert Path("/var") / host.lstrip("/") == Path(DEFAULTS["reboot_sentinel"])
+    assert Path("/var") / host.lstrip("/") == Path(*DEFAULTS["reboot_sentinel"])
     assert f"[ -e {host} ]" in unit_line("careen-need.service", "ExecStart")
     assert unit_line("careen-need.path", "Unit") == "careen-need.service"
     assert unit_line("careen-need.service", "StartLimitIntervalSec") == "0"

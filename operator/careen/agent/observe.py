@@ -43,10 +43,10 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import Progress
 from careen.core.lock.content import LockContent
 from careen.host.node_host import Host
-from careen.services.prometheus import AlertSource
+from careen.services.prometheus import AlertSource, MetricSource
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value
 
@@ -89,6 +89,7 @@ class Senses(Value, kw_only=True):
     lock: LockStore
     forecaster: Forecaster
     alerts: Callable[[], AlertSource | None]
+    metrics: Callable[[], MetricSource | None] = lambda: None
     chance: Callable[[], float]
 
 
@@ -120,6 +121,7 @@ class Observer:
             Evidence.PODS: self._pods,
             Evidence.DISRUPTIONS: self._disruptions,
             Evidence.ALERTS: self._alerts,
+            Evidence.QUERIES: self._queries,
             Evidence.FOREIGN: self._foreign,
             Evidence.FORECAST: self._forecast,
             Evidence.EVICTABILITY: self._evictability,
@@ -276,6 +278,17 @@ class Observer:
         source = self._senses.alerts()
         return {"alerts": () if source is None else await source.active_alerts()}
 
+    async def _queries(self, _seen: Observation, policy: Policy) -> dict[str, Any]:
+        if not policy.health_queries:
+            return {"queries": {}}
+        source = self._senses.metrics()
+        if source is None:
+            return {"queries": Unknown("there is no Prometheus to ask: --prometheus-url is not given")}
+        answers = await asyncio.gather(
+            *(source.samples(each.query, fresh_seconds=each.fresh_seconds) for each in policy.health_queries)
+        )
+        return {"queries": {each.name: found for each, found in zip(policy.health_queries, answers, strict=True)}}
+
     async def _foreign(self, seen: Observation, _policy: Policy) -> dict[str, Any]:
         senses, asked_at = self._senses, self._senses.api.clock.monotonic()
         if self._known_foreign is not None and _recorded_phase(seen.node) is Phase.CLAIMING:
@@ -319,7 +332,7 @@ class Observer:
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
         """Before the claim the owners that may bind a pod to this node, before the drain those of the pods that
         would be evicted; from then on those in the record, if any."""
-        record = from_annotation(seen.node.annotations.get(keys.PROGRESS)) if isinstance(seen.node, NodeView) else None
+        record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
             return {"owners": await _known(read_owners(self._senses.api, recorded))}
@@ -353,7 +366,7 @@ def _peers_among(fleet: Asked[Fleet]) -> Asked[tuple[NodeView, ...]]:
 
 def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
     """The phase that stands on the Node. Where it cannot be read nothing more is asked for; the core will say why."""
-    record = from_annotation(node.annotations.get(keys.PROGRESS)) if isinstance(node, NodeView) else None
+    record = node.written if isinstance(node, NodeView) else None
     try:
         return Phase(record.phase) if isinstance(record, Progress) and record.phase else Phase.IDLE
     except ValueError:

@@ -105,7 +105,24 @@ def tls_server(tmp_path: Path) -> Iterator[str]:
 
     key, certificate = tmp_path / "key", tmp_path / "certificate"
     run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=x", "-keyout", str(key), "-out", str(certificate), "-addext", "subjectAltName=IP:127.0.0.1"]
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-subj",
+            "/CN=x",
+            "-keyout",
+            str(key),
+            "-out",
+            str(certificate),
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+        ]
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)

@@ -17,7 +17,7 @@ from careen.core.cordons import foreign_author, is_cordon_proven
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, SignedNode, Taint
 from careen.core.facts.phases import Phase
-from careen.core.facts.progress import Progress, UnreadableProgress, record_of
+from careen.core.facts.progress import Progress, UnreadableProgress
 from careen.core.lock.content import Entry
 from careen.core.own_taint import without
 from scheduler_core.values import Value
@@ -54,7 +54,7 @@ class NodeLeftovers(Value, kw_only=True):
 
 def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) -> NodeLeftovers:
     """What careen left on this Node; `entry` is the Node's claim in the lock, if it has one."""
-    node, record = signed.node, record_of(signed.node)
+    node, record = signed.node, signed.node.record
     known = record if isinstance(record, Progress) else Progress()
     wanted = _labels(signed, known, extent)
     marks = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from careen.core import autoscalers
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
@@ -66,7 +67,11 @@ def _give_back(situation: Situation) -> Decision:
         _sentence(situation),
         progress=progress,
         look=failing.LOOK_SECONDS,
-        change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation)),
+        change=NodeChange(
+            labels=prior_labels(situation),
+            unschedulable=prior_cordon(situation),
+            annotations=autoscalers.taken_back(situation.node.annotations),
+        ),
     )
 
 

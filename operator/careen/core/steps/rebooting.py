@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from careen.core import autoscalers
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion
 from careen.core.decision import Decision
 from careen.core.drain import drain_plan
@@ -150,6 +151,8 @@ def _not_asked(situation: Situation) -> Decision:
         return undo(
             situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"
         )
+    if leaving := autoscalers.left_alone(situation.node):
+        return undo(situation, Phase.WAITING, Code.BEING_REMOVED, f"{leaving}; the drain is undone")
     if not situation.node.unschedulable:
         return failing.undone(
             situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node before the reboot: it stays in service"
@@ -229,7 +232,11 @@ def _nothing_happened(situation: Situation) -> Decision:
         Code.REBOOT_NOT_HAPPENED,
         f"the same boot runs {deadline:.0f} s after the reboot was asked",
         progress=progress,
-        change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation))
+        change=NodeChange(
+            labels=prior_labels(situation),
+            unschedulable=prior_cordon(situation),
+            annotations=autoscalers.taken_back(situation.node.annotations),
+        )
         if is_given_back
         else NodeChange(),
     )

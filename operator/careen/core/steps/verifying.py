@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import datetime
 
+from careen.core import autoscalers
 from careen.core.actions import Notify, Occasion
 from careen.core.cleanup.labels import told_of_this_reboot
 from careen.core.decision import Decision
@@ -87,6 +88,8 @@ def what_ails(situation: Situation) -> str:
         return "the kubelet has not reported the new boot"
     if not node.ready:
         return "the node is not ready"
+    if missing := [key for key in node.readiness_taints if key not in situation.progress.prior_readiness]:
+        return f"a NodeReadinessRule has not removed {', '.join(missing[:3])}"
     if not isinstance(pods, tuple):
         return "the pods of this node cannot be listed"
     return _not_ready(situation, pods, were_ready=True)
@@ -118,7 +121,7 @@ def _give_back(situation: Situation) -> Decision:
         labels={**prior_labels(situation), **policy.post_reboot_labels},
         unschedulable=prior_cordon(situation),
         taints=taints,
-        annotations={keys.LAST_REBOOT: _report(situation)},
+        annotations={keys.LAST_REBOOT: _report(situation), **autoscalers.taken_back(situation.node.annotations)},
     )
     record = replace(
         situation.progress,
