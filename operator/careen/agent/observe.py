@@ -22,7 +22,6 @@ from careen.cluster.nodes import count_nodes, list_nodes, read_node
 from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import ClusterError
-from careen.cluster.wire.readiness import failing_checks
 from careen.core.actions import EvictPod
 from careen.core.drain import baseline, drain_plan
 from careen.core.facts import keys
@@ -47,6 +46,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
 from careen.core.lock.content import LockContent
 from careen.host.node_host import Host
+from careen.services.api_readiness import failing_checks
 from careen.services.prometheus import AlertSource, MetricSource
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value

@@ -46,7 +46,7 @@ OF_LARGE_FLEETS = {
 }
 """No story here is as large. It only reads, and a count that cannot be had is the number of agents."""
 NOT_HERE = FOR_PEOPLE_ONLY.keys() | OF_LARGE_FLEETS.keys()
-_READS = frozenset({"get", "get_plain", "pages", "items"})
+_READS = frozenset({"get", "get_plain", "pages", "items", "ask"})
 
 
 class Asked(NamedTuple):

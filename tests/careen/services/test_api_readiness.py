@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from careen.cluster.wire.errors import ClusterError
-from careen.cluster.wire.readiness import failing_checks
 from careen.cluster.wire.transport import Request, Response
-from tests.careen.cluster.conftest import Cluster
+from careen.services.api_readiness import failing_checks
+from tests.careen.cluster.conftest import Cluster, cluster
+
+__all__ = ["cluster"]  # a fixture
 
 READY = b"[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]informer-sync ok\nreadyz check passed\n"
 NO_ETCD = (
