@@ -80,7 +80,7 @@ def _forms(kind: kinds.Kind) -> list[Schema]:
     if kind.is_mapping:
         return [MAP, TEXT]
     if kind is kinds.BUDGETS:
-        return [_pattern("(zone|control-plane|selector:.+)=[0-9]+")]
+        return [_pattern("(zone|control-plane|topology:.+|selector:.+)=[0-9]+%?")]
     return next((forms for each, forms in _FORMS if each is kind), [TEXT])
 
 

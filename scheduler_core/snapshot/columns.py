@@ -221,7 +221,7 @@ class Columns:
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
         """By line of `allocatable`: whether every node has some of the resource."""
-        return tuple(bool(line.all()) for line in self.allocatable > 0)
+        return tuple(bool(least > 0) for least in self.allocatable.min(axis=1, initial=LARGEST))
 
     @cached_property
     def allocatable_floats(self) -> NDArray[np.float64]:
@@ -233,7 +233,7 @@ class Columns:
         """By line of `allocatable`: whether a hundred times each amount is a whole number in floating point too. Then a
         quotient of two such numbers, cut to an integer, is the same as an integer division: a remainder is too large
         to be lost in rounding."""
-        return tuple((self.allocatable.max(axis=1, initial=0) < 2**53 // 100).tolist())
+        return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
 
     @cached_property
     def allowed_pods(self) -> NDArray[np.int64]:

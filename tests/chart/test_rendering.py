@@ -166,7 +166,7 @@ GIVEN: dict[str, Any] = {
     "rebootLoopLimit": 0,
     "concurrency": 1000000,
     "order": "zone",
-    "budget": ["zone=2"],
+    "budget": ["zone=2", "topology:example.com/rack=25%"],
     "countCordoned": False,
     "rebootCordoned": "false",
     "lockAnnotation": "example.org/lock",

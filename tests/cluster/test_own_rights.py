@@ -19,6 +19,7 @@ OWN_ANNOTATIONS = (
     keys.PHASE,
     keys.REASON,
     keys.SINCE,
+    keys.NEED,
     keys.REFUSALS,
     keys.PROGRESS,
     keys.SETTINGS,
@@ -28,6 +29,7 @@ OWN_ANNOTATIONS = (
     keys.PREPARED,
     keys.READY_SINCE,
     keys.LAST_REBOOT,
+    keys.HISTORY,
     keys.KURED_IN_PROGRESS,
     keys.KURED_MOST_RECENT,
 )

@@ -22,6 +22,7 @@ from careen.cluster.nodes import count_nodes, list_nodes, read_node
 from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import ClusterError
+from careen.cluster.wire.readiness import failing_checks
 from careen.core.actions import EvictPod
 from careen.core.drain import baseline, drain_plan
 from careen.core.facts import keys
@@ -43,7 +44,7 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import Progress
 from careen.core.lock.content import LockContent
 from careen.host.node_host import Host
 from careen.services.prometheus import AlertSource, MetricSource
@@ -57,6 +58,10 @@ T = TypeVar("T")
 # version that was seen. Longer than this no turn may rest on an answer: an eviction does not carry the version,
 # and a hold must be heard.
 _ANSWER_SECONDS = 1.0
+
+# Another coordinator takes longer to come into being: what let a node take its claim counts under the claim, if
+# that follows at once. Before the reboot it is asked anew in any case.
+_FOREIGN_SECONDS = 2.0
 
 DRY_RUNS_SECONDS = 60.0
 """No dry run begins later: 110 pods behind a webhook that takes 8 s would hold the claim for a quarter of an hour."""
@@ -101,6 +106,7 @@ class Observer:
         self._node_read_at = 0.0
         self._is_answer = False
         self._known_lock: tuple[LockReading, float] | None = None
+        self._known_foreign: tuple[dict[str, Any], float] | None = None
         self._passes_lock_on = False
         self._gather: dict[Evidence, Callable[[Observation, Policy], Awaitable[dict[str, Any]]]] = {
             Evidence.NODE: self._fresh_node,
@@ -117,6 +123,7 @@ class Observer:
             Evidence.DISRUPTIONS: self._disruptions,
             Evidence.ALERTS: self._alerts,
             Evidence.QUERIES: self._queries,
+            Evidence.READYZ: self._readyz,
             Evidence.FOREIGN: self._foreign,
             Evidence.FORECAST: self._forecast,
             Evidence.EVICTABILITY: self._evictability,
@@ -284,13 +291,23 @@ class Observer:
         )
         return {"queries": {each.name: found for each, found in zip(policy.health_queries, answers, strict=True)}}
 
-    async def _foreign(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
-        senses = self._senses
-        return {
-            "foreign": await _known(
-                find_foreign(senses.api, namespace=senses.daemonset_namespace, name=senses.daemonset_name)
-            )
-        }
+    async def _readyz(self, seen: Observation, _policy: Policy) -> dict[str, Any]:
+        if not isinstance(seen.node, NodeView) or not seen.node.is_control_plane:
+            return {"readyz": ()}
+        return {"readyz": await _known(failing_checks(self._senses.api))}
+
+    async def _foreign(self, seen: Observation, _policy: Policy) -> dict[str, Any]:
+        senses, asked_at = self._senses, self._senses.api.clock.monotonic()
+        if self._known_foreign is not None and _recorded_phase(seen.node) is Phase.CLAIMING:
+            found, known_at = self._known_foreign
+            if asked_at - known_at < _FOREIGN_SECONDS:
+                return found
+        answer = await _known(
+            find_foreign(senses.api, namespace=senses.daemonset_namespace, name=senses.daemonset_name)
+        )
+        found = {"foreign": answer}
+        self._known_foreign = None if isinstance(answer, Unknown) else (found, asked_at)
+        return found
 
     async def _forecast(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         return {"forecast": await self._senses.forecaster.forecast(self._senses.node_name)}
@@ -322,7 +339,7 @@ class Observer:
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
         """Before the claim the owners that may bind a pod to this node, before the drain those of the pods that
         would be evicted; from then on those in the record, if any."""
-        record = from_annotation(seen.node.annotations.get(keys.PROGRESS)) if isinstance(seen.node, NodeView) else None
+        record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
             return {"owners": await _known(read_owners(self._senses.api, recorded))}
@@ -356,7 +373,7 @@ def _peers_among(fleet: Asked[Fleet]) -> Asked[tuple[NodeView, ...]]:
 
 def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
     """The phase that stands on the Node. Where it cannot be read nothing more is asked for; the core will say why."""
-    record = from_annotation(node.annotations.get(keys.PROGRESS)) if isinstance(node, NodeView) else None
+    record = node.written if isinstance(node, NodeView) else None
     try:
         return Phase(record.phase) if isinstance(record, Progress) and record.phase else Phase.IDLE
     except ValueError:

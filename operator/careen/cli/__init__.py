@@ -31,6 +31,7 @@ class Entry(NamedTuple):
 COMMANDS: tuple[Entry, ...] = (
     Entry("status", "careen.cli.status", "status", "Every node's phase, reason and since when; who holds the lock."),
     Entry("why", "careen.cli.why", "why", "Why a node does not reboot: each gate's answer and what would change it."),
+    Entry("history", "careen.cli.history", "history", "What rebooted when, why, for how long; how many pods moved."),
     Entry("forecast", "careen.cli.forecast", "forecast", "Where each pod of a node would land if it were drained now."),
     Entry("plan", "careen.cli.plan", "plan", "The whole roll-out beforehand: order, moves, risks, finish time."),
     Entry(
@@ -41,6 +42,11 @@ COMMANDS: tuple[Entry, ...] = (
     Entry("hold", "careen.cli.hold", "hold", "Keep one node from rebooting, with a reason and an end."),
     Entry("unhold", "careen.cli.hold", "unhold", "Let a held node go on."),
     Entry("retry", "careen.cli.retry", "retry", "Let a node whose reboot failed try again."),
+    Entry("reboot", "careen.cli.reboot", "reboot", "Ask for the reboot of one node, by the agents' own rules."),
+    Entry("drain", "careen.cli.maintenance", "drain", "Drain one node by the agents' own rules; --end hands it back."),
+    Entry(
+        "maintenance", "careen.cli.maintenance", "maintenance", "Drain a node and keep it down; --end hands it back."
+    ),
     Entry("cleanup", "careen.cli.cleanup", "cleanup", "Remove careen's marks from the cluster, after its DaemonSet."),
     Entry("config", "careen.cli.config", "config", "Each setting's effective value and where it comes from."),
     Entry("demo", "careen.cli.demo", "demo", "A whole roll-out on this computer, no cluster needed."),

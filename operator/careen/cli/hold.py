@@ -33,7 +33,7 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
         raise click.BadParameter(
             "it must be a text, and may not contain `until=`; use --until for the end", param_hint="--reason"
         )
-    end = _end(until, cluster.clock.now()) if until else None
+    end = end_of(until, cluster.clock.now()) if until else None
     # One line, because everything that shows it is one.
     why = " ".join(reason.split())
     text = f"{why} until={rfc3339(end)}" if end else why
@@ -72,7 +72,8 @@ def _what_now(node: NodeView) -> str:
     )
 
 
-def _end(text: str, now: datetime) -> datetime:
+def end_of(text: str, now: datetime) -> datetime:
+    """The instant that `--until` names. Ends the command with exit code 2 where it names none that lies ahead."""
     from careen.settings.kinds import duration as go_duration  # only for an end
 
     end = from_rfc3339(text)
@@ -87,7 +88,7 @@ def _end(text: str, now: datetime) -> datetime:
             ) from error
     if end > LATEST:
         raise click.BadParameter(
-            f"{text!r} ends after the year 2199; leave it out for a hold that lasts until `careen unhold`",
+            f"{text!r} ends after the year 2199; leave it out for no end",
             param_hint="--until",
         )
     if end <= now:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +23,24 @@ from careen.cli.support.screen import BadInput, did_you_mean, no_such_node, say
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.whole_cluster import read_cluster
+from careen.core.autoscalers import removed_by
 from careen.core.drain.drain_plan import rule_of
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import unforeseen
 from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
-from careen.plan.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
+from careen.plan.measured_durations import measured_boots, measured_drains, measured_settling
 from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
 from careen.report.openings import shut_at
 from careen.report.page.plan_page import plan_html
 from careen.report.plan_report import Origin, Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
+from careen.report.tables import duration as shown_duration
 from careen.settings import yaml_text
 from careen.settings.kinds import duration
 from careen.settings.policy import policy_of
@@ -154,12 +156,18 @@ class _World(Value, kw_only=True):
     help="From the drained node to the node given back; otherwise measured by each node's last reboot, 3m "
     "where none is.",
 )
-@click.option("--drain", type=_Duration(), metavar="DURATION", help="From the cordon to the empty node; otherwise 1m.")
+@click.option(
+    "--drain",
+    type=_Duration(),
+    metavar="DURATION",
+    help="From the cordon to the empty node; otherwise measured by the last reboots, 1m where none is.",
+)
 @click.option(
     "--settle",
     type=_Duration(),
     metavar="DURATION",
-    help="From the node given back to workloads as healthy as before; otherwise 30s.",
+    help="From the node given back to workloads as healthy as before; otherwise measured by the last reboots, 30s "
+    "where none is.",
 )
 @click.option(
     "--handover",
@@ -281,24 +289,25 @@ def plan(
     wanted = Order(line) if line else policy.order
     shut = shut_at(policy, [each for each in world.views if each.name in set(chosen)], begins or world.taken_at)
     others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
-    first = simulate(wanted)
-    others_drawn = (simulate(wanted, seed) for seed in range(1, seeds if first.is_open else 1))
+    timeline = simulate(wanted)
+    drawn = (simulate(wanted, seed) for seed in range(1, seeds if timeline.is_open else 1))
     made = Plan(
-        timeline=first,
-        ranges=ranges_of(itertools.chain((first,), others_drawn)),
+        timeline=timeline,
+        ranges=ranges_of(itertools.chain((timeline,), drawn)),
         line=wanted,
         agents_line=policy_of(_with(world.agents.settings, {})).order,
         concurrency=policy.concurrency,
         zone=policy.window.zone,
         others=others,
         origin=replace(world.origin, settings=_followed(_with(world.agents.settings, changed))),
-        closes=RolloutRules(world.views, policy).next_closing(first.ends) if first.visits else None,
+        closes=RolloutRules(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
         zone_of={view.name: view.zone for view in world.views},
         notes=(
             *_without_effect(changed),
             *assumed,
             *shut,
             *notes,
+            *_left_alone(world),
             *world.notes,
             *_agents_note(world.agents, given_config=scheduler_config is not None),
             *_not_foreseen(policy),
@@ -389,9 +398,18 @@ def _chosen(world: _World, names: Sequence[str], *, waiting: bool) -> tuple[str,
     known = [view.name for view in world.views]
     if unknown := [name for name in names if name not in known]:
         raise no_such_node(unknown[0], known)
+    stays = [view for view in world.views if not removed_by(view)]
     if waiting:
-        return tuple(view.name for view in world.views if keys.REBOOT_LABEL in view.labels)
-    return tuple(names) or tuple(known)
+        return tuple(view.name for view in stays if keys.REBOOT_LABEL in view.labels)
+    return tuple(names) or tuple(view.name for view in stays)
+
+
+def _left_alone(world: _World) -> list[str]:
+    """Nodes that the agents leave alone, because somebody removes them."""
+    names = [view.name for view in world.views if removed_by(view)]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    why = "left alone, because an autoscaler is removing the node; it is planned only by name"
+    return [f"{', '.join(names[:3])}{more}: {why}"] if names else []
 
 
 def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:
@@ -401,7 +419,7 @@ def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[
         return world, []
     snapshot, views = world.snapshot, list(world.views)
     for place, view in enumerate(views):
-        progress = from_annotation(view.annotations.get(keys.PROGRESS))
+        progress = view.written
         if view.name in busy and isinstance(progress, Progress) and progress.is_cordoned_by_us:
             views[place] = replace(view, unschedulable=progress.prior_unschedulable)
             if not progress.prior_unschedulable:
@@ -465,10 +483,13 @@ def _with(settings: Settings | None, changed: dict[str, Any]) -> Settings:
 def _durations(
     world: _World, policy: Policy, *, boot: float | None, drain: float | None, settle: float | None, handover: float
 ) -> tuple[Durations, list[str]]:
-    drained = ASSUMED_DRAIN_SECONDS if drain is None else drain
-    settled = ASSUMED_SETTLE_SECONDS if settle is None else settle
-    measured = measured_boots(world.views, drain_seconds=drained)
-    assumed = [f"--{name}" for name, value in (("drain", drain), ("settle", settle)) if value is None]
+    drains, settling = measured_drains(world.views), measured_settling(world.views)
+    drained, settled = drains.seconds if drain is None else drain, settling.seconds if settle is None else settle
+    measured = measured_boots(world.views, drain_seconds=drained, pause_seconds=policy.reboot_delay_seconds)
+    used = [
+        (name, each) for name, each, given in (("drain", drains, drain), ("settle", settling, settle)) if given is None
+    ]
+    assumed = [f"--{name}" for name, each in used if not each.measured]
     notes = []
     if boot is None and measured.measured:
         notes.append(
@@ -478,6 +499,12 @@ def _durations(
         )
     elif boot is None:
         assumed.append("--boot")
+    notes += [
+        f"--{name} is {shown_duration(timedelta(seconds=each.seconds))}, the median of what "
+        f"{count_of(each.measured, 'node')} measured at the last reboot"
+        for name, each in used
+        if each.measured
+    ]
     if assumed:
         notes.append(f"durations are assumed, not measured; give {listed(assumed)} to plan with yours")
     durations = Durations(

@@ -13,6 +13,7 @@ from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import Withheld
 from careen.cluster.wire.writes import Written, write_guarded
 from careen.core.actions import WriteLock
+from careen.core.facts.keys import GATE_PREFIX
 from careen.core.facts.observation import LockReading
 
 
@@ -68,5 +69,6 @@ class LockStore:
             daemonset_uid=meta.uid,
             annotation=self._annotation,
             # 0 until the controller has looked at the DaemonSet.
+            gates={key: text for key, text in (meta.annotations or {}).items() if key.startswith(GATE_PREFIX)},
             agents=found.status.desired_number_scheduled or None,
         )

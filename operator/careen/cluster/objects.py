@@ -17,7 +17,8 @@ from types import MappingProxyType
 import msgspec
 
 from careen.core.facts import keys
-from careen.core.facts.observation import NodeView, OwnerHealth, PodView, SignedNode, Taint
+from careen.core.facts.observation import NodeView, PodView, SignedNode, Taint
+from careen.core.facts.progress import OwnerHealth
 from careen.core.facts.times import LATEST, bounded
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -233,11 +234,14 @@ class LockObject(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
-    """The core's view of a Node. For bulk lists only careen's and kured's annotations are kept."""
+    """The core's view of a Node. For bulk lists only careen's and kured's annotations are kept, and of those not the
+    history: no decision asks for it, and of thousands of Nodes it is megabytes."""
     annotations = node.metadata.annotations or _NOTHING
     if not all_annotations:
         annotations = {
-            key: value for key, value in annotations.items() if key.startswith((keys.PREFIX, "weave.works/"))
+            key: value
+            for key, value in annotations.items()
+            if key.startswith((keys.PREFIX, "weave.works/")) and key != keys.HISTORY
         } or _NOTHING
     return NodeView(
         name=node.metadata.name,

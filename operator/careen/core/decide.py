@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from careen.core import own_taint, patience
+from careen.core import asked, own_taint, patience
 from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Reason
 from careen.core.facts import keys
@@ -21,7 +21,7 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, record_of
+from careen.core.facts.progress import Progress, UnreadableProgress, is_phase
 from careen.core.facts.reasons import Code
 from careen.core.lock import overdue
 from careen.core.lock.content import Garbage, LockContent
@@ -31,6 +31,7 @@ from careen.core.steps import (
     draining,
     failed,
     idle,
+    maintenance,
     rebooting,
     recovering,
     settling,
@@ -45,6 +46,7 @@ STEPS: dict[Phase, Callable[[Situation], Decision]] = {
     Phase.WAITING: waiting.decide,
     Phase.CLAIMING: claiming.decide,
     Phase.DRAINING: draining.decide,
+    Phase.MAINTENANCE: maintenance.decide,
     Phase.REBOOTING: rebooting.decide,
     Phase.VERIFYING: verifying.decide,
     Phase.SETTLING: settling.decide,
@@ -62,9 +64,10 @@ def decide(observation: Observation, policy: Policy) -> Decision:
         return _powerless(observation, Code.NODE_UNKNOWN, f"the Node cannot be read: {node.why}")
     if isinstance(node, Gone):
         return _powerless(observation, Code.NODE_GONE, f"there is no Node {policy.node_name}")
-    progress = record_of(node)
+    progress = node.record
     if isinstance(progress, UnreadableProgress):
         return _unreadable(observation, policy, node, progress.why)
+    observation = asked.heard(observation, node, progress)
     situation = Situation(
         seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation, node, progress)
     )
@@ -77,7 +80,7 @@ def _decide(situation: Situation) -> Decision:
             why = situation.seen.boot_id.why if isinstance(situation.seen.boot_id, Unknown) else ""
             return stay(situation, Code.BOOT_ID_UNKNOWN, f"the boot id cannot be read: {why}", look=_LOOK_SECONDS)
         if situation.boot and _is_new_boot(situation):
-            return verifying.begin(situation)
+            return maintenance.after_boot(situation) or verifying.begin(situation)
     return _reconcile(situation) or _disown_cordon(situation) or STEPS[situation.phase](situation)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from msgspec import field
 
-from careen.core import autoscalers, own_taint
+from careen.core import asked, autoscalers, own_taint
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.facts import keys
@@ -37,6 +37,7 @@ LABEL = {
     Phase.WAITING: "required",
     Phase.CLAIMING: "in-progress",
     Phase.DRAINING: "in-progress",
+    Phase.MAINTENANCE: "in-progress",
     Phase.REBOOTING: "in-progress",
     Phase.VERIFYING: "in-progress",
     Phase.SETTLING: "in-progress",
@@ -195,7 +196,13 @@ def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
 
 
 def go_home(
-    situation: Situation, code: Code, sentence: str, *, first: Iterable[Action] = (), then: Iterable[Action] = ()
+    situation: Situation,
+    code: Code,
+    sentence: str,
+    *,
+    first: Iterable[Action] = (),
+    then: Iterable[Action] = (),
+    annotations: Mapping[str, str | None] | None = None,
 ) -> Decision:
     """Remove everything of ours from the Node: nothing is claimed and the need is over."""
     assert is_allowed(situation.phase, Phase.IDLE)
@@ -207,6 +214,8 @@ def go_home(
         annotations={
             **{key: None for key in ours if key in situation.node.annotations},
             **autoscalers.taken_back(situation.node.annotations),
+            **asked.done_with(situation),
+            **(annotations or {}),
         },
         taints=without_our_taint(situation),
     )

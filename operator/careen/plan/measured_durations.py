@@ -1,4 +1,4 @@
-"""How long a plan should expect each node to be away: measured where a node's last reboot says so, assumed
+"""How long a plan should expect each node to be away: measured where the nodes' last reboots say so, assumed
 elsewhere."""
 
 from __future__ import annotations
@@ -17,6 +17,13 @@ ASSUMED_SETTLE_SECONDS = 30.0
 _LONGEST_SECONDS = 86_400  # a report of more than a day is a mistake, not a boot
 
 
+class Typical(Value, kw_only=True):
+    """Seconds that a step takes as a rule: the median of so many nodes, or assumed where none has measured it."""
+
+    seconds: float
+    measured: int
+
+
 class Boots(Value, kw_only=True):
     """Seconds from the drained node to the node given back: of single nodes, and for all others; how many were
     measured."""
@@ -26,14 +33,31 @@ class Boots(Value, kw_only=True):
     measured: int
 
 
-def measured_boots(nodes: Iterable[NodeView], *, drain_seconds: float) -> Boots:
+def measured_drains(nodes: Iterable[NodeView]) -> Typical:
+    """How long the drains before the last reboots took."""
+    return _typical(nodes, "drainSeconds", ASSUMED_DRAIN_SECONDS)
+
+
+def measured_settling(nodes: Iterable[NodeView]) -> Typical:
+    """How long after the last reboots the claims were kept: until the workloads were as healthy as before."""
+    return _typical(nodes, "settleSeconds", ASSUMED_SETTLE_SECONDS)
+
+
+def measured_boots(nodes: Iterable[NodeView], *, drain_seconds: float, pause_seconds: float = 0.0) -> Boots:
     """From `careen.dev/last-reboot`, which counts from the beginning of the drain; the others get the median of
-    those that have one."""
-    seconds = {node.name: took for node in nodes if (took := _seconds(node)) is not None}
-    of = {name: max(1.0, took - drain_seconds) for name, took in seconds.items()}
+    those that have one. `drain_seconds` is the drain of a node that did not measure its own, `pause_seconds` what
+    passes between the drained node and its reboot."""
+    of: dict[str, float] = {}
+    for node in nodes:
+        report = object_of(node.annotations.get(keys.LAST_REBOOT))
+        took = whole(report.get("seconds"), _LONGEST_SECONDS, 1)
+        if took is not None:
+            drained = whole(report.get("drainSeconds"), _LONGEST_SECONDS)
+            of[node.name] = max(1.0, took - (drain_seconds if drained is None else drained) - pause_seconds)
     return Boots(of=of, others=median(of.values()) if of else ASSUMED_BOOT_SECONDS, measured=len(of))
 
 
-def _seconds(node: NodeView) -> float | None:
-    seconds = whole(object_of(node.annotations.get(keys.LAST_REBOOT)).get("seconds"), _LONGEST_SECONDS, 1)
-    return None if seconds is None else float(seconds)
+def _typical(nodes: Iterable[NodeView], name: str, assumed: float) -> Typical:
+    said = (object_of(node.annotations.get(keys.LAST_REBOOT)).get(name) for node in nodes)
+    seconds = [float(each) for value in said if (each := whole(value, _LONGEST_SECONDS)) is not None]
+    return Typical(seconds=median(seconds) if seconds else assumed, measured=len(seconds))

@@ -18,7 +18,7 @@ from careen.core.gates import GATES
 from careen.core.gates.question import Cost
 from careen.core.lock import order
 from careen.core.lock.content import Garbage, LockContent
-from careen.core.steps import draining, failed, idle, line, rebooting, settling, verifying
+from careen.core.steps import draining, failed, idle, line, maintenance, rebooting, settling, verifying
 from careen.core.steps.shared import failing
 from careen.core.writing import stored_refusals
 from scheduler_core.values import Value
@@ -61,6 +61,7 @@ _LOOKS = {
     Phase.IDLE: idle.LOOK_SECONDS,
     Phase.CLAIMING: idle.LOOK_SECONDS,
     Phase.DRAINING: draining.LOOK_SECONDS,
+    Phase.MAINTENANCE: maintenance.LOOK_SECONDS,
     Phase.REBOOTING: rebooting.LOOK_SECONDS,
     Phase.VERIFYING: verifying.LOOK_SECONDS,
     Phase.SETTLING: settling.SLOW_LOOK_SECONDS,

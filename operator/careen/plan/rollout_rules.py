@@ -6,6 +6,7 @@ Each gate declares whether a plan can ask it, and what the plan must know first.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -24,11 +25,10 @@ from careen.core.facts.observation import (
     NeedAnswer,
     NodeView,
     Observation,
-    OwnerHealth,
     PodView,
 )
 from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import Progress, to_annotation
+from careen.core.facts.progress import OwnerHealth, Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.gates import foreseen, maintenance_window
 from careen.core.gates.hold import until_of
@@ -69,6 +69,7 @@ class RolloutRules:
         # Whose absence the budgets would notice; holders are in the lock. Thousands of sound Nodes need not be
         # gone through for every question.
         self._fleet = tuple(_plain(node) for node in fleet.values() if _counts_for_the_budgets(node))
+        self._sizes = _group_sizes(fleet.values(), policy)
         self._waiters = Waiters((_ready(node, moves or {}) for node in fleet.values()), policy)
         self._ends_of_waits = sorted({each for node in fleet.values() for each in self._personal(node)})
         self._wanted_now = {
@@ -176,13 +177,19 @@ class RolloutRules:
             boot_id="boot",
             need=Need(answer=NeedAnswer.YES),
             lock=LockReading(content=self._content, text=None, resource_version="", daemonset_uid=""),
-            fleet=Fleet(nodes=self._fleet, read_at_uptime=0.0),
+            fleet=Fleet(nodes=self._fleet, read_at_uptime=0.0, group_sizes=self._sizes),
             forecast=forecast or NOT_ASKED,
             pods=pods,
             evictability={pod.uid: _answer(pod) for pod in forecast.pods} if forecast else NOT_ASKED,
             owners=tuple(_binding_owner(pod, name) for pod in forecast.pods if pod.is_bound) if forecast else NOT_ASKED,
         )
         return Situation(seen=seen, policy=self._policy, node=node, progress=Progress(), memory=Memory())
+
+
+def _group_sizes(nodes: Iterable[NodeView], policy: Policy) -> dict[str, int]:
+    """How many nodes each group has, for budgets that are a share of it."""
+    shares = [budget for budget in policy.budgets if budget.percent is not None]
+    return Counter(group for node in nodes for budget in shares if (group := budget.group_of(node.labels)) is not None)
 
 
 def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:

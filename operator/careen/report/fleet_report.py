@@ -11,10 +11,11 @@ from careen.core import cordons
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
-from careen.core.facts.progress import UnreadableProgress, from_annotation
+from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.times import from_rfc3339
 from careen.core.lock.content import LockContent
 from careen.core.writing import stored_refusals
+from careen.report.history_report import expected_ends, expected_json, expected_text
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import age, count_of, listed, paragraph, table
 
@@ -24,6 +25,7 @@ _ORDER = (
     Phase.REBOOTING,
     Phase.VERIFYING,
     Phase.DRAINING,
+    Phase.MAINTENANCE,
     Phase.CLAIMING,
     Phase.SETTLING,
     Phase.WAITING,
@@ -58,6 +60,7 @@ def fleet_text(
                 ["NODE", "PHASE", "SINCE", "TURN", *(["CORDON"] if with_cordons else []), "REASON"], rows, width=width
             ),
         ]
+    lines += ["", *under_way] if (under_way := expected_text(nodes, now, width=width)) else []
     counts = Counter(phase_of(node) for node in nodes)
     told = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
     lines += ["", paragraph(f"{count_of(len(nodes), 'node')}{f': {told}' if told else ''}.", width=width)]
@@ -69,10 +72,11 @@ def fleet_json(
 ) -> dict[str, Any]:
     """The same for programs."""
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
+    ends = expected_ends(nodes)
     return {
         "lock": lock_json(lock, raw_lock),
         "strayClaims": stray_json(stray_claims(lock, nodes)),
-        "nodes": [node_json(node, lock) for node in shown],
+        "nodes": [{**node_json(node, lock), "expected": expected_json(ends.get(node.name))} for node in shown],
     }
 
 
@@ -147,7 +151,7 @@ def reason_of(node: NodeView) -> str:
 
 def unreadable(node: NodeView) -> str:
     """Why nobody, its own agent included, knows where the node stands; empty when its record can be read."""
-    record = from_annotation(node.annotations.get(keys.PROGRESS))
+    record = node.written
     return record.why if isinstance(record, UnreadableProgress) else ""
 
 

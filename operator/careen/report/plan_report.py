@@ -153,6 +153,26 @@ def summary(plan: Plan) -> list[str]:
     return sentences
 
 
+def ranges_sentence(plan: Plan, ranges: Ranges) -> str:
+    """ "Over 5 seeds: 38-44 moves, 2-5 double moves, finished Thu 2026-01-01 14:05-14:12." """
+    if not plan.timeline.is_open:
+        return "Nothing in it is left to chance: every seed gives the same plan."
+    if ranges.is_single:
+        return "Another seed may give another plan: --seeds=5 shows by how much."
+    ends = [instant(plan, each) for each in ranges.ends]
+    day = f"{ranges.ends[0].astimezone(plan.zone):%a %Y-%m-%d} "
+    first, last = ends[0], ends[1].removeprefix(day) if ends[0].startswith(day) else ends[1]
+    pending = f", {_seconds(ranges.pending_seconds[0])} to {_seconds(ranges.pending_seconds[1])} without room"
+    return (
+        f"Over {ranges.seeds} seeds: {_range(*ranges.moves)} moves, {_range(*ranges.double_moves)} double moves, "
+        f"finished {first if ends[0] == ends[1] else f'{first}-{last}'}{pending if ranges.pending_seconds[1] else ''}."
+    )
+
+
+def _range(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least}-{most}"
+
+
 def _inside(plan: Plan) -> str:
     """Whether the end lies in the window that the roll-out began in."""
     if plan.closes is None:
@@ -175,26 +195,6 @@ def facts(plan: Plan) -> list[tuple[str, str]]:
         ("Snapshot", instant(plan, origin.taken_at)),
     ]
     return [(name, value) for name, value in found if value]
-
-
-def ranges_sentence(plan: Plan, ranges: Ranges) -> str:
-    """ "Over 5 seeds: 38-44 moves, 2-5 double moves, finished Thu 2026-01-01 14:05-14:12." """
-    if not plan.timeline.is_open:
-        return "Nothing in it is left to chance: every seed gives the same plan."
-    if ranges.is_single:
-        return "Another seed may give another plan: --seeds=5 shows by how much."
-    ends = [instant(plan, each) for each in ranges.ends]
-    day = f"{ranges.ends[0].astimezone(plan.zone):%a %Y-%m-%d} "
-    first, last = ends[0], ends[1].removeprefix(day) if ends[0].startswith(day) else ends[1]
-    pending = f", {_seconds(ranges.pending_seconds[0])} to {_seconds(ranges.pending_seconds[1])} without room"
-    return (
-        f"Over {ranges.seeds} seeds: {_range(*ranges.moves)} moves, {_range(*ranges.double_moves)} double moves, "
-        f"finished {first if ends[0] == ends[1] else f'{first}-{last}'}{pending if ranges.pending_seconds[1] else ''}."
-    )
-
-
-def _range(least: int, most: int) -> str:
-    return str(least) if least == most else f"{least}-{most}"
 
 
 def risks(plan: Plan) -> list[Risk]:

@@ -18,10 +18,10 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PodView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, UnreadableProgress, record_of
+from careen.core.facts.progress import Progress, UnreadableProgress
 from careen.core.facts.reasons import REASONS, Code
 from careen.core.facts.times import from_rfc3339
-from careen.core.gates import GATES, halt
+from careen.core.gates import GATES, gate_annotations, halt
 from careen.core.gates import hold as hold_gate
 from careen.core.gates.question import Cost, Gate, When
 from careen.core.lock.content import Garbage, LockContent
@@ -75,7 +75,7 @@ class NodeStory(Value, kw_only=True):
     @property
     def progress(self) -> Progress | UnreadableProgress:
         """The record on the Node."""
-        return record_of(self.node)
+        return self.node.record
 
 
 def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
@@ -118,6 +118,8 @@ def _said_since(story: NodeStory) -> list[Refusal]:
         )
     if isinstance(story.lock, LockContent) and (sentence := halt.halted_because(story.lock, besides=story.node.name)):
         found.append(Refusal(gate=halt.GATE.name, code=Code.HALTED, sentence=sentence))
+    if annotated := gate_annotations.refusal_of(story.node, {}):
+        found.append(annotated)
     if held := hold_gate.held_because(story.node, story.now):
         found.append(Refusal(gate=gate, code=Code.HELD, sentence=held))
     return found

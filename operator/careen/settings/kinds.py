@@ -11,6 +11,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, time, tzinfo
 from pathlib import Path
 from typing import Any
@@ -380,23 +381,40 @@ def set_selector(text: str) -> Selector:
     return parsed
 
 
+_ANY_NUMBER = 2**31 - 1
+
+
 def budget(text: str) -> Budget:
-    """`zone=1`, `control-plane=1`, `selector:app=db=1`: how many nodes of a group may be down at once."""
+    """`zone=1`, `control-plane=1`, `topology:example.com/rack=25%`, `selector:app=db=1`: how many nodes of a group, or
+    how many percent of them, may be down at once."""
     group, _, number = text.rpartition("=")
-    limit = integer(1)(number) if number.isdigit() else 0
-    if limit and group == "zone":
-        return Budget(kind=BudgetKind.ZONE, limit=limit)
-    if limit and group == "control-plane":
-        return Budget(kind=BudgetKind.CONTROL_PLANE, limit=limit)
-    if limit and group.startswith("selector:"):
-        return Budget(kind=BudgetKind.SELECTOR, limit=limit, selector=set_selector(group.removeprefix("selector:")))
-    raise ValueError("expected zone=N, control-plane=N or selector:SELECTOR=N, N at least 1")
+    bare = number.removesuffix("%")
+    is_percent, is_number = bare != number, bare.isascii() and bare.isdigit()
+    limit = integer(1, 100 if is_percent else _ANY_NUMBER)(bare) if is_number else 0
+    found = _group(group) if limit else None
+    if found is None:
+        raise ValueError(
+            "expected zone=N, control-plane=N, topology:LABEL=N or selector:SELECTOR=N, N at least 1 or such as 25%"
+        )
+    return replace(found, limit=_ANY_NUMBER, percent=limit) if is_percent else replace(found, limit=limit)
+
+
+def _group(text: str) -> Budget | None:
+    kind, _, rest = text.partition(":")
+    if text in ("zone", "control-plane"):
+        return Budget(kind=BudgetKind(text), limit=1)
+    if kind == "topology" and is_label_key(rest):
+        return Budget(kind=BudgetKind.TOPOLOGY, limit=1, key=rest)
+    if kind == "selector":
+        return Budget(kind=BudgetKind.SELECTOR, limit=1, selector=set_selector(rest))
+    return None
 
 
 def format_budget(value: Budget) -> str:
     """The other way."""
     group = f"selector:{value.selector.text}" if value.selector else value.kind.value
-    return f"{group}={value.limit}"
+    group = f"topology:{value.key}" if value.key else group
+    return f"{group}={value.limit}" if value.percent is None else f"{group}={value.percent}%"
 
 
 def url(text: str) -> str:

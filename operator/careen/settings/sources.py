@@ -172,7 +172,7 @@ def _twice(settings: Settings) -> list[str]:
         for setting, names in entries.items()
         for name in sorted({name for name in names if names.count(name) > 1})
     ]
-    groups = [(each.kind, each.selector.text if each.selector else "") for each in settings.budget]
+    groups = [(each.kind, each.key, each.selector.text if each.selector else "") for each in settings.budget]
     if len(set(groups)) < len(groups):
         found.append("--budget names the same group twice: keep one of them")
     return found

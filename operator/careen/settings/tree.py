@@ -212,7 +212,9 @@ class Settings:
     budget: tuple[Budget, ...] = _ours(
         (),
         kinds.BUDGETS,
-        "Limit for a group of nodes, repeatable: zone=1, control-plane=1 (always in force), selector:app=db=1.",
+        "Limit for a group of nodes, repeatable: zone=1, control-plane=1 (always in force), "
+        "topology:example.com/rack=1, selector:app=db=1; or a share of the group, rounded down but one at least: "
+        "zone=25%.",
     )
     count_cordoned: bool = _ours(
         True,

@@ -95,7 +95,7 @@ def resized(per_node: Ints, nodes: int) -> Ints:
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
-    """What the pod adds to each line of `Usage.sums`: the columns' resources, the two non-zero amounts, one pod."""
+    """What the pod adds to each line of `Usage.sums`: its resources, the two non-zero amounts, and 1 for itself."""
     if pod.resize is None:
         return _line_of_spec(pod.spec, rules, names)
     return _line(running_requests(pod, rules), names)

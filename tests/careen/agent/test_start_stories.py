@@ -141,7 +141,7 @@ def test_a_node_that_comes_back_to_a_bad_config_map_goes_home_with_the_settings_
     wait_until(lambda: locks(node) == [] and node.annotation("phase") == "", lambda: agent.log)
     assert not is_cordoned(node)
     assert the_node(node)["metadata"]["labels"]["back"] == "yes"
-    assert set(the_node(node)["metadata"].get("annotations", {})) == {keys.LAST_REBOOT}
+    assert set(the_node(node)["metadata"].get("annotations", {})) == {keys.LAST_REBOOT, keys.HISTORY}
     assert "`concurrency` in ConfigMap careen/careen is 'none'" in agent.log
     assert 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics")
     assert not is_ready(agent)

@@ -163,7 +163,7 @@ class Life(Shell):
         assert "unschedulable" not in node["spec"]
         assert node["spec"]["taints"] == [{"key": "theirs", "effect": "NoSchedule"}]
         assert node["metadata"]["labels"] == {"kubernetes.io/hostname": "n1"}
-        assert set(node["metadata"].get("annotations", {})) <= {"careen.dev/last-reboot"}
+        assert set(node["metadata"].get("annotations", {})) <= {"careen.dev/last-reboot", "careen.dev/history"}
         assert self.lock_content().get("locks", []) == []
 
 

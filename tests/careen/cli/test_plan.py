@@ -355,3 +355,44 @@ def test_a_plan_says_what_the_agents_ask_and_it_cannot_foresee(shop: Desk) -> No
     assert "alerts" not in note
     shop.lock(flags=["--prometheus-url=http://prometheus.monitoring"])
     assert "alerts" in shop.json("plan", *START)["notes"][-1]
+
+
+def test_a_plan_gives_ranges_over_as_many_seeds_as_are_asked_for(desk: Desk) -> None:
+    for number in range(4):
+        desk.server.seed(a_node(f"n{number}"), a_replica(f"web-{number}", f"n{number}", owner=f"web-{number}"))
+    asked = ("plan", "n0", "n1", *START, "--set", "prefer-no-schedule-taint=")
+    ranges = desk.json(*asked, "--seeds", "9")["ranges"]
+    assert (ranges["seeds"], ranges["leftToChance"]) == (9, True)
+    assert ranges["moves"] == [2, 3], "the first pod may come to the node that is next, or to one that stays"
+    assert desk.json(*asked, "--seeds", "9")["ranges"] == ranges
+    assert desk.json(*asked)["ranges"]["seeds"] == 5
+    assert desk.json(*asked, "--seeds", "1")["ranges"]["seeds"] == 1
+    assert "Over 9 seeds: 2-3 moves, 0-1 double moves, finished Wed 2026-03-04 22:09:05." in desk.ok(
+        *asked, "--seeds", "9"
+    )
+    assert desk.run(*asked, "--seeds", "0").exit_code == 2
+
+
+def test_where_nothing_is_left_to_chance_one_simulation_is_enough(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"), a_node("n2"), a_replica("web-1", "n1"))
+    assert desk.json("plan", *START, "--seeds", "9")["ranges"]["seeds"] == 1
+    assert "Nothing in it is left to chance" in desk.ok("plan", *START)
+
+
+def test_a_live_plan_needs_no_assumed_durations_once_nodes_have_rebooted(desk: Desk) -> None:
+    def report(drain: int, settle: int) -> dict[str, str]:
+        return {
+            keys.LAST_REBOOT: json.dumps(
+                {"at": "2026-01-01T00:00:00Z", "seconds": 120 + drain, "drainSeconds": drain, "settleSeconds": settle}
+            )
+        }
+
+    desk.server.seed(a_node("n1", annotations=report(20, 4)), a_node("n2", annotations=report(30, 8)), a_node("n3"))
+    made = desk.json("plan", *START, "n1")
+    assert [step["end"][-9:] for step in made["visits"][0]["steps"]] == ["22:00:25Z", "22:02:25Z", "22:02:31Z"]
+    assert made["notes"][:3] == [
+        "2 nodes of 3 say how long the last reboot took; the others are planned with the median",
+        "--drain is 25s, the median of what 2 nodes measured at the last reboot",
+        "--settle is 6s, the median of what 2 nodes measured at the last reboot",
+    ]
+    assert not any("assumed" in note for note in made["notes"])

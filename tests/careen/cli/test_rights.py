@@ -26,6 +26,8 @@ ROLES = {
 COMMANDS = {
     "careen-view": (
         ("status",),
+        ("history",),
+        ("history", "n1"),
         ("why", "n1"),
         ("why", "n2"),
         ("forecast", "n1"),
@@ -39,6 +41,12 @@ COMMANDS = {
         ("hold", "n1", "--reason", "disk swap"),
         ("unhold", "n1"),
         ("retry", "n2"),
+        ("reboot", "n1", "--no-wait"),
+        ("reboot", "n1", "--end"),
+        ("drain", "n1", "--no-wait"),
+        ("drain", "n1", "--end"),
+        ("maintenance", "n1", "--reason", "disk swap", "--no-wait"),
+        ("maintenance", "n1", "--end"),
         ("lock", "pause"),
         ("lock", "resume"),
         ("lock", "release", "n2", "--yes"),
@@ -82,11 +90,12 @@ def asked(desk: Desk, folder: Path, *words: str) -> set[Grant]:
 
 @pytest.fixture
 def town(desk: Desk) -> Desk:
-    failed = a_node("n2")
+    sound, failed = a_node("n1"), a_node("n2")
+    sound["status"]["nodeInfo"] = {"bootID": "boot-1"}
     failed["metadata"]["annotations"] = {keys.PHASE: "Failed", keys.REASON: "x", keys.SINCE: "2026-03-04T12:00:00Z"}
     task = a_replica("task-1", "n1", owner="task")
     task["metadata"]["ownerReferences"][0] |= {"apiVersion": "batch/v1", "kind": "Job"}
-    desk.server.seed(a_node("n1"), failed, a_replica("web-1", "n1"), a_replica("web-2", "n2"), task)
+    desk.server.seed(sound, failed, a_replica("web-1", "n1"), a_replica("web-2", "n2"), task)
     desk.server.seed({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": "careen"}})
     desk.lock(LockContent(entries=(Entry(node="n2", id="c2"),), max_owners=1))
     return desk

@@ -91,6 +91,7 @@ def test_the_same_as_json(desk: Desk) -> None:
         "unschedulable": False,
         "cordon": None,
         "ready": True,
+        "expected": None,
     }
 
 

@@ -260,3 +260,10 @@ def test_a_node_outside_its_windows_is_told_when_the_next_opens(desk: Desk) -> N
     desk.lock()
     assert "which opens at Tue 2999-01-01 00:00 CET (Europe/Berlin), in" in desk.ok("why", "n1").replace("\n", " ")
     assert desk.json("why", "n1")["nextOpening"] == "2998-12-31T23:00:00Z"
+
+
+def test_every_gate_annotation_on_the_node_is_named_whether_the_agent_has_seen_it_or_not(desk: Desk) -> None:
+    gates = {"careen.dev/gate.backup": "nightly dump", "careen.dev/gate.db": "failover"}
+    desk.node("n1", "Waiting", label="required", annotations=gates)
+    desk.lock()
+    assert rows(desk.ok("why", "n1"))["gate-annotations"][-1] == "gate backup: nightly dump; gate db: failover"

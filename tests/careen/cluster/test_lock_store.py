@@ -46,6 +46,11 @@ async def test_how_many_nodes_should_run_an_agent_comes_with_it(
     assert (await store(cluster).read()).agents == agents
 
 
+async def test_gates_for_the_whole_cluster_come_with_it(cluster: Cluster) -> None:
+    cluster.put_daemonset(annotations={"careen.dev/gate.db": "failover", "careen.dev/gates": "x", KEY: "{}"})
+    assert (await store(cluster).read()).gates == {"careen.dev/gate.db": "failover"}
+
+
 async def test_no_annotation_is_none_and_no_daemonset_is_an_error(cluster: Cluster) -> None:
     with pytest.raises(NotFound):
         await store(cluster).read()

@@ -25,13 +25,12 @@ from careen.core.facts.observation import (
     NeedAnswer,
     NodeView,
     Observation,
-    OwnerHealth,
     PodView,
     SelfTest,
 )
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Mark, Progress, from_annotation, to_annotation
+from careen.core.facts.progress import Mark, OwnerHealth, Progress, from_annotation, to_annotation
 from careen.core.lock import content as lock
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.order import GATHER_SECONDS, turn_key
@@ -81,7 +80,7 @@ def a_progress(phase: Phase, **changes: Any) -> Progress:
     given: dict[str, Any] = {"phase": phase.value, "need_since": "2026-03-04T11:00:00Z"}
     if phase not in {Phase.IDLE, Phase.WAITING}:
         given |= {"claim": "c1", "lock": LOCK_OBJECT, "boot_left": BOOT, "claimed": ago(60)}
-    if phase in {Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING}:
+    if phase in {Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING}:
         given |= {"is_cordoned_by_us": True, "drain_started": ago(30), "drain_started_at": "2026-03-04T11:59:30Z"}
     if phase is Phase.REBOOTING:
         given |= {"announcement": 1, "announced": ago(20)}
@@ -181,6 +180,7 @@ def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
         "pods": (),
         "fleet": a_fleet(*([node] if isinstance(node, NodeView) else [])),
         "alerts": (),
+        "readyz": (),
         "foreign": (),
         "owners": (),
         "forecast": Forecast(node="n1", made_at="2026-03-04T12:00:00Z"),

@@ -34,7 +34,6 @@ from careen.core.facts.observation import (
     NeedAnswer,
     NodeView,
     Observation,
-    OwnerHealth,
     PodView,
     SelfTest,
     Taint,
@@ -42,7 +41,7 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import OwnerHealth, Progress, from_annotation
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
 from scheduler_core.simulation.forecast import Forecast
@@ -448,7 +447,7 @@ class World:
             return Forecast(node=name, made_at="2026-01-05T00:00:00Z")
         if kind is Evidence.SELF_TEST:
             return SelfTest()
-        assert kind is Evidence.FOREIGN, kind
+        assert kind in {Evidence.FOREIGN, Evidence.READYZ}, kind
         return ()
 
     # a flat list of cases

@@ -420,9 +420,9 @@ class SmallFleet:
                 return Forecast(node=self.names[index], made_at="2026-01-05T00:00:00Z")
             case Evidence.SELF_TEST:
                 return SelfTest()
-            case Evidence.EVICTABILITY | Evidence.DISRUPTIONS:
+            case Evidence.EVICTABILITY | Evidence.DISRUPTIONS | Evidence.QUERIES:
                 return {}
-            case Evidence.PODS | Evidence.OWNERS | Evidence.FOREIGN | Evidence.ALERTS:
+            case Evidence.PODS | Evidence.OWNERS | Evidence.FOREIGN | Evidence.ALERTS | Evidence.READYZ:
                 return ()
 
     # An action ---------------------------------------------------------------------------------------------------

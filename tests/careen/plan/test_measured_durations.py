@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from careen.core.facts import keys
-from careen.plan.measured_durations import ASSUMED_BOOT_SECONDS, Boots, measured_boots
+from careen.core.facts.observation import NodeView
+from careen.plan.measured_durations import (
+    ASSUMED_BOOT_SECONDS,
+    ASSUMED_DRAIN_SECONDS,
+    ASSUMED_SETTLE_SECONDS,
+    Boots,
+    Typical,
+    measured_boots,
+    measured_drains,
+    measured_settling,
+)
 from tests.careen.core.builders import a_node
 
 
@@ -43,3 +53,33 @@ def test_a_report_that_says_nothing_is_not_measured(text: str) -> None:
     assert measured_boots([a_node("a", annotations={keys.LAST_REBOOT: text})], drain_seconds=60) == Boots(
         of={}, others=ASSUMED_BOOT_SECONDS, measured=0
     )
+
+
+def reported(*reports: str) -> list[NodeView]:
+    return [a_node(f"n{number}", annotations={keys.LAST_REBOOT: report}) for number, report in enumerate(reports)]
+
+
+def test_drains_and_settling_are_the_medians_of_the_nodes_that_measured_them() -> None:
+    nodes = [
+        *reported(
+            '{"drainSeconds": 10, "settleSeconds": 3}',
+            '{"drainSeconds": 40, "settleSeconds": 0}',
+            '{"drainSeconds": 20}',
+            '{"seconds": 300}',
+        ),
+        a_node("new"),
+    ]
+    assert measured_drains(nodes) == Typical(seconds=20, measured=3)
+    assert measured_settling(nodes) == Typical(seconds=1.5, measured=2)
+
+
+def test_a_boot_is_what_the_nodes_own_drain_and_the_pause_leave_of_the_whole() -> None:
+    nodes = reported('{"seconds": 200, "drainSeconds": 15}', '{"seconds": 200}')
+    assert measured_boots(nodes, drain_seconds=60, pause_seconds=10).of == {"n0": 175, "n1": 130}
+
+
+@pytest.mark.parametrize("value", ["-1", "1.5", "true", "null", '"9"', "90000", "[]", "1e999", "9" * 400])
+def test_a_duration_that_cannot_be_is_not_measured(value: str) -> None:
+    nodes = reported(f'{{"seconds": 200, "drainSeconds": {value}, "settleSeconds": {value}}}')
+    assert measured_drains(nodes) == Typical(seconds=ASSUMED_DRAIN_SECONDS, measured=0)
+    assert measured_settling(nodes) == Typical(seconds=ASSUMED_SETTLE_SECONDS, measured=0)

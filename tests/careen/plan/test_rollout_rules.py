@@ -378,6 +378,16 @@ def test_a_node_that_may_go_at_once_goes_outside_the_window() -> None:
     assert [(visit.node, visit.start.hour) for visit in timeline.visits] == [("n2", 12), ("n1", 22)]
 
 
+def test_a_share_of_a_rack_is_counted_over_all_of_its_nodes() -> None:
+    """Sound nodes count as well, though a plan does not look at each of them for every question."""
+    budget = Budget(kind=BudgetKind.TOPOLOGY, limit=2**31 - 1, key="rack", percent=40)
+    nodes = [a_node(f"n{number}", labels={"rack": "r1"}) for number in range(5)]
+    timeline = plan(nodes, replace(POLICY, budgets=(budget,), concurrency=5))
+    starts = sorted(visit.start for visit in timeline.visits)
+    at_once = max(sum(1 for other in timeline.visits if other.start <= at < other.end) for at in starts)
+    assert (len(starts), at_once) == (5, 2)
+
+
 BATCH = NamedWindow(name="batch", opens=Cron(expression="0 2 * * *", seconds=3600), nodes=Selector.parse("pool=batch"))
 EVENING = NamedWindow(
     name="evening",

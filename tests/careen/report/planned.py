@@ -43,7 +43,9 @@ def a_plan(**changes: Any) -> Plan:
     """Two nodes, one after the other, nothing wrong. Fields of the timeline and of the plan by their names."""
     visits = changes.pop("visits", (a_visit("n1", 0, moves=1), a_visit("n2", 275)))
     of_plan = {
-        name: changes.pop(name) for name in ("line", "concurrency", "zone", "notes", "others") if name in changes
+        name: changes.pop(name)
+        for name in ("line", "concurrency", "zone", "notes", "others", "ranges")
+        if name in changes
     }
     given = {
         "nodes": ("n1", "n2"),

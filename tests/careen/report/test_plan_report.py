@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from careen.core.facts.policy import Order
+from careen.plan.ranges import Ranges
 from careen.report.plan_report import is_clean, plan_json, plan_text, risks
 from careen.report.tables import as_json
 from scheduler_core.simulation.timeline import Closing, Left, Move, Obstacle, Wait
@@ -190,3 +191,67 @@ def test_moves_of_pods_that_fit_on_more_nodes_than_the_scheduler_looks_at_are_to
         "percentageOfNodesToScore is 100."
     ) in plan_text(plan).splitlines()
     assert [move.get("open", False) for move in plan_json(plan)["moves"]] == [True, False]
+
+
+def some_ranges(**changes: Any) -> Ranges:
+    given: dict[str, Any] = {
+        "seeds": 5,
+        "moves": (38, 44),
+        "double_moves": (2, 2),
+        "ends": (at(545), at(965)),
+        "pending_seconds": (0.0, 0.0),
+        "not_clean": 0,
+    }
+    return Ranges(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:09:05-22:16:05."),
+        (
+            {"moves": (38, 38), "ends": (at(600), at(600))},
+            "Over 5 seeds: 38 moves, 2 double moves, finished Wed 2026-03-04 22:10.",
+        ),
+        (
+            {"ends": (at(600), at(7200 + 60))},
+            "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:10-Thu 2026-03-05 00:01.",
+        ),
+        (
+            {"pending_seconds": (0.0, 90.0)},
+            (
+                "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:09:05-22:16:05, "
+                "0s to 1m30s without room."
+            ),
+        ),
+        ({"seeds": 1}, "Another seed may give another plan: --seeds=5 shows by how much."),
+    ],
+)
+def test_ranges_over_seeds_are_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+    assert sentence in plan_text(a_plan(ranges=some_ranges(**changes), is_open=True)).splitlines()
+
+
+def test_a_plan_without_chance_says_a_single_number() -> None:
+    lines = plan_text(a_plan(ranges=some_ranges(seeds=1))).splitlines()
+    assert "Nothing in it is left to chance: every seed gives the same plan." in lines
+
+
+def test_ranges_in_json_are_pairs() -> None:
+    assert plan_json(a_plan(ranges=some_ranges(not_clean=1), is_open=True))["ranges"] == {
+        "seeds": 5,
+        "leftToChance": True,
+        "moves": [38, 44],
+        "doubleMoves": [2, 2],
+        "ends": ["2026-03-04T22:09:05Z", "2026-03-04T22:16:05Z"],
+        "seconds": [545, 965],
+        "pendingSeconds": [0, 0],
+        "notClean": 1,
+    }
+
+
+def test_a_plan_that_another_seed_spoils_is_not_clean() -> None:
+    plan = a_plan(ranges=some_ranges(not_clean=2), is_open=True)
+    assert not is_clean(plan)
+    assert [risk.what for risk in risks(plan)] == [
+        "with 2 of 5 seeds a node does not reboot in one window, or a pod finds no room"
+    ]

@@ -190,6 +190,12 @@ def test_what_would_crash_kured_after_the_reboot_is_refused_at_the_start(text: s
     ("text", "budget"),
     [
         ("zone=1", Budget(kind=BudgetKind.ZONE, limit=1)),
+        ("zone=25%", Budget(kind=BudgetKind.ZONE, limit=2**31 - 1, percent=25)),
+        ("topology:example.com/rack=3", Budget(kind=BudgetKind.TOPOLOGY, limit=3, key="example.com/rack")),
+        (
+            "topology:rack=100%",
+            Budget(kind=BudgetKind.TOPOLOGY, limit=2**31 - 1, key="rack", percent=100),
+        ),
         ("control-plane=2", Budget(kind=BudgetKind.CONTROL_PLANE, limit=2)),
         ("selector:app=db=1", Budget(kind=BudgetKind.SELECTOR, limit=1, selector=Selector.parse("app=db"))),
         (
@@ -204,7 +210,27 @@ def test_budgets_name_a_group_and_a_number(text: str, budget: Budget) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["zone", "zone=0", "zone=-1", "zone=x", "rack=1", "selector:=1", "=1", "", "selector:app=(=1"]
+    "text",
+    [
+        "zone",
+        "zone=0",
+        "zone=-1",
+        "zone=x",
+        "rack=1",
+        "selector:=1",
+        "=1",
+        "",
+        "selector:app=(=1",
+        "zone=0%",
+        "zone=101%",
+        "zone=%",
+        "zone=1%%",
+        "zone=1.5%",
+        "zone=²",
+        "topology:=1",
+        "topology:a b=1",
+        "topology=1",
+    ],
 )
 def test_other_budgets_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):

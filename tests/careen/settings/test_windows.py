@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from datetime import UTC, date, time
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -72,6 +73,15 @@ def test_what_a_claim_keeps_of_them_is_read_again() -> None:
     again = last_good.restore(kept, "why", flags={"node_id": ["n1"]}, environment={}, name="careen")
     assert again.is_whole
     assert policy_of(again.resolved.settings).windows == MEANT
+
+
+def test_the_example_of_the_documentation_is_taken() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "windows.md").read_text()
+    windows = policy_of(resolved(page.partition("```yaml\n")[2].partition("```")[0]).settings).windows
+    assert [(each.name, each.opens.zone.key) for each in windows] == [  # type: ignore[attr-defined]
+        ("weeknights", "Europe/Berlin"),
+        ("first-sunday", "America/New_York"),
+    ]
 
 
 def test_anchors_and_merges_are_followed() -> None:

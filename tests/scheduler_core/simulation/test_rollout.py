@@ -398,3 +398,47 @@ def test_progress_is_told_at_every_instant_and_ends_with_all() -> None:
 
 def test_a_wait_lasts_to_the_end_when_it_has_none() -> None:
     assert Wait(pod="p", node="n", since=at(10), until=None, returns=False, why="").seconds(at(25)) == 15
+
+
+def a_choice(*, nodes: int = 5) -> list[NodeBuilder | PodBuilder]:
+    """One pod on the first node, and several others that are equally good for it."""
+    return [*(a_node(f"n{number}") for number in range(nodes)), a_replica("web-1", "n0")]
+
+
+def test_a_seed_draws_among_equals_the_same_way_each_time() -> None:
+    drawn = [rollout(*a_choice(), nodes=["n0"], seed=seed) for seed in range(20)]
+    assert {move.target for each in drawn for move in each.moves} == {"n1", "n2", "n3", "n4"}
+    assert all(each.is_open for each in drawn)
+    assert [rollout(*a_choice(), nodes=["n0"], seed=seed) for seed in range(20)] == drawn
+
+
+def test_without_a_choice_every_seed_gives_the_same() -> None:
+    drawn = [rollout(*a_choice(nodes=2), nodes=["n0", "n1"], seed=seed) for seed in range(5)]
+    assert not drawn[0].is_open
+    assert drawn == [drawn[0]] * 5
+
+
+def test_the_place_of_a_pod_that_waited_is_drawn_too() -> None:
+    def placed(seed: int) -> tuple[bool, str]:
+        timeline = rollout(
+            *(a_node(name).offering(cpu="4") for name in ("n0", "n1", "n2")),
+            a_replica("web-1", "n0", cpu="3"),
+            a_replica("big-1", "n1", cpu="3", app="big"),
+            a_replica("big-2", "n2", cpu="3", app="big"),
+            nodes=["n0"],
+            rules=TestRules(),
+            seed=seed,
+        )
+        return timeline.is_open, next((wait.pod for wait in timeline.waits), "")
+
+    assert placed(0) == placed(1) == (False, "default/web-1")  # only the rebooted node has room for it
+
+
+def test_a_seed_lets_the_scheduler_begin_somewhere_in_a_large_cluster() -> None:
+    cluster = [*(a_node(f"n{number:03}") for number in range(130)), *(a_replica(f"web-{n}", "n000") for n in range(3))]
+    whole = rollout(*cluster, nodes=["n000"])
+    drawn = [rollout(*cluster, nodes=["n000"], seed=seed) for seed in (1, 2, 3, 4)]
+    assert whole.is_open
+    assert all(each.is_open for each in drawn)
+    assert len({tuple(moves(each)) for each in drawn}) > 1
+    assert all(len(each.moves) == 3 for each in drawn)

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from careen.agent import handlers
 from careen.agent.apply import Hands
@@ -27,6 +27,7 @@ from careen.agent.messages import Messenger
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
+from careen.agent.startup.host import host_of
 from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS, asked_for_by
 from careen.agent.startup.servers import alert_source, metric_source
 from careen.agent.startup.start import Start
@@ -45,9 +46,7 @@ from careen.core.facts.observation import NeedAnswer, NodeView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code, event_reason
 from careen.host import single_agent
-from careen.host.commands import HostExec
-from careen.host.need import HostNeed, Sources
-from careen.host.node_host import TEST_SECONDS, Host, LocalHost
+from careen.host.node_host import Host
 from careen.settings.live import Given, LiveSettings, SeenConfigMap
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import Settings, flag
@@ -138,7 +137,7 @@ class Agent:
         settings = live.settings
         self._tell_rights(live)
         held = await self._become_only_agent(settings)
-        host = _host(settings)
+        host = host_of(settings)
         lock = LockStore(
             self._api, namespace=settings.ds_namespace, name=settings.ds_name, annotation=settings.lock_annotation
         )
@@ -404,29 +403,6 @@ class Agent:
     def _count(self, request: Request, response: Response | None) -> None:
         status = str(response.status) if response is not None else "lost"
         self._metrics.requests.labels(self._node, request.method, status).inc()
-
-
-def _host(settings: Settings) -> LocalHost:
-    how, root, packages = HostExec(settings.host_exec), Path(settings.host_root or "/"), settings.reboot_packages
-    sources = Sources(
-        files=settings.reboot_sentinel,
-        command=settings.reboot_sentinel_command,
-        probes=settings.reboot_probes,
-        packages=packages.pattern if packages else None,
-        longest_uptime_seconds=settings.reboot_max_uptime,
-        seconds=settings.sentinel_timeout,
-    )
-    return LocalHost(
-        root=root,
-        need=HostNeed(sources, root=root, how=how),
-        boot_id_file=Path(settings.boot_id_file),
-        how=how,
-        reboot_method=cast("Literal['command', 'signal']", settings.reboot_method),
-        reboot_command=settings.reboot_command,
-        reboot_signal=settings.reboot_signal,
-        reboot_seconds=settings.reboot_timeout,
-        test_seconds=min(settings.sentinel_timeout, TEST_SECONDS),
-    )
 
 
 def _deadlines_of(settings: Settings) -> float:

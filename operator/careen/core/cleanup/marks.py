@@ -13,10 +13,10 @@ from scheduler_core.values import Value
 
 LABELS = (keys.REBOOT_LABEL,)
 
-RECORDS = (*keys.OF_A_NEED, keys.LAST_REBOOT)
+RECORDS = (*keys.OF_A_NEED, keys.LAST_REBOOT, keys.HISTORY)
 """Annotations of a Node that its agent writes."""
 
-WORDS = (keys.HOLD, keys.REBOOT_NOW, keys.RETRY)
+WORDS = (keys.HOLD, keys.REBOOT_NOW, keys.REQUEST, keys.RETRY)
 """Annotations of a Node that a person sets, with careen's commands or without."""
 
 KUREDS = (keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT)

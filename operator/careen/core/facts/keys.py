@@ -7,7 +7,7 @@ from __future__ import annotations
 
 PREFIX = "careen.dev/"
 
-# Labels and annotations of a Node. Only the node's own agent writes them, except the three a person may set.
+# Labels and annotations of a Node. Only the node's own agent writes them, except those that a person may set.
 REBOOT_LABEL = "careen.dev/reboot"  # required, ready, in-progress, failed
 PHASE = "careen.dev/phase"  # for reading; `progress` decides
 REASON = "careen.dev/reason"  # one sentence, for reading
@@ -28,9 +28,17 @@ READY_SINCE = (
 )
 LAST_REBOOT = "careen.dev/last-reboot"  # JSON: when, how long, both boot ids, lead time, moves
 
+NEED = "careen.dev/need"  # one sentence: what asked for the reboot; goes into the history
+HISTORY = "careen.dev/history"  # JSON: the last five reboots, the newest first: when, why, how long, moves
+
 HOLD = "careen.dev/hold"  # a person's: reason, optionally until=RFC3339
 # a person's: until=RFC3339 waives windows, the minimum interval and --reboot-cordoned=false
 REBOOT_NOW = "careen.dev/reboot-now"
+# a person's (`careen reboot`, `drain`, `maintenance`): JSON, what is asked of the node; the agent removes it when it is
+# met or over, and a person to hand the node back
+REQUEST = "careen.dev/request"
+# careen.dev/gate.NAME=reason, on a Node or on the lock's DaemonSet: other programs set and remove it
+GATE_PREFIX = "careen.dev/gate."
 RETRY = "careen.dev/retry"  # a person's (`careen retry NODE`): RFC 3339; the agent removes it
 
 # Kured's two, kept behind --annotate-nodes because dashboards read them.
@@ -67,6 +75,7 @@ OF_A_NEED = (
     PHASE,
     REASON,
     SINCE,
+    NEED,
     REFUSALS,
     PROGRESS,
     SETTINGS,

@@ -17,6 +17,7 @@ class Phase(StrEnum):
     WAITING = "Waiting"
     CLAIMING = "Claiming"
     DRAINING = "Draining"
+    MAINTENANCE = "Maintenance"
     REBOOTING = "Rebooting"
     VERIFYING = "Verifying"
     SETTLING = "Settling"
@@ -45,6 +46,7 @@ class Evidence(StrEnum):
     DISRUPTIONS = "disruptions"  # how many evictions each disruption budget allows: one list
     ALERTS = "alerts"  # active alerts of the alert source
     QUERIES = "queries"  # the answers to the health queries
+    READYZ = "readyz"  # the API server's own checks, etcd among them: one GET, for a control-plane node only
     FOREIGN = "foreign"  # another reboot coordinator's DaemonSets and live locks
     FORECAST = "forecast"  # where each pod would land: a child process and whole-cluster lists
     EVICTABILITY = "evictability"  # a dry-run eviction for each pod of the drain plan
@@ -89,6 +91,14 @@ PHASES: tuple[PhaseRow, ...] = (
         "cordoned, in one patch; evictions are under way.",
         evidence=_HERE | {Evidence.LOCK, Evidence.PODS},
         node_max_age_seconds=0,
+    ),
+    PhaseRow(
+        phase=Phase.MAINTENANCE,
+        has_happened="The node is drained and kept down under its claim, because a person asked for it; no reboot is "
+        "wanted.",
+        evidence=_HERE | {Evidence.LOCK},
+        # it lasts for hours, and whoever hands the node back waits this long
+        node_max_age_seconds=10,
     ),
     PhaseRow(
         phase=Phase.REBOOTING,
@@ -136,6 +146,12 @@ MOVES: dict[tuple[Phase, Phase], str] = {
         Phase.DRAINING,
         Phase.REBOOTING,
     ): "the node is empty, or a force policy says go on: the reboot is announced, then asked",
+    (Phase.DRAINING, Phase.MAINTENANCE): "the node is empty, and a person asked for it to be kept down",
+    (
+        Phase.MAINTENANCE,
+        Phase.SETTLING,
+    ): "handed back by a person, by its end or by an uncordon: cordon and taint are put back in one patch",
+    (Phase.MAINTENANCE, Phase.VERIFYING): "handed back after somebody rebooted the machine",
     (
         Phase.DRAINING,
         Phase.WAITING,
@@ -193,7 +209,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (Phase.SETTLING, Phase.VERIFYING): "the host booted again while the claim was held",
 }
 
-WORKING = frozenset({Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING})
+WORKING = frozenset({Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING})
 """Phases in which the node is down because of us."""
 
 

@@ -63,14 +63,21 @@ class BudgetKind(StrEnum):
     ZONE = "zone"  # each zone is a group
     CONTROL_PLANE = "control-plane"  # the control-plane nodes are one group
     SELECTOR = "selector"  # the nodes that match a label selector are one group
+    TOPOLOGY = "topology"  # the nodes with the same value of a label are a group
 
 
 class Budget(Value, kw_only=True):
-    """At most `limit` nodes of a group down at once, whoever took them down."""
+    """At most `limit` nodes of a group down at once, whoever took them down; or at most `percent` of its nodes."""
 
     kind: BudgetKind
     limit: int
     selector: Selector | None = None
+    key: str = ""  # the label of a topology
+    percent: int | None = None  # None: `limit` counts. The line of waiting nodes does not know how large groups are
+
+    def most(self, members: int) -> int:
+        """How many of a group of so many nodes may be down: rounded down, and one at least, or none would ever go."""
+        return self.limit if self.percent is None else max(1, members * self.percent // 100)
 
     def group_of(self, labels: Mapping[str, str]) -> str | None:
         """The group that a Node with these labels belongs to under this budget, as written into the lock; None
@@ -80,6 +87,9 @@ class Budget(Value, kw_only=True):
             return f"zone={zone}" if zone else None
         if self.kind is BudgetKind.CONTROL_PLANE:
             return "control-plane" if keys.CONTROL_PLANE in labels or keys.MASTER in labels else None
+        if self.kind is BudgetKind.TOPOLOGY:
+            value = labels.get(self.key)
+            return f"topology:{self.key}={value}" if value else None
         assert self.selector is not None, "a selector budget has a selector"
         return f"selector:{self.selector.text}" if self.selector.matches(labels) else None
 

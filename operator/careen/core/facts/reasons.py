@@ -27,6 +27,8 @@ class Code(StrEnum):
     DRAIN_STARTED = "drain-started"
     DRAINING = "draining"
     DRAINED = "drained"
+    MAINTENANCE = "maintenance"
+    HANDED_BACK = "handed-back"
     REBOOT_ANNOUNCED = "reboot-announced"
     REBOOT_ASKED = "reboot-asked"
     REBOOTED = "rebooted"
@@ -48,6 +50,7 @@ class Code(StrEnum):
     REBOOT_IMPOSSIBLE = "reboot-impossible"
     SETTINGS_UNUSABLE = "settings-unusable"
     LOOP_LIMIT = "loop-limit"
+    GATE_ANNOTATION = "gate-annotation"
     OUTSIDE_WINDOW = "outside-window"
     NO_WINDOW = "no-window"
     MINIMUM_INTERVAL = "minimum-interval"
@@ -61,6 +64,8 @@ class Code(StrEnum):
     BOUND_POD = "bound-pod"
     ALERT = "alert"
     ALERTS_UNKNOWN = "alerts-unknown"
+    CONTROL_PLANE_NOT_READY = "control-plane-not-ready"
+    READYZ_UNKNOWN = "readyz-unknown"
     HEALTH_QUERY = "health-query"
     HEALTH_UNKNOWN = "health-unknown"
     FORECAST_REFUSES = "forecast-refuses"
@@ -138,6 +143,12 @@ REASONS: dict[Code, ReasonText] = {
     Code.REBOOT_ANNOUNCED: ReasonText(
         "The reboot is written on the node; the claim is confirmed and the host is asked.", _ITSELF
     ),
+    Code.MAINTENANCE: ReasonText(
+        "A person keeps the node down: it is drained, cordoned, and holds its claim.",
+        "`careen maintenance NODE --end` or `careen drain NODE --end`, or remove the annotation careen.dev/request; or "
+        "the end that was given.",
+    ),
+    Code.HANDED_BACK: ReasonText("A person or the end of the request gave the node back to service.", _ITSELF),
     Code.REBOOT_ASKED: ReasonText("The host was asked to reboot and has not come back yet.", _ITSELF),
     Code.REBOOTED: ReasonText("The node runs a new boot.", _ITSELF),
     Code.VERIFYING: ReasonText(
@@ -199,6 +210,11 @@ REASONS: dict[Code, ReasonText] = {
         "Find out what keeps asking, then `careen retry NODE`.",
         is_warning=True,
     ),
+    Code.GATE_ANNOTATION: ReasonText(
+        "Another program keeps the node, or the cluster, from rebooting with an annotation careen.dev/gate.NAME.",
+        "It goes on when the annotations are gone. One that was left behind: `kubectl annotate node NODE "
+        "careen.dev/gate.NAME-`, or the same on the lock's DaemonSet.",
+    ),
     Code.OUTSIDE_WINDOW: ReasonText(
         "Now is outside the maintenance windows of this node.",
         "Wait, change --reboot-days, --start-time, --end-time or --windows, or set careen.dev/reboot-now.",
@@ -250,6 +266,16 @@ REASONS: dict[Code, ReasonText] = {
         "The alert source gave no usable answer.",
         "Make the alert source answer; unknown never means yes.",
         is_warning=True,
+    ),
+    Code.CONTROL_PLANE_NOT_READY: ReasonText(
+        "The API server says that it is not ready, or that its etcd is not: no control-plane node goes down.",
+        "Look at the checks that the sentence names: `kubectl get --raw '/readyz?verbose'`.",
+        is_warning=True,
+    ),
+    Code.READYZ_UNKNOWN: ReasonText(
+        "Whether the API server and etcd are ready cannot be told: no control-plane node goes down.",
+        "Ask the same: `kubectl get --raw '/readyz?verbose'`. Every account may, through the ClusterRole "
+        "system:public-info-viewer.",
     ),
     Code.HEALTH_QUERY: ReasonText(
         "A condition of --health-queries does not hold.", "Look at what the query measures, or change its condition."
@@ -374,8 +400,9 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.REBOOT_NOT_HAPPENED: ReasonText(
-        "The host was asked to reboot and runs the same boot after the deadline; the roll-out halts.",
-        "Look at the host; `careen retry NODE` tries again.",
+        "The host was asked to reboot and runs the same boot after the deadline; it stays cordoned, and the roll-out "
+        "halts.",
+        "Look at the host; `careen retry NODE` uncordons the node and tries again.",
         is_warning=True,
     ),
     Code.NEVER_READY: ReasonText(

@@ -11,10 +11,12 @@ from careen.core.gates import (
     blocking_pods,
     bound_pods,
     budgets,
+    control_plane,
     drain_forecast,
     dry_run,
     foreign_coordinator,
     foreign_cordon,
+    gate_annotations,
     halt,
     health_queries,
     hold,
@@ -35,6 +37,7 @@ GATES: tuple[Gate, ...] = (
     settings.GATE,  # certain, and known from the start of the agent
     reboot_way.GATE,  # a small command on the host, at most once in some minutes
     loop_limit.GATE,  # a need that survives reboots will survive the next one too
+    gate_annotations.GATE,  # certain, and known from the Node and the lock's object
     maintenance_window.GATE,  # certain, and known from the clock alone
     minimum_interval.GATE,  # certain, and known from the Node alone
     foreign_cordon.GATE,  # certain, and known from the Node alone
@@ -42,6 +45,7 @@ GATES: tuple[Gate, ...] = (
     foreign_coordinator.GATE,  # one or two reads; only by a node whose turn it is
     bound_pods.GATE,  # one list of this node's pods, and the owners of those that no scheduler placed
     budgets.GATE,  # one list of all nodes; only by a node whose turn it is
+    control_plane.GATE,  # one read, and only by a control-plane node
     alerts.GATE,  # another server, which may be slow
     health_queries.GATE,  # the same server, a few questions
     drain_forecast.GATE,  # a child process and lists of the whole cluster

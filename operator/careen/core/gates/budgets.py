@@ -13,9 +13,9 @@ from careen.core import cordons
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import Fleet, NodeView, Unknown
-from careen.core.facts.phases import Evidence, Phase
-from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import UnreadableProgress, record_of
+from careen.core.facts.phases import WORKING, Evidence, Phase
+from careen.core.facts.policy import Budget, Order, Policy
+from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When
 from careen.core.lock.content import LockContent, limit
@@ -77,14 +77,14 @@ def works(node: NodeView) -> bool:
 
     Record and label are written in one patch. So the label tells of a record that cannot be read, and nonsense
     in one annotation of a node that only waits does not fill the place of another."""
-    progress = record_of(node)
+    progress = node.record
     if isinstance(progress, UnreadableProgress):
         return node.labels.get(keys.REBOOT_LABEL) in {"in-progress", "failed"}
     if not progress.phase:
         return node.labels.get(keys.REBOOT_LABEL) == "in-progress"  # somebody removed the record of a working node
     if not progress.claim or progress.is_giving_back:
         return False
-    return progress.phase in {Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING, Phase.FAILED}
+    return progress.phase in WORKING | {Phase.SETTLING, Phase.FAILED}
 
 
 def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, down: dict[str, str]) -> Refusal | None:
@@ -92,11 +92,30 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
     labelled = {node.name: set(groups(node, situation.policy)) for node in fleet.nodes}
     for entry in content.entries:
         labelled.setdefault(entry.node, set()).update(entry.groups)
-    for group, most in sorted(groups(situation.node, situation.policy).items()):
+    for group, (most, told) in sorted(_limits(situation, fleet).items()):
         members = {name: why for name, why in down.items() if group in labelled.get(name, ()) or name in nameless}
         if len(members) + 1 > most:
-            return _no(Code.BUDGET_SPENT, f"{_reasons(members)}; the budget {group} allows {most}")
+            return _no(Code.BUDGET_SPENT, f"{_reasons(members)}; the budget {group} allows {told}")
     return None
+
+
+def _limits(situation: Situation, fleet: Fleet) -> dict[str, tuple[int, str]]:
+    """How many of each group that the node belongs to may be down, and the same in words."""
+    found = {group: (most, str(most)) for group, most in groups(situation.node, situation.policy).items()}
+    for budget in situation.policy.budgets:
+        group = budget.group_of(situation.node.labels)
+        if budget.percent is None or group is None:
+            continue
+        members = _size(budget, group, fleet)
+        if (most := budget.most(members)) <= found[group][0]:
+            found[group] = most, f"{most} ({budget.percent}% of {members})"
+    return found
+
+
+def _size(budget: Budget, group: str, fleet: Fleet) -> int:
+    if fleet.group_sizes is not None:
+        return fleet.group_sizes.get(group, 0)
+    return sum(1 for node in fleet.nodes if budget.group_of(node.labels) == group)
 
 
 def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from careen.core.asked import request_of
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
@@ -42,7 +43,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 def is_waived(node: NodeView, now: datetime) -> bool:
     """Whether a person asked for the reboot now; without a readable `until` the wish counts for nothing."""
     until = until_of(node.annotations.get(keys.REBOOT_NOW, ""))
-    return until is not None and now < until
+    request = request_of(node)
+    return (until is not None and now < until) or (request is not None and request.is_now)
 
 
 def _described(windows: Sequence[NamedWindow]) -> str:

@@ -4,7 +4,7 @@ moved for it."""
 from __future__ import annotations
 
 from careen.core.decision import Refusal
-from careen.core.facts.observation import SelfTest
+from careen.core.facts.observation import SelfTest, Wish
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
@@ -20,7 +20,9 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 def ask(situation: Situation, _when: When) -> Refusal | None:
     """Unlike elsewhere, what cannot be told is no refusal: many ways to reboot cannot be tried, and the
     reboot itself tells in the end."""
-    test = situation.seen.self_test
+    test, request = situation.seen.self_test, situation.seen.need.request
+    if request is not None and request.wish is not Wish.REBOOT:
+        return None  # the node is kept down, and its host asked nothing
     if not isinstance(test, SelfTest) or not test.obstacle:
         return None
     return Refusal(gate=GATE.name, code=Code.REBOOT_IMPOSSIBLE, sentence=test.obstacle)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import inf
 
 from careen.core.facts import keys
 from careen.core.facts.observation import Holders, NodeView
@@ -33,6 +34,8 @@ def usual_seconds(phase: str, policy: Policy) -> float:
             return policy.drain.delay_seconds + some
         case Phase.DRAINING:
             return (policy.drain.timeout_seconds or LONG_DRAIN_SECONDS) + policy.reboot_delay_seconds + some
+        case Phase.MAINTENANCE:
+            return inf  # a person keeps it down, for as long as that person likes
         case Phase.VERIFYING:
             return policy.verify_timeout_seconds + some
         case Phase.SETTLING:

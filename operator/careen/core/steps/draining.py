@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers
+from careen.core import asked, autoscalers
 from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import drain_plan
@@ -16,7 +16,7 @@ from careen.core.facts.reasons import Code
 from careen.core.gates import hold, host_state, settings
 from careen.core.gates.question import When
 from careen.core.situation import Situation
-from careen.core.steps import rebooting
+from careen.core.steps import maintenance, rebooting
 from careen.core.steps.shared import failing, late_gates, working
 from careen.core.writing import move, stay, undo
 
@@ -74,6 +74,8 @@ def _drain(situation: Situation) -> Decision:
     plan = drain_plan.plan(
         pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now, cordoned_at=situation.cordoned_at
     )
+    if plan.is_done and (request := asked.kept(situation)) is not None:
+        return maintenance.begin(situation, request)
     if plan.is_done:
         return _go_on(
             situation,
@@ -114,7 +116,7 @@ def _forget_gone(situation: Situation) -> Memory:
 
 def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
     policy, described = situation.policy.drain, drain_plan.describe(plan, situation.memory)
-    if drain_plan.is_force_earned(plan, policy, situation.memory):
+    if asked.kept(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):
         return _go_on(situation, Code.FORCED, f"--force-reboot: reboots although these pods are left: {described}")
     if policy.force_reboot and not drain_plan.is_hopeless(plan, policy, situation.memory):
         return _evict(situation, plan, f"asks again before it is forced: {described}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from careen.core import autoscalers, own_taint
+from careen.core import asked, autoscalers, own_taint
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
@@ -98,19 +98,24 @@ def _begin_waiting(situation: Situation) -> Decision:
     taints, owned = with_our_taint(situation)
     need_since = rfc3339(situation.seen.now - timedelta(seconds=waited))
     progress = replace(Progress(), need_since=need_since, tainted_at=now if owned else "", taint_key=owned)
-    sentence = (
-        f"the host asks for a reboot: {situation.seen.need.detail}"
-        if situation.seen.need.detail
-        else "the host asks for a reboot"
-    )
     return move(
         situation,
         Phase.WAITING,
         Code.NEED_SEEN,
-        sentence,
+        _what_is_asked(situation),
         progress=progress,
-        change=NodeChange(taints=taints, annotations=_kured_annotations(situation, now)),
+        change=NodeChange(
+            taints=taints,
+            annotations={keys.NEED: situation.seen.need.detail or None, **_kured_annotations(situation, now)},
+        ),
     )
+
+
+def _what_is_asked(situation: Situation) -> str:
+    need = situation.seen.need
+    if need.request is not None:
+        return need.detail
+    return f"the host asks for a reboot{f': {need.detail}' if need.detail else ''}"
 
 
 def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
@@ -166,4 +171,10 @@ def next_lock_look(situation: Situation) -> float:
 def _has_leftovers(situation: Situation) -> bool:
     ours = set(annotations_of_a_need(situation.policy))
     is_tainted = bool(own_taint.keys_of_ours(situation.node, situation.progress, situation.policy))
-    return bool(ours & situation.node.annotations.keys()) or keys.REBOOT_LABEL in situation.node.labels or is_tainted
+    is_done = bool(asked.done_with(situation))
+    return (
+        is_done
+        or bool(ours & situation.node.annotations.keys())
+        or keys.REBOOT_LABEL in situation.node.labels
+        or is_tainted
+    )

@@ -9,9 +9,10 @@ from careen.core.actions import WriteLock
 from careen.core.decision import Decision
 from careen.core.drain import baseline
 from careen.core.facts.memory import Memory
-from careen.core.facts.observation import NeedAnswer, OwnerHealth
+from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import SettlePolicy
+from careen.core.facts.progress import OwnerHealth
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit
@@ -20,7 +21,7 @@ from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.steps import idle
-from careen.core.steps.shared import failing, giving_back, working
+from careen.core.steps.shared import failing, giving_back, reboot_report, working
 from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_taint, write_lock
 
 LOOK_SECONDS = 1.0
@@ -135,9 +136,16 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
 
 def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision:
     """The claim is out of the lock, or goes out first; then it leaves the Node with everything else of ours."""
+    measured = reboot_report.with_settle_seconds(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
         situation = replace(situation, memory=_having_looked(situation))
-        return go_home(situation, Code.RELEASED, "rebooted; the claim is given back", first=first)
+        return go_home(
+            situation,
+            Code.RELEASED,
+            f"{_what_it_was(situation)}; the claim is given back",
+            first=first,
+            annotations=measured,
+        )
     taints, owned = (
         with_our_taint(situation)
         if situation.seen.need.answer is NeedAnswer.YES
@@ -150,11 +158,16 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision
         situation,
         Phase.WAITING,
         Code.RELEASED,
-        "rebooted, but the host still asks, or cannot be asked, for a reboot",
+        f"{_what_it_was(situation)}, but the host still asks, or cannot be asked, for a reboot",
         progress=progress,
-        change=NodeChange(taints=taints),
+        change=NodeChange(taints=taints, annotations=measured),
         first=first,
     )
+
+
+def _what_it_was(situation: Situation) -> str:
+    """A node that a person kept down may be handed back on the boot on which it was drained."""
+    return "rebooted" if situation.progress.verify_started else "handed back"
 
 
 def _having_looked(situation: Situation) -> Memory:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import datetime
 
-from careen.core import autoscalers
+from careen.core import asked, autoscalers
 from careen.core.actions import Notify, Occasion
 from careen.core.cleanup.labels import told_of_this_reboot
 from careen.core.decision import Decision
@@ -19,10 +18,13 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit
 from careen.core.situation import Situation
-from careen.core.steps.shared import failing, working
+from careen.core.steps.shared import failing, history, reboot_report, working
+from careen.core.steps.shared.history import Reboot
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
 
 LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
+FIRST_LOOK_SECONDS = 0.5  # most nodes are ready by the time their agent runs, and their own pods a moment later
+_LOOK_SHARE = 0.25  # of what it has taken so far
 
 
 def begin(situation: Situation) -> Decision:
@@ -38,7 +40,13 @@ def begin(situation: Situation) -> Decision:
     )
     memory = replace(situation.memory, reboot=None, evictions={}, comers={})
     return move(
-        situation, Phase.VERIFYING, Code.REBOOTED, f"runs boot {situation.boot}", progress=progress, memory=memory
+        situation,
+        Phase.VERIFYING,
+        Code.REBOOTED,
+        f"runs boot {situation.boot}",
+        progress=progress,
+        memory=memory,
+        change=NodeChange(annotations=asked.met_by_this_boot(situation)),
     )
 
 
@@ -75,7 +83,8 @@ def decide(situation: Situation) -> Decision:
             f"{ailing}, {waited:.0f} s after the boot was seen",
             progress=situation.progress,
         )
-    return stay(situation, Code.VERIFYING, ailing, look=LOOK_SECONDS)
+    look = min(max(FIRST_LOOK_SECONDS, waited * _LOOK_SHARE), LOOK_SECONDS)
+    return stay(situation, Code.VERIFYING, ailing, look=look)
 
 
 def what_ails(situation: Situation) -> str:
@@ -85,6 +94,8 @@ def what_ails(situation: Situation) -> str:
         return "the kubelet has not reported the new boot"
     if not node.ready:
         return "the node is not ready"
+    if missing := [key for key in node.readiness_taints if key not in situation.progress.prior_readiness]:
+        return f"a NodeReadinessRule has not removed {', '.join(missing[:3])}"
     if not isinstance(pods, tuple):
         return "the pods of this node cannot be listed"
     return _not_ready(situation, pods, were_ready=True)
@@ -116,7 +127,11 @@ def _give_back(situation: Situation) -> Decision:
         labels={**prior_labels(situation), **policy.post_reboot_labels},
         unschedulable=prior_cordon(situation),
         taints=taints,
-        annotations={keys.LAST_REBOOT: _report(situation), **autoscalers.taken_back(situation.node.annotations)},
+        annotations={
+            keys.LAST_REBOOT: _report(situation),
+            keys.HISTORY: history.with_one_more(situation.node, _reboot(situation)),
+            **autoscalers.taken_back(situation.node.annotations),
+        },
     )
     record = replace(
         situation.progress,
@@ -168,10 +183,21 @@ def _report(situation: Situation) -> str:
         "boot": situation.boot,
         "moves": progress.displaced,
         "seconds": _between(progress.drain_started_at, now),
+        "drainSeconds": reboot_report.drain_seconds(progress),
         "leadSeconds": _lead(progress),
         "labels": told_of_this_reboot(situation.node, progress, situation.policy) or None,
     }
-    return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
+    return reboot_report.compact(report)
+
+
+def _reboot(situation: Situation) -> Reboot:
+    progress, now = situation.progress, situation.seen.now
+    return Reboot(
+        at=now,
+        why=situation.node.annotations.get(keys.NEED, ""),
+        seconds=_between(progress.drain_started_at, now),
+        moves=progress.displaced,
+    )
 
 
 def _lead(progress: Progress) -> int | None:

@@ -115,11 +115,12 @@ def _ends(world: World) -> Iterator[str]:
         yield f"end: the lock still holds {[row.get('nodeID') for row in world.lock()['locks']]}"
 
 
+_STAY = ("careen.dev/last-reboot", "careen.dev/history")  # beyond the need
+
+
 def _marks(node: dict[str, Any]) -> dict[str, Any]:
     metadata, spec = node["metadata"], node["spec"]
-    annotations = {
-        key: value for key, value in (metadata.get("annotations") or {}).items() if key != "careen.dev/last-reboot"
-    }
+    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in _STAY}
     return {
         "labels": metadata.get("labels") or {},
         "annotations": annotations,

@@ -19,6 +19,8 @@ _SOME_RULES: list[dict[str, Any]] = [
 
 def other_answer(request: Request) -> tuple[int, bytes] | None:
     """The answer; None to a question about objects."""
+    if request.path == "/readyz":
+        return 200, b"ok"
     if request.path == "/version":
         return 200, msgspec.json.encode(discovery_answer(request.path))
     status = {

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _PERSON = "person"
 _OURS = "careen.dev/"
+REQUEST = f"{_OURS}request"
 
 Act = Callable[["World", str], None]
 
@@ -78,6 +79,16 @@ def let_go(world: World, name: str) -> None:
 
 def retry(world: World, name: str) -> None:
     annotate(world, name, f"{_OURS}retry", "2026-03-04T12:00:00Z")
+
+
+def keep_down(world: World, name: str) -> None:
+    """`careen maintenance`, and handed back after a while."""
+    annotate(world, name, REQUEST, "maintenance")
+    world.at(world.chance.uniform(5.0, 200.0), lambda: hand_back(world, name))
+
+
+def hand_back(world: World, name: str) -> None:
+    annotate(world, name, REQUEST, None)
 
 
 def touch(world: World, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -248,3 +249,40 @@ def test_who_is_down_and_why_is_said() -> None:
         refused.sentence
         == "n2 is not ready, n3 is cordoned by somebody, not by careen; with this one 3 would be down, the limit is 1"
     )
+
+
+RACK = "example.com/rack"
+
+
+@pytest.mark.parametrize(
+    ("percent", "members", "down", "expected"),
+    [
+        pytest.param(25, 8, 1, None, id="two of eight"),
+        pytest.param(25, 8, 2, "the budget topology:example.com/rack=r1 allows 2 (25% of 8)", id="a third of eight"),
+        pytest.param(25, 7, 1, "allows 1 (25% of 7)", id="rounded down"),
+        pytest.param(1, 3, 0, None, id="one at least"),
+        pytest.param(1, 3, 1, "allows 1 (1% of 3)", id="one at most"),
+        pytest.param(100, 3, 2, None, id="all of them"),
+    ],
+)
+def test_a_share_of_a_group_of_any_topology(percent: int, members: int, down: int, expected: str | None) -> None:
+    budget = Budget(kind=BudgetKind.TOPOLOGY, limit=2**31 - 1, key=RACK, percent=percent)
+    nodes = [a_node(f"n{number}", labels={RACK: "r1"}, ready=number > down) for number in range(1, members + 1)]
+    own = replace(nodes[-1], ready=True)
+    others = [replace(node, ready=number >= down) for number, node in enumerate(nodes[:-1])]
+    elsewhere = [a_node(f"m{number}", labels={RACK: "r2"}, ready=False) for number in range(3)]
+    policy = a_policy(budgets=(budget,), concurrency=99)
+    situation = a_situation(own, policy, lock=LockContent(), fleet=a_fleet(own, *others, *elsewhere, a_node("x")))
+    refused = budgets.ask(situation, When.CLAIMED)
+    assert (refused is None) is (expected is None)
+    assert refused is None or refused.sentence.endswith(expected or "")
+
+
+def test_of_two_budgets_for_one_node_the_smaller_holds() -> None:
+    share = Budget(kind=BudgetKind.ZONE, limit=2**31 - 1, percent=50)
+    one = Budget(kind=BudgetKind.SELECTOR, limit=1, selector=Selector.parse("app=db"))
+    own, other = (a_node(name, labels={keys.ZONE: "a", "app": "db"}, ready=name == "n1") for name in ("n1", "n2"))
+    rest = [a_node(f"m{number}", labels={keys.ZONE: "a"}) for number in range(4)]
+    policy = a_policy(budgets=(share, one), concurrency=99)
+    assert answer(other, *rest, own=own, policy=policy) is Code.BUDGET_SPENT
+    assert answer(other, *rest, own=own, policy=a_policy(budgets=(share,), concurrency=99)) is None

@@ -1,0 +1,25 @@
+"""`careen history`: what rebooted when, why, how long it took, and how many pods moved."""
+
+from __future__ import annotations
+
+import click
+
+from careen.cli.support.connection import Cluster, read_node_or_fail
+from careen.cli.support.options import cluster_command, output_option, show
+from careen.cluster.nodes import list_signed_nodes
+from careen.report.history_report import history_json, history_text
+
+
+@click.command()
+@click.argument("nodes", nargs=-1, metavar="[NODE]...")
+@output_option
+@cluster_command
+async def history(cluster: Cluster, *, nodes: tuple[str, ...], output: str) -> None:
+    """What rebooted when, why, how long it took and how many pods moved; of the NODEs, or of all. A Node tells of its
+    last five reboots."""
+    names = tuple(dict.fromkeys(nodes))
+    seen = [await read_node_or_fail(cluster, name) for name in names] or [
+        each.node for each in await list_signed_nodes(cluster.api)
+    ]
+    now = cluster.clock.now()
+    show(output, text=lambda width: history_text(seen, now, width=width), value=lambda: history_json(seen))

@@ -1,0 +1,88 @@
+"""`careen drain NODE` and `careen maintenance NODE`: the node's agent takes a claim, drains and keeps the node down;
+`--end` hands it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from careen.cli.hold import end_of
+from careen.cli.support.connection import Cluster
+from careen.cli.support.options import cluster_command
+from careen.cli.support.requests import IDLE_LOOK, ask, is_at_rest, wait_for, withdraw
+from careen.cli.support.screen import say
+from careen.core.facts.observation import Request, Wish
+from careen.core.facts.phases import Phase
+from careen.report.fleet_report import phase_of
+
+
+def _options(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--end", is_flag=True, help="Hand the node back: uncordon it, settle, release its claim."),
+        click.option("--no-wait", is_flag=True, help="Ask only; otherwise the command ends when it is so."),
+        click.option("--now", "is_now", is_flag=True, help="Also outside the maintenance window."),
+        click.option(
+            "--until",
+            metavar="WHEN",
+            help="When the node is handed back by itself: a duration such as 90m, or an instant such as "
+            "2026-03-04T18:00:00Z.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command()
+@click.argument("node")
+@click.option("--reason", default="", metavar="TEXT", help="Why; shown to everybody who asks.")
+@_options
+@cluster_command
+async def drain(cluster: Cluster, *, node: str, **given: Any) -> None:
+    """Drain NODE by the agents' own rules, under a claim, and keep it cordoned until --end. No reboot is asked for."""
+    await _keep(cluster, node, Wish.DRAIN, **given)
+
+
+@click.command()
+@click.argument("node")
+@click.option("--reason", default="", metavar="TEXT", help="Why; needed unless the node is handed back.")
+@_options
+@cluster_command
+async def maintenance(cluster: Cluster, *, node: str, **given: Any) -> None:
+    """Drain NODE and keep it down for work by hand, until --end or the instant of --until.
+
+    It holds a claim all the while, so it counts like a node that reboots. The machine may be rebooted by hand: the
+    node stays in maintenance, and the new boot is verified when it is handed back."""
+    if not given["end"] and not given["reason"].strip():
+        raise click.UsageError("give a --reason: whoever waits for this claim wants to know")
+    await _keep(cluster, node, Wish.MAINTENANCE, **given)
+
+
+async def _keep(
+    cluster: Cluster, node: str, wish: Wish, *, reason: str, until: str | None, is_now: bool, no_wait: bool, end: bool
+) -> None:
+    if end:
+        await _hand_back(cluster, node, wish, no_wait=no_wait)
+        return
+    now = cluster.clock.now()
+    request = Request(
+        wish=wish,
+        reason=" ".join(reason.split()),
+        at=now,
+        until=end_of(until, now) if until else None,
+        is_now=is_now,
+    )
+    await ask(cluster, node, request)
+    say(f"Asked: {node} is drained when it is its turn, and kept down until `careen {wish} {node} --end`; {IDLE_LOOK}.")
+    if not no_wait:
+        await wait_for(cluster, node, lambda seen: phase_of(seen) == Phase.MAINTENANCE)
+
+
+async def _hand_back(cluster: Cluster, node: str, wish: Wish, *, no_wait: bool) -> None:
+    if not await withdraw(cluster, node, wish):
+        say(f"Nobody asks for {'a drain' if wish is Wish.DRAIN else 'maintenance'} of {node}; nothing was changed.")
+        return
+    say(f"Handed back: the agent of {node} uncordons it, lets its workloads settle and gives its claim back.")
+    if not no_wait:
+        await wait_for(cluster, node, is_at_rest)

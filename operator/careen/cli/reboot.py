@@ -1,0 +1,54 @@
+"""`careen reboot NODE`: asks the node's agent for a reboot, and waits for it. The engine, the lock and the record are
+those of every other reboot."""
+
+from __future__ import annotations
+
+import click
+
+from careen.cli.support.connection import Cluster, read_node_or_fail
+from careen.cli.support.options import cluster_command
+from careen.cli.support.requests import IDLE_LOOK, ask, is_at_rest, wait_for, withdraw
+from careen.cli.support.screen import BadInput, say
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, Request, Wish
+
+
+@click.command()
+@click.argument("node")
+@click.option("--reason", default="", metavar="TEXT", help="Why; shown to everybody who asks, and kept in the history.")
+@click.option("--now", "is_now", is_flag=True, help="Also outside the maintenance window and the minimum interval.")
+@click.option("--no-wait", is_flag=True, help="Ask only; otherwise the command ends when the node has rebooted.")
+@click.option("--end", is_flag=True, help="Take the request back, as long as the host was not asked.")
+@cluster_command
+async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_wait: bool, end: bool) -> None:
+    """Ask for a reboot of NODE. Its agent waits for its turn, drains and verifies as always.
+
+    Exit code 0: asked, and with waiting: rebooted and given back. 1: it failed, or somebody took the request back."""
+    if end:
+        taken = await withdraw(cluster, node, Wish.REBOOT)
+        say(f"The request for {node} is taken back." if taken else f"Nobody asks for a reboot of {node}.")
+        return
+    before = await read_node_or_fail(cluster, node)
+    if not before.boot_id:
+        raise BadInput(
+            f"the kubelet of {node} has not reported which boot it runs, so no other one could be told from it"
+        )
+    wish = Request(
+        wish=Wish.REBOOT,
+        reason=" ".join(reason.split()),
+        at=cluster.clock.now(),
+        boot=before.boot_id,
+        is_now=is_now,
+    )
+    await ask(cluster, node, wish)
+    say(f"Asked: {node} reboots when it is its turn{', whatever the window' if is_now else ''}; {IDLE_LOOK}.")
+    if no_wait:
+        return
+    after = await wait_for(cluster, node, lambda seen: keys.REQUEST not in seen.annotations and is_at_rest(seen))
+    _tell(after, before)
+
+
+def _tell(after: NodeView, before: NodeView) -> None:
+    if after.boot_id == before.boot_id:
+        raise click.ClickException(f"{after.name} did not reboot: somebody took the request back")
+    say(f"{after.name} has rebooted and is given back.")

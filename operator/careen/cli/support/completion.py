@@ -1,0 +1,36 @@
+"""`kubectl_complete-careen`: what kubectl asks when somebody presses Tab behind `kubectl careen`.
+
+kubectl runs the program of this name with the words that are there, the unfinished one last, and reads a completion on
+each line, its help behind a tab, and a directive of cobra's at the end (cobra's completions.go, ShellCompDirective)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from careen.core.plain_text import one_line
+
+_NO_FILES = 4  # ShellCompDirectiveNoFileComp
+_FILES = 0  # ShellCompDirectiveDefault: the shell completes names of files
+
+
+def main() -> None:
+    """The console script."""
+    sys.stdout.write(completions(sys.argv[1:]))
+
+
+def completions(words: Sequence[str]) -> str:
+    """The answer for these words; the last one is unfinished and may be empty."""
+    from click.shell_completion import ShellComplete
+
+    from careen.cli import cli
+
+    *done, unfinished = words or [""]
+    found = ShellComplete(cli, {}, "careen", "_CAREEN_COMPLETE").get_completions(list(done), unfinished)
+    lines = [_line(each.value, each.help) for each in found if each.type == "plain"]
+    directive = _NO_FILES if len(lines) == len(found) else _FILES
+    return "".join(f"{line}\n" for line in [*lines, f":{directive}"])
+
+
+def _line(value: str, text: str | None) -> str:
+    return f"{value}\t{one_line(text)}" if text else value

@@ -1,0 +1,119 @@
+"""What a person asks of one node: a reboot, a drain, or to be kept down for work by hand.
+
+The wish stands on the Node as `careen.dev/request` until it is met, withdrawn or over. It is a need beside the host's:
+the same gates, lock and record lead to the drain. A reboot is met by any boot but the one that ran when it was asked
+for; a node that is kept has no boot to prove."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from enum import StrEnum
+
+from careen.core.facts import keys
+from careen.core.facts.observation import Need, NeedAnswer, NodeView, Observation, Request, Unknown, Wish
+from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Progress
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.facts.untrusted import object_of, short
+from careen.core.situation import Situation
+
+# In the other phases under a claim a reboot is under way or done, and only the host says whether one more is needed.
+_ASKED_IN = frozenset({"", Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE, Phase.FAILED})
+
+
+class Standing(StrEnum):
+    """What has become of a request."""
+
+    STANDS = "stands"
+    MET = "met"  # the reboot that was asked for has happened
+    OVER = "over"  # its end has come
+
+
+def request_of(node: NodeView) -> Request | None:
+    """What a person asks of the node; None when nobody does, or the annotation cannot be understood. One word is
+    enough for whoever writes it with kubectl."""
+    text = node.annotations.get(keys.REQUEST, "").strip()
+    found = object_of(text) or {"want": text}
+    wish = found.get("want")
+    if not isinstance(wish, str) or wish not in set(Wish):
+        return None
+    return Request(
+        wish=Wish(wish),
+        reason=short(str(found.get("reason") or "")),
+        at=from_rfc3339(found.get("at")),
+        until=from_rfc3339(found.get("until")),
+        boot=short(str(found.get("boot") or "")),
+        is_now=found.get("now") is True,
+    )
+
+
+def to_annotation(request: Request) -> str:
+    """The request as short JSON; `request_of` reads it back."""
+    record = {
+        "want": request.wish.value,
+        "reason": request.reason,
+        "at": rfc3339(request.at) if request.at else "",
+        "until": rfc3339(request.until) if request.until else "",
+        "boot": request.boot,
+        "now": request.is_now,
+    }
+    return json.dumps({key: value for key, value in record.items() if value}, separators=(",", ":"))
+
+
+def standing(request: Request, *, now: datetime, boot: str) -> Standing:
+    """Whether the request still asks for anything on this boot of the host (empty: not known)."""
+    if request.until is not None and request.until <= now:
+        return Standing.OVER
+    if request.wish is Wish.REBOOT and request.boot and boot and request.boot != boot:
+        return Standing.MET
+    return Standing.STANDS
+
+
+def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
+    """The observation with a person's request as a need, in the phases in which it may begin or keep something."""
+    request = request_of(node)
+    boot = "" if isinstance(seen.boot_id, Unknown) else seen.boot_id
+    if request is None or progress.phase not in _ASKED_IN or progress.failed == Code.REBOOT_LOOP:
+        return seen
+    if standing(request, now=seen.now, boot=boot) is not Standing.STANDS:
+        return seen
+    need = Need(
+        answer=NeedAnswer.YES,
+        detail=sentence(request),
+        package_manager=seen.need.package_manager,
+        request=request,
+    )
+    return replace(seen, need=need)
+
+
+def sentence(request: Request) -> str:
+    """`a person asked for maintenance: disk swap`."""
+    what = {Wish.REBOOT: "a reboot", Wish.DRAIN: "a drain", Wish.MAINTENANCE: "maintenance"}[request.wish]
+    return f"a person asked for {what}{f': {request.reason}' if request.reason else ''}"
+
+
+def kept(situation: Situation) -> Request | None:
+    """The request that keeps this node down once it is drained; None where the drain leads to a reboot."""
+    request = situation.seen.need.request
+    return request if request is not None and request.wish is not Wish.REBOOT else None
+
+
+def done_with(situation: Situation) -> dict[str, str | None]:
+    """What removes a request that is met or over, or that nobody can understand; nothing while it stands, or where
+    there is none."""
+    if keys.REQUEST not in situation.node.annotations:
+        return {}
+    request = request_of(situation.node)
+    is_standing = request is not None and (
+        standing(request, now=situation.seen.now, boot=situation.boot) is Standing.STANDS
+    )
+    return {} if is_standing else {keys.REQUEST: None}
+
+
+def met_by_this_boot(situation: Situation) -> dict[str, str | None]:
+    """What removes a request for a reboot once the host runs another boot under a claim."""
+    request = request_of(situation.node)
+    return {keys.REQUEST: None} if request is not None and request.wish is Wish.REBOOT else {}

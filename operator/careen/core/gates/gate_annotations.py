@@ -1,0 +1,63 @@
+"""Refuses while somebody's annotation `careen.dev/gate.NAME` stands on the Node, or on the lock's DaemonSet for the
+whole cluster.
+
+Other programs set it before work that a reboot would spoil, and remove it afterwards: a backup, a migration, a
+failover. The value is the reason. Unlike a hold it has a name, so that several of them do not overwrite each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from careen.core.decision import Refusal
+from careen.core.facts import keys
+from careen.core.facts.observation import LockReading, NodeView
+from careen.core.facts.reasons import Code
+from careen.core.facts.untrusted import short
+from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
+from careen.core.situation import Situation
+
+_LONGEST_REASON = 100
+_MOST_TOLD = 6
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """Every one is named, those of the node first."""
+    reading = situation.seen.lock
+    return refusal_of(situation.node, reading.gates if isinstance(reading, LockReading) else {})
+
+
+def refusal_of(node: NodeView, of_cluster: Mapping[str, str]) -> Refusal | None:
+    """What these annotations refuse. `of_cluster`: those of the DaemonSet, by the whole key."""
+    told = [*_told(gates_among(node.annotations), ""), *_told(of_cluster, " for the cluster")]
+    if not told:
+        return None
+    names = [name for name, _ in told[_MOST_TOLD:]]
+    more = f"; and {', '.join(names)}" if names else ""
+    sentence = f"{'; '.join(f'{name}{reason}' for name, reason in told[:_MOST_TOLD])}{more}"
+    return Refusal(gate=GATE.name, code=Code.GATE_ANNOTATION, sentence=sentence)
+
+
+def gates_among(annotations: Mapping[str, str]) -> dict[str, str]:
+    """The annotations that are gates, by the whole key."""
+    return {key: value for key, value in annotations.items() if key.startswith(keys.GATE_PREFIX)}
+
+
+def _told(gates: Mapping[str, str], where: str) -> list[tuple[str, str]]:
+    """Name and reason of each, in the order of the names."""
+    return [
+        (
+            f"gate {short(key.removeprefix(keys.GATE_PREFIX), _LONGEST_REASON)}{where}",
+            f": {short(value.strip(), _LONGEST_REASON)}" if value.strip() else ", no reason given",
+        )
+        for key, value in sorted(gates.items())
+    ]
+
+
+GATE = Gate(
+    name="gate-annotations",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.CHEAP,
+    needs=nothing,
+    foresight=Foreseen.WITHOUT_FORECAST,
+)

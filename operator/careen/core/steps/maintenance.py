@@ -1,0 +1,103 @@
+"""Maintenance: the node is drained and stays down, under its claim, because a person asked for it; then it is handed
+back without a reboot, or verified after one that somebody made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from careen.core import asked, autoscalers
+from careen.core.decision import Decision
+from careen.core.facts import keys
+from careen.core.facts.observation import NeedAnswer, Request, Wish
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import rfc3339
+from careen.core.situation import Situation
+from careen.core.steps.shared import working
+from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
+
+LOOK_SECONDS = 10.0  # it lasts for hours; whoever hands the node back waits this long
+_BY_HAND = "somebody uncordoned the node: that ends its maintenance"
+
+
+def begin(situation: Situation, request: Request) -> Decision:
+    """The node is empty. Nothing is announced and no host is asked."""
+    return move(
+        situation,
+        Phase.MAINTENANCE,
+        Code.MAINTENANCE,
+        kept_sentence(situation, request),
+        # Without an instant no reboot by somebody's hand is reported to have taken as long as the maintenance.
+        progress=replace(situation.progress, drained=situation.mark(), drain_started_at=""),
+        look=LOOK_SECONDS,
+    )
+
+
+def decide(situation: Situation) -> Decision:
+    """Stay down, or be handed back: by the end of the request, or by a person's own uncordon."""
+    if (found := working.put_back(situation)) is not None:
+        return found
+    request = asked.kept(situation)
+    if situation.progress.is_cordoned_by_us and not situation.node.unschedulable:
+        return _hand_back(situation, Code.UNCORDONED_BY_HAND, _BY_HAND, {keys.REQUEST: None})
+    if request is not None:
+        return stay(situation, Code.MAINTENANCE, kept_sentence(situation, request), look=LOOK_SECONDS)
+    if not situation.node.ready:
+        return stay(situation, Code.HANDED_BACK, "handed back, but the node is not ready yet", look=LOOK_SECONDS)
+    return _hand_back(situation, Code.HANDED_BACK, "handed back, without a reboot", asked.done_with(situation))
+
+
+def after_boot(situation: Situation) -> Decision | None:
+    """What a new boot means while a person keeps the node down: nothing is proven and nothing given back. None
+    where the boot ends the claim, as it does otherwise."""
+    if asked.kept(situation) is None:
+        return None
+    if situation.phase is Phase.MAINTENANCE:
+        return decide(situation)
+    if situation.phase not in {Phase.CLAIMING, Phase.DRAINING} or situation.progress.is_giving_back:
+        return None
+    progress = situation.progress
+    return move(
+        situation,
+        situation.phase,
+        Code.REBOOTED,
+        f"runs boot {situation.boot}, which nobody waited for: goes on",
+        progress=replace(
+            progress,
+            boot_left=situation.boot,
+            claimed=situation.mark() if progress.claimed else None,
+            drain_started=situation.mark() if progress.drain_started else None,
+            drained=None,
+        ),
+    )
+
+
+def kept_sentence(situation: Situation, request: Request) -> str:
+    """The same words for as long as it lasts."""
+    word = "drain" if request.wish is Wish.DRAIN else "maintenance"
+    why = f": {request.reason}" if request.reason else ""
+    end = f"until {rfc3339(request.until)}, or " if request.until else ""
+    return f"drained and kept down{why}; {end}until `careen {word} {situation.node.name} --end`"
+
+
+def _hand_back(situation: Situation, code: Code, sentence: str, annotations: dict[str, str | None]) -> Decision:
+    """One patch: the cordon and the labels as they were, the taint unless the host itself needs a reboot. The claim
+    goes when the displaced workloads are as well as before."""
+    goes_on = situation.seen.need.answer is NeedAnswer.YES and situation.seen.need.request is None
+    taints, owned = with_our_taint(situation) if goes_on else (without_our_taint(situation), "")
+    record = replace(
+        situation.progress,
+        is_cordoned_by_us=False,
+        prior_unschedulable=False,
+        prior_labels={},
+        settle_started=situation.mark(),
+        taint_key=owned,
+        failures=0,
+    )
+    change = NodeChange(
+        labels=prior_labels(situation),
+        unschedulable=prior_cordon(situation),
+        taints=taints,
+        annotations={**annotations, **autoscalers.taken_back(situation.node.annotations)},
+    )
+    return move(situation, Phase.SETTLING, code, sentence, progress=record, change=change)

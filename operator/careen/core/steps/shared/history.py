@@ -1,0 +1,67 @@
+"""What rebooted when, why, how long it took and how many pods moved: the last five reboots of a node, on the Node.
+
+Of a bounded length, whatever others wrote there: what cannot be read is left out, and a reason is cut."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.facts.untrusted import json_of, object_of, short, whole
+from scheduler_core.values import Value
+
+MOST = 5
+_LONGEST_WHY = 200
+_MOST_SECONDS = 10**9
+_MOST_MOVES = 10**6
+
+
+class Reboot(Value, kw_only=True):
+    """One reboot; `at` is when the node was back in service, `seconds` are counted from its cordon."""
+
+    at: datetime
+    why: str = ""
+    seconds: int | None = None
+    moves: int | None = None
+
+
+def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
+    """The node's last reboots, the newest first. An agent of an earlier release left only the last one."""
+    rows = json_of(node.annotations.get(keys.HISTORY))
+    if not isinstance(rows, list):
+        rows = [object_of(node.annotations.get(keys.LAST_REBOOT))]
+    found = [reboot for row in rows[:MOST] if (reboot := _reboot(row)) is not None]
+    return tuple(sorted(found, key=lambda each: each.at, reverse=True))
+
+
+def with_one_more(node: NodeView, reboot: Reboot) -> str:
+    """The annotation with this reboot in front; the oldest beyond `MOST` goes. The same reboot is told once."""
+    before = [each for each in reboots_of(node) if each.at != reboot.at]
+    return json.dumps([_row(each) for each in (reboot, *before)[:MOST]], separators=(",", ":"), ensure_ascii=False)
+
+
+def _reboot(row: Any) -> Reboot | None:
+    at = from_rfc3339(row.get("at")) if isinstance(row, dict) else None
+    if at is None:
+        return None
+    why = row.get("why")
+    return Reboot(
+        at=at,
+        why=short(why, _LONGEST_WHY) if isinstance(why, str) else "",
+        seconds=whole(row.get("seconds"), _MOST_SECONDS),
+        moves=whole(row.get("moves"), _MOST_MOVES),
+    )
+
+
+def _row(reboot: Reboot) -> dict[str, Any]:
+    row = {
+        "at": rfc3339(reboot.at),
+        "why": short(reboot.why, _LONGEST_WHY),
+        "seconds": reboot.seconds,
+        "moves": reboot.moves,
+    }
+    return {key: value for key, value in row.items() if value not in (None, "")}

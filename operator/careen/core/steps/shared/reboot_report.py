@@ -1,0 +1,55 @@
+"""What a node says about its last reboot, and how long each part of it took (`careen.dev/last-reboot`)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from careen.core.facts import keys
+from careen.core.facts.progress import Mark, Progress
+from careen.core.facts.untrusted import LONGEST_SENTENCE, number, object_of
+from careen.core.situation import Situation
+
+_LARGEST = 10**9
+
+
+def drain_seconds(progress: Progress) -> int | None:
+    """From the beginning of the drain to the drained node; None if they were not seen in one boot. Without a
+    --reboot-delay the reboot is announced as soon as the node is drained."""
+    return _seconds_between(progress.drain_started, progress.drained or progress.announced)
+
+
+def with_settle_seconds(situation: Situation) -> dict[str, str | None]:
+    """The report with the seconds from the node given back until now, as an annotation to write; nothing if the node
+    has no report of this boot."""
+    report = object_of(situation.node.annotations.get(keys.LAST_REBOOT))
+    waited = situation.elapsed(situation.progress.settle_started)
+    if waited is None or waited < 0 or report.get("boot") != situation.boot:
+        return {}
+    kept = {key: value for key, value in report.items() if _is_ours(value)}
+    return {keys.LAST_REBOOT: compact({**kept, "settleSeconds": round(waited)})}
+
+
+def compact(report: dict[str, Any]) -> str:
+    """Short JSON, without what is not known."""
+    return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
+
+
+def _is_ours(value: object) -> bool:
+    """Whether it is of a kind that a report has: anybody may have written into it since."""
+    if isinstance(value, dict):
+        return all(isinstance(each, dict) and all(map(_is_plain, each.values())) for each in value.values())
+    return _is_plain(value)
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= LONGEST_SENTENCE
+    return value is None or number(value, _LARGEST, -_LARGEST) is not None
+
+
+def _seconds_between(earlier: Mark | None, later: Mark | None) -> int | None:
+    if earlier is None or later is None or earlier.boot != later.boot:
+        return None
+    seconds = round(later.uptime - earlier.uptime)
+    return seconds if seconds >= 0 else None

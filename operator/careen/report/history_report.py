@@ -1,0 +1,117 @@
+"""What rebooted when, why and for how long; and from that, when those that reboot now should be back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from statistics import median
+from typing import Any
+
+from careen.core.facts.observation import NodeView
+from careen.core.facts.phases import WORKING, Phase
+from careen.core.facts.progress import Progress
+from careen.core.facts.times import from_rfc3339
+from careen.core.steps.shared.history import Reboot, reboots_of
+from careen.report.tables import age, count_of, duration, paragraph, table
+from scheduler_core.values import Value
+
+# A node that a person keeps down comes back when that person likes.
+_ON_THE_WAY = frozenset({*WORKING, Phase.SETTLING} - {Phase.MAINTENANCE})
+
+
+def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None = None) -> str:
+    """Every reboot that the Nodes tell of, the newest first."""
+    reboots = _all(nodes)
+    if not reboots:
+        return "No Node tells of a reboot by careen."
+    rows = [
+        [
+            name,
+            f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
+            f"{age(each.at, now)} ago",
+            "" if each.seconds is None else duration(timedelta(seconds=each.seconds)),
+            "" if each.moves is None else str(each.moves),
+            each.why,
+        ]
+        for name, each in reboots
+    ]
+    names = {name for name, _ in reboots}
+    told = f"{count_of(len(reboots), 'reboot')} of {count_of(len(names), 'node')}; a Node tells of its last five."
+    header = ["NODE", "BACK AT", "AGE", "TOOK", "MOVES", "WHY"]
+    return f"{table(header, rows, width=width)}\n\n{paragraph(told, width=width)}"
+
+
+def history_json(nodes: Sequence[NodeView]) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "reboots": [
+            {"node": name, "at": each.at, "why": each.why, "seconds": each.seconds, "moves": each.moves}
+            for name, each in _all(nodes)
+        ]
+    }
+
+
+def _all(nodes: Sequence[NodeView]) -> list[tuple[str, Reboot]]:
+    found = [(node.name, each) for node in nodes for each in reboots_of(node)]
+    return sorted(found, key=lambda row: (-row[1].at.timestamp(), row[0]))
+
+
+class Expected(Value, kw_only=True):
+    """How long a node should take that is under way: `basis` says whose reboots were measured."""
+
+    started: datetime
+    seconds: int
+    basis: str
+
+    @property
+    def end(self) -> datetime:
+        """When it should be back."""
+        return self.started + timedelta(seconds=self.seconds)
+
+
+def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
+    """For each node that drains, reboots, is verified or settles: when it should be back in service, as far as a
+    reboot of it or of others was measured."""
+    lengths = {node.name: _last_length(node) for node in nodes}
+    known = [length for length in lengths.values() if length is not None]
+    usual = round(median(known)) if known else None
+    found = {}
+    for node in nodes:
+        own, started = lengths[node.name], _started(node)
+        seconds = usual if own is None else own
+        if started is not None and seconds is not None:
+            basis = "its last reboot" if own is not None else f"the last reboots of {count_of(len(known), 'node')}"
+            found[node.name] = Expected(started=started, seconds=seconds, basis=basis)
+    return found
+
+
+def _last_length(node: NodeView) -> int | None:
+    return next((each.seconds for each in reboots_of(node) if each.seconds is not None), None)
+
+
+def _started(node: NodeView) -> datetime | None:
+    record = node.record
+    if not isinstance(record, Progress) or record.phase not in _ON_THE_WAY:
+        return None
+    return from_rfc3339(record.drain_started_at)
+
+
+def expected_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None = None) -> list[str]:
+    """A sentence for each node under way."""
+    return [paragraph(_sentence(name, each, now), width=width) for name, each in expected_ends(nodes).items()]
+
+
+def _sentence(name: str, each: Expected, now: datetime) -> str:
+    so_far = age(each.started, now)
+    usual = f"{duration(timedelta(seconds=each.seconds))} by {each.basis}"
+    at = f"{each.end.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    if each.end < now:
+        return f"Under way: {name}, for {so_far}; it should have been back at {at} ({usual})."
+    return f"Under way: {name}, for {so_far} of about {usual}; expected back at {at}."
+
+
+def expected_json(each: Expected | None) -> dict[str, Any] | None:
+    """The same for programs."""
+    if each is None:
+        return None
+    return {"started": each.started, "seconds": each.seconds, "end": each.end, "basis": each.basis}

@@ -1,0 +1,141 @@
+"""`careen reboot`: asks, waits, and tells what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from careen.agent.clock import SystemClock
+from careen.core.asked import request_of
+from careen.core.facts import keys
+from careen.core.facts.observation import Wish
+from drydock.server.kinds.resources import resource_named
+from tests.careen.cli.conftest import Desk
+from tests.careen.core.builders import a_node
+
+NODES = resource_named("nodes")
+
+
+def booted(desk: Desk, name: str, boot: str, phase: str = "", **annotations: str) -> None:
+    """The Node as its kubelet and its agent left it."""
+    shown = {keys.PHASE: phase, keys.REASON: f"is {phase}"} if phase else {}
+    status = {"nodeInfo": {"bootID": boot}, "conditions": [{"type": "Ready", "status": "True"}]}
+    metadata = {"name": name, "annotations": {**shown, **annotations}}
+    desk.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status})
+
+
+def asked(desk: Desk, name: str) -> Any:
+    """The request as it stands on the Node."""
+    return request_of(a_node(name, annotations=desk.annotations(name)))
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """What happens, one thing at a time, while the command sleeps between two looks."""
+
+    def happens(*events: Callable[[], None]) -> None:
+        left = list(events)
+
+        async def sleep(self: SystemClock, seconds: float) -> None:
+            left.pop(0)()
+
+        monkeypatch.setattr(SystemClock, "sleep", sleep)
+
+    return happens
+
+
+def test_the_request_names_the_boot_that_is_to_end_and_why(desk: Desk) -> None:
+    booted(desk, "n1", "boot-1")
+    desk.lock()
+    output = desk.ok("reboot", "n1", "--reason", "new\nkernel", "--no-wait")
+    found = asked(desk, "n1")
+    assert (found.wish, found.boot, found.reason, found.is_now) == (Wish.REBOOT, "boot-1", "new kernel", False)
+    assert output == "Asked: n1 reboots when it is its turn; an idle agent looks at its Node every five minutes.\n"
+
+
+def test_now_asks_outside_the_window_too(desk: Desk) -> None:
+    booted(desk, "n1", "boot-1")
+    desk.lock()
+    assert "whatever the window" in desk.ok("reboot", "n1", "--now", "--no-wait")
+    assert asked(desk, "n1").is_now is True
+
+
+def test_it_waits_and_tells_each_change_once(desk: Desk, meanwhile: Callable[..., None]) -> None:
+    booted(desk, "n1", "boot-1")
+    desk.lock()
+    request: dict[str, str] = {}
+
+    def drains() -> None:
+        request.update({keys.REQUEST: desk.annotations("n1")[keys.REQUEST]})
+        booted(desk, "n1", "boot-1", "Draining", **request)
+
+    meanwhile(
+        drains,
+        lambda: booted(desk, "n1", "boot-1", "Draining", **request),
+        lambda: booted(desk, "n1", "boot-1", "Rebooting", **request),
+        lambda: booted(desk, "n1", "boot-2", "Verifying"),
+        lambda: booted(desk, "n1", "boot-2", "Settling"),
+        lambda: booted(desk, "n1", "boot-2"),
+    )
+    assert desk.ok("reboot", "n1").splitlines()[1:] == [
+        "n1 is Idle",
+        "n1 is Draining: is Draining",
+        "n1 is Rebooting: is Rebooting",
+        "n1 is Verifying: is Verifying",
+        "n1 is Settling: is Settling",
+        "n1 is Idle",
+        "n1 has rebooted and is given back.",
+    ]
+
+
+def test_a_request_that_somebody_takes_back_is_no_success(desk: Desk, meanwhile: Callable[..., None]) -> None:
+    booted(desk, "n1", "boot-1")
+    desk.lock()
+    meanwhile(lambda: booted(desk, "n1", "boot-1"))
+    result = desk.run("reboot", "n1")
+    assert (result.exit_code, "somebody took the request back" in result.output) == (1, True)
+
+
+@pytest.mark.parametrize("phase", ["Failed"])
+def test_a_node_that_fails_ends_the_wait(desk: Desk, meanwhile: Callable[..., None], phase: str) -> None:
+    booted(desk, "n1", "boot-1")
+    desk.lock()
+    meanwhile(lambda: booted(desk, "n1", "boot-1", phase, **{keys.REQUEST: "reboot"}))
+    result = desk.run("reboot", "n1")
+    assert (result.exit_code, "`careen why n1` says what would change it" in result.output) == (1, True)
+
+
+def test_a_node_that_is_deleted_ends_the_wait(desk: Desk, meanwhile: Callable[..., None]) -> None:
+    booted(desk, "n1", "boot-1")
+    desk.lock()
+    meanwhile(lambda: desk.server.store.remove(NODES.storage, ("", "n1"), actor="test", verb="delete"))
+    result = desk.run("reboot", "n1")
+    assert (result.exit_code, "the Node n1 was deleted" in result.output) == (1, True)
+
+
+def test_the_request_is_taken_back(desk: Desk) -> None:
+    booted(desk, "n1", "boot-1", **{keys.REQUEST: "reboot"})
+    desk.lock()
+    assert desk.ok("reboot", "n1", "--end") == "The request for n1 is taken back.\n"
+    assert keys.REQUEST not in desk.annotations("n1")
+    writes = desk.writes()
+    assert desk.ok("reboot", "n1", "--end") == "Nobody asks for a reboot of n1.\n"
+    assert desk.writes() == writes
+
+
+def test_a_node_whose_boot_nobody_knows_is_not_asked(desk: Desk) -> None:
+    desk.node("n1")
+    desk.lock()
+    result = desk.run("reboot", "n1")
+    assert (result.exit_code, desk.writes()) == (2, 0)
+
+
+def test_a_node_that_is_kept_down_is_not_asked_to_reboot(desk: Desk) -> None:
+    booted(desk, "n1", "boot-1", **{keys.REQUEST: "maintenance"})
+    desk.lock()
+    result = desk.run("reboot", "n1")
+    assert result.exit_code == 2
+    assert "n1: a person asked for maintenance already; `careen maintenance n1 --end` first" in result.output
+    assert desk.writes() == 0

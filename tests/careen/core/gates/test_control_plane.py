@@ -1,0 +1,34 @@
+"""A control-plane node goes only while the API server and etcd call themselves ready."""
+
+from __future__ import annotations
+
+import pytest
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NOT_ASKED, Asked, Unknown
+from careen.core.facts.reasons import Code
+from careen.core.gates import control_plane
+from careen.core.gates.question import When
+from tests.careen.core.builders import a_node, a_situation
+
+
+@pytest.mark.parametrize("label", [keys.CONTROL_PLANE, keys.MASTER])
+@pytest.mark.parametrize(
+    ("failing", "code", "sentence"),
+    [
+        ((), None, ""),
+        (("etcd", "informer-sync"), Code.CONTROL_PLANE_NOT_READY, "the API server is not ready: etcd, informer-sync"),
+        (Unknown("it did not answer"), Code.READYZ_UNKNOWN, "cannot be told: it did not answer"),
+        (NOT_ASKED, Code.READYZ_UNKNOWN, "cannot be told: nobody asked"),
+    ],
+)
+def test_what_refuses_a_control_plane_node(
+    label: str, failing: Asked[tuple[str, ...]], code: Code | None, sentence: str
+) -> None:
+    refused = control_plane.ask(a_situation(a_node(labels={label: ""}), readyz=failing), When.READY)
+    assert (refused and refused.code) == code
+    assert refused is None or sentence in refused.sentence
+
+
+def test_a_worker_is_not_refused() -> None:
+    assert control_plane.ask(a_situation(a_node(), readyz=("etcd",)), When.READY) is None

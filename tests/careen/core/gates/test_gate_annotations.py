@@ -1,0 +1,60 @@
+"""Annotations careen.dev/gate.NAME: other programs' words, on the Node or for the whole cluster."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from careen.core.facts import keys
+from careen.core.facts.observation import LockReading, Unknown
+from careen.core.facts.reasons import Code
+from careen.core.gates import gate_annotations
+from careen.core.gates.question import When
+from tests.careen.core.builders import a_node, a_situation
+
+BACKUP, DB = "careen.dev/gate.backup", "careen.dev/gate.db"
+
+
+def sentence(node: dict[str, str], cluster: dict[str, str] | None = None) -> str | None:
+    reading = LockReading.of(None, resource_version="1", daemonset_uid="d", gates=cluster or {})
+    refused = gate_annotations.ask(a_situation(a_node(annotations=node), lock=reading), When.READY)
+    assert refused is None or refused.code is Code.GATE_ANNOTATION
+    return refused.sentence if refused else None
+
+
+@pytest.mark.parametrize(
+    ("node", "cluster", "expected"),
+    [
+        ({}, {}, None),
+        ({keys.HOLD: "x", "careen.dev/gates.x": "x", "example.com/gate.x": "x"}, {}, None),
+        ({BACKUP: "nightly dump"}, {}, "gate backup: nightly dump"),
+        ({BACKUP: " "}, {}, "gate backup, no reason given"),
+        ({}, {DB: "failover"}, "gate db for the cluster: failover"),
+        ({DB: "b", BACKUP: "a"}, {BACKUP: "c"}, "gate backup: a; gate db: b; gate backup for the cluster: c"),
+        ({"careen.dev/gate.": "x"}, {}, "gate : x"),
+        ({BACKUP: "two\nlines\x1b[31m"}, {}, "gate backup: two lines"),
+    ],
+)
+def test_every_one_is_named(node: dict[str, str], cluster: dict[str, str], expected: str | None) -> None:
+    found = sentence(node, cluster)
+    assert (found or "").startswith(expected or "")
+    assert (found is None) is (expected is None)
+
+
+def test_of_many_every_name_is_told_and_some_reasons() -> None:
+    found = sentence({f"careen.dev/gate.g{number}": "because" for number in range(9)})
+    assert found is not None
+    assert [f"g{number}" in found for number in range(9)] == [True] * 9
+    assert found.count("because") == 6
+
+
+@given(st.dictionaries(st.text(max_size=8).map(lambda text: f"careen.dev/gate.{text}"), st.text(max_size=300)))
+def test_whatever_stands_there_it_refuses_in_one_line(annotations: dict[str, str]) -> None:
+    found = sentence(annotations)
+    assert (found is None) is (not annotations)
+    assert "\n" not in (found or "")
+
+
+def test_a_lock_that_cannot_be_read_is_no_business_of_this_gate() -> None:
+    assert gate_annotations.ask(a_situation(lock=Unknown("down")), When.READY) is None

@@ -1,0 +1,94 @@
+"""The last five reboots on the Node: written newest first, bounded, and read whatever stands there."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from careen.core.facts import keys
+from careen.core.facts.phases import Phase
+from careen.core.steps.shared.history import MOST, Reboot, reboots_of, with_one_more
+from tests.careen.core.builders import NO, NOW, a_node, a_progress, decided, the_patch
+
+ONE = Reboot(at=NOW, why="a new kernel", seconds=300, moves=7)
+
+
+def telling(text: str, last: str = "") -> Any:
+    return a_node(annotations={keys.HISTORY: text} | ({keys.LAST_REBOOT: last} if last else {}))
+
+
+def test_the_newest_comes_first_and_the_oldest_beyond_five_goes() -> None:
+    node = a_node()
+    for day in range(7):
+        node = telling(with_one_more(node, Reboot(at=NOW + timedelta(days=day), why=f"need {day}")))
+    assert [each.why for each in reboots_of(node)] == ["need 6", "need 5", "need 4", "need 3", "need 2"]
+    assert len(json.loads(node.annotations[keys.HISTORY])) == MOST
+
+
+def test_the_same_reboot_told_again_stands_once() -> None:
+    """The patch was lost, and is made anew."""
+    node = telling(with_one_more(a_node(), ONE))
+    assert reboots_of(telling(with_one_more(node, ONE))) == (ONE,)
+
+
+def test_what_is_written_is_bounded_and_on_one_line() -> None:
+    node = a_node()
+    for day in range(9):
+        node = telling(with_one_more(node, Reboot(at=NOW + timedelta(days=day), why="\x1b[31mü\n" * 50_000)))
+    text = node.annotations[keys.HISTORY]
+    assert len(text) < 2000
+    assert not {"\x1b", "\n"} & set(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "what?",
+            "null",
+            "7",
+            '"x"',
+            "[]",
+            "[7]",
+            '[{"at":7}]',
+            '[{"at":"soon"}]',
+            '[{"at":"9999-12-31T00:00:00Z"}]',
+        ),
+        *("[" * 100_000, '[{"why":"x"}]', '{"at":"2026-01-01T00:00:00Z"}'),
+    ],
+)
+def test_nonsense_tells_of_no_reboot_and_is_replaced(text: str) -> None:
+    assert reboots_of(telling(text)) == ()
+    assert reboots_of(telling(with_one_more(telling(text), ONE))) == (ONE,)
+
+
+@pytest.mark.parametrize("more", [{"seconds": -1}, {"seconds": "x"}, {"seconds": 1e300}, {"moves": True}, {"why": []}])
+def test_a_field_that_is_no_such_thing_is_not_told(more: dict[str, Any]) -> None:
+    (found,) = reboots_of(telling(json.dumps([{"at": "2026-03-04T12:00:00Z", **more}])))
+    assert found == Reboot(at=NOW)
+
+
+def test_a_node_of_an_earlier_release_tells_of_its_last_reboot() -> None:
+    last = '{"at":"2026-03-04T12:00:00Z","seconds":300,"moves":7}'
+    assert reboots_of(a_node(annotations={keys.LAST_REBOOT: last})) == (Reboot(at=NOW, seconds=300, moves=7),)
+
+
+def test_a_node_that_is_given_back_writes_why_how_long_and_how_many() -> None:
+    record = a_progress(Phase.VERIFYING, drain_started_at="2026-03-04T11:55:00Z", displaced=7)
+    node = {"annotations": {keys.NEED: "a new kernel"}}
+    decision = decided(record, node=node, need=NO)
+    assert decision.phase is Phase.SETTLING
+    assert reboots_of(telling(str(the_patch(decision).annotations[keys.HISTORY]))) == (ONE,)
+
+
+def test_what_asked_for_the_reboot_is_kept_until_then() -> None:
+    from dataclasses import replace
+
+    from tests.careen.core.builders import YES
+
+    decision = decided(need=replace(YES, detail="/var/run/reboot-required is there"))
+    assert the_patch(decision).annotations[keys.NEED] == "/var/run/reboot-required is there"

@@ -1,0 +1,279 @@
+"""Maintenance: drained and kept down by a person's word, through restarts, reboots and hands on the lock; and back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from careen.core.actions import AskReboot, PatchNode, WriteLock
+from careen.core.asked import to_annotation
+from careen.core.decision import Decision
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.observation import Request, SelfTest, Taint, Unknown, Wish
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import DrainPolicy, Policy, Window
+from careen.core.facts.reasons import Code
+from careen.core.lock.content import LockContent
+from tests.careen.core.builders import (
+    BOOT,
+    NO,
+    NOW,
+    UNKNOWN_NEED,
+    YES,
+    a_pod,
+    a_policy,
+    a_progress,
+    ago,
+    an_entry,
+    decided,
+    evicted,
+    held,
+    kinds,
+    remembering,
+    the_lock,
+    the_patch,
+    the_record,
+)
+
+KEEP = Request(wish=Wish.MAINTENANCE, reason="disk swap")
+REBOOT = Request(wish=Wish.REBOOT, reason="new kernel", boot=BOOT)
+OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
+NEW = "boot-2"
+WAITS = a_progress(Phase.WAITING, taint_key=OURS.key)
+DOWN = a_progress(Phase.MAINTENANCE, prior_labels={"pool": "web"}, taint_key=OURS.key)
+
+
+def asking(request: Request | None, **node: Any) -> dict[str, Any]:
+    annotations = {keys.REQUEST: to_annotation(request)} if request else {}
+    return {"annotations": annotations, **node}
+
+
+def down(request: Request | None, policy: Policy | None = None, node: Any = None, **changes: Any) -> Decision:
+    """What a node that is kept down decides."""
+    there = {"labels": {"pool": "away"}, "taints": (OURS,), **asking(request), **(node or {})}
+    given = {"need": NO, "pods": (), **changes}
+    return decided(DOWN, policy or a_policy(pre_reboot_labels={"pool": "away"}), there, **given)
+
+
+# ---- on the way down ----
+
+
+@pytest.mark.parametrize(("wish", "word"), [(Wish.DRAIN, "drain"), (Wish.MAINTENANCE, "maintenance")])
+def test_a_drained_node_is_kept_down_and_nothing_is_asked_of_its_host(wish: Wish, word: str) -> None:
+    node = asking(Request(wish=wish, reason="disk swap"))
+    decision = decided(a_progress(Phase.DRAINING), node=node, need=NO, pods=())
+    assert (decision.phase, decision.reason.code) == (Phase.MAINTENANCE, Code.MAINTENANCE)
+    assert kinds(decision) == [PatchNode]
+    assert (the_patch(decision).unschedulable, the_record(decision).is_cordoned_by_us) == (None, True)
+    assert decision.reason.sentence == f"drained and kept down: disk swap; until `careen {word} n1 --end`"
+
+
+def test_a_host_that_needs_a_reboot_is_kept_down_all_the_same() -> None:
+    decision = decided(a_progress(Phase.DRAINING), node=asking(KEEP), need=YES, pods=())
+    assert decision.phase is Phase.MAINTENANCE
+
+
+def test_a_request_for_a_reboot_drains_and_reboots() -> None:
+    decision = decided(a_progress(Phase.DRAINING), node=asking(REBOOT), need=NO, pods=())
+    assert (decision.phase, AskReboot in kinds(decision)) == (Phase.REBOOTING, True)
+
+
+def test_an_idle_node_begins_to_wait_and_says_who_asked() -> None:
+    decision = decided(node=asking(REBOOT), need=NO)
+    assert (decision.phase, decision.reason.sentence) == (Phase.WAITING, "a person asked for a reboot: new kernel")
+
+
+def test_pods_that_are_left_are_evicted_first() -> None:
+    decision = decided(a_progress(Phase.DRAINING), node=asking(KEEP), need=NO, pods=(a_pod("web"),))
+    assert (decision.phase, evicted(decision)) == (Phase.DRAINING, ["web"])
+
+
+def test_force_reboot_keeps_nobody_down_undrained() -> None:
+    policy = a_policy(drain=DrainPolicy(timeout_seconds=10, force_reboot=True, attempts_before_force=0))
+    decision = decided(a_progress(Phase.DRAINING), policy, asking(KEEP), need=NO, pods=(a_pod("web"),))
+    assert decision.phase in {Phase.FAILED, Phase.DRAINING}
+    assert AskReboot not in kinds(decision)
+
+
+def test_a_host_that_cannot_reboot_can_be_kept_down() -> None:
+    broken = SelfTest(obstacle="no systemctl")
+    kept, rebooted = (
+        decided(WAITS, node=asking(each, taints=(OURS,)), need=NO, self_test=broken, lock=LockContent())
+        for each in (KEEP, REBOOT)
+    )
+    assert "no systemctl" not in kept.reason.sentence
+    assert "no systemctl" in rebooted.reason.sentence
+
+
+@pytest.mark.parametrize(("is_now", "refused"), [(False, True), (True, False)])
+def test_only_now_waives_the_window(is_now: bool, refused: bool) -> None:
+    shut = a_policy(window=Window(days=frozenset()))
+    request = Request(wish=Wish.REBOOT, boot=BOOT, is_now=is_now)
+    decision = decided(WAITS, shut, asking(request, taints=(OURS,)), need=NO, lock=LockContent())
+    assert (decision.reason.code is Code.REFUSED) is refused
+
+
+@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DRAINING])
+def test_a_request_that_is_withdrawn_is_undone_as_a_need_that_is_gone(phase: Phase) -> None:
+    decision = decided(a_progress(phase), node=asking(None), need=NO)
+    assert decision.reason.code is Code.NEED_GONE
+
+
+@pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
+def test_a_machine_that_reboots_on_the_way_down_goes_on_being_drained(phase: Phase) -> None:
+    decision = decided(a_progress(phase), node=asking(KEEP, boot_id=NEW), need=NO, boot_id=NEW)
+    record = the_record(decision)
+    assert (decision.phase, record.boot_left, record.claim) == (phase, NEW, "c1")
+    assert record.verify_started is None
+    assert the_patch(decision).unschedulable is None
+    assert record.is_cordoned_by_us is (phase is Phase.DRAINING)
+
+
+# ---- down ----
+
+
+def test_it_stays_down_and_writes_the_same_words_once() -> None:
+    first = down(KEEP)
+    assert (first.phase, first.reason.code) == (Phase.MAINTENANCE, Code.MAINTENANCE)
+    said = {"annotations": {**asking(KEEP)["annotations"], **the_patch(first).annotations}}
+    said["annotations"][keys.PROGRESS] = asking(None)["annotations"].get(keys.PROGRESS) or _progress_text()
+    again = down(KEEP, node=said, memory=remembering(said=Code.MAINTENANCE.value))
+    assert kinds(again) == []
+
+
+def _progress_text() -> str:
+    from careen.core.facts.progress import to_annotation as of_progress
+
+    return of_progress(DOWN)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"need": YES},
+        {"need": UNKNOWN_NEED},
+        {"pods": Unknown("timeout")},
+        {"lock": Unknown("timeout")},
+        {"lock": "what?"},
+        {"lock": held(an_entry(), is_paused=True)},
+        {"memory": Memory()},
+        {"boot_id": NEW},
+        {"boot_id": Unknown("no such file")},
+        {"clock_skew_seconds": 900.0},
+    ],
+    ids=["need", "need unknown", "pods", "lock", "garbage", "pause", "new process", "new boot", "no boot", "clock"],
+)
+def test_nothing_but_its_end_gives_it_back(changes: dict[str, Any]) -> None:
+    decision = down(KEEP, **changes)
+    assert decision.phase is Phase.MAINTENANCE
+    patches = [each for each in decision.actions if isinstance(each, PatchNode)]
+    assert [each.unschedulable for each in patches if each.unschedulable is not None] == []
+    assert AskReboot not in kinds(decision)
+    assert [each for each in decision.actions if isinstance(each, WriteLock)] == []
+
+
+def test_a_hold_does_not_give_it_back() -> None:
+    node = asking(KEEP)
+    node["annotations"][keys.HOLD] = "hands off"
+    assert down(KEEP, node=node).phase is Phase.MAINTENANCE
+
+
+def test_a_claim_that_somebody_took_out_of_the_lock_is_put_back() -> None:
+    decision = down(KEEP, lock=held(an_entry("n2", "other")))
+    assert decision.reason.code is Code.ENTRY_PUT_BACK
+    assert set(the_lock(decision).holders) == {"n1", "n2"}
+
+
+# ---- back ----
+
+
+def handed_back(decision: Decision) -> bool:
+    patch, record = the_patch(decision), the_record(decision)
+    assert decision.phase is Phase.SETTLING
+    assert (patch.unschedulable, patch.taints, patch.labels["pool"]) == (False, (), "web")
+    assert (record.claim, record.is_cordoned_by_us, record.prior_labels) == ("c1", False, {})
+    assert record.settle_started == ago(0)
+    return True
+
+
+def test_a_withdrawn_request_hands_the_node_back_in_one_patch() -> None:
+    decision = down(None)
+    assert handed_back(decision)
+    assert decision.reason.code is Code.HANDED_BACK
+
+
+def test_so_does_its_end_which_is_removed() -> None:
+    decision = down(Request(wish=Wish.DRAIN, until=NOW - timedelta(seconds=1)))
+    assert handed_back(decision)
+    assert the_patch(decision).annotations[keys.REQUEST] is None
+
+
+def test_an_uncordon_by_hand_ends_it_and_the_request() -> None:
+    decision = down(KEEP, node={"unschedulable": False})
+    assert (decision.phase, decision.reason.code) == (Phase.SETTLING, Code.UNCORDONED_BY_HAND)
+    assert the_patch(decision).annotations[keys.REQUEST] is None
+
+
+def test_a_node_that_was_cordoned_before_stays_cordoned() -> None:
+    before = a_progress(Phase.MAINTENANCE, is_cordoned_by_us=False, prior_unschedulable=True)
+    decision = decided(before, node=asking(None), need=NO)
+    assert (decision.phase, the_patch(decision).unschedulable) == (Phase.SETTLING, None)
+
+
+def test_a_node_that_is_not_ready_is_not_handed_back_yet() -> None:
+    decision = down(None, node={"ready": False})
+    assert (decision.phase, decision.reason.code) == (Phase.MAINTENANCE, Code.HANDED_BACK)
+
+
+def test_after_a_reboot_by_hand_the_new_boot_is_verified_before_it_is_given_back() -> None:
+    decision = down(None, boot_id=NEW)
+    assert (decision.phase, decision.reason.code) == (Phase.VERIFYING, Code.REBOOTED)
+    assert the_record(decision).is_cordoned_by_us
+
+
+def test_a_node_handed_back_without_a_reboot_says_so_when_its_claim_is_released() -> None:
+    record = a_progress(Phase.SETTLING, boot_left=BOOT, verify_started=None)
+    decision = decided(record, node=asking(None), need=NO)
+    assert (decision.phase, decision.reason.sentence) == (Phase.IDLE, "handed back; the claim is given back")
+
+
+def test_a_host_that_needs_a_reboot_keeps_its_taint_and_waits_afterwards() -> None:
+    decision = down(None, need=YES)
+    assert (decision.phase, the_patch(decision).taints) == (Phase.SETTLING, None)
+    assert the_record(decision).taint_key == OURS.key
+
+
+# ---- what is left ----
+
+
+@pytest.mark.parametrize(
+    ("request_", "left"),
+    [
+        (Request(wish=Wish.REBOOT, boot="boot-0"), False),
+        (Request(wish=Wish.MAINTENANCE, until=NOW), False),
+        (None, False),
+    ],
+)
+def test_an_idle_node_removes_a_request_that_is_met_or_over(request_: Request | None, left: bool) -> None:
+    decision = decided(node=asking(request_), need=NO)
+    patches = [each for each in decision.actions if isinstance(each, PatchNode)]
+    assert [each.annotations for each in patches] == ([{keys.REQUEST: None}] if request_ else [])
+
+
+def test_nonsense_in_the_annotation_is_removed_by_an_idle_node() -> None:
+    decision = decided(node={"annotations": {keys.REQUEST: "soon"}}, need=NO)
+    assert the_patch(decision).annotations == {keys.REQUEST: None}
+
+
+def test_the_boot_that_was_asked_for_takes_the_request_away() -> None:
+    record = a_progress(Phase.REBOOTING)
+    decision = decided(record, node=asking(Request(wish=Wish.REBOOT), boot_id=NEW), need=NO, boot_id=NEW)
+    assert (decision.phase, the_patch(decision).annotations[keys.REQUEST]) == (Phase.VERIFYING, None)
+
+
+def test_a_request_to_be_kept_down_outlives_a_reboot_that_was_under_way() -> None:
+    decision = decided(a_progress(Phase.REBOOTING), node=asking(KEEP, boot_id=NEW), need=NO, boot_id=NEW)
+    assert keys.REQUEST not in the_patch(decision).annotations

@@ -1,0 +1,78 @@
+"""The reboots of a fleet in a table, and when those under way should be back."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.phases import Phase
+from careen.report.history_report import expected_ends, expected_text, history_json, history_text
+from tests.careen.core.builders import NOW, a_marked_node, a_node, a_progress
+
+EARLIER = [{"at": "2026-03-03T12:00:00Z", "why": "a new kernel", "seconds": 300, "moves": 7}]
+
+
+def rebooted(name: str, *rows: dict[str, Any]) -> NodeView:
+    return a_node(name, annotations={keys.HISTORY: json.dumps(list(rows))})
+
+
+def under_way(name: str, phase: Phase, started: str, seconds: int | None = None) -> NodeView:
+    annotations = {keys.LAST_REBOOT: json.dumps({"at": "2026-03-01T12:00:00Z", "seconds": seconds})} if seconds else {}
+    return a_marked_node(a_progress(phase, drain_started_at=started), name=name, annotations=annotations)
+
+
+def test_the_newest_reboot_of_all_comes_first() -> None:
+    nodes = [rebooted("n1", *EARLIER), rebooted("n2", {"at": "2026-03-04T11:00:00Z"}), a_node("n3")]
+    assert history_text(nodes, NOW) == (
+        "NODE   BACK AT                   AGE      TOOK   MOVES   WHY\n"
+        "n2     2026-03-04 11:00:00 UTC   1h ago   -      -       -\n"
+        "n1     2026-03-03 12:00:00 UTC   1d ago   5m     7       a new kernel\n\n"
+        "2 reboots of 2 nodes; a Node tells of its last five."
+    )
+    assert [each["node"] for each in history_json(nodes)["reboots"]] == ["n2", "n1"]
+
+
+def test_a_fleet_without_reboots_says_so() -> None:
+    assert history_text([a_node()], NOW) == "No Node tells of a reboot by careen."
+
+
+@pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
+def test_a_node_under_way_is_expected_back_by_its_last_reboot(phase: Phase) -> None:
+    (found,) = expected_text([under_way("n1", phase, "2026-03-04T11:58:00Z", 300)], NOW)
+    assert found == ("Under way: n1, for 2m of about 5m by its last reboot; expected back at 2026-03-04 12:03:00 UTC.")
+
+
+def test_one_that_never_rebooted_by_the_median_of_the_others() -> None:
+    others = [rebooted(f"n{number}", {**EARLIER[0], "seconds": 100 * number}) for number in (2, 3, 9)]
+    found = expected_ends([under_way("n1", Phase.REBOOTING, "2026-03-04T11:58:00Z"), *others])
+    assert (found["n1"].seconds, found["n1"].basis) == (300, "the last reboots of 3 nodes")
+
+
+def test_one_that_is_late_says_so() -> None:
+    (found,) = expected_text([under_way("n1", Phase.REBOOTING, "2026-03-04T11:00:00Z", 300)], NOW)
+    assert "for 1h; it should have been back at 2026-03-04 11:05:00 UTC" in found
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        under_way("n1", Phase.MAINTENANCE, "2026-03-04T11:58:00Z", 300),
+        under_way("n1", Phase.REBOOTING, "soon", 300),
+        under_way("n1", Phase.REBOOTING, "2026-03-04T11:58:00Z"),
+        a_marked_node(a_progress(Phase.WAITING)),
+        a_node(annotations={keys.PROGRESS: "what?"}),
+    ],
+    ids=["kept down", "no beginning", "nothing measured", "waits", "unreadable"],
+)
+def test_nothing_is_expected_where_nothing_is_known(node: NodeView) -> None:
+    assert expected_ends([node]) == {}
+
+
+def test_the_end_is_counted_from_the_cordon() -> None:
+    found = expected_ends([under_way("n1", Phase.DRAINING, "2026-03-04T11:58:00Z", 300)])["n1"]
+    assert found.end == NOW + timedelta(minutes=3)
