@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from scheduler_core.queue.hints.changes import node_changes, pod_changes
     from scheduler_core.snapshot.loading import load_objects, load_pages
     from scheduler_core.snapshot.snapshot import Snapshot
+    from scheduler_core.what_if.more_nodes import nodes_needed, with_more_nodes
+    from scheduler_core.what_if.node_template import like_node, of_manifest
 
 __version__ = "0.1.0"
 
@@ -32,13 +34,17 @@ _HOME = {
     "Snapshot": "scheduler_core.snapshot.snapshot",
     "Sync": "scheduler_core.cache.events",
     "handle_failed_cycle": "scheduler_core.queue.failed_cycle",
+    "like_node": "scheduler_core.what_if.node_template",
     "load_objects": "scheduler_core.snapshot.loading",
     "load_pages": "scheduler_core.snapshot.loading",
     "node_changes": "scheduler_core.queue.hints.changes",
     "node_from_manifest": "scheduler_core.model.manifests.from_manifest",
+    "nodes_needed": "scheduler_core.what_if.more_nodes",
+    "of_manifest": "scheduler_core.what_if.node_template",
     "pod_changes": "scheduler_core.queue.hints.changes",
     "pod_from_manifest": "scheduler_core.model.manifests.from_manifest",
     "queue_for": "scheduler_core.queue.assembly",
+    "with_more_nodes": "scheduler_core.what_if.more_nodes",
 }
 
 __all__ = [
@@ -50,13 +56,17 @@ __all__ = [
     "Snapshot",
     "Sync",
     "handle_failed_cycle",
+    "like_node",
     "load_objects",
     "load_pages",
     "node_changes",
     "node_from_manifest",
+    "nodes_needed",
+    "of_manifest",
     "pod_changes",
     "pod_from_manifest",
     "queue_for",
+    "with_more_nodes",
 ]
 
 

@@ -35,6 +35,19 @@ def test_the_twenty_lines_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert [pod.key for pod in names["snapshot"].pods_on("n1")] == ["shop/new"]
 
 
+def test_the_examples_of_the_cache_and_of_more_nodes_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    followed, more = (
+        re.findall(rf"## {title}\n\n```python\n(.*?)```", README, re.DOTALL)[0]
+        for title in ("A cluster that follows a watch", r"Would more nodes help\?")
+    )
+    names: dict[str, Any] = {}
+    exec(followed + more, names)
+    assert names["cache"].snapshot().pod("shop/web").node_name == "n1"
+    assert capsys.readouterr().out == "0 more nodes like n1 hold 1 of 1\n"
+
+
 def test_every_plugin_the_table_of_old_names_points_to_exists() -> None:
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", README.split("## Old names")[1], re.MULTILINE)
     assert len(rows) > 20
