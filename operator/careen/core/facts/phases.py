@@ -44,6 +44,7 @@ class Evidence(StrEnum):
     PODS = "pods"  # pods bound to this node
     DISRUPTIONS = "disruptions"  # how many evictions each disruption budget allows: one list
     ALERTS = "alerts"  # active alerts of the alert source
+    QUERIES = "queries"  # the answers to the health queries
     FOREIGN = "foreign"  # another reboot coordinator's DaemonSets and live locks
     FORECAST = "forecast"  # where each pod would land: a child process and whole-cluster lists
     EVICTABILITY = "evictability"  # a dry-run eviction for each pod of the drain plan

@@ -49,6 +49,7 @@ class Code(StrEnum):
     SETTINGS_UNUSABLE = "settings-unusable"
     LOOP_LIMIT = "loop-limit"
     OUTSIDE_WINDOW = "outside-window"
+    NO_WINDOW = "no-window"
     MINIMUM_INTERVAL = "minimum-interval"
     CORDONED = "cordoned"
     LIMIT_REACHED = "limit-reached"
@@ -60,6 +61,8 @@ class Code(StrEnum):
     BOUND_POD = "bound-pod"
     ALERT = "alert"
     ALERTS_UNKNOWN = "alerts-unknown"
+    HEALTH_QUERY = "health-query"
+    HEALTH_UNKNOWN = "health-unknown"
     FORECAST_REFUSES = "forecast-refuses"
     FORECAST_UNKNOWN = "forecast-unknown"
     EVICTION_REFUSED = "eviction-refused"
@@ -197,8 +200,13 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.OUTSIDE_WINDOW: ReasonText(
-        "Now is outside the maintenance window.",
-        "Wait, change --reboot-days, --start-time or --end-time, or set careen.dev/reboot-now.",
+        "Now is outside the maintenance windows of this node.",
+        "Wait, change --reboot-days, --start-time, --end-time or --windows, or set careen.dev/reboot-now.",
+    ),
+    Code.NO_WINDOW: ReasonText(
+        "--windows has windows for other nodes, and none that selects this one: it will not reboot.",
+        "Add a window to --windows whose `nodes` select NODE, or one without `nodes`; or set careen.dev/reboot-now.",
+        is_warning=True,
     ),
     Code.MINIMUM_INTERVAL: ReasonText(
         "The last reboot of this node is too recent.", "Wait, or set careen.dev/reboot-now."
@@ -242,6 +250,14 @@ REASONS: dict[Code, ReasonText] = {
         "The alert source gave no usable answer.",
         "Make the alert source answer; unknown never means yes.",
         is_warning=True,
+    ),
+    Code.HEALTH_QUERY: ReasonText(
+        "A condition of --health-queries does not hold.", "Look at what the query measures, or change its condition."
+    ),
+    Code.HEALTH_UNKNOWN: ReasonText(
+        "A health query has no usable answer: an error, no sample, or one that is too old.",
+        "Ask Prometheus the same query; look at its targets, at --prometheus-url, and at the query's `fresh` and "
+        "`labels`.",
     ),
     Code.FORECAST_REFUSES: ReasonText(
         "Pods would not find room, or can never be evicted.",

@@ -14,7 +14,7 @@ from careen.core.drain import baseline
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer, PodView
 from careen.core.facts.phases import Phase
-from careen.core.facts.progress import Progress
+from careen.core.facts.progress import SOFT_REBOOTS, Progress, boot_id_of
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit
@@ -81,7 +81,7 @@ def decide(situation: Situation) -> Decision:
 def what_ails(situation: Situation) -> str:
     """Why the new boot is not proven well; empty when it is."""
     node, pods = situation.node, situation.seen.pods
-    if node.boot_id != situation.boot:
+    if node.boot_id != boot_id_of(situation.boot):
         return "the kubelet has not reported the new boot"
     if not node.ready:
         return "the node is not ready"
@@ -166,12 +166,17 @@ def _report(situation: Situation) -> str:
         "at": rfc3339(now),
         "bootLeft": progress.boot_left,
         "boot": situation.boot,
+        "proof": "soft-reboots" if _is_soft(progress.boot_left, situation.boot) else None,
         "moves": progress.displaced,
         "seconds": _between(progress.drain_started_at, now),
         "leadSeconds": _lead(progress),
         "labels": told_of_this_reboot(situation.node, progress, situation.policy) or None,
     }
     return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
+
+
+def _is_soft(left: str, boot: str) -> bool:
+    return SOFT_REBOOTS in boot and boot_id_of(left) == boot_id_of(boot)
 
 
 def _lead(progress: Progress) -> int | None:

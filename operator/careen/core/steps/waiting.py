@@ -13,7 +13,7 @@ from careen.core.facts.observation import NeedAnswer, NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
-from careen.core.gates import asked, maintenance_window, missing, refusals
+from careen.core.gates import asked, missing, refusals
 from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
 from careen.core.lock import order
@@ -21,6 +21,7 @@ from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.steps import line
 from careen.core.steps.shared import crowd, giving_back, looking_behind, taint_spread
+from careen.core.windows.openings import opens_within, windows_of
 from careen.core.writing import (
     NodeChange,
     go_home,
@@ -109,7 +110,8 @@ def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
     usual, jitter = line.refused_look(situation), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual
-    opening = maintenance_window.opens_within(situation.policy.window, situation.seen.now, usual)
+    windows = windows_of(situation.policy, situation.node.labels)
+    opening = opens_within(windows, situation.seen.now, usual)
     if opening is None:
         return usual
     return min(usual, opening + (OPENING_SECONDS + taint_spread.longest_seconds(situation.memory.agents)) * jitter)

@@ -30,6 +30,7 @@ def test_the_order_is_cheap_and_certain_first_and_the_forecast_before_the_dry_ru
         "bound-pods",
         "budgets",
         "alerts",
+        "health-queries",
         "forecast",
         "dry-run-evictions",
     ]
