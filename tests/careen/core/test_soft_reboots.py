@@ -12,7 +12,18 @@ from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import SOFT_REBOOTS, boot_id_of, is_same_boot
 from careen.core.facts.reasons import Code
-from tests.careen.core.builders import BOOT, NO, a_progress, ago, an_entry, decided, held, the_patch, the_record
+from tests.careen.core.builders import (
+    BOOT,
+    NO,
+    a_progress,
+    ago,
+    an_entry,
+    decided,
+    held,
+    remembering,
+    the_patch,
+    the_record,
+)
 
 NONE, ONE, TWO = (f"{BOOT}{SOFT_REBOOTS}{count}" for count in range(3))
 
@@ -66,7 +77,6 @@ def test_the_report_of_a_whole_reboot_names_no_other_proof() -> None:
 
 
 def test_a_claim_without_a_record_is_taken_up_after_a_soft_reboot_as_after_any() -> None:
-    lock = held(an_entry(boot=NONE))
-    assert decided(need=NO, boot_id=ONE, lock=lock).reason.code is Code.ENTRY_ADOPTED
-    same = decided(need=NO, boot_id=NONE, lock=lock)
-    assert same.phase is not Phase.VERIFYING
+    started = {"need": NO, "memory": remembering(is_reconciled=False), "lock": held(an_entry(boot=NONE))}
+    assert decided(boot_id=ONE, **started).reason.code is Code.ENTRY_ADOPTED
+    assert decided(boot_id=NONE, **started).phase is not Phase.VERIFYING

@@ -32,7 +32,7 @@ def test_uptime_is_the_hosts() -> None:
 
 
 # systemd's own test of it, TEST-82-SOFTREBOOT, reads the property SoftRebootsCount of org.freedesktop.systemd1.Manager;
-# `systemctl show --property=NAME --value` prints its value alone, and an empty line for a property that it does not know.
+# `systemctl show --property=NAME --value` prints its value alone, and nothing for a property that it does not know.
 @pytest.mark.parametrize(
     ("script", "found"),
     [
