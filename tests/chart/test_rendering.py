@@ -160,6 +160,7 @@ GIVEN: dict[str, Any] = {
     "rebootCommand": '/sbin/reboot "now"',
     "rebootSignal": 38,
     "rebootTimeout": "2m",
+    "rebootProof": "soft-reboots",
     "rebootDelay": "1s",
     "rebootDeadline": "2h",
     "verifyTimeout": "3m",

@@ -21,7 +21,7 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, UnreadableProgress, is_phase
+from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, is_same_boot
 from careen.core.facts.reasons import Code
 from careen.core.lock import overdue
 from careen.core.lock.content import Garbage, LockContent
@@ -94,8 +94,8 @@ def _is_new_boot(situation: Situation) -> bool:
     """Whether the host runs a boot that this claim has neither left nor begun to verify. Leads to Verifying
     whatever the phase."""
     progress = situation.progress
-    is_seen = progress.verify_started is not None and progress.verify_started.boot == situation.boot
-    return bool(progress.boot_left) and situation.boot != progress.boot_left and not is_seen
+    is_seen = progress.verify_started is not None and is_same_boot(progress.verify_started.boot, situation.boot)
+    return bool(progress.boot_left) and not is_same_boot(situation.boot, progress.boot_left) and not is_seen
 
 
 def _disown_cordon(situation: Situation) -> Decision | None:

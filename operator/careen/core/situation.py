@@ -9,7 +9,7 @@ from careen.core.facts.memory import Memory
 from careen.core.facts.observation import LockReading, NodeView, NotAsked, Observation, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Mark, Progress
+from careen.core.facts.progress import Mark, Progress, is_same_boot
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.core.lock.order import groups
@@ -72,7 +72,8 @@ class Situation(Value, kw_only=True):
 
     def elapsed(self, mark: Mark | None) -> float | None:
         """Seconds since the mark; None when there is none or it belongs to another boot."""
-        return self.seen.uptime - mark.uptime if mark is not None and mark.boot == self.boot else None
+        is_ours = mark is not None and is_same_boot(mark.boot, self.boot)
+        return self.seen.uptime - mark.uptime if mark is not None and is_ours else None
 
     def new_entry(self, claim: str) -> Entry:
         """The entry that stands for a claim of this node."""

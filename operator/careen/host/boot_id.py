@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
 from careen.core.facts.observation import Unknown
+from careen.core.facts.progress import SOFT_REBOOTS
+from careen.host.commands import Exited, HostExec, run_on_host
 
 DEFAULT_FILE = "/proc/sys/kernel/random/boot_id"
 """The kernel makes one per boot, and the kubelet reports the same one in `status.nodeInfo.bootID`. Not in a namespace:
@@ -25,3 +28,42 @@ def uptime_seconds() -> float:
     """Seconds since the host booted, sleep included. It runs on across restarts of the agent, so deadlines can
     be kept."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+_COUNT_COMMAND = ("systemctl", "show", "--property=SoftRebootsCount", "--value")
+_UNREAD = Unknown("how many soft reboots the host has made is not known yet")
+
+
+class SoftReboots:
+    """How many soft reboots the host has made since its boot, as systemd counts them.
+
+    A soft reboot ends every process and keeps the kernel with its boot id, so the count is asked for once in the life
+    of this process, again while there is no answer."""
+
+    def __init__(self, how: HostExec, *, deadline_seconds: float) -> None:
+        self._how = how
+        self._deadline_seconds = deadline_seconds
+        self.count: int | Unknown = _UNREAD
+
+    async def read(self) -> int | Unknown:
+        """The count, or why it is not known."""
+        if isinstance(self.count, Unknown):
+            seconds = self._deadline_seconds
+            self.count = _counted(await run_on_host(_COUNT_COMMAND, how=self._how, deadline_seconds=seconds))
+        return self.count
+
+    def added_to(self, boot_id: str | Unknown) -> str | Unknown:
+        """The boot id with the count, which together name one run of the host's userspace."""
+        if isinstance(boot_id, Unknown):
+            return boot_id
+        return self.count if isinstance(self.count, Unknown) else f"{boot_id}{SOFT_REBOOTS}{self.count}"
+
+
+def _counted(outcome: object) -> int | Unknown:
+    match outcome:
+        case Exited(code=0, output=output) if re.fullmatch(r"[0-9]{1,9}", output, re.ASCII):
+            return int(output)
+        case Exited(code=0, output=""):
+            return Unknown("systemd on the host does not count soft reboots, as --reboot-proof=soft-reboots needs it")
+        case _:
+            return Unknown(f"how many soft reboots the host has made cannot be told: {outcome}")

@@ -56,6 +56,8 @@ class LocalHost:
     reboot_signal: int
     reboot_seconds: float
     test_seconds: float = TEST_SECONDS
+    soft_reboots: boot_id.SoftReboots | None = None
+    """Counted beside the boot id; None: the boot id alone proves a reboot."""
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:
@@ -64,7 +66,8 @@ class LocalHost:
 
     def read_boot_id(self) -> str | Unknown:
         """From the kernel, or the file given instead."""
-        return boot_id.read_boot_id(self.boot_id_file)
+        found = boot_id.read_boot_id(self.boot_id_file)
+        return found if self.soft_reboots is None else self.soft_reboots.added_to(found)
 
     def uptime(self) -> float:
         """From the kernel."""

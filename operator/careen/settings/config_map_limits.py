@@ -21,7 +21,7 @@ class Power(StrEnum):
 
 
 # How commands run, which probes run some, and which signal PID 1 gets: SIGRTMIN+4 powers the host off.
-_COMMANDS = frozenset({"host_exec", "reboot_probes", "reboot_signal"})
+_COMMANDS = frozenset({"host_exec", "reboot_probes", "reboot_proof", "reboot_signal"})
 # Its files are looked for and not opened, but for a list of packages under a name of its own: whoever names another one
 # learns whether it exists, or asks for a reboot.
 _LOOKED_FOR = frozenset({"reboot_sentinel"})

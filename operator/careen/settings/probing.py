@@ -9,7 +9,14 @@ from careen.settings.tree import Settings
 
 def contradictions(settings: Settings) -> list[str]:
     """What is wrong with the probes, as sentences."""
-    return [*_without_a_source(settings), *_beside_the_probes(settings), *_out_of_reach(settings)]
+    return [*_without_a_source(settings), *_beside_the_probes(settings), *_out_of_reach(settings), *_proof(settings)]
+
+
+def _proof(settings: Settings) -> list[str]:
+    if settings.reboot_proof != "soft-reboots" or settings.reboot_method == "command" or settings.host_exec == "direct":
+        return []
+    why = "runs `systemctl show` on the host, which --reboot-method=signal has no right to"
+    return [f"--reboot-proof=soft-reboots {why}: it needs --reboot-method=command"]
 
 
 def _without_a_source(settings: Settings) -> list[str]:

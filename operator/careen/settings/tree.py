@@ -179,6 +179,13 @@ class Settings:
     reboot_timeout: float = _ours(
         60.0, kinds.DEADLINE, "How long the reboot command may run before its outcome counts as unclear.", live=False
     )
+    reboot_proof: str = _ours(
+        "boot-id",
+        kinds.word("boot-id", "soft-reboots"),
+        "What proves a reboot: another boot id, or with soft-reboots also one more soft reboot as systemd counts them "
+        "(for --reboot-command='systemctl soft-reboot').",
+        live=False,
+    )
     reboot_delay: float = _kured(
         0.0, kinds.DURATION, "Pause between drain and reboot; the gates are asked again after it."
     )

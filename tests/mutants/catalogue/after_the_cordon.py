@@ -10,6 +10,31 @@ _DRAINING, _REBOOTING, _VERIFYING, _SETTLING, _FAILED = (
 _SHARED = "core/steps/shared/"
 
 MUTANTS = (
+    # ---- autoscalers ----
+    Mutant(
+        "autoscalers: a value that a person changed is put back",
+        "core/autoscalers.py:taken_back",
+        "and annotations.get(key) == value",
+        "and True",
+    ),
+    Mutant(
+        "autoscalers: a mere candidate counts as a node that is being removed",
+        "core/autoscalers.py:removed_by",
+        "if taint.effect not in _KEEPS_PODS_OUT:",
+        "if False:",
+    ),
+    Mutant(
+        "draining: a node that an autoscaler removes is drained on",
+        _DRAINING + "_called_off",
+        "leaving := autoscalers.left_alone(situation.node)",
+        'leaving := ""',
+    ),
+    Mutant(
+        "verifying: the annotations of autoscalers stay after the hand-back",
+        _VERIFYING + "_give_back",
+        ", **autoscalers.taken_back(situation.node.annotations)",
+        "",
+    ),
     # ---- draining ----
     Mutant(
         "draining: a claim is put back although the drain is called off",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Literal, cast
 
+from careen.core.facts.observation import Unknown
+from careen.host.boot_id import SoftReboots
 from careen.host.commands import HostExec
 from careen.host.need import HostNeed, Sources
 from careen.host.node_host import TEST_SECONDS, LocalHost
 from careen.settings.tree import Settings
+
+_COUNT_AGAIN_SECONDS = 10.0
 
 
 def host_of(settings: Settings) -> LocalHost:
@@ -31,5 +36,12 @@ def host_of(settings: Settings) -> LocalHost:
         reboot_command=settings.reboot_command,
         reboot_signal=settings.reboot_signal,
         reboot_seconds=settings.reboot_timeout,
-        test_seconds=min(settings.sentinel_timeout, TEST_SECONDS),
+        test_seconds=(seconds := min(settings.sentinel_timeout, TEST_SECONDS)),
+        soft_reboots=SoftReboots(how, deadline_seconds=seconds) if settings.reboot_proof == "soft-reboots" else None,
     )
+
+
+async def count_soft_reboots(host: LocalHost, sleep: Callable[[float], Awaitable[None]]) -> None:
+    """Until the number is known: before that the boot is unknown, and a node under a claim waits."""
+    while host.soft_reboots is not None and isinstance(await host.soft_reboots.read(), Unknown):
+        await sleep(_COUNT_AGAIN_SECONDS)

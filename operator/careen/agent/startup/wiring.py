@@ -27,7 +27,7 @@ from careen.agent.messages import Messenger
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
-from careen.agent.startup.host import host_of
+from careen.agent.startup.host import count_soft_reboots, host_of
 from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS, asked_for_by
 from careen.agent.startup.servers import alert_source, metric_source
 from careen.agent.startup.start import Start
@@ -138,6 +138,8 @@ class Agent:
         self._tell_rights(live)
         held = await self._become_only_agent(settings)
         host = host_of(settings)
+        if host.soft_reboots is not None and isinstance(await host.soft_reboots.read(), Unknown):
+            self._in_background(count_soft_reboots(host, self._clock.sleep))
         lock = LockStore(
             self._api, namespace=settings.ds_namespace, name=settings.ds_name, annotation=settings.lock_annotation
         )

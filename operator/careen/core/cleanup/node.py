@@ -18,7 +18,7 @@ from careen.core.cordons import foreign_author, is_cordon_proven
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, SignedNode, Taint
 from careen.core.facts.phases import Phase
-from careen.core.facts.progress import Progress, UnreadableProgress
+from careen.core.facts.progress import Progress, UnreadableProgress, boot_id_of
 from careen.core.lock.content import Entry
 from careen.core.own_taint import without
 from scheduler_core.values import Value
@@ -93,7 +93,7 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
     else:
         is_asked = node.annotations.get(keys.PHASE) == Phase.REBOOTING and node.unschedulable
         boot = entry.boot if entry else ""
-    is_back = bool(boot and node.boot_id and node.boot_id != boot)
+    is_back = bool(boot and node.boot_id and node.boot_id != boot_id_of(boot))
     return "its reboot was announced, and it has not come back" if is_asked and not is_back else ""
 
 

@@ -26,6 +26,23 @@ Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # the API's replicas are int32
 Generation = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
+SOFT_REBOOTS = "+soft-reboots="
+"""Between a boot id and the number of soft reboots since, where they are counted (--reboot-proof=soft-reboots)."""
+
+
+def boot_id_of(boot: str) -> str:
+    """The kernel's own boot id, which the kubelet reports."""
+    return boot.partition(SOFT_REBOOTS)[0]
+
+
+def is_same_boot(one: str, other: str) -> bool:
+    """Whether both name one run of the host. Where only one of them counts soft reboots (the setting was changed under
+    a claim), the boot ids alone can tell: no reboot is proven by a change of a setting."""
+    if boot_id_of(one) != boot_id_of(other):
+        return False
+    return one == other or not (SOFT_REBOOTS in one and SOFT_REBOOTS in other)
+
+
 class Mark(Value, kw_only=True):
     """An instant on the host's own clock: seconds since the boot that `boot` names."""
 

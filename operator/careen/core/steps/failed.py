@@ -14,7 +14,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress
+from careen.core.facts.progress import Progress, boot_id_of, is_same_boot
 from careen.core.facts.reasons import REASONS, Code
 from careen.core.situation import Situation
 from careen.core.steps import settling, verifying
@@ -55,14 +55,14 @@ def _code(situation: Situation) -> Code:
 def _can_be_given_back(situation: Situation) -> bool:
     """A node of ours that became ready after all goes back into service; the claim stays."""
     node = situation.node
-    is_back = situation.progress.is_cordoned_by_us and node.ready and node.boot_id == situation.boot
+    is_back = situation.progress.is_cordoned_by_us and node.ready and node.boot_id == boot_id_of(situation.boot)
     return is_back and not _may_yet_go_down(situation)
 
 
 def _may_yet_go_down(situation: Situation) -> bool:
     """The host was asked to reboot and has not. It stays cordoned until it boots, or a person asks for another try or
     releases the claim."""
-    return _code(situation) is Code.REBOOT_NOT_HAPPENED and situation.boot == situation.progress.boot_left
+    return _code(situation) is Code.REBOOT_NOT_HAPPENED and is_same_boot(situation.boot, situation.progress.boot_left)
 
 
 def _give_back(situation: Situation) -> Decision:
@@ -137,7 +137,7 @@ def _unlocked(situation: Situation) -> Progress:
 
 def _retry(situation: Situation, code: Code) -> Decision:
     """The same boot: everything undone and once more from the start. A new boot: look at it once more."""
-    if situation.boot != situation.progress.boot_left and code is not Code.REBOOT_LOOP:
+    if not is_same_boot(situation.boot, situation.progress.boot_left) and code is not Code.REBOOT_LOOP:
         return verifying.again(situation)
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
     return undo(

@@ -15,7 +15,7 @@ from careen.core.facts import keys
 from careen.core.facts.memory import Memory, RebootOutcome
 from careen.core.facts.observation import Holders, NeedAnswer, NodeView
 from careen.core.facts.phases import Evidence, Phase
-from careen.core.facts.progress import Announcement, Progress
+from careen.core.facts.progress import Announcement, Progress, is_same_boot
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
@@ -86,7 +86,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
         return _not_before_it_is_read(situation)
     if any(node.name == entry.node and _is_known(node.annotations, entry) for node in holders.nodes):
         return None  # unreadable, or our own view of the Node was the older one
-    if entry.boot and entry.boot != situation.boot:
+    if entry.boot and not is_same_boot(entry.boot, situation.boot):
         return _adopt_after_boot(situation, entry)
     if entry.uid == situation.node.uid and looks_like_ours(situation):
         return (
@@ -145,7 +145,7 @@ def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
     if (
         not entry.uid
         or entry.uid == situation.node.uid
-        or entry.boot != situation.boot
+        or not is_same_boot(entry.boot, situation.boot)
         or held is None
         or held.claim != entry.id
     ):

@@ -13,7 +13,7 @@ from careen.core.drain import baseline
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer, PodView
 from careen.core.facts.phases import Phase
-from careen.core.facts.progress import Progress
+from careen.core.facts.progress import SOFT_REBOOTS, Progress, boot_id_of
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit
@@ -90,7 +90,7 @@ def decide(situation: Situation) -> Decision:
 def what_ails(situation: Situation) -> str:
     """Why the new boot is not proven well; empty when it is."""
     node, pods = situation.node, situation.seen.pods
-    if node.boot_id != situation.boot:
+    if node.boot_id != boot_id_of(situation.boot):
         return "the kubelet has not reported the new boot"
     if not node.ready:
         return "the node is not ready"
@@ -181,6 +181,7 @@ def _report(situation: Situation) -> str:
         "at": rfc3339(now),
         "bootLeft": progress.boot_left,
         "boot": situation.boot,
+        "proof": "soft-reboots" if _is_soft(progress.boot_left, situation.boot) else None,
         "moves": progress.displaced,
         "seconds": _between(progress.drain_started_at, now),
         "drainSeconds": reboot_report.drain_seconds(progress),
@@ -198,6 +199,10 @@ def _reboot(situation: Situation) -> Reboot:
         seconds=_between(progress.drain_started_at, now),
         moves=progress.displaced,
     )
+
+
+def _is_soft(left: str, boot: str) -> bool:
+    return SOFT_REBOOTS in boot and boot_id_of(left) == boot_id_of(boot)
 
 
 def _lead(progress: Progress) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from careen.core.actions import PatchNode
+from careen.core.autoscalers import protected
 from careen.core.cleanup.labels import told_of_this_reboot
 from careen.core.cleanup.marks import KUREDS, RECORDS, WORDS, Extent
 from careen.core.cleanup.node import NodeLeftovers, leftovers
@@ -290,3 +291,32 @@ def test_without_a_record_the_phase_and_the_claim_tell_of_a_reboot(boot: str, is
 
 def test_a_record_that_cannot_be_read_may_be_a_reboot() -> None:
     assert found(a_node(annotations={keys.PROGRESS: "?"})).rebooting.endswith("so it may be rebooting")
+
+
+# ---- what keeps autoscalers away ----
+
+
+@pytest.mark.parametrize(
+    ("before", "during", "after"),
+    [
+        ({}, {}, {}),
+        ({keys.SCALE_DOWN_DISABLED: "false"}, {}, {keys.SCALE_DOWN_DISABLED: "false"}),
+        ({keys.DO_NOT_DISRUPT: "true"}, {}, {keys.DO_NOT_DISRUPT: "true"}),
+        ({}, {keys.DO_NOT_DISRUPT: "a person's"}, {keys.DO_NOT_DISRUPT: "a person's"}),
+    ],
+)
+def test_the_annotations_of_autoscalers_are_put_back_where_careen_set_them(
+    before: dict[str, str], during: dict[str, str], after: dict[str, str]
+) -> None:
+    claimed = {key: str(value) for key, value in {**before, **protected(a_node(annotations=before))}.items()}
+    node = a_node(annotations={**claimed, **during})
+    assert cleaned(node).annotations == after
+    told = {mark.name: mark.afterwards for mark in found(node).goes}
+    assert told.get(keys.SCALE_DOWN_DISABLED) == (
+        "put back: false" if keys.SCALE_DOWN_DISABLED in before else "removed"
+    )
+
+
+def test_annotations_of_autoscalers_that_nothing_proves_to_be_careens_stay() -> None:
+    theirs = {keys.SCALE_DOWN_DISABLED: "true", keys.DO_NOT_DISRUPT: "true"}
+    assert cleaned(a_node(annotations=theirs)).annotations == theirs
