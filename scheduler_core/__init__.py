@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from scheduler_core.cache.cluster_cache import ClusterCache
+    from scheduler_core.cache.events import Sync
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.cycle import CycleResult, Scheduler
     from scheduler_core.framework.binding import BindingCycle
@@ -23,10 +25,12 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BindingCycle": "scheduler_core.framework.binding",
+    "ClusterCache": "scheduler_core.cache.cluster_cache",
     "Configuration": "scheduler_core.config.configuration",
     "CycleResult": "scheduler_core.cycle",
     "Scheduler": "scheduler_core.cycle",
     "Snapshot": "scheduler_core.snapshot.snapshot",
+    "Sync": "scheduler_core.cache.events",
     "handle_failed_cycle": "scheduler_core.queue.failed_cycle",
     "load_objects": "scheduler_core.snapshot.loading",
     "load_pages": "scheduler_core.snapshot.loading",
@@ -39,10 +43,12 @@ _HOME = {
 
 __all__ = [
     "BindingCycle",
+    "ClusterCache",
     "Configuration",
     "CycleResult",
     "Scheduler",
     "Snapshot",
+    "Sync",
     "handle_failed_cycle",
     "load_objects",
     "load_pages",

@@ -366,3 +366,18 @@ _MANAGED = [
     }
     for manager in ("kube-controller-manager", "kubelet")
 ]
+
+
+def pod_at(node: int | None, *, app: int, suffix: str, is_running: bool) -> dict[str, Any]:
+    """A pod of an application as a watch brings it: waiting, on its node, or running there."""
+    pod = {"apiVersion": "v1", "kind": "Pod", **_pod(app, suffix)}
+    pod["status"] = {"phase": "Pending"}
+    if node is not None:
+        pod["spec"]["nodeName"] = node_name(node)
+        pod["status"] = _running(pod, 0) if is_running else pod["status"]
+    return pod
+
+
+def node_object(i: int, *, seed: int) -> dict[str, Any]:
+    """A node as a watch brings it."""
+    return {"apiVersion": "v1", "kind": "Node", **_node(random.Random(f"{seed}:{i}"), i)}

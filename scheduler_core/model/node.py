@@ -16,7 +16,7 @@ HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 
 
-class NodeImage(Value):
+class NodeImage(Value, weakref=True):
     """One image on the node under all its names, with its size in bytes."""
 
     names: tuple[str, ...]

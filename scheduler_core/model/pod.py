@@ -123,7 +123,7 @@ class PodResourceClaim(Value, kw_only=True):
     template_name: str = ""
 
 
-class PodSpec(Value, kw_only=True, eq=False):
+class PodSpec(Value, kw_only=True, eq=False, weakref=True):
     """The part that all pods of a template share. Compared by identity: an equal spec is made the same object
     where specs are read."""
 
@@ -157,7 +157,7 @@ class PodSpec(Value, kw_only=True, eq=False):
         )
 
 
-class OwnerReference(Value):
+class OwnerReference(Value, weakref=True):
     api_version: str
     kind: str
     name: str
@@ -171,7 +171,7 @@ class ContainerResize(Value, kw_only=True):
     allocated: Mapping[str, int]
 
 
-class PodResize(Value, kw_only=True):
+class PodResize(Value, kw_only=True, weakref=True):
     """The in-place resize state: per container name, for the pod as a whole, and whether the node said it can
     never be."""
 

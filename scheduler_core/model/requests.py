@@ -7,11 +7,11 @@ pkg/scheduler/framework/types.go (CalculateResource).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Final
 
 from msgspec import field
 
+from scheduler_core.model.kept_with_spec import kept_with_spec
 from scheduler_core.model.pod import Container, ContainerResize, Pod, PodResize, PodSpec
 from scheduler_core.model.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT
 from scheduler_core.model.resources import (
@@ -68,7 +68,7 @@ class Requests(Value, kw_only=True):
         return not (self.cpu or self.memory or self.ephemeral_storage or self.scalars)
 
 
-@lru_cache(maxsize=65536)
+@kept_with_spec
 def incoming_requests(spec: PodSpec, rules: RequestRules) -> Requests:
     """What a pod asks of the node it has yet to get; a resize is not looked at."""
     return _requests(spec, None, rules)
@@ -81,7 +81,7 @@ def running_requests(pod: Pod, rules: RequestRules) -> Requests:
     return _requests(pod.spec, pod.resize, rules)
 
 
-@lru_cache(maxsize=65536)
+@kept_with_spec
 def scored_requests(spec: PodSpec) -> Mapping[str, int]:
     """What NodeResourcesFit's score takes the incoming pod to ask: defaults for silent containers, pod-level
     resources not looked at.

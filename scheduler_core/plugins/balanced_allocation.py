@@ -92,9 +92,8 @@ class NodeResourcesBalancedAllocation(Value):
 
 def _balances_of_two(used: Sequence[NDArray[np.int64]], whole: Sequence[Floats]) -> Scores:
     first, second = (np.minimum(each / amounts, 1.0) for each, amounts in zip(used, whole, strict=True))
-    scores: Scores = ((1 - np.abs((first - second) / 2)) * MAX_NODE_SCORE).astype(
-        np.int64
-    )  # not below 0: cut, not floored
+    # Never below 0, so that cutting is flooring.
+    scores: Scores = ((1 - np.abs((first - second) / 2)) * MAX_NODE_SCORE).astype(np.int64)
     return scores
 
 

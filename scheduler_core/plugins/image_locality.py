@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import ClassVar, Final
 
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
+from scheduler_core.model.kept_with_spec import kept_with_spec
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
@@ -38,7 +38,7 @@ class ImageLocality(Value):
         return images_of(spec, with_volumes=self.kube_version.image_volumes_count)
 
 
-@lru_cache(maxsize=4096)
+@kept_with_spec
 def images_of(spec: PodSpec, *, with_volumes: bool) -> tuple[str, ...]:
     """The images a pod runs or mounts, as often as it names them, with their tags written out."""
     named = [c.image for c in (*spec.init_containers, *spec.containers)]

@@ -10,7 +10,7 @@ from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_a
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.pods.change_log import Changes
 from scheduler_core.snapshot.pods.pod_table import PodTable
-from scheduler_core.snapshot.pods.tallies import Ints
+from scheduler_core.snapshot.pods.tallies import Ints, resized
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -29,6 +29,9 @@ class MovableTally(Value):
         for change in changes:
             counts[change.row] += change.sign * self._moves(change.pod)
         return counts
+
+    def over(self, value: Ints, old: Columns, new: Columns) -> Ints:  # noqa: ARG002
+        return resized(value, len(new))
 
     def _moves(self, pod: Pod) -> bool:
         return not why_it_stays(pod, self.stays)

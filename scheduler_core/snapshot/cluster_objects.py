@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from msgspec import field
 
@@ -47,6 +48,68 @@ class ClusterObjects(Value, kw_only=True):
     jobs: Mapping[str, Job] = field(default_factory=dict)
     bound: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, values: Mapping[str, Iterable[Any]]) -> ClusterObjects:
+        """The objects read from manifests, by kind. Of two objects of one name the later counts."""
+        return cls(**parts_of(values))
+
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         """The namespace's labels; none for a namespace that is not known, as in the scheduler."""
         return self.namespaces.get(namespace, _NO_LABELS)
+
+
+_CONTROLLERS: Final = ("ReplicationController", "ReplicaSet", "StatefulSet")
+ByKind = Mapping[str, Iterable[Any]]
+
+
+def parts_of(values: ByKind, changed: Iterable[str] | None = None) -> dict[str, Any]:
+    """The fields of ClusterObjects that these values make; with `changed`, only those that depend on these kinds."""
+    wanted = None if changed is None else set(changed)
+    return {
+        name: gather(values)
+        for name, (kinds, gather) in _FIELDS.items()
+        if wanted is None or not wanted.isdisjoint(kinds)
+    }
+
+
+def _owners(values: ByKind) -> dict[str, tuple[SelectingOwner, ...]]:
+    owners: dict[str, list[SelectingOwner]] = {}
+    for kind in ("Service", *_CONTROLLERS):
+        for owner in values.get(kind, ()):
+            owners.setdefault(owner.namespace, []).append(owner)
+    return {namespace: tuple(several) for namespace, several in owners.items()}
+
+
+def _bound(values: ByKind) -> dict[tuple[str, str, str], str]:
+    return {
+        (kind, each.namespace, each.name): each.bound_to
+        for kind in (*_CONTROLLERS, "Job")
+        for each in values.get(kind, ())
+        if each.bound_to
+    }
+
+
+def _by(attribute: str, kind: str) -> tuple[tuple[str, ...], Callable[[ByKind], Any]]:
+    return (kind,), lambda values: {getattr(value, attribute): value for value in values.get(kind, ())}
+
+
+def _all(kind: str) -> tuple[tuple[str, ...], Callable[[ByKind], Any]]:
+    return (kind,), lambda values: tuple(values.get(kind, ()))
+
+
+_FIELDS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[ByKind], Any]]]] = {
+    "namespaces": (("Namespace",), lambda values: dict(values.get("Namespace", ()))),
+    "owners": (("Service", *_CONTROLLERS), _owners),
+    "budgets": _all("PodDisruptionBudget"),
+    "claims": _by("key", "PersistentVolumeClaim"),
+    "volumes": _by("name", "PersistentVolume"),
+    "storage_classes": _by("name", "StorageClass"),
+    "csi_nodes": _by("name", "CSINode"),
+    "csi_drivers": _by("name", "CSIDriver"),
+    "capacities": _all("CSIStorageCapacity"),
+    "attachments": _all("VolumeAttachment"),
+    "resource_claims": _by("key", "ResourceClaim"),
+    "device_classes": _by("name", "DeviceClass"),
+    "jobs": _by("key", "Job"),
+    "bound": ((*_CONTROLLERS, "Job"), _bound),
+}

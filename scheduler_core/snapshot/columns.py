@@ -6,9 +6,9 @@ Nothing here changes when pods come and go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from scheduler_core.model.taints import Taint, Toleration, count_unpreferred, first_untolerated
 from scheduler_core.snapshot.node_images import NodeImages
 from scheduler_core.snapshot.node_labels import NodeLabels
+from scheduler_core.snapshot.node_tree import NodeTree, last_moved_to, one_of_each_zone
+from scheduler_core.snapshot.remembered import Remembered
 
 _ALWAYS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _OF_ALLOCATABLE: Final = (
@@ -35,17 +37,26 @@ class Columns:
     """Everything about the nodes that a column can hold. Arrays are shared and not to be written to."""
 
     def __init__(
-        self, nodes: tuple[Node, ...], labels: NodeLabels | None = None, images: NodeImages | None = None
+        self,
+        nodes: tuple[Node, ...],
+        labels: NodeLabels | None = None,
+        images: NodeImages | None = None,
+        names: tuple[str, ...] | None = None,
     ) -> None:
         self.nodes = nodes
+        if names is not None:
+            self.__dict__["names"] = names
         self.labels = labels or NodeLabels(nodes)
         self.images = images or NodeImages(nodes)
-        self._tolerated: dict[tuple[Toleration, ...], NDArray[np.bool_]] = {}
-        self._untolerated: dict[tuple[Toleration, ...], tuple[NDArray[np.intp], Mapping[int, Taint]]] = {}
-        self._unpreferred: dict[tuple[Toleration, ...], NDArray[np.int64]] = {}
+        self._tolerated: Remembered[tuple[Toleration, ...], NDArray[np.bool_]] = Remembered()
+        self._untolerated: Remembered[tuple[Toleration, ...], tuple[NDArray[np.intp], Mapping[int, Taint]]] = (
+            Remembered()
+        )
+        self._unpreferred: Remembered[tuple[Toleration, ...], NDArray[np.int64]] = Remembered()
 
     def with_nodes(self, changed: Mapping[int, Node]) -> Self:
-        """The columns with these nodes, by row, changed; what the changes do not touch is taken over."""
+        """The columns with these nodes, by row, in place of those of their names; what the changes do not touch is
+        taken over."""
         nodes = list(self.nodes)
         for row, node in changed.items():
             nodes[row] = node
@@ -53,17 +64,58 @@ class Columns:
         def keeps(attribute: str) -> bool:
             return all(getattr(self.nodes[row], attribute) == getattr(node, attribute) for row, node in changed.items())
 
-        same_names, same_images = keeps("name"), keeps("images")
-        same_labels = same_names and keeps("labels")
-        new = type(self)(tuple(nodes), self.labels if same_labels else None, self.images if same_images else None)
-        new._take_over(self, "all_rows")
-        if same_names:
-            new._take_over(self, "names", "row_of")
-        if same_labels:
-            new._take_over(self, "tree_order", "tree_orders", "_shuffled", "_zones")
+        same_labels = keeps("labels")
+        images = self.images if keeps("images") else self.images.changed(tuple(nodes), changed)
+        new = type(self)(tuple(nodes), self.labels if same_labels else None, images)
+        new._take_over(self, "names", "row_of", "all_rows")
+        if same_labels and keeps("created_at"):
+            new._take_over(self, "tree", "tree_order", "tree_orders", "_shuffled")
+        elif same_labels:
+            new._take_over(self, "tree", "tree_order")
+        else:
+            new.__dict__["tree"] = self.tree.with_replaced(
+                {row: (self.nodes[row], node) for row, node in changed.items()}
+            )
         if keeps("allocatable"):
             new._take_over(self, *_OF_ALLOCATABLE)
         new._take_over_states(self, changed)
+        return new
+
+    def with_added(self, nodes: Sequence[Node]) -> Self:
+        """The columns with these nodes after the others, in rows and in the tree; their names are new."""
+        everything = (*self.nodes, *nodes)
+        first = len(self.nodes)
+        images = self.images.changed(everything, range(first, len(everything)))
+        names = (*self.names, *(node.name for node in nodes))
+        new = type(self)(everything, self.labels.with_added(everything), images, names)
+        new.__dict__["tree"] = self.tree.with_added(nodes)
+        new.__dict__["row_of"] = {**self.row_of, **{node.name: row for row, node in enumerate(nodes, first)}}
+        if "resources" in self.__dict__ and all(self._has_lines_for(node) for node in nodes):
+            new._take_over(self, "resources")
+            new._append("allocatable", self, _amounts(nodes, self.resources))
+            new._append("allowed_pods", self, _int_column(nodes, PODS))
+        new._append("unschedulable", self, np.array([node.unschedulable for node in nodes], dtype=bool))
+        return new
+
+    def without_row(self, row: int) -> Self:
+        """The columns without one node. The last node takes its row, so that no other one moves; in the tree all keep
+        their places."""
+        gone, last = self.nodes[row], self.nodes[-1]
+        moved = row < len(self.nodes) - 1
+        nodes = (*self.nodes[:row], last, *self.nodes[row + 1 : -1]) if moved else self.nodes[:-1]
+        names = (*self.names[:row], last.name, *self.names[row + 1 : -1]) if moved else self.names[:-1]
+        new = type(self)(nodes, None, self.images.changed(nodes, {row, len(self.nodes) - 1}), names)
+        new.__dict__["tree"] = self.tree.without(row, gone)
+        row_of = {**self.row_of, last.name: row}
+        del row_of[gone.name]
+        new.__dict__["row_of"] = row_of
+        columns = ["unschedulable"]
+        if nodes and gone.allocatable.keys() <= nodes[0].allocatable.keys():  # every resource is still there
+            new._take_over(self, "resources")
+            columns += ["allocatable", "allowed_pods"]
+        for each in columns:
+            if each in self.__dict__:
+                new.__dict__[each] = last_moved_to(self.__dict__[each], row)
         return new
 
     def _take_over_states(self, other: Self, changed: Mapping[int, Node]) -> None:
@@ -73,6 +125,13 @@ class Columns:
             self.__dict__["unschedulable"] = unschedulable = other.unschedulable.copy()
             for row, node in changed.items():
                 unschedulable[row] = node.unschedulable
+
+    def _has_lines_for(self, node: Node) -> bool:
+        return all(name in self.resources or name == PODS for name in node.allocatable)
+
+    def _append(self, name: str, other: Self, more: NDArray[Any]) -> None:
+        if name in other.__dict__:
+            self.__dict__[name] = np.concatenate([other.__dict__[name], more], axis=-1)
 
     def _take_over(self, other: Self, *names: str) -> None:
         self.__dict__.update({name: other.__dict__[name] for name in names if name in other.__dict__})
@@ -93,14 +152,19 @@ class Columns:
         return {name: row for row, name in enumerate(self.names)}
 
     @cached_property
+    def tree(self) -> NodeTree:
+        """The scheduler's tree of nodes: as one that got them in the order of rows has it, unless nodes came and went
+        since."""
+        return NodeTree.of(self.nodes)
+
+    @cached_property
     def tree_order(self) -> NDArray[np.intp]:
         """All rows in the order in which the scheduler goes through its nodes: one of each zone in turn, zones
         and their nodes as they appeared.
 
-        Only what the scheduler leaves to order depends on it: ties, and where a search that may stop early looks first
-        (pkg/scheduler/backend/cache/node_tree.go, v1.36).
+        Only what the scheduler leaves to order depends on it: ties, and where a search that may stop early looks first.
         """
-        return self._one_of_each_zone(self.all_rows)
+        return self.tree.order()
 
     @cached_property
     def tree_orders(self) -> tuple[NDArray[np.intp], ...]:
@@ -125,23 +189,14 @@ class Columns:
         return known
 
     @cached_property
-    def _shuffled(self) -> dict[int, NDArray[np.intp]]:
-        return {}
+    def _shuffled(self) -> Remembered[int, NDArray[np.intp]]:
+        return Remembered()
 
     def _one_of_each_zone(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """These rows, zone by zone in turn, zones and their nodes as they stand there."""
-        zones = self._zones[rows]
-        _, firsts, sizes = np.unique(zones, return_index=True, return_counts=True)
-        by_zone = np.argsort(zones, kind="stable")
-        turns = np.empty(len(rows), dtype=np.intp)
-        turns[by_zone] = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return rows[np.lexsort((firsts[np.searchsorted(np.unique(zones), zones)], turns))]
-
-    @cached_property
-    def _zones(self) -> NDArray[np.intp]:
-        """The zone of each row, numbered."""
-        codes: dict[str, int] = {}
-        return np.array([codes.setdefault(_zone_of(node), len(codes)) for node in self.nodes], dtype=np.intp)
+        zones = self.tree.zone_of[rows]
+        _, firsts, numbers = np.unique(zones, return_index=True, return_inverse=True)
+        return rows[one_of_each_zone(np.arange(len(rows)), firsts[numbers])]
 
     def in_tree_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """The same rows, sorted by `tree_order`."""
@@ -161,12 +216,7 @@ class Columns:
     @cached_property
     def allocatable(self) -> NDArray[np.int64]:
         """Allocatable amounts: a line per resource, a column per node."""
-        table = np.zeros((len(self.resources), len(self.nodes)), dtype=np.int64)
-        for row, node in enumerate(self.nodes):
-            for name, amount in node.allocatable.items():
-                if name != PODS:
-                    table[self.resources[name], row] = min(amount, LARGEST)
-        return table
+        return _amounts(self.nodes, self.resources)
 
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
@@ -187,12 +237,7 @@ class Columns:
 
     @cached_property
     def allowed_pods(self) -> NDArray[np.int64]:
-        return self._int_column(PODS)
-
-    def _int_column(self, name: str) -> NDArray[np.int64]:
-        return np.fromiter(
-            (min(node.allocatable.get(name, 0), LARGEST) for node in self.nodes), dtype=np.int64, count=len(self.nodes)
-        )
+        return _int_column(self.nodes, PODS)
 
     @cached_property
     def unschedulable(self) -> NDArray[np.bool_]:
@@ -246,15 +291,19 @@ class Columns:
         )
 
 
-def _zone_of(node: Node) -> str:
-    """Region and zone together; the beta labels count before the present ones (component-helpers/node/topology,
-    v1.36)."""
-    labels = node.labels
-    region, zone = (
-        labels.get(f"failure-domain.beta.kubernetes.io/{part}", labels.get(f"topology.kubernetes.io/{part}", ""))
-        for part in ("region", "zone")
+def _amounts(nodes: Sequence[Node], lines: Mapping[str, int]) -> NDArray[np.int64]:
+    table = np.zeros((len(lines), len(nodes)), dtype=np.int64)
+    for row, node in enumerate(nodes):
+        for name, amount in node.allocatable.items():
+            if name != PODS:
+                table[lines[name], row] = min(amount, LARGEST)
+    return table
+
+
+def _int_column(nodes: Sequence[Node], name: str) -> NDArray[np.int64]:
+    return np.fromiter(
+        (min(node.allocatable.get(name, 0), LARGEST) for node in nodes), dtype=np.int64, count=len(nodes)
     )
-    return f"{region}:\0:{zone}" if region or zone else ""
 
 
 TaintSets = tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]

@@ -8,37 +8,21 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
 from scheduler_core.model.manifests import from_manifest as read
-from scheduler_core.model.manifests import job_from_manifest, wire, wire_storage
-from scheduler_core.model.manifests import storage_from_manifest as storage
-from scheduler_core.model.manifests.error import FieldError, ManifestError
+from scheduler_core.model.manifests import wire
+from scheduler_core.model.manifests.error import ManifestError
+from scheduler_core.model.manifests.object_reader import ObjectReader
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
-from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
-
-_GROUPS: Final = {
-    "ReplicaSet": "apps",
-    "StatefulSet": "apps",
-    "ReplicationController": "",
-    "Service": "",
-    "Pod": "",
-    "Node": "",
-    "Namespace": "",
-    "Job": "batch",
-}
-
-
-_CONTROLLERS: Final = ("ReplicationController", "ReplicaSet", "StatefulSet")
 
 
 class Collector:
@@ -49,64 +33,33 @@ class Collector:
         self.pods: dict[str, Pod] = {}
         self.problems: list[ManifestError] = []
         self._others: dict[str, list[Any]] = {}
-        self._pod_reader = read.PodReader()
-        self._kinds = _kinds(self._pod_reader)
+        self._reader = ObjectReader()
 
     def knows(self, kind: str, api_version: str) -> bool:
         """Whether scheduling reads this kind of this API group."""
-        if kind not in self._kinds:
-            return False
-        group = api_version.partition("/")[0] if "/" in api_version else ""
-        return not api_version or kind not in _GROUPS or _GROUPS[kind] == group
+        return self._reader.knows(kind, api_version)
 
     def add(self, kind: str, manifest: Mapping[str, Any]) -> None:
         """One object as a mapping."""
-        shape = self._kinds[kind]
-        try:
-            written = msgspec.convert(manifest, shape.wire)
-        except msgspec.ValidationError as trouble:
-            self._report(kind, read.manifest_key(manifest), trouble)
-        else:
-            self._keep(kind, written)
+        self._keep(kind, self._reader.read(kind, manifest))
 
     def add_page(self, kind: str, page: bytes) -> None:
         """One list body of a kind."""
         for written in self.read_page(kind, page):
-            self._keep(kind, written)
+            self._keep(kind, self._reader.build(kind, written))
 
     def read_page(self, kind: str, page: bytes) -> Iterable[Any]:
         """The items of a list body as wire structures; those that cannot be read are reported and left out."""
-        try:
-            return self._kinds[kind].pages.decode(page).items or ()
-        except msgspec.ValidationError:
-            return self._read_one_by_one(kind, page)
+        for written in self._reader.wire_items(kind, page):
+            if isinstance(written, ManifestError):
+                self.problems.append(written)
+            else:
+                yield written
 
-    def _read_one_by_one(self, kind: str, page: bytes) -> Iterator[Any]:
-        decoder = msgspec.json.Decoder(self._kinds[kind].wire)
-        for raw in msgspec.json.decode(page, type=_RawPage).items or ():
-            try:
-                yield decoder.decode(raw)
-            except msgspec.ValidationError as trouble:
-                self._report(kind, read.manifest_key(msgspec.json.decode(raw)), trouble)
-
-    def _report(self, kind: str, key: str, trouble: msgspec.ValidationError) -> None:
-        text, _, path = str(trouble).partition(" - at `$")
-        self.problems.append(ManifestError(kind=kind, key=key, field=path.lstrip(".").rstrip("`"), problem=text))
-
-    def _keep(self, kind: str, written: Any) -> None:
-        if not written.metadata.name:
-            self.problems.append(
-                ManifestError(kind=kind, key="without a name", field="metadata.name", problem="an object needs a name")
-            )
-            return
-        try:
-            value = self._kinds[kind].build(written)
-        except FieldError as trouble:
-            meta = written.metadata
-            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-            self.problems.append(ManifestError(kind=kind, key=key, field=trouble.field, problem=trouble.problem))
-            return
-        if isinstance(value, Pod):
+    def _keep(self, kind: str, value: Any) -> None:
+        if isinstance(value, ManifestError):
+            self.problems.append(value)
+        elif isinstance(value, Pod):
             self.pods[value.key] = value
         elif isinstance(value, Node):
             self.nodes[value.name] = value
@@ -115,88 +68,14 @@ class Collector:
 
     def snapshot(self) -> Snapshot:
         """Everything taken so far. Of two objects of one name the later counts."""
-        return Snapshot.of(tuple(self.nodes.values()), self.pods.values(), self._objects(), tuple(self.problems))
-
-    def _objects(self) -> ClusterObjects:
-        def by_name(kind: str) -> dict[str, Any]:
-            return {value.name: value for value in self._others.get(kind, ())}
-
-        def by_key(kind: str) -> dict[str, Any]:
-            return {value.key: value for value in self._others.get(kind, ())}
-
-        owners: dict[str, list[SelectingOwner]] = {}
-        for kind in ("Service", *_CONTROLLERS):
-            for owner in self._others.get(kind, ()):
-                owners.setdefault(owner.namespace, []).append(owner)
-        return ClusterObjects(
-            namespaces=dict(self._others.get("Namespace", ())),
-            owners={namespace: tuple(several) for namespace, several in owners.items()},
-            budgets=tuple(self._others.get("PodDisruptionBudget", ())),
-            claims=by_key("PersistentVolumeClaim"),
-            volumes=by_name("PersistentVolume"),
-            storage_classes=by_name("StorageClass"),
-            csi_nodes=by_name("CSINode"),
-            csi_drivers=by_name("CSIDriver"),
-            capacities=tuple(self._others.get("CSIStorageCapacity", ())),
-            attachments=tuple(self._others.get("VolumeAttachment", ())),
-            resource_claims=by_key("ResourceClaim"),
-            device_classes=by_name("DeviceClass"),
-            jobs=(jobs := by_key("Job")),
-            bound={
-                (kind, each.namespace, each.name): each.bound_to
-                for kind, several in (
-                    *((kind, self._others.get(kind, ())) for kind in _CONTROLLERS),
-                    ("Job", jobs.values()),
-                )
-                for each in several
-                if each.bound_to
-            },
+        return Snapshot.of(
+            tuple(self.nodes.values()), self.pods.values(), ClusterObjects.of(self._others), tuple(self.problems)
         )
-
-
-class _RawPage(msgspec.Struct):
-    items: list[msgspec.Raw] | None = None
 
 
 class _PageHead(msgspec.Struct, rename="camel"):
     kind: str = ""
     api_version: str = ""
-
-
-@dataclass(slots=True)
-class _Kind:
-    wire: type[wire.Wire]
-    build: Callable[[Any], Any]
-    pages: msgspec.json.Decoder[Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        page = msgspec.defstruct(f"{self.wire.__name__}Page", [("items", tuple[self.wire, ...] | None, None)], gc=False)  # type: ignore[name-defined]
-        self.pages = msgspec.json.Decoder(page)
-
-
-def _kinds(pods: read.PodReader) -> Mapping[str, _Kind]:
-    return {
-        "Pod": _Kind(wire.WirePod, pods.pod),
-        "Node": _Kind(wire.WireNode, read.node),
-        "Namespace": _Kind(wire.WireNamespace, lambda w: (w.metadata.name, w.metadata.labels or {})),
-        "Service": _Kind(wire.WireLabelSelecting, lambda w: read.label_selecting("Service", w)),
-        "ReplicationController": _Kind(
-            wire.WireLabelSelecting, lambda w: read.label_selecting("ReplicationController", w)
-        ),
-        "ReplicaSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("ReplicaSet", w)),
-        "StatefulSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("StatefulSet", w)),
-        "Job": _Kind(wire.WireJob, job_from_manifest.job),
-        "PodDisruptionBudget": _Kind(wire.WireBudget, read.budget),
-        "PersistentVolumeClaim": _Kind(wire_storage.WireClaim, storage.claim),
-        "PersistentVolume": _Kind(wire_storage.WirePersistentVolume, storage.persistent_volume),
-        "StorageClass": _Kind(wire_storage.WireStorageClass, storage.storage_class),
-        "CSINode": _Kind(wire_storage.WireCsiNode, storage.csi_node),
-        "CSIDriver": _Kind(wire_storage.WireCsiDriver, storage.csi_driver),
-        "CSIStorageCapacity": _Kind(wire_storage.WireCsiStorageCapacity, storage.csi_storage_capacity),
-        "VolumeAttachment": _Kind(wire_storage.WireAttachment, storage.attachment),
-        "ResourceClaim": _Kind(wire_storage.WireResourceClaim, storage.resource_claim),
-        "DeviceClass": _Kind(wire_storage.WireDeviceClass, storage.device_class),
-    }
 
 
 @contextmanager

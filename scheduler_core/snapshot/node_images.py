@@ -5,13 +5,15 @@ the snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.model.node import Node
+from scheduler_core.snapshot.remembered import Remembered
 from scheduler_core.values import Value
 
 
@@ -26,16 +28,21 @@ class ImageState(Value):
         return int(float(self.size_bytes) * (float(self.node_count) / float(total_nodes)))
 
 
+_Place = tuple[int, list[int]]
+
+
 class NodeImages:
     """The image index of a fixed list of nodes."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
-        self._at_hand: dict[tuple[str, ...], NDArray[np.int64]] = {}
-        self._shares: dict[tuple[tuple[str, ...], int, int], NDArray[np.int64]] = {}
+        self._at_hand: Remembered[tuple[str, ...], NDArray[np.int64]] = Remembered()
+        self._shares: Remembered[tuple[tuple[str, ...], int, int], NDArray[np.int64]] = Remembered()
 
     @cached_property
-    def _places(self) -> Mapping[str, tuple[int, list[int]]]:
+    def _places(self) -> dict[str, tuple[int, list[int]]]:
+        """For each name its size and the rows that have it, in order. The lists are shared with the indexes made from
+        this one: not to be written to."""
         places: dict[str, tuple[int, list[int]]] = {}
         for row, node in enumerate(self._nodes):
             for image in node.images:
@@ -44,6 +51,22 @@ class NodeImages:
                     if not rows or rows[-1] != row:
                         rows.append(row)
         return places
+
+    def changed(self, nodes: tuple[Node, ...], rows: Iterable[int]) -> NodeImages:
+        """The index of these nodes, which differ from the present ones in these rows alone."""
+        new = NodeImages(nodes)
+        if "_places" not in self.__dict__:
+            return new
+        places = dict(self._places)
+        for row in rows:
+            before, after = _sizes(self._nodes, row), _sizes(nodes, row)
+            for name, size in after.items():
+                if before.get(name) != size:
+                    places[name] = _with_row(places.get(name, (0, [])), name, row, nodes)
+            for name in before.keys() - after.keys():
+                _take_row(places, name, row, nodes)
+        new.__dict__["_places"] = places
+        return new
 
     @cached_property
     def states(self) -> Mapping[str, ImageState]:
@@ -70,3 +93,31 @@ class NodeImages:
             within = np.clip(self.at_hand(names), least, max(most, least)) - least
             known = self._shares[key] = 100 * within // (most - least)
         return known
+
+
+def _sizes(nodes: tuple[Node, ...], row: int) -> dict[str, int]:
+    """What the node in that row says of each image name; nothing for a row that is not there."""
+    sizes: dict[str, int] = {}
+    for image in nodes[row].images if row < len(nodes) else ():
+        for name in image.names:
+            sizes.setdefault(name, image.size_bytes)
+    return sizes
+
+
+def _with_row(place: _Place, name: str, row: int, nodes: tuple[Node, ...]) -> _Place:
+    size, rows = place
+    at = bisect_left(rows, row)
+    if at == len(rows) or rows[at] != row:
+        rows = [*rows[:at], row, *rows[at:]]
+    return (_sizes(nodes, row)[name] if rows[0] == row else size), rows
+
+
+def _take_row(places: dict[str, _Place], name: str, row: int, nodes: tuple[Node, ...]) -> None:
+    size, rows = places[name]
+    left = [other for other in rows if other != row]
+    if not left:
+        del places[name]
+    else:
+        # A first row beyond these nodes is the last one's old row, which is taken away as well.
+        was_first = rows[0] == row and left[0] < len(nodes)
+        places[name] = (_sizes(nodes, left[0])[name] if was_first else size), left

@@ -5,13 +5,14 @@ Labels of a node do not change while pods come and go, so every answer is kept f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, Requirement
 from scheduler_core.model.node import Node
+from scheduler_core.snapshot.remembered import Remembered
 from scheduler_core.values import Value
 
 Mask = NDArray[np.bool_]
@@ -37,6 +38,18 @@ class Topology(Value, eq=False):
     def missing(self) -> int:
         return len(self.values)
 
+    def with_added(self, values: Sequence[str | None]) -> Topology:
+        """With the values of more nodes at the end."""
+        code_of = dict(self.code_of)
+        for value in values:
+            if value is not None:
+                code_of.setdefault(value, len(code_of))
+        missing = len(code_of)
+        old = np.where(self.present, self.codes, missing)
+        more = np.array([missing if value is None else code_of[value] for value in values], dtype=np.intp)
+        codes = np.concatenate([old, more])
+        return _topology(self.key, code_of, codes)
+
     def sum_by_domain(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums per domain of a column with one number per node."""
         if self.missing == len(self.codes):  # as many values as nodes: each node is its own domain, in the same order
@@ -44,14 +57,38 @@ class Topology(Value, eq=False):
         return np.bincount(self.codes, weights=per_node, minlength=self.missing + 1).astype(np.int64)
 
 
+def _topology(key: str, code_of: Mapping[str, int], codes: NDArray[np.intp]) -> Topology:
+    present = codes != len(code_of)
+    sizes = np.bincount(codes)
+    sizes = sizes[sizes > 0]
+    return Topology(
+        key=key,
+        values=tuple(code_of),
+        code_of=code_of,
+        codes=codes,
+        present=present,
+        everywhere=bool(present.all()),
+        used=len(sizes),
+        fewest=int(sizes.min(initial=len(codes))),
+    )
+
+
 class NodeLabels:
     """The label index of a fixed list of nodes."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
-        self._topologies: dict[str, Topology] = {}
-        self._requirements: dict[Requirement, Mask] = {}
-        self._selections: dict[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = {}
+        self._topologies: Remembered[str, Topology] = Remembered()
+        self._requirements: Remembered[Requirement, Mask] = Remembered()
+        self._selections: Remembered[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = Remembered()
+
+    def with_added(self, nodes: tuple[Node, ...]) -> NodeLabels:
+        """The index of these nodes, of which the first are the present ones."""
+        new = NodeLabels(nodes)
+        more = nodes[len(self._nodes) :]
+        for key, topology in self._topologies.items():
+            new._topologies[key] = topology.with_added([node.labels.get(key) for node in more])
+        return new
 
     def topology(self, key: str) -> Topology:
         """The key's values over all nodes."""
@@ -70,19 +107,7 @@ class NodeLabels:
         codes = np.fromiter(
             (missing if value is None else code_of[value] for value in found), dtype=np.intp, count=len(found)
         )
-        present = codes != missing
-        sizes = np.bincount(codes)
-        sizes = sizes[sizes > 0]
-        return Topology(
-            key=key,
-            values=tuple(code_of),
-            code_of=code_of,
-            codes=codes,
-            present=present,
-            everywhere=bool(present.all()),
-            used=len(sizes),
-            fewest=int(sizes.min(initial=len(codes))),
-        )
+        return _topology(key, code_of, codes)
 
     def selected(self, node_selector: tuple[tuple[str, str], ...], required: NodeSelector | None) -> Mask:
         """Nodes that a pod's nodeSelector and required node affinity both choose. Not to be written to."""

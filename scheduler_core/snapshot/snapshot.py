@@ -7,7 +7,7 @@ Reading objects into one is in loading.py; what plugins count over pods is in ta
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from scheduler_core.model.labels import LabelSelector
 from scheduler_core.model.manifests.error import ManifestError
@@ -18,6 +18,7 @@ from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.pods.placements import Placements, Tally
+from scheduler_core.snapshot.remembered import Remembered
 from scheduler_core.values import replace_value
 
 Value = TypeVar("Value")
@@ -26,6 +27,8 @@ Value = TypeVar("Value")
 # Shared by snapshots derived from one another.
 _Infos = dict[tuple[int, RequestRules], tuple[Node, object, NodeInfo]]
 
+
+_REMEMBERED: Final = 8192
 
 # Objects that a drain changes pod by pod, and that no scheduling decision reads.
 _NOT_SCHEDULED_BY = frozenset({"budgets", "jobs"})
@@ -71,7 +74,7 @@ class Snapshot:
         pending: tuple[Pod, ...] = (),
         ghosts: tuple[Pod, ...] = (),
         problems: tuple[ManifestError, ...] = (),
-        remembered: dict[Hashable, Any] | None = None,
+        remembered: Remembered[Hashable, Any] | None = None,
         infos: _Infos | None = None,
     ) -> None:
         self.columns = columns
@@ -80,7 +83,7 @@ class Snapshot:
         self.pending = pending
         self.ghosts = ghosts
         self.problems = problems
-        self._remembered = {} if remembered is None else remembered
+        self._remembered = Remembered(_REMEMBERED) if remembered is None else remembered
         self._infos = {} if infos is None else infos
 
     # ---- making one ----
@@ -202,13 +205,19 @@ class Snapshot:
 
     def with_pod_placed(self, pod: Pod, node_name: str) -> Snapshot:
         """The cluster with the pod on that node; a pending pod of the same key is no longer pending."""
-        row = self.row(node_name)
-        placed = pod.on_node(node_name)
-        pending = tuple(p for p in self.pending if p.key != pod.key) if self.pending else ()
-        return self._changed(
-            placements=self.placements.after(((1, row, placed),), self.columns),
-            pending=pending,
-        )
+        return self.with_pods_placed(((pod, node_name),))
+
+    def with_pods_placed(self, pairs: Iterable[tuple[Pod, str]]) -> Snapshot:
+        """The cluster with each pod on its node, wherever it was before; UnknownNodeError when a node is not here."""
+        coming = {pod.key: pod.on_node(node_name) for pod, node_name in pairs}
+        keys = coming.keys()
+        leaving = [old for old in map(self.placements.find, keys) if old is not None]
+        placed = self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming.values())])
+        if self.pending:
+            placed.pending = tuple(pod for pod in self.pending if pod.key not in keys)
+        if self.ghosts:
+            placed.ghosts = tuple(pod for pod in self.ghosts if pod.key not in keys)
+        return placed
 
     def without_pod(self, key: str) -> Snapshot:
         """The cluster without that pod; UnknownPodError when it stands on no node here."""
@@ -226,6 +235,22 @@ class Snapshot:
             old = self._placed(key)
             moves += ((-1, old), (1, pod.on_node(old.node_name)))
         return self._moved(moves)
+
+    def with_pods_moved(self, leaving: Iterable[Pod], coming: Iterable[Pod]) -> Snapshot:
+        """The cluster without the first pods, which stand on the nodes that they name, and with the others on the
+        nodes that they name; UnknownNodeError when one of these is not here."""
+        return self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming)])
+
+    def with_ghosts(self, ghosts: tuple[Pod, ...]) -> Snapshot:
+        """The cluster with these pods on nodes that it does not have."""
+        return self._changed(ghosts=ghosts)
+
+    def with_others(
+        self, *, pending: tuple[Pod, ...], ghosts: tuple[Pod, ...], problems: tuple[ManifestError, ...]
+    ) -> Snapshot:
+        """The cluster with other pods that wait or stand on unknown nodes, and other unreadable objects. Whatever is
+        derived from it leaves this snapshot's own log of changes alone."""
+        return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
         """Pods that came to (1) or left (-1) the node that they name."""
@@ -272,11 +297,50 @@ class Snapshot:
         counts_alike = columns.labels is self.columns.labels and columns.resources == self.columns.resources
         return self._changed(
             columns=columns,
-            placements=self.placements if counts_alike else self.placements.moved_to(columns),
+            placements=self.placements if counts_alike else self.placements.over(self.columns, columns),
             infos=self._infos if columns.images is self.columns.images else {},
+        )
+
+    def with_node_added(self, node: Node) -> Snapshot:
+        """The cluster with one node more, the last in the scheduler's order, and with the pods on it that stood on a
+        node of its name unseen; ValueError when there is a node of that name."""
+        return self.with_nodes_added((node,))
+
+    def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:
+        """The same for several nodes, in this order."""
+        names = [node.name for node in nodes]
+        known = next((name for name in names if name in self.columns.row_of or names.count(name) > 1), None)
+        if known is not None:
+            raise ValueError(f"the snapshot has a node {known!r} already")
+        columns = self.columns.with_added(nodes)
+        come = [pod for pod in self.ghosts if pod.node_name in columns.row_of]
+        moves = [(1, columns.row_of[pod.node_name], pod) for pod in come]
+        placements = self.placements.over(self.columns, columns)
+        return self._changed(
+            columns=columns,
+            placements=placements.after(moves, columns) if moves else placements,
+            ghosts=tuple(pod for pod in self.ghosts if pod.node_name not in columns.row_of) if come else self.ghosts,
+            infos={},
+        )
+
+    def without_node(self, node_name: str) -> Snapshot:
+        """The cluster without that node; its pods are `ghosts`, as in a scheduler that has not yet seen them go. The
+        last node of the list takes its place there, and every node keeps its place in the scheduler's order."""
+        row, last = self.row(node_name), len(self.columns) - 1
+        gone = self.placements.on_node(row)
+        moves = [(-1, row, pod) for pod in gone]
+        if row != last:
+            for pod in self.placements.on_node(last):
+                moves += ((-1, last, pod), (1, row, pod))
+        columns = self.columns.without_row(row)
+        return self._changed(
+            columns=columns,
+            placements=self.placements.after(moves, self.columns).over(self.columns, columns),
+            ghosts=(*self.ghosts, *gone),
+            infos={},
         )
 
     def with_objects(self, **parts: Any) -> Snapshot:
         """The cluster with some of its other objects replaced: keyword arguments are fields of ClusterObjects."""
-        remembered = self._remembered if parts.keys() <= _NOT_SCHEDULED_BY else {}
+        remembered = self._remembered if parts.keys() <= _NOT_SCHEDULED_BY else None
         return self._changed(objects=replace_value(self.objects, **parts), remembered=remembered)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
-from careen.cli.support.screen import errors_fit_to_show, say
+from careen.cli.support.screen import SuggestingGroup, errors_fit_to_show, say
 
 
 class Entry(NamedTuple):
@@ -49,7 +49,7 @@ COMMANDS: tuple[Entry, ...] = (
 _BY_NAME = {entry.name: entry for entry in COMMANDS}
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """Imports a command's module when the command is called, not to list its name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -59,7 +59,7 @@ class LazyGroup(click.Group):
         entry = _BY_NAME.get(cmd_name)
         if entry is None:
             return None
-        with _lean() if cmd_name == "agent" else nullcontext():
+        with _lean():
             command = getattr(import_module(entry.module), entry.attribute)
         assert isinstance(command, click.Command)
         return command

@@ -22,10 +22,10 @@ from careen.cli.support.agents_settings import (
     settings_of,
     title_of,
 )
+from careen.cli.support.connection import transport_to
 from careen.cli.support.options import output_option, show
-from careen.cli.support.screen import SeveralProblems
+from careen.cli.support.screen import BadInput, SeveralProblems
 from careen.cluster.wire.api import ApiServer
-from careen.cluster.wire.client import CannotReachCluster, connect
 from careen.cluster.wire.errors import ClusterError
 from careen.report.tables import paragraph, table
 from careen.settings.sources import BadSettings, Resolved, Source, resolve
@@ -55,8 +55,8 @@ def config(*, here: bool, output: str, **values: Any) -> None:
         resolved, notes = asyncio.run(_resolved(flags, here=here or bool(set(flags) - _WHERE)))
     except BadSettings as error:
         raise SeveralProblems(error.problems) from error
-    except CannotReachCluster as error:
-        raise click.UsageError(f"{error}; or give --here") from error
+    except BadInput as error:
+        raise BadInput(f"{error.message}; or give --here") from error
     except ClusterError as error:
         raise click.ClickException(
             f"the cluster's settings cannot be read: {error}; with --here no cluster is asked"
@@ -96,13 +96,13 @@ async def _found(api: ApiServer, given: Resolved) -> Settings:
 
 
 def _api(basics: Settings, *, here: bool) -> ApiServer | None:
-    """The cluster to ask; None with --here and no kubeconfig. Raises `CannotReachCluster`."""
+    """The cluster to ask; None with --here and no kubeconfig. Ends the command where the file cannot be read."""
     kubeconfig = basics.kubeconfig or os.environ.get("KUBECONFIG", "")
     own = Path.home() / ".kube" / "config"
     if here and not basics.kubeconfig:
         return None
     path = Path(kubeconfig) if kubeconfig else own if own.exists() else None
-    return ApiServer(connect(path, part="cli"), SystemClock(), chance=lambda: 0.0)
+    return ApiServer(transport_to(path, None), SystemClock(), chance=lambda: 0.0)
 
 
 def _rows(resolved: Resolved) -> list[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ import click
 from careen.agent.forecast.child import supported
 from careen.cli.support.files import dump_of, text_of
 from careen.cli.support.options import Connection, connection_options, output_option, show
-from careen.cli.support.screen import say
+from careen.cli.support.screen import BadInput, no_such_node, say
 from careen.report.explain_report import explain_json, explain_text
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
@@ -65,7 +65,7 @@ def explain(
             f"{error}; give that scheduler's configuration with --scheduler-config FILE"
         ) from error
     if node is not None and node not in {row.node for row in record.nodes}:
-        raise click.UsageError(f"there is no Node {node!r} among the {len(record.nodes)} of this cluster")
+        raise no_such_node(node, [row.node for row in record.nodes])
     show(
         output,
         text=lambda width: explain_text(record, node=node, every_node=every_node, width=width),
@@ -102,7 +102,7 @@ def _configuration(path: Path | None) -> Configuration | None:
     try:
         return Configuration.from_mapping(yaml_text.load(text_of(path, "--scheduler-config")))
     except (ConfigurationError, yaml_text.BadYaml) as error:
-        raise click.UsageError(f"{path}: {error}") from error
+        raise click.BadParameter(f"{path}: {error}", param_hint="--scheduler-config") from error
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod:
@@ -110,4 +110,4 @@ def _find(snapshot: Snapshot, key: str) -> Pod:
     try:
         return snapshot.pod(key if "/" in key else f"default/{key}")
     except UnknownPodError as error:
-        raise click.UsageError(f"there is no pod {key!r} that waits or runs; write it as NAMESPACE/POD") from error
+        raise BadInput(f"there is no pod {key!r} that waits or runs; write it as NAMESPACE/POD") from error

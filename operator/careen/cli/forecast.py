@@ -15,7 +15,7 @@ from careen.agent.clock import SystemClock
 from careen.agent.forecast.forecaster import Limits, Mistake, forecast_together
 from careen.cli.support.files import text_of, try_to_read
 from careen.cli.support.options import Connection, connection_options, output_option, show
-from careen.cli.support.screen import say
+from careen.cli.support.screen import BadInput
 from careen.core.facts.observation import Unknown
 from careen.report.forecast_report import NOT_KNOWN, exit_code_of_all, forecasts_json, forecasts_text
 from scheduler_core.simulation.forecast import Forecast
@@ -38,6 +38,15 @@ class _Asked(Value, kw_only=True):
     now: datetime
     policy: Policy | None = None  # not known
     note: str = ""
+
+
+class NotMade(click.ClickException):
+    """Nobody knows, and the caller wrote nothing wrong."""
+
+    exit_code = NOT_KNOWN
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the forecast could not be made: {why}")
 
 
 @click.command()
@@ -85,17 +94,14 @@ def forecast(
         try_to_read(dump, "--from")
     # A file of whoever asks may name files; the agents' ConfigMap may not name any on this computer.
     limits = Limits(seconds=timeout, memory_bytes=MEMORY_BYTES, scheduler_config=text, may_name_files=bool(text))
-    asked = (
-        asyncio.run(_from_dump(names, dump, limits))
-        if dump
-        else connection.ask(lambda cluster: _from_cluster(cluster, names, limits))
-    )
+    asked = asyncio.run(_from_dump(names, dump, limits)) if dump else _ask(connection, names, limits)
     made = asked.answer
-    if isinstance(made, Mistake):
-        raise click.UsageError(made.why)
-    if isinstance(made, Unknown):
-        say(f"Error: the forecast could not be made: {made.why}", err=True)
-        raise click.exceptions.Exit(NOT_KNOWN)
+    if isinstance(made, Mistake) and (dump or scheduler_config):
+        # The simulation sees the text and not the file.
+        named = made.why.replace("--scheduler-config names", f"--scheduler-config names {scheduler_config},", 1)
+        raise BadInput(named.replace(", what is no", ", which is no", 1))
+    if isinstance(made, Mistake | Unknown):
+        raise NotMade(made.why)
     if asked.note and not scheduler_config:
         made = tuple(replace(each, notes=(*each.notes, asked.note)) for each in made)
     show(
@@ -104,6 +110,15 @@ def forecast(
         value=lambda: forecasts_json(made, asked.policy),
     )
     raise click.exceptions.Exit(exit_code_of_all(made))
+
+
+def _ask(connection: Connection, names: tuple[str, ...], limits: Limits) -> _Asked:
+    try:
+        return connection.ask(lambda cluster: _from_cluster(cluster, names, limits))
+    except click.ClickException as error:
+        if error.exit_code != click.ClickException.exit_code:
+            raise
+        raise NotMade(error.message) from error
 
 
 async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits) -> _Asked:

@@ -14,7 +14,6 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import WORKING, Phase
 from careen.core.facts.times import LATEST, from_rfc3339, rfc3339
 from careen.report.fleet_report import phase_of
-from careen.settings.kinds import duration as go_duration
 
 
 @click.command()
@@ -74,6 +73,8 @@ def _what_now(node: NodeView) -> str:
 
 
 def _end(text: str, now: datetime) -> datetime:
+    from careen.settings.kinds import duration as go_duration  # only for an end
+
     end = from_rfc3339(text)
     if end is None:
         try:

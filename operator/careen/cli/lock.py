@@ -11,7 +11,7 @@ import click
 
 from careen.cli.support.connection import TRIES, Cluster, read_lock
 from careen.cli.support.options import cluster_command, output_option, show
-from careen.cli.support.screen import say
+from careen.cli.support.screen import BadInput, SuggestingGroup, did_you_mean, say
 from careen.cluster.nodes import read_node
 from careen.cluster.wire.writes import Landed, Rejected, StillUnclear
 from careen.core.actions import WriteLock
@@ -24,7 +24,7 @@ from careen.report.lock_report import lock_json, lock_text
 from careen.report.tables import listed, paragraph
 
 
-@click.group(name="lock")
+@click.group(name="lock", cls=SuggestingGroup)
 def lock() -> None:
     """Show the lock, pause the cluster, resume it, or free a claim by hand."""
 
@@ -56,14 +56,9 @@ async def pause(cluster: Cluster, *, reason: str) -> None:
     reason = " ".join(reason.split())  # one line, because everything that shows it is one
 
     def paused(content: LockContent) -> LockContent | None:
-        if content.is_paused and content.pause_reason == reason:
-            say("It is paused already; nothing was changed.")
+        if content.is_paused and (content.pause_reason or not reason):
+            say(_paused_already(content.pause_reason, reason))
             return None
-        if content.is_paused:
-            say(
-                f"It is paused already{f' ({content.pause_reason})' if content.pause_reason else ''}; the "
-                "reason is being replaced."
-            )
         if content.holders:
             say(
                 f"Claims of {listed(content.holders)} stay in the lock: a node that is draining undoes it, "
@@ -117,12 +112,20 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
                 if content.holders
                 else ""
             )
-            raise click.UsageError(f"{node} holds no claim in {cluster.lock_title}{held}")
+            raise BadInput(f"{node} holds no claim in {cluster.lock_title}{held}{did_you_mean(node, content.holders)}")
         say(f"Freeing the claim of {node}, taken {entries[0].created or 'at an unknown time'}.")
         return claims.release_by_hand(content, node)
 
     if await _rewrite(cluster, "release by hand", released):
         say("Freed: the next node may go.")
+
+
+def _paused_already(before: str, given: str) -> str:
+    """Whoever paused first still has their reason: a second one must not end the pause under it."""
+    if not before:
+        return "It is paused already, without a reason; nothing was changed."
+    another = "" if given in ("", before) else "; `careen lock resume` first, to pause it for another reason"
+    return f"It is paused already: {before}. That reason stays, and nothing was changed{another}."
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,15 +19,16 @@ from careen.cli.support.connection import Cluster, look_at_lock
 from careen.cli.support.files import Written, dump_of, text_of, why
 from careen.cli.support.options import Connection, connection_options, output_option, show
 from careen.cli.support.progress import told
-from careen.cli.support.screen import say
+from careen.cli.support.screen import BadInput, did_you_mean, no_such_node, say
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.whole_cluster import read_cluster
+from careen.core.autoscalers import removed_by
 from careen.core.drain.drain_plan import rule_of
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import unforeseen
 from careen.core.gates.budgets import works
@@ -35,6 +36,7 @@ from careen.core.lock.content import LockContent
 from careen.plan.measured_durations import measured_boots, measured_drains, measured_settling
 from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
+from careen.report.openings import shut_at
 from careen.report.page.plan_page import plan_html
 from careen.report.plan_report import Origin, Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
@@ -61,14 +63,27 @@ _FOLLOWED = (
     "concurrency",
     "order",
     "budget",
+    "count_cordoned",
+    "reboot_cordoned",
     "reboot_days",
     "start_time",
     "end_time",
     "time_zone",
     "minimum_interval",
     "forecast",
+    "forecast_pending_allowed",
+    "forecast_unknown_allowed",
     "late_policy",
+    "prefer_no_schedule_taint",
+    "drain_pod_selector",
+    "drain_delay",
+    "pods_bound_to_node",
+    "force_reboot",
+    "force_reboot_past_budgets",
+    "reboot_delay",
+    "lock_release_delay",
 )
+"""The settings that change a plan; a test looks which ones are read while one is made."""
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -227,7 +242,11 @@ def plan(
     could not be made, or --report not written."""
     changed = _changed(assignments)
     given_config = (
-        _configuration(text_of(scheduler_config, "--scheduler-config"), str(scheduler_config), may_name_files=True)
+        _configuration(
+            text_of(scheduler_config, "--scheduler-config"),
+            f"--scheduler-config {scheduler_config}",
+            may_name_files=True,
+        )
         if scheduler_config
         else None
     )
@@ -268,6 +287,7 @@ def plan(
             )
 
     wanted = Order(line) if line else policy.order
+    shut = shut_at(policy, [each for each in world.views if each.name in set(chosen)], begins or world.taken_at)
     others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
     timeline = simulate(wanted)
     drawn = (simulate(wanted, seed) for seed in range(1, seeds if timeline.is_open else 1))
@@ -283,8 +303,11 @@ def plan(
         closes=RolloutRules(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
         zone_of={view.name: view.zone for view in world.views},
         notes=(
+            *_without_effect(changed),
             *assumed,
+            *shut,
             *notes,
+            *_left_alone(world),
             *world.notes,
             *_agents_note(world.agents, given_config=scheduler_config is not None),
             *_not_foreseen(policy),
@@ -374,13 +397,19 @@ def _chosen(world: _World, names: Sequence[str], *, waiting: bool) -> tuple[str,
         raise click.UsageError("give either names of Nodes or --waiting")
     known = [view.name for view in world.views]
     if unknown := [name for name in names if name not in known]:
-        raise click.UsageError(
-            f"there is no Node {listed([repr(name) for name in unknown])} among the "
-            f"{count_of(len(known), 'Node')} of this cluster"
-        )
+        raise no_such_node(unknown[0], known)
+    stays = [view for view in world.views if not removed_by(view)]
     if waiting:
-        return tuple(view.name for view in world.views if keys.REBOOT_LABEL in view.labels)
-    return tuple(names) or tuple(known)
+        return tuple(view.name for view in stays if keys.REBOOT_LABEL in view.labels)
+    return tuple(names) or tuple(view.name for view in stays)
+
+
+def _left_alone(world: _World) -> list[str]:
+    """Nodes that the agents leave alone, because somebody removes them."""
+    names = [view.name for view in world.views if removed_by(view)]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    why = "left alone, because an autoscaler is removing the node; it is planned only by name"
+    return [f"{', '.join(names[:3])}{more}: {why}"] if names else []
 
 
 def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:
@@ -390,7 +419,7 @@ def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[
         return world, []
     snapshot, views = world.snapshot, list(world.views)
     for place, view in enumerate(views):
-        progress = from_annotation(view.annotations.get(keys.PROGRESS))
+        progress = view.written
         if view.name in busy and isinstance(progress, Progress) and progress.is_cordoned_by_us:
             views[place] = replace(view, unschedulable=progress.prior_unschedulable)
             if not progress.prior_unschedulable:
@@ -412,21 +441,39 @@ def _changed(assignments: Sequence[str]) -> dict[str, Any]:
         name, is_there, value = text.partition("=")
         field = name.strip().removeprefix("--").replace("-", "_")
         if not is_there or field not in SETTINGS:
-            raise click.UsageError(
-                f"--set {text}: expected NAME=VALUE with a setting of the agents, such as "
-                f"{listed([flag(each) for each in _FOLLOWED], most=9)}"
-            )
+            raise click.BadParameter(_no_such_setting(text, name.strip()), param_hint="--set")
         given.setdefault(field, []).append(value)
     try:
         settings = resolve(flags={"node_id": [ANY_NODE], **given}, environment={}, is_whole=False).settings
     except BadSettings as error:
-        raise click.UsageError(str(error)) from error
+        raise click.BadParameter("; ".join(error.problems), param_hint="--set") from error
     return {name: getattr(settings, name) for name in given}
 
 
 def _followed(settings: Settings) -> dict[str, str]:
     """What the plan obeys, by the names of the flags."""
     return {flag(name): SETTINGS[name].kind.shown(getattr(settings, name)) for name in _FOLLOWED}
+
+
+def _no_such_setting(text: str, name: str) -> str:
+    names = [flag(each) for each in SETTINGS]
+    if name in names:
+        return f"{text!r}: expected NAME=VALUE, such as {name}=VALUE"
+    hint = did_you_mean(name.replace("_", "-"), names, otherwise=".")
+    return f"{text!r}: the agents have no setting {name!r}{hint} {_what_changes_a_plan()}"
+
+
+def _what_changes_a_plan() -> str:
+    return f"What changes a plan: {listed([flag(each) for each in _FOLLOWED], most=len(_FOLLOWED))}"
+
+
+def _without_effect(changed: Mapping[str, Any]) -> list[str]:
+    """A note on the given settings that no plan obeys."""
+    idle = [flag(name) for name in changed if name not in _FOLLOWED]
+    if not idle:
+        return []
+    verb = "changes" if len(idle) == 1 else "change"
+    return [f"--set {listed(idle, most=len(idle))} {verb} nothing in a plan. {_what_changes_a_plan()}"]
 
 
 def _with(settings: Settings | None, changed: dict[str, Any]) -> Settings:
@@ -462,7 +509,7 @@ def _durations(
         notes.append(f"durations are assumed, not measured; give {listed(assumed)} to plan with yours")
     durations = Durations(
         held_back=policy.drain.delay_seconds,
-        drain=drained + policy.reboot_delay_seconds,
+        drain=drained + policy.balancer_settle_seconds + policy.reboot_delay_seconds,
         settle=max(settled, policy.lock_release_delay_seconds),
         handover=handover,
         boot=measured.others if boot is None else boot,
@@ -477,7 +524,7 @@ def _configuration(text: str, where: str, *, may_name_files: bool) -> Configurat
     try:
         return Configuration.from_mapping(yaml_text.load(text), may_name_files=may_name_files)
     except (ConfigurationError, yaml_text.BadYaml) as error:
-        raise click.UsageError(f"{where}: {error}") from error
+        raise BadInput(f"{where}: {error}") from error
 
 
 def _not_foreseen(policy: Policy) -> list[str]:

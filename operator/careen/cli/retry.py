@@ -6,7 +6,7 @@ import click
 
 from careen.cli.support.connection import Cluster, annotate_node, read_node_or_fail
 from careen.cli.support.options import cluster_command
-from careen.cli.support.screen import say
+from careen.cli.support.screen import BadInput, say
 from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.times import rfc3339
@@ -20,7 +20,7 @@ async def retry(cluster: Cluster, *, node: str) -> None:
     """Let NODE, whose reboot failed, try again now. What went wrong should have been mended first."""
     seen = await read_node_or_fail(cluster, node)
     if phase_of(seen) not in (Phase.FAILED, Phase.WAITING):
-        raise click.UsageError(
+        raise BadInput(
             f"{node} is {phase_of(seen)}, so there is nothing to try again; `careen why {node}` says what it is at"
         )
     if phase_of(seen) == Phase.FAILED:

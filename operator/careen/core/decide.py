@@ -21,7 +21,7 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, record_of
+from careen.core.facts.progress import Progress, UnreadableProgress, is_phase
 from careen.core.facts.reasons import Code
 from careen.core.lock import overdue
 from careen.core.lock.content import Garbage, LockContent
@@ -62,7 +62,7 @@ def decide(observation: Observation, policy: Policy) -> Decision:
         return _powerless(observation, Code.NODE_UNKNOWN, f"the Node cannot be read: {node.why}")
     if isinstance(node, Gone):
         return _powerless(observation, Code.NODE_GONE, f"there is no Node {policy.node_name}")
-    progress = record_of(node)
+    progress = node.record
     if isinstance(progress, UnreadableProgress):
         return _unreadable(observation, policy, node, progress.why)
     situation = Situation(
@@ -123,7 +123,7 @@ def _reconcile(situation: Situation) -> Decision | None:
     tells of it would go."""
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
-        is_settled = seen.need.answer is NeedAnswer.YES or _is_reconciled(memory, seen.uptime)
+        is_settled = idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)
         if is_settled and not recovering.looks_like_ours(situation):
             return None
         if isinstance(seen.lock, NotAsked):

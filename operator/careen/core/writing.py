@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from msgspec import field
 
-from careen.core import own_taint
+from careen.core import autoscalers, own_taint
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.facts import keys
@@ -210,7 +210,11 @@ def go_home(
         purpose=f"{Phase.IDLE}: {code}",
         resource_version=situation.node.resource_version,
         labels={keys.REBOOT_LABEL: None},
-        annotations={key: None for key in ours if key in situation.node.annotations} | dict(annotations or {}),
+        annotations={
+            **{key: None for key in ours if key in situation.node.annotations},
+            **autoscalers.taken_back(situation.node.annotations),
+            **(annotations or {}),
+        },
         taints=without_our_taint(situation),
     )
     return Decision(
@@ -269,7 +273,7 @@ def undo(
         change=NodeChange(
             labels=prior_labels(situation),
             unschedulable=prior_cordon(situation),
-            annotations=annotations or {},
+            annotations={**autoscalers.taken_back(situation.node.annotations), **(annotations or {})},
         ),
         then=(*removal(situation), *then),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -80,10 +80,33 @@ def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str,
     """The same for programs: the forecast itself, its counts, and the sentence with which the agent would refuse."""
     known = policy or Policy(node_name=forecast.node)
     objection = "; ".join(each for each in (objection_to_bound(forecast, known), objection_to(forecast, known)) if each)
-    return forecast.to_mapping() | {
+    mapping = forecast.to_mapping()
+    return mapping | {
+        "pods": [_NOTHING_SAID | pod for pod in mapping["pods"]],
         "counts": {outcome.value: number for outcome, number in forecast.counts.items()},
         "refusal": objection or None,
     }
+
+
+_NOTHING_SAID: Mapping[str, Any] = {
+    "namespace": None,
+    "name": None,
+    "uid": None,
+    "outcome": None,
+    "sentence": None,
+    "landing": [],
+    "shares": [],
+    "never": False,
+    "losesData": False,
+    "cut": False,
+    "bound": False,
+    "owner": None,
+    "score": None,
+    "runnerUp": None,
+    "remedies": [],
+    "budget": None,
+}
+"""What `PodForecast` leaves out where it is so: every pod of the report has every key."""
 
 
 def verdict(forecast: Forecast, policy: Policy | None = None) -> str:

@@ -126,12 +126,12 @@ def _phase(entry: Entry, node: NodeView | None) -> str:
 
 def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
     """The same for programs. `state` is held, free, paused, garbage or unknown; `raw` the annotation as it stands."""
-    if isinstance(state, Unknown):
-        return {"state": "unknown", "why": state.why}
-    if isinstance(state, Garbage):
-        return {"state": "garbage", "why": state.why, "raw": raw}
+    if not isinstance(state, LockContent):
+        is_garbage = isinstance(state, Garbage)
+        return {**dict.fromkeys(_KEYS), "state": "garbage" if is_garbage else "unknown", "why": state.why, "raw": raw}
     return {
         "state": "paused" if state.is_paused else "held" if state.entries else "free",
+        "why": None,
         "pauseReason": state.pause_reason,
         "haltedBecause": halted_because(state),
         "maxOwners": state.max_owners,
@@ -153,6 +153,20 @@ def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
         "waiting": state.waiting,
         "raw": raw,
     }
+
+
+_KEYS = (
+    "state",
+    "why",
+    "pauseReason",
+    "haltedBecause",
+    "maxOwners",
+    "holders",
+    "next",
+    "nextAt",
+    "waiting",
+    "raw",
+)
 
 
 def _overdue_json(entry: Entry) -> dict[str, str] | None:

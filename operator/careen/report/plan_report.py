@@ -65,7 +65,9 @@ def plan_text(plan: Plan, *, width: int | None = None) -> str:
         lines += [
             "",
             table(
-                ["NODE", "START", "END", "MOVES", "NOTE"], [_row(plan, visit) for visit in timeline.visits], width=width
+                ["NODE", f"START ({plan.zone})", "END", "MOVES", "NOTE"],
+                [_row(plan, visit) for visit in timeline.visits],
+                width=width,
             ),
         ]
     lines += ["", *(paragraph(sentence, width=width) for sentence in summary(plan))]
@@ -315,7 +317,12 @@ def _ranges_json(plan: Plan, ranges: Ranges) -> dict[str, Any]:
 
 
 def instant(plan: Plan, at: datetime) -> str:
-    """`Thu 2026-01-01 06:00`, in the window's zone, with the seconds where there are any."""
+    """`Thu 2026-01-01 06:00 CET`, in the window's zone, with the seconds where there are any."""
+    return f"{_without_zone(plan, at)} {at.astimezone(plan.zone):%Z}"
+
+
+def _without_zone(plan: Plan, at: datetime) -> str:
+    """For a column that names the zone above it."""
     local = at.astimezone(plan.zone)
     return f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
 
@@ -344,7 +351,7 @@ def visit_note(plan: Plan, visit: Visit) -> str:
 def _row(plan: Plan, visit: Visit) -> list[str]:
     return [
         visit.node,
-        instant(plan, visit.start),
+        _without_zone(plan, visit.start),
         f"{visit.end.astimezone(plan.zone):%H:%M:%S}",
         str(visit.moves),
         visit_note(plan, visit),
@@ -437,7 +444,7 @@ def _timeline_json(timeline: Timeline) -> dict[str, Any]:
                 "at": rfc3339(move.at),
                 "choices": move.choices,
                 "preempted": move.is_preempted,
-                **({"open": True} if move.is_open else {}),
+                "open": move.is_open,
             }
             for move in timeline.moves
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -39,8 +39,24 @@ def paragraph(text: str, *, indent: str = "", width: int | None = None) -> str:
 
 
 def as_json(value: Any) -> str:
-    """The machine-readable form of a report: indented, keys in the order given, times as RFC 3339."""
-    return json_text(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+    """The machine-readable form of a report: indented, keys in the order given, times as RFC 3339, null for whatever
+    there is nothing to say about."""
+    return json_text(json.dumps(plain(value), indent=2, ensure_ascii=False))
+
+
+def plain(value: Any) -> Any:
+    """The value in what JSON and YAML know. An empty text says nothing, and null says so for every type."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        return str(value) or None
+    raise TypeError(f"{type(value).__name__} has no JSON form here: {value!r}")
 
 
 def age(since: datetime | None, now: datetime) -> str:
@@ -82,9 +98,3 @@ def _folded(text: str, width: int | None) -> list[str]:
     if width is None or width < NARROWEST_LAST:
         return [text]
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return rfc3339(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form here: {value!r}")

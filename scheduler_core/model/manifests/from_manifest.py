@@ -7,7 +7,8 @@ the scheduler itself adds nothing either."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -129,24 +130,38 @@ def spread_constraint(written: wire.WireSpread) -> TopologySpreadConstraint:
     )
 
 
+_NAMES: Final = 16384  # those of the largest clusters, 5,000 nodes and 10,000 namespaces
+
+
+class _SharedLabels(dict[str, str]):
+    """One object for all pods with these labels. A plain dict cannot say when its last user has gone."""
+
+    __slots__ = ("__weakref__",)
+
+
 class PodReader:
     """Turns wire pods into pods and gives equal specs, and equal label sets, one object each.
 
-    In a cluster most pods are copies of a few templates, so the work of reading a spec is done once per template.
+    In a cluster most pods are copies of a few templates, so the work of reading a spec is done once per template. What
+    no pod uses any more is forgotten.
     """
 
     def __init__(self) -> None:
-        self._specs: dict[object, PodSpec] = {}
-        self._labels: dict[tuple[tuple[str, str], ...], wire.Pairs] = {}
-        self._owners: dict[tuple[wire.WireOwner, ...], OwnerReference | None] = {}
-        self._resizes: dict[object, PodResize | None] = {}
-        self._conditions: dict[tuple[wire.WireCondition, ...], tuple[bool, bool]] = {}
+        self._specs: WeakValueDictionary[object, PodSpec] = WeakValueDictionary()
+        self._labels: WeakValueDictionary[tuple[tuple[str, str], ...], _SharedLabels] = WeakValueDictionary()
+        self._owners: WeakValueDictionary[wire.WireOwner, OwnerReference] = WeakValueDictionary()
+        self._resizes: WeakValueDictionary[object, PodResize] = WeakValueDictionary()
+        self._names: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        """How many things are remembered."""
+        return len(self._specs) + len(self._labels) + len(self._owners) + len(self._resizes)
 
     def pod(self, written: wire.WirePod) -> Pod:
         """Raises FieldError for an amount or a time that cannot be read."""
         meta, spec, status = written.metadata, written.spec, written.status
-        namespace = meta.namespace or "default"
-        told = self._what_conditions_tell(status.conditions if status else None)
+        namespace = self._shared_name(meta.namespace or "default")
+        told = _what_conditions_tell((status.conditions if status else None) or ())
         return Pod(
             name=meta.name,
             namespace=namespace,
@@ -154,9 +169,9 @@ class PodReader:
             labels=self._shared_labels(meta.labels),
             spec=self._shared_spec(spec, namespace),
             owner=self._controller(meta.owner_references),
-            node_name=spec.node_name,
+            node_name=self._shared_name(spec.node_name),
             nominated_node_name=(status.nominated_node_name or "") if status else "",
-            phase=(status.phase or "Pending") if status else "Pending",
+            phase=self._shared_name((status.phase or "Pending") if status else "Pending"),
             terminating=meta.deletion_timestamp is not None,
             start_time=seconds(status.start_time, "status.startTime") if status else None,
             is_mirror=bool(meta.annotations) and "kubernetes.io/config.mirror" in (meta.annotations or ()),
@@ -169,34 +184,33 @@ class PodReader:
             index_failures=index_failures(meta.annotations) if meta.annotations else 0,
         )
 
-    def _what_conditions_tell(self, conditions: tuple[wire.WireCondition, ...] | None) -> tuple[bool, bool]:
-        """Ready, and being preempted by the scheduler."""
-        if not conditions:
-            return False, False
-        known = self._conditions.get(conditions)
+    def _shared_name(self, name: str) -> str:
+        """One string for all pods of a node, a namespace or a phase. Strings cannot say when their last user has gone:
+        now and then all are forgotten, and pods that come later share others."""
+        known = self._names.get(name)
         if known is None:
-            ready = any(c.type == "Ready" and c.status == "True" for c in conditions)
-            preempted = any(
-                c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler"
-                for c in conditions
-            )
-            known = self._conditions[conditions] = (ready, preempted)
+            if len(self._names) >= _NAMES:
+                self._names.clear()
+            known = self._names[name] = name
         return known
 
     def _shared_labels(self, written: wire.Pairs | None) -> wire.Pairs:
         if not written:
             return {}
-        return self._labels.setdefault(tuple(sorted(written.items())), written)
+        key = tuple(sorted(written.items()))
+        known = self._labels.get(key)
+        if known is None:
+            known = self._labels[key] = _SharedLabels(written)
+        return known
 
     def _controller(self, owners: tuple[wire.WireOwner, ...] | None) -> OwnerReference | None:
-        if not owners:
+        found = next((o for o in owners or () if o.controller), None)
+        if found is None:
             return None
-        if owners not in self._owners:
-            found = next((o for o in owners if o.controller), None)
-            self._owners[owners] = (
-                None if found is None else OwnerReference(found.api_version, found.kind, found.name, found.uid)
-            )
-        return self._owners[owners]
+        known = self._owners.get(found)
+        if known is None:
+            known = self._owners[found] = OwnerReference(found.api_version, found.kind, found.name, found.uid)
+        return known
 
     def _shared_resize(self, status: wire.WirePodStatus, spec: wire.WirePodSpec) -> PodResize | None:
         """The resize state, if it says anything that the spec does not: nearly every status repeats its spec."""
@@ -212,9 +226,12 @@ class PodReader:
             _items(status.allocated_resources),
             _resize_is_infeasible(status),
         )
-        if whole not in self._resizes:
-            self._resizes[whole] = _resize(status)
-        return self._resizes[whole]
+        known = self._resizes.get(whole)
+        if known is None:
+            known = _resize(status)
+            if known is not None:
+                self._resizes[whole] = known
+        return known
 
     def _shared_spec(self, written: wire.WirePodSpec, namespace: str) -> PodSpec:
         key = _spec_identity(written, namespace)
@@ -222,6 +239,16 @@ class PodReader:
         if known is None:
             known = self._specs[key] = pod_spec(written, namespace)
         return known
+
+
+def _what_conditions_tell(conditions: tuple[wire.WireCondition, ...]) -> tuple[bool, bool]:
+    """Ready, and being preempted by the scheduler."""
+    ready = preempted = False
+    for condition in conditions:
+        if condition.status == "True":
+            ready |= condition.type == "Ready"
+            preempted |= condition.type == "DisruptionTarget" and condition.reason == "PreemptionByScheduler"
+    return ready, preempted
 
 
 def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
@@ -453,10 +480,21 @@ def node(written: wire.WireNode) -> Node:
         taints=tuple(Taint(t.key, t.value, t.effect) for t in spec.taints or ()),
         unschedulable=bool(spec.unschedulable),
         allocatable=whole_amounts(amounts_nanos(status.allocatable, "status.allocatable")),
-        images=tuple(NodeImage(i.names or (), i.size_bytes) for i in status.images or ()),
+        images=tuple(_shared_image(i.names or (), i.size_bytes) for i in status.images or ()),
         declared_features=frozenset(status.declared_features or ()),
         created_at=meta.creation_timestamp or "",
     )
+
+
+_IMAGES: Final[WeakValueDictionary[tuple[tuple[str, ...], int], NodeImage]] = WeakValueDictionary()
+
+
+def _shared_image(names: tuple[str, ...], size_bytes: int) -> NodeImage:
+    """Most nodes have the same images: one object each, for as long as a node has it."""
+    known = _IMAGES.get((names, size_bytes))
+    if known is None:
+        known = _IMAGES[names, size_bytes] = NodeImage(names, size_bytes)
+    return known
 
 
 def budget(written: wire.WireBudget) -> DisruptionBudget:

@@ -2,7 +2,7 @@
 
 Terms of pods that are already placed act on newcomers: required anti-affinity keeps them away, the other terms
 add to scores. Pods with equal terms form a group, so each distinct term is matched once per kind of newcomer.
-Like pod_classes.py, the register only grows."""
+Like that of pod_classes.py, a register only grows, and `only` makes one without what nobody uses."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from scheduler_core.model.pod import PodAffinity, PodAffinityTerm, PodSpec
+from scheduler_core.snapshot.remembered import Remembered
 
 NO_GROUP: Final = -1
+_NEWCOMERS: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +55,19 @@ class AffinityGroups:
     """Numbers groups as they appear and matches their terms."""
 
     def __init__(self) -> None:
-        self._number_by_spec: dict[PodSpec, int] = {}
+        self._number_by_spec: WeakKeyDictionary[PodSpec, int] = WeakKeyDictionary()
         self._number: dict[tuple[PodAffinity, PodAffinity], int] = {}
         self._members: list[tuple[PodAffinity, PodAffinity]] = []
         self._by_pair: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         self._unindexed: list[int] = []
-        self._matched: dict[Newcomer, _Matched] = {}
+        self._matched: Remembered[Newcomer, _Matched] = Remembered(_NEWCOMERS)
+
+    def only(self, numbers: Iterable[int]) -> AffinityGroups:
+        """A register of these groups alone, numbered from 0 in this order."""
+        new = AffinityGroups()
+        for number in numbers:
+            new._number_terms(*self._members[number])
+        return new
 
     def __len__(self) -> int:
         return len(self._members)

@@ -2,7 +2,7 @@
 without looking at the others.
 
 A log only grows. Several placements share one, and each knows how far it has read: what comes after that is
-somebody else's future."""
+somebody else's future. A second future goes on in a log of its own, whose beginning is the first part of the other."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Final
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.values import Value
@@ -25,12 +26,21 @@ class Change(Value, eq=False):
     group: int
 
 
+# So many logs one after another, and a lookup is slower than copying them into one.
+_DEEPEST: Final = 8
+
+
 class ChangeLog:
-    """Changes, and the places of each pod's, row's, class's and affinity group's among them."""
+    """Changes, and the places of each pod's, row's, class's and affinity group's among them.
 
-    __slots__ = ("_all", "_of_class", "_of_group", "_of_pod", "_of_row")
+    The first `_start` changes are those of `_before`."""
 
-    def __init__(self, changes: Iterable[Change] = ()) -> None:
+    __slots__ = ("_all", "_before", "_depth", "_of_class", "_of_group", "_of_pod", "_of_row", "_start")
+
+    def __init__(self, changes: Iterable[Change] = (), *, before: ChangeLog | None = None, start: int = 0) -> None:
+        self._before = before
+        self._start = start
+        self._depth: int = 0 if before is None else before._depth + 1
         self._all: list[Change] = []
         self._of_pod: defaultdict[str, list[int]] = defaultdict(list)
         self._of_row: defaultdict[int, list[int]] = defaultdict(list)
@@ -40,11 +50,11 @@ class ChangeLog:
             self.append(change)
 
     def __len__(self) -> int:
-        return len(self._all)
+        return self._start + len(self._all)
 
     def append(self, change: Change) -> None:
         """One more change."""
-        place = len(self._all)
+        place = len(self)
         self._all.append(change)
         self._of_pod[change.pod.key].append(place)
         self._of_row[change.row].append(place)
@@ -52,26 +62,37 @@ class ChangeLog:
         self._of_group[change.group].append(place)
 
     def up_to(self, length: int) -> ChangeLog:
-        """A log of its own with the first changes."""
-        return ChangeLog(islice(self._all, length))
+        """A log that goes on after the first changes of this one, and that this one does not see."""
+        if self._before is not None and length <= self._start:
+            return self._before.up_to(length)
+        if self._depth >= _DEEPEST:
+            return ChangeLog(self.between(0, length))
+        return ChangeLog(before=self, start=length)
 
     def last_of_pod(self, key: str, length: int) -> Change | None:
         """The pod's last change among the first `length`."""
-        return self._last(self._of_pod.get(key), length)
+        found = self._last(self._of_pod.get(key), length)
+        if found is not None or self._before is None:
+            return found
+        return self._before.last_of_pod(key, min(length, self._start))
 
     def last_of_row(self, row: int, length: int) -> Change | None:
         """The row's last change among the first `length`."""
-        return self._last(self._of_row.get(row), length)
+        found = self._last(self._of_row.get(row), length)
+        if found is not None or self._before is None:
+            return found
+        return self._before.last_of_row(row, min(length, self._start))
 
     def _last(self, places: list[int] | None, length: int) -> Change | None:
         if places is None:
             return None
         before = len(places) if places[-1] < length else bisect_left(places, length)
-        return self._all[places[before - 1]] if before else None
+        return self._all[places[before - 1] - self._start] if before else None
 
     def of_row(self, row: int, length: int) -> list[Change]:
         """The row's changes among the first `length`."""
-        return self._between(self._of_row, (row,), 0, length)
+        earlier = [] if self._before is None else self._before.of_row(row, min(length, self._start))
+        return earlier + self._between(self._of_row, (row,), 0, length)
 
     def _between(self, index: Mapping[int, list[int]], wanted: Collection[int], start: int, end: int) -> list[Change]:
         found: list[Change] = []
@@ -79,21 +100,30 @@ class ChangeLog:
             places = index.get(key)
             if places is not None and places[-1] >= start:
                 found.extend(
-                    self._all[place] for place in places[bisect_left(places, start) : bisect_left(places, end)]
+                    self._all[place - self._start]
+                    for place in places[bisect_left(places, start) : bisect_left(places, end)]
                 )
         return found
 
     def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[Change]:
-        """The changes of these classes, class by class."""
-        return self._between(self._of_class, numbers, start, end)
+        """The changes of these classes, in no order that means anything."""
+        earlier: list[Change] = []
+        if self._before is not None and start < self._start:
+            earlier = self._before.of_classes(numbers, start, min(end, self._start))
+        return earlier + self._between(self._of_class, numbers, start, end)
 
     def of_groups(self, numbers: Collection[int], start: int, end: int) -> list[Change]:
-        """The changes of these affinity groups, group by group."""
-        return self._between(self._of_group, numbers, start, end)
+        """The changes of these affinity groups, in no order that means anything."""
+        earlier: list[Change] = []
+        if self._before is not None and start < self._start:
+            earlier = self._before.of_groups(numbers, start, min(end, self._start))
+        return earlier + self._between(self._of_group, numbers, start, end)
 
     def between(self, start: int, end: int) -> Iterator[Change]:
         """Changes in order."""
-        return islice(self._all, start, end)
+        if self._before is not None and start < self._start:
+            yield from self._before.between(start, min(end, self._start))
+        yield from islice(self._all, max(start - self._start, 0), max(end - self._start, 0))
 
 
 class Changes(Value):

@@ -2,8 +2,8 @@
 
 A count over pods (a *tally*) is made once from the table and from then on carried along with every change. Two
 placements derived from one another share table, log and remembered counts; none of them can be seen to change.
-When two go on from the same place, the second parts with the log and takes a copy. Remembering is all that
-happens when a placement is asked."""
+When two go on from the same place, the second has a log of its own from there. Remembering is all that happens when
+a placement is asked."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from scheduler_core.snapshot.pods.affinity_groups import AffinityGroups
 from scheduler_core.snapshot.pods.change_log import Change, ChangeLog, Changes
 from scheduler_core.snapshot.pods.pod_classes import PodClasses
 from scheduler_core.snapshot.pods.pod_table import PodTable
+from scheduler_core.snapshot.remembered import Remembered
 
 Value = TypeVar("Value")
 
@@ -40,13 +41,18 @@ class Tally(Protocol[Value]):
         """The count after some changes more, as a new value; the old one is still in use elsewhere."""
         ...
 
+    def over(self, value: Value, old: Columns, new: Columns) -> Value | None:
+        """The same pods' count over columns in which one node changed, or came or went at the end; None when it has
+        to be made anew. No pods stand on the rows that came or went."""
+        ...
+
     def __hash__(self) -> int: ...
 
 
 class Placements:
     """The pods on the nodes of a snapshot: a table, and how far in the log of changes since they stand."""
 
-    __slots__ = ("_length", "_log", "_memo", "_memo_of_table", "table")
+    __slots__ = ("_is_lent", "_length", "_log", "_memo", "_memo_of_table", "_width", "table")
 
     def __init__(
         self,
@@ -55,26 +61,44 @@ class Placements:
         length: int,
         memo: dict[Hashable, list[Any]],  # how far in the log, and the count there
         memo_of_table: dict[Hashable, Any],
+        *,
+        width: int,  # the most rows that table and log speak of: at times more than there are
+        is_lent: bool = False,
     ) -> None:
         self.table = table
         self._log = log
         self._length = length
         self._memo = memo
         self._memo_of_table = memo_of_table
+        self._width = width
+        self._is_lent = is_lent
 
     @classmethod
     def of(cls, pods: Sequence[Pod], columns: Columns) -> Placements:
         """Pods that all stand on nodes of `columns`."""
-        return cls._on(PodTable.of(pods, columns.row_of, PodClasses(), AffinityGroups()), {})
+        return cls._on(PodTable.of(pods, columns.row_of, PodClasses(), AffinityGroups()), Remembered(_REMEMBERED))
 
     @classmethod
     def _on(cls, table: PodTable, memo_of_table: dict[Hashable, Any]) -> Placements:
-        return cls(table, ChangeLog(), 0, {}, memo_of_table)
+        return cls(table, ChangeLog(), 0, Remembered(_REMEMBERED), memo_of_table, width=table.node_count)
 
-    def moved_to(self, columns: Columns) -> Placements:
-        """The same pods over changed nodes of the same names, every count to be made anew."""
-        table = self.table.with_changes(self.changes)
-        return Placements.of(table.pods, columns)
+    def over(self, old: Columns, new: Columns) -> Placements:
+        """The same pods over columns in which one node changed, or came or went at the end. Counts that the change
+        leaves as they are, or that only grow or shrink with it, are brought along."""
+        memo: dict[Hashable, list[Any]] = Remembered(_REMEMBERED)
+        tallies: list[Any] = [tally for tally, known in self._memo.items() if known[0] <= self._length]
+        for tally in tallies:
+            value = tally.over(self.tally(tally, old), old, new)
+            if value is not None:
+                memo[tally] = [self._length, value]
+        width = max(self._width, len(old), len(new))
+        return Placements(self.table, self._log, self._length, memo, Remembered(_REMEMBERED), width=width)
+
+    def lent(self) -> Placements:
+        """The same for somebody who may go on from here in another way: the one that lends goes on in the log."""
+        return Placements(
+            self.table, self._log, self._length, self._memo, self._memo_of_table, width=self._width, is_lent=True
+        )
 
     @property
     def changes(self) -> Changes:
@@ -88,12 +112,12 @@ class Placements:
             self._part()
             known = None
         if known is None:
+            if self._width > len(columns):  # some pods stood in rows that are gone
+                self._settle(columns)
             value = self._memo_of_table.get(tally)
             if value is None:
-                value = tally.count(columns, self.table)
-                _remember(self._memo_of_table, tally, value)
-            known = [0, value]
-            _remember(self._memo, tally, known)
+                value = self._memo_of_table[tally] = tally.count(columns, self.table)
+            known = self._memo[tally] = [0, value]
         if known[0] < self._length:
             changes = Changes(self._log, known[0], self._length)
             known[:] = self._length, tally.after(known[1], changes, columns, self.table)
@@ -101,26 +125,39 @@ class Placements:
         return result
 
     def _part(self) -> None:
-        """Leaves the log to those who went on with it, for a copy that ends here."""
+        """Leaves the log to those who went on with it, for one of its own that begins here."""
         self._log = self._log.up_to(self._length)
-        self._memo = {tally: [*known] for tally, known in self._memo.items() if known[0] <= self._length}
+        memo: dict[Hashable, list[Any]] = Remembered(_REMEMBERED)
+        memo.update({tally: [*known] for tally, known in self._memo.items() if known[0] <= self._length})
+        self._memo = memo
+        self._is_lent = False
 
     def after(self, changes: Sequence[tuple[int, int, Pod]], columns: Columns) -> Placements:
         """The placements after pods came to (1) or left (-1) a row, in this order."""
         if self._length >= max(_CHANGES_PER_TABLE, len(self.table.pods) // _PODS_PER_CHANGE):
-            return self._settled(columns).after(changes, columns)
-        if len(self._log) > self._length:  # somebody else has gone on from here
-            self._part()
+            self._settle(columns)
+        if self._is_lent or len(self._log) > self._length:  # somebody else goes on, or has gone on, from here
+            own = self.lent()
+            own._part()
+            return own._after(changes)
+        return self._after(changes)
+
+    def _after(self, changes: Sequence[tuple[int, int, Pod]]) -> Placements:
         kinds, affinities = self.table.kinds, self.table.affinities
         for sign, row, pod in changes:
             self._log.append(Change(sign, row, pod, kinds.number_of(pod), affinities.number_of(pod.spec)))
-        return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table)
+        return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table, width=self._width)
 
-    def _settled(self, columns: Columns) -> Placements:
-        """The same placements on a table of their own, remembered counts brought along."""
-        table = self.table.with_changes(self.changes)
-        tallies: list[Any] = list(self._memo)
-        return Placements._on(table, {tally: self.tally(tally, columns) for tally in tallies})
+    def _settle(self, columns: Columns) -> None:
+        """The same placements on a table of their own; the counts that were asked for since the last one are brought
+        along, the others are forgotten."""
+        asked: list[Any] = [tally for tally, known in self._memo.items() if known[0] <= self._length]
+        counted: dict[Hashable, Any] = Remembered(_REMEMBERED)
+        counted.update({tally: self.tally(tally, columns) for tally in asked})
+        self.table = self.table.with_changes(self.changes, len(columns))
+        self._log, self._length = ChangeLog(), 0
+        self._memo, self._memo_of_table = Remembered(_REMEMBERED), counted
+        self._is_lent, self._width = False, len(columns)
 
     def find(self, key: str) -> Pod | None:
         """The placed pod with this key."""
@@ -146,17 +183,11 @@ class Placements:
 
     def all_pods(self) -> Sequence[Pod]:
         """Every placed pod, in no order that means anything."""
-        return self.table.with_changes(self.changes).pods if self._length else self.table.pods
+        return self.table.pods_after(self.changes) if self._length else self.table.pods
 
     def count_per_node(self, columns: Columns) -> np.ndarray[Any, np.dtype[np.int64]]:
         """How many pods each node has."""
         counts = np.bincount(self.table.rows, minlength=len(columns)).astype(np.int64)
         for change in self.changes:
             counts[change.row] += change.sign
-        return counts
-
-
-def _remember(memo: dict[Hashable, Any], key: Hashable, value: object) -> None:
-    if key not in memo and len(memo) >= _REMEMBERED:
-        del memo[next(iter(memo))]
-    memo[key] = value
+        return counts[: len(columns)]

@@ -1,16 +1,20 @@
 """Pods by what selectors can tell apart: namespace, labels, and whether they are terminating.
 
-Most pods are copies, so selectors are put to classes and not to pods. The register only ever grows; snapshots
-derived from one another share it, and nothing in it depends on where pods are."""
+Most pods are copies, so selectors are put to classes and not to pods. A register only grows, and snapshots derived
+from one another share it: nothing in it depends on where pods are. `only` makes one without what nobody uses."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from scheduler_core.model.labels import LabelSelector
 from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.remembered import Remembered
+
+_ANSWERS: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,15 @@ class PodClasses:
         self._members: list[tuple[str, Mapping[str, str], bool]] = []
         self._by_pair: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         self._by_namespace: defaultdict[str, list[int]] = defaultdict(list)
-        self._answers: dict[PodQuery, _Answer] = {}
+        self._answers: Remembered[PodQuery, _Answer] = Remembered(_ANSWERS)
+
+    def only(self, numbers: Iterable[int]) -> PodClasses:
+        """A register of these classes alone, numbered from 0 in this order."""
+        new = PodClasses()
+        for number in numbers:
+            namespace, labels, terminating = self._members[number]
+            new._add((namespace, tuple(sorted(labels.items())), terminating), labels)
+        return new
 
     def __len__(self) -> int:
         return len(self._members)

@@ -23,6 +23,9 @@ Rows = NDArray[np.intp]
 # Above so many classes one pass over all pods is quicker than gathering class by class (measured with 150,000 pods).
 _MANY_CLASSES = 64
 
+# Registers keep so many entries without a pod, and as many as there are with one: numbering anew costs the answers.
+_SPARE_ENTRIES = 64
+
 
 class Grouped:
     """Numbers 0 … n sorted by a key, so that all with one key lie side by side."""
@@ -72,8 +75,15 @@ class PodTable:
             pods, rows=rows, classes=classes, groups=groups, kinds=kinds, affinities=affinities, node_count=len(row_of)
         )
 
-    def with_changes(self, changes: Iterable[Change]) -> Self:
-        """The table as it stands after the changes."""
+    def pods_after(self, changes: Iterable[Change]) -> list[Pod]:
+        """The pods after the changes, in no order that means anything."""
+        gone, come = self._sorted(changes)
+        left = set(gone)
+        stayed = [pod for index, pod in enumerate(self.pods) if index not in left] if left else list(self.pods)
+        return stayed + [change.pod for change in come]
+
+    def _sorted(self, changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
+        """Which places of the table are free after the changes, and who came and stayed."""
         gone: set[int] = set()
         come: dict[str, Change] = {}
         for change in changes:
@@ -83,26 +93,53 @@ class PodTable:
                 del come[change.pod.key]
             else:
                 gone.add(self.index_of[change.pod.key])
-        keep = np.ones(len(self.pods), dtype=bool)
-        keep[list(gone)] = False
-        pods = [pod for index, pod in enumerate(self.pods) if index not in gone] if gone else list(self.pods)
-        pods.extend(change.pod for change in come.values())
+        return sorted(gone), list(come.values())
+
+    def with_changes(self, changes: Iterable[Change], node_count: int) -> Self:
+        """The table as it stands after the changes, over so many nodes. Who stays keeps its place if it can. Registers
+        of which most entries have no pod any more are made anew."""
+        gone, come = self._sorted(changes)
+        sources = _sources(len(self.pods), gone, len(come))
 
         def column(old: Rows, new: list[int]) -> Rows:
-            return np.concatenate([old[keep], np.array(new, dtype=np.intp)])
+            return np.concatenate([old, np.array(new, dtype=np.intp)])[sources]
 
-        rows = column(self.rows, [c.row for c in come.values()])
-        classes = column(self.classes, [c.class_number for c in come.values()])
-        groups = column(self.groups, [c.group for c in come.values()])
-        return type(self)(
+        pods, index_of = self._places(sources, gone, come)
+        kinds, classes = self.kinds, column(self.classes, [c.class_number for c in come])
+        affinities, groups = self.affinities, column(self.groups, [c.group for c in come])
+        used = np.unique(classes)
+        if _is_mostly_unused(len(used), len(kinds)):
+            kinds, classes = kinds.only(used.tolist()), np.searchsorted(used, classes)
+        used = np.unique(groups[groups >= 0])
+        if _is_mostly_unused(len(used), len(affinities)):
+            affinities = affinities.only(used.tolist())
+            groups = np.where(groups >= 0, np.searchsorted(used, groups), groups)
+        new = type(self)(
             pods,
-            rows=rows,
+            rows=column(self.rows, [c.row for c in come]),
             classes=classes,
             groups=groups,
-            kinds=self.kinds,
-            affinities=self.affinities,
-            node_count=self.node_count,
+            kinds=kinds,
+            affinities=affinities,
+            node_count=node_count,
         )
+        new.__dict__["index_of"] = index_of
+        return new
+
+    def _places(self, sources: Rows, gone: list[int], come: list[Change]) -> tuple[list[Pod], dict[str, int]]:
+        """The pods at their new places, and the place of each. Keys of pods that stay are the same strings: made anew
+        every time, they would scatter over the memory of a long life."""
+        index_of = dict(self.index_of)
+        for index in gone:
+            del index_of[self.pods[index].key]
+        pods = [*self.pods[: len(sources)], *(change.pod for change in come[len(gone) :])]
+        for index in np.flatnonzero(sources != np.arange(len(sources))).tolist():
+            source = int(sources[index])
+            pods[index] = self.pods[source] if source < len(self.pods) else come[source - len(self.pods)].pod
+            index_of[pods[index].key] = index
+        for index in range(len(self.pods), len(sources)):
+            index_of[pods[index].key] = index
+        return pods, index_of
 
     @cached_property
     def index_of(self) -> Mapping[str, int]:
@@ -145,3 +182,22 @@ class PodTable:
     def rows_of_group(self, number: int) -> Rows:
         """The rows on which pods of an affinity group stand, one entry per pod."""
         return self.rows[self._with_group[self._by_group.members(number)]]
+
+
+def _sources(count: int, gone: list[int], come: int) -> Rows:
+    """For each place of the new table, where its pod was in the old one with those that came after it: free places are
+    taken by those that came, then by the last of the old ones."""
+    length = count - len(gone) + come
+    sources = np.arange(length, dtype=np.intp)
+    free = [index for index in gone if index < length]
+    left = set(gone)
+    from_behind = [index for index in range(length, count) if index not in left]
+    newcomers = range(count, count + come)
+    if length > count:
+        sources[count:] = newcomers[len(gone) :]
+    sources[free] = [*newcomers, *from_behind][: len(free)] if length <= count else newcomers[: len(gone)]
+    return sources
+
+
+def _is_mostly_unused(used: int, entries: int) -> bool:
+    return entries > 2 * used + _SPARE_ENTRIES

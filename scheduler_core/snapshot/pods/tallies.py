@@ -4,12 +4,12 @@ carried affinity terms."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler_core.model.kept_with_spec import kept_with_spec
 from scheduler_core.model.pod import HostPort, Pod, PodSpec
 from scheduler_core.model.requests import RequestRules, Requests, incoming_requests, running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -76,9 +76,22 @@ class UsageTally(Value):
             sums[:, kind[0]] += number * _usage_line(pods[kind], self.rules, names)
         return _usage(sums)
 
+    def over(self, value: Usage, old: Columns, new: Columns) -> Usage | None:
+        if tuple(old.resources) != tuple(new.resources):
+            return None
+        return _usage(resized(value.sums, len(new)))
+
 
 def _usage(sums: Ints) -> Usage:
     return Usage(sums, sums[:-3], sums[-3], sums[-2], sums[-1])
+
+
+def resized(per_node: Ints, nodes: int) -> Ints:
+    """The column with zeros for the rows that came, or without those that went."""
+    missing = nodes - per_node.shape[-1]
+    if missing <= 0:
+        return per_node[..., :nodes]
+    return np.concatenate([per_node, np.zeros((*per_node.shape[:-1], missing), dtype=np.int64)], axis=-1)
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
@@ -88,7 +101,7 @@ def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
     return _line(running_requests(pod, rules), names)
 
 
-@lru_cache(maxsize=65536)
+@kept_with_spec
 def _line_of_spec(spec: PodSpec, rules: RequestRules, names: tuple[str, ...]) -> Ints:
     return _line(incoming_requests(spec, rules), names)
 
@@ -125,6 +138,9 @@ class QueryTally(Value):
             counts[change.row] += change.sign
         return counts
 
+    def over(self, value: Ints, old: Columns, new: Columns) -> Ints:  # noqa: ARG002
+        return resized(value, len(new))
+
 
 class HostPortTally(Value):
     """For each host port in use, how many pods use it on each node."""
@@ -151,6 +167,9 @@ class HostPortTally(Value):
                 ports[port] = ports[port].copy() if port in ports else np.zeros(len(columns), dtype=np.int64)
                 ports[port][change.row] += change.sign
         return ports
+
+    def over(self, value: Mapping[HostPort, Ints], old: Columns, new: Columns) -> Mapping[HostPort, Ints]:  # noqa: ARG002
+        return {port: resized(users, len(new)) for port, users in value.items() if users.any()}
 
 
 HOST_PORTS: Final = HostPortTally()
@@ -195,6 +214,9 @@ class PullTally(Value):
             for key, weight in matched[change.group]:
                 _add(pulls, columns.labels.topology(key), weight, np.array([change.row]), change.sign)
         return pulls
+
+    def over(self, value: Mapping[str, Pull], old: Columns, new: Columns) -> Mapping[str, Pull] | None:
+        return value if old.labels is new.labels else None
 
     def _pulls(self, table: PodTable) -> Pulls:
         if self.kind == "keeps off":

@@ -49,9 +49,16 @@ class VolumeUsersTally(Value):
         by_row, uses = dict(value.by_row), dict(value.uses)
         for change in relevant:
             others = tuple(pod for pod in by_row.get(change.row, ()) if pod.key != change.pod.key)
-            by_row[change.row] = (*others, change.pod) if change.sign > 0 else others
+            remaining = (*others, change.pod) if change.sign > 0 else others
+            if remaining:
+                by_row[change.row] = remaining
+            else:
+                by_row.pop(change.row, None)
             _count_uses(uses, change.pod, change.sign)
         return VolumeUsers(by_row, uses)
+
+    def over(self, value: VolumeUsers, old: Columns, new: Columns) -> VolumeUsers:  # noqa: ARG002
+        return value
 
 
 VOLUME_USERS: Final = VolumeUsersTally()
@@ -69,3 +76,5 @@ def _count_uses(uses: dict[str, int], pod: Pod, sign: int) -> None:
         if volume.claim_name is not None:
             key = f"{pod.namespace}/{volume.claim_name}"
             uses[key] = uses.get(key, 0) + sign
+            if not uses[key]:
+                del uses[key]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import kubernetes.client
 import pytest
 from click.testing import CliRunner, Result
 
@@ -15,6 +16,9 @@ from careen.cli import cli
 from careen.core.facts import keys
 from careen.core.lock.content import LockContent, parse, render
 from drydock.server.testing import RunningServer, server_in_thread
+
+# The whole of it, so that a command that runs in this process does not leave the lean one to other tests.
+assert kubernetes.client.CoreV1Api
 
 
 @dataclass

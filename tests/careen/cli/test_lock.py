@@ -62,16 +62,38 @@ def test_pause_stops_every_node_and_keeps_the_claims(desk: Desk) -> None:
     assert json.loads(desk.lock_text() or "")["nodeID"] == "manual"
 
 
-def test_pausing_twice_writes_once_unless_the_reason_changes(desk: Desk) -> None:
+KEPT = "It is paused already: a. That reason stays, and nothing was changed"
+
+
+@pytest.mark.parametrize(
+    ("again", "told"),
+    [
+        (("--reason", "a"), f"{KEPT}.\n"),
+        ((), f"{KEPT}.\n"),
+        (("--reason", "b"), f"{KEPT}; `careen lock resume` first, to pause it for another reason.\n"),
+    ],
+)
+def test_pausing_twice_keeps_the_first_reason_and_says_so(desk: Desk, again: tuple[str, ...], told: str) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "a")
     writes = desk.writes()
-    assert desk.ok("lock", "pause", "--reason", "a") == "It is paused already; nothing was changed.\n"
-    assert desk.writes() == writes
-    assert desk.ok("lock", "pause", "--reason", "b").startswith(
-        "It is paused already (a); the reason is being replaced."
-    )
-    assert desk.lock_content().pause_reason == "b"
+    assert desk.ok("lock", "pause", *again) == told
+    assert (desk.writes(), desk.lock_content().pause_reason) == (writes, "a")
+
+
+def test_a_pause_without_a_reason_takes_the_first_one_that_is_given(desk: Desk) -> None:
+    desk.lock('{"nodeID":"manual"}')
+    assert desk.ok("lock", "pause") == "It is paused already, without a reason; nothing was changed.\n"
+    assert desk.writes() == 0
+    desk.ok("lock", "pause", "--reason", "freeze")
+    assert desk.lock_content().pause_reason == "freeze"
+
+
+def test_show_tells_the_reason_of_a_pause(desk: Desk) -> None:
+    desk.lock()
+    desk.ok("lock", "pause", "--reason", "freeze until Monday")
+    assert "PAUSED by hand: freeze until Monday" in desk.ok("lock", "show")
+    assert desk.json("lock", "show")["pauseReason"] == "freeze until Monday"
 
 
 def test_a_reason_of_several_lines_becomes_one(desk: Desk) -> None:

@@ -86,14 +86,14 @@ def starts(plan: dict[str, Any]) -> list[tuple[str, str]]:
 
 def test_nodes_come_in_order_with_start_end_and_moves(shop: Desk) -> None:
     output = shop.ok("plan", *START)
-    assert output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00, 1 at a time, order oldest.\n")
+    assert output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, order oldest.\n")
     assert [line.split() for line in output.splitlines()[2:6]] == [
-        ["NODE", "START", "END", "MOVES", "NOTE"],
+        ["NODE", "START", "(UTC)", "END", "MOVES", "NOTE"],
         ["n2", "Wed", "2026-03-04", "22:00", "22:04:30", "0", "-"],
         ["n3", "Wed", "2026-03-04", "22:04:35", "22:09:05", "0", "-"],
         ["n1", "Wed", "2026-03-04", "22:09:10", "22:13:40", "1", "-"],
     ]
-    assert "3 of 3 nodes reboot; finished Wed 2026-03-04 22:13:40, after 13m40s." in output
+    assert "3 of 3 nodes reboot; finished Wed 2026-03-04 22:13:40 UTC, after 13m40s." in output
     assert "1 move of 1 pod" in output
     assert "durations are assumed, not measured; give --drain, --settle, --boot to plan with yours" in output
 
@@ -146,17 +146,17 @@ def test_what_does_not_fit_the_window_is_said_and_the_exit_code_is_3(shop: Desk)
     shop.lock(flags=["--start-time=22:00", "--end-time=22:08"])
     result = shop.run("plan", *START)
     assert result.exit_code == 3
-    assert "Does not fit the window: 2 nodes left at Wed 2026-03-04 22:08." in result.output
+    assert "Does not fit the window: 2 nodes left at Wed 2026-03-04 22:08 UTC." in result.output
     assert (
-        "3 of 3 nodes reboot; finished Thu 2026-03-05 22:04:30, after 1d, in a later window than the first: "
-        "it closes Thu 2026-03-05 22:08." in result.output
+        "3 of 3 nodes reboot; finished Thu 2026-03-05 22:04:30 UTC, after 1d, in a later window than the first: "
+        "it closes Thu 2026-03-05 22:08 UTC." in result.output
     )
 
 
 def test_a_plan_says_that_it_ends_inside_its_window(shop: Desk) -> None:
     shop.lock(flags=["--start-time=22:00", "--end-time=23:00"])
     result = shop.run("plan", *START)
-    assert "after 13m40s, inside the window that closes Wed 2026-03-04 23:00." in result.output
+    assert "after 13m40s, inside the window that closes Wed 2026-03-04 23:00 UTC." in result.output
 
 
 def test_a_plan_names_its_cluster_its_snapshot_and_the_settings_that_it_follows(shop: Desk) -> None:
@@ -315,9 +315,11 @@ def test_the_report_is_written_beside_the_plan(shop: Desk, tmp_path: Path) -> No
     [
         pytest.param(["n9"], "there is no Node 'n9' among the 3 Nodes of this cluster", id="no such node"),
         pytest.param(["n1", "--waiting"], "give either names of Nodes or --waiting", id="two choices"),
-        pytest.param(["--set", "concurrency"], "expected NAME=VALUE with a setting of the agents", id="no value"),
+        pytest.param(["--set", "concurrency"], "expected NAME=VALUE, such as concurrency=VALUE", id="no value"),
         pytest.param(
-            ["--set", "concurency=2"], "expected NAME=VALUE with a setting of the agents", id="no such setting"
+            ["--set", "concurency=2"],
+            "no setting 'concurency'; did you mean concurrency? What changes a plan: concurrency",
+            id="no such setting",
         ),
         pytest.param(["--set", "concurrency=none"], "expected a whole number", id="no number"),
         pytest.param(["--boot", "fast"], "expected a duration such as 90s", id="no duration"),

@@ -56,21 +56,22 @@ def test_the_same_as_json(desk: Desk) -> None:
     value = desk.json("status")
     assert value["lock"] | {"raw": None} == {
         "state": "held",
-        "pauseReason": "",
+        "why": None,
+        "pauseReason": None,
         "maxOwners": 2,
         "holders": [
             {
                 "node": "n3",
                 "claim": "c1",
-                "uid": "",
+                "uid": None,
                 "since": "2026-03-04T12:00:00Z",
                 "groups": [],
-                "bootLeft": "",
-                "failed": "",
+                "bootLeft": None,
+                "failed": None,
                 "overdue": None,
             }
         ],
-        "haltedBecause": "",
+        "haltedBecause": None,
         "next": ["n4"],
         "nextAt": "2026-03-04T11:59:00Z",
         "waiting": 2,
@@ -97,7 +98,7 @@ def test_refusals_are_in_the_json(desk: Desk) -> None:
     refusal = {"gate": "alerts", "code": "alert", "sentence": "DiskFull is firing", "since": "2026-03-04T12:00:00Z"}
     desk.node("n1", "Waiting", refusals=[refusal])
     desk.lock()
-    assert desk.json("status")["nodes"][0]["refusals"] == [refusal]
+    assert desk.json("status")["nodes"][0]["refusals"] == [refusal | {"remedy": None}]
 
 
 def test_a_fleet_without_the_daemonset_is_shown_with_what_is_wrong(desk: Desk) -> None:
@@ -127,7 +128,9 @@ def test_a_lock_that_is_not_understood_is_said_to_stop_everything(desk: Desk) ->
     assert desk.ok("status").startswith(
         "Lock: cannot be understood (it is not JSON), so no node may start; `careen lock show` prints it."
     )
-    assert desk.json("status")["lock"] == {"state": "garbage", "why": "it is not JSON", "raw": "what?"}
+    lock = desk.json("status")["lock"]
+    assert {key for key in lock if lock[key] is not None} == {"state", "why", "raw"}
+    assert (lock["state"], lock["why"], lock["raw"]) == ("garbage", "it is not JSON", "what?")
 
 
 def test_an_idle_node_that_is_held_says_so(desk: Desk) -> None:

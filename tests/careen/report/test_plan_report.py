@@ -20,31 +20,31 @@ def test_a_plan_without_trouble_is_short() -> None:
     assert (
         plan_text(a_plan())
         == """\
-Plan for 2 nodes from Wed 2026-03-04 22:00, 1 at a time, order oldest.
+Plan for 2 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, order oldest.
 
-NODE   START                     END        MOVES   NOTE
+NODE   START (UTC)               END        MOVES   NOTE
 n1     Wed 2026-03-04 22:00      22:04:30   1       -
 n2     Wed 2026-03-04 22:04:35   22:09:05   0       -
 
-2 of 2 nodes reboot; finished Wed 2026-03-04 22:09:05, after 9m5s.
+2 of 2 nodes reboot; finished Wed 2026-03-04 22:09:05 UTC, after 9m5s.
 No pod moves."""
     )
 
 
 def test_everything_that_is_wrong_is_said_with_what_to_do() -> None:
     assert plan_text(a_bad_plan()) == (
-        "Plan for 4 nodes from Wed 2026-03-04 22:00, 2 at a time, order fewest-moves "
+        "Plan for 4 nodes from Wed 2026-03-04 22:00 UTC, 2 at a time, order fewest-moves "
         "(not as the agents go: they are set to --order=oldest).\n"
         """\
 
-NODE   START                     END        MOVES   NOTE
+NODE   START (UTC)               END        MOVES   NOTE
 n1     Wed 2026-03-04 22:00      22:04:30   2       1 without room, 1 waits out the reboot
 n2     Wed 2026-03-04 22:04:35   22:05:35   0       undone: the window is 22:00–22:05
 n2     Thu 2026-03-05 22:00      22:04:30   0       1 without room
 
 2 of 4 nodes reboot.
-Does not fit the window: 3 nodes left at Wed 2026-03-04 22:05.
-Does not fit the window: 2 nodes left at Thu 2026-03-05 22:05.
+Does not fit the window: 3 nodes left at Wed 2026-03-04 22:05 UTC.
+Does not fit the window: 2 nodes left at Thu 2026-03-05 22:05 UTC.
 3 moves of 2 pods, 1 double move among them.
 1 move could as well have gone to another node of the same score: another draw gives a slightly other plan.
 2 times a pod finds no room, for 8m30s in all; the longest: shop/e, to the end of the plan and beyond.
@@ -60,7 +60,7 @@ At risk:
 """
         "  - 1 drain would be undone (n2): the window is 22:00–22:05. "
         "Start earlier, lengthen the window by a drain's length, or set --late-policy=reboot.\n"
-        "  - the window ends at Wed 2026-03-04 22:05 with 3 nodes left. "
+        "  - the window ends at Wed 2026-03-04 22:05 UTC with 3 nodes left. "
         "Lengthen the window, or raise --concurrency as far as the budgets allow.\n"
         "  - draining n1 leaves shop/c without room, for 4m: 0/4 nodes are available: 4 Insufficient cpu. "
         "Add room or scale down before; `careen forecast n1` names the single change that would place each pod.\n"
@@ -76,14 +76,16 @@ At risk:
 
 
 def test_times_are_told_in_the_zone_of_the_window() -> None:
-    assert "from Thu 2026-03-05 03:30," in plan_text(a_plan(zone=ZoneInfo("Asia/Kolkata")))
+    text = plan_text(a_plan(zone=ZoneInfo("Asia/Kolkata")))
+    assert "from Thu 2026-03-05 03:30 IST," in text
+    assert "START (Asia/Kolkata)" in text
 
 
 def test_many_windows_are_not_told_one_by_one() -> None:
     closings = tuple(Closing(at=at(86_400 * day), left=9 - day) for day in range(5))
     text = plan_text(a_plan(closings=closings))
     assert text.count("Does not fit the window") == 3
-    assert "5 windows end with nodes left; the last one leaves 5 at Sun 2026-03-08 22:00." in text
+    assert "5 windows end with nodes left; the last one leaves 5 at Sun 2026-03-08 22:00 UTC." in text
 
 
 def test_nobody_who_goes_is_a_plan_too() -> None:
@@ -148,6 +150,7 @@ def test_json_has_everything() -> None:
         "at": "2026-03-04T22:00:00Z",
         "choices": 2,
         "preempted": False,
+        "open": False,
     }
     assert plan["waits"][2] == {
         "pod": "shop/e",

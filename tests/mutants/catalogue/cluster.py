@@ -165,10 +165,10 @@ MUTANTS = (
         "if True:",
     ),
     Mutant(
-        "items: a list that expired goes on where it stopped",
-        _API + "ApiServer.items",
-        "found: list[T] = []",
-        "found: list[T] = found if last else []",
+        "views: a list that expired goes on where it stopped",
+        _API + "ApiServer.views",
+        "found: list[V] = []",
+        "found: list[V] = found if last else []",
     ),
     Mutant(
         "write: a write whose answer was lost is sent again",
@@ -209,8 +209,8 @@ MUTANTS = (
     Mutant(
         "client: a request whose connection broke was never sent",
         _CLIENT + "ClientTransport._exchange",
-        'raise Unclear(f"{request.method} {request.path}: {_short(error)}") from error',
-        'raise NotSent(f"{request.method} {request.path}: {_short(error)}") from error',
+        "raise (NotSent if was_surely_not_sent(error) else Unclear)(what) from error",
+        "raise NotSent(what) from error",
     ),
     Mutant(
         "client: follows a redirect, with our token",

@@ -117,14 +117,17 @@ def _answer(order: Order) -> dict[str, Any]:
     try:
         snapshot, release, made_at = _from_dump(order.dump) if order.dump else _from_cluster(order)
     except UnreadableDumpError as error:
-        return {"mistake": f"{order.dump}: {error}"}
+        return {"mistake": f"--from {order.dump}: {error}"}
     if order.dump and (absent := [name for name in order.nodes if name not in snapshot.columns.row_of]):
-        return {"mistake": f"{order.dump}: there is no Node {absent[0]!r} among the {len(snapshot.nodes)} of this dump"}
+        return {
+            "mistake": f"--from {order.dump}: there is no Node {absent[0]!r} among the {len(snapshot.nodes)} of this "
+            "dump"
+        }
     version, note = supported(release)
     try:
         configuration = _configuration(order) if order.scheduler_config else None
     except _NoConfigurationError as error:
-        return {"unknown": f"--scheduler-config names what is no KubeSchedulerConfiguration: {error}"}
+        return {"mistake": f"--scheduler-config names what is no KubeSchedulerConfiguration: {error}"}
     stays = _rule_of(order.drain_pod_selector) if order.drain_pod_selector else moves_all
     made = simulate_drain(
         snapshot, order.nodes, made_at=made_at, configuration=configuration, kube_version=version, stays=stays
@@ -204,9 +207,11 @@ def _configuration(order: Order) -> Configuration:
     try:
         return Configuration.from_mapping(yaml_text.load(order.scheduler_config), may_name_files=order.may_name_files)
     except ConfigurationError as error:
-        raise _NoConfigurationError(f"{type(error).__name__}: {told(error)}") from None
-    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
-        raise _NoConfigurationError(f"{type(error).__name__}: {error}") from None
+        raise _NoConfigurationError(told(error)) from None
+    except yaml_text.BadYaml as error:
+        raise _NoConfigurationError(str(error)) from None
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError):
+        raise _NoConfigurationError("it is not written as one") from None
 
 
 def _run() -> NoReturn:

@@ -7,7 +7,6 @@ import json
 
 from scheduler_core.values import Value
 
-
 AHEAD = "--ahead"
 """The argument of a child that is started before its order; the memory that it may take, in bytes, follows."""
 

@@ -7,27 +7,32 @@ Exit codes: 2 for what the caller wrote wrongly, 1 for what the cluster refused 
 from __future__ import annotations
 
 import asyncio
-import difflib
 import errno
+import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from careen.agent.clock import SystemClock
 from careen.cli.support import lock_place
+from careen.cli.support.screen import BadInput, did_you_mean, no_such_node
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import list_nodes, patch_node, read_node
 from careen.cluster.wire.api import ApiServer
-from careen.cluster.wire.client import CannotReachCluster, ClientTransport, connect, current_context
 from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound, NotSent, Unauthorized
+from careen.cluster.wire.lean_imports import load_lean_client
 from careen.cluster.wire.writes import Landed, Stale, StillUnclear
 from careen.core.actions import PatchNode
 from careen.core.facts.observation import Gone, LockReading, NodeView, Unknown
 from careen.report.lock_report import LockState
-from careen.report.tables import count_of, listed
+from careen.report.tables import listed
 from scheduler_core.values import Value
+
+if TYPE_CHECKING:
+    from careen.cluster.wire.client import ClientTransport, NoSuchContext
 
 T = TypeVar("T")
 
@@ -55,7 +60,11 @@ class Cluster(Value, kw_only=True):
     @property
     def context_in_use(self) -> str:
         """The kubeconfig's context, by name; empty where there is no kubeconfig, or it names none."""
-        return self.context or (current_context(Path(self.kubeconfig)) if self.kubeconfig else "")
+        if self.context or not self.kubeconfig:
+            return self.context
+        from careen.cluster.wire.client import current_context  # loads the client, which most commands need no part of
+
+        return current_context(Path(self.kubeconfig))
 
     @property
     def lock(self) -> LockStore:
@@ -80,7 +89,7 @@ def ask(
     """The answer of one question to the cluster. Without namespace and name, the DaemonSet with the lock is
     looked for."""
     file = _kubeconfig(kubeconfig)
-    transport = _connect(file, context)
+    transport = transport_to(file, context)
     clock = SystemClock()
     # One person's command needs no jitter.
     api = ApiServer(transport, clock, chance=lambda: 0.0)
@@ -96,7 +105,7 @@ def ask(
                 namespace=found[0],
                 name=found[1],
                 annotation=annotation,
-                server=transport.credentials().server,
+                server=transport.server,
             )
         )
 
@@ -106,11 +115,36 @@ def ask(
         transport.close()
 
 
-def _connect(kubeconfig: Path | None, context: str | None) -> ClientTransport:
+def transport_to(kubeconfig: Path | None, context: str | None) -> ClientTransport:
+    """A transport to the cluster of this kubeconfig, or of the pod that we are in. Ends the command with exit code 2
+    where that cannot be read."""
+    if not _asks_for_oauth(kubeconfig):
+        load_lean_client()
+    from careen.cluster.wire.client import CannotReachCluster, NoSuchContext, connect
+
     try:
         return connect(kubeconfig, part="cli", context=context)
+    except NoSuchContext as error:
+        raise BadInput(_no_such_context(error)) from error
     except CannotReachCluster as error:
-        raise click.UsageError(str(error)) from error
+        raise BadInput(str(error)) from error
+
+
+def _asks_for_oauth(kubeconfig: Path | None) -> bool:
+    """Whether the kubeconfig may need what the lean client leaves out: only users with an auth-provider do."""
+    for name in str(kubeconfig or "").split(os.pathsep):
+        with suppress(OSError, ValueError):
+            if b"auth-provider" in Path(name).read_bytes():
+                return True
+    return False
+
+
+def _no_such_context(error: NoSuchContext) -> str:
+    """The contexts that there are, with the one that was probably meant."""
+    there_are = f"it has {listed(error.names, most=9)}"
+    if not error.name:
+        return f"{error}: choose one with --context; {there_are}"
+    return f"{error}{did_you_mean(error.name, error.names, otherwise=';')} {there_are}"
 
 
 def _kubeconfig(given: str | None) -> Path | None:
@@ -123,7 +157,7 @@ def _kubeconfig(given: str | None) -> Path | None:
         return own
     if SERVICE_ACCOUNT.exists():
         return None
-    raise click.UsageError(
+    raise BadInput(
         f"no cluster to ask: {own} does not exist and this is no pod; give --kubeconfig FILE or set KUBECONFIG"
     )
 
@@ -192,10 +226,7 @@ async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
     node = await read_node(cluster.api, name)
     if not isinstance(node, Gone):
         return node
-    names = [each.name for each in await list_nodes(cluster.api)]
-    close = difflib.get_close_matches(name, names, n=3)
-    hint = f"; did you mean {listed(close)}?" if close else f" among the {count_of(len(names), 'Node')} of this cluster"
-    raise click.UsageError(f"there is no Node {name!r}{hint}")
+    raise no_such_node(name, [each.name for each in await list_nodes(cluster.api)])
 
 
 async def annotate_node(

@@ -81,7 +81,7 @@ def dump_of(path: Path) -> Dump:
         with path.open("rb") as file:
             return read_dump(file)
     except UnreadableDumpError as error:
-        raise click.UsageError(f"{path}: {error}") from error
+        raise click.BadParameter(f"{path}: {error}", param_hint="--from") from error
     except OSError as error:
         raise click.BadParameter(f"{path} cannot be read: {why(error)}", param_hint="--from") from error
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from careen.cluster.lock_store import LockStore
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import Forbidden, NotFound
-from careen.settings.tree import DEFAULTS
 
 OURS = ("careen", "careen")
 """Namespace and name of the DaemonSet that manifests/ installs."""
 
-KUREDS = (DEFAULTS["ds_namespace"], DEFAULTS["ds_name"])
+KUREDS = ("kube-system", "kured")
+"""The defaults of the settings, whose tree takes longer to load than a command to answer; a test holds them equal."""
 
 
 async def find(api: ApiServer, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:

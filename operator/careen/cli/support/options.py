@@ -129,21 +129,29 @@ def _checked(setting: str) -> Callable[[click.Context, click.Parameter, str | No
 
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--output table|json`."""
+    """`--output table|json|yaml`."""
     return click.option(
         "--output",
         "-o",
-        type=click.Choice(["table", "json"]),
+        type=click.Choice(["table", "json", "yaml"]),
         default="table",
         show_default=True,
-        help="A table for people, or JSON for programs.",
+        help="A table for people, or JSON or YAML for programs.",
     )(command)
 
 
 def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
-    """Prints one of the two forms; `text` gets the terminal's width, or None where nobody's terminal would be
+    """Prints one of the forms; `text` gets the terminal's width, or None where nobody's terminal would be
     too narrow."""
-    say_lines(as_json(value()) if output == "json" else text(_terminal_width()))
+    say_lines(_for_programs(output, value()) if output in ("json", "yaml") else text(_terminal_width()))
+
+
+def _for_programs(output: str, value: Any) -> str:
+    if output == "json":
+        return as_json(value)
+    from careen.report.yaml_text import as_yaml
+
+    return as_yaml(value)
 
 
 def _terminal_width() -> int | None:

@@ -5,7 +5,8 @@ A test finds every other call that prints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
@@ -23,6 +24,39 @@ def say(sentence: str, *, err: bool = False) -> None:
 def say_lines(text: str) -> None:
     """Prints a report whose line breaks are ours. Its parts were put on one line each when it was made."""
     click.echo(lines(text))
+
+
+class BadInput(click.ClickException):
+    """What the caller gave does not fit what is there: a name that nobody has, a file that says something else, a node
+    in another phase. Exit code 2 as for a word that the command does not know, without the lines on its usage."""
+
+    exit_code = 2
+
+
+def did_you_mean(name: str, names: Iterable[str], *, otherwise: str = "") -> str:
+    """`; did you mean n1, n2?`, or what is said where no name is close."""
+    close = difflib.get_close_matches(name, names, n=3)
+    return f"; did you mean {', '.join(close)}?" if close else otherwise
+
+
+def no_such_node(name: str, names: Sequence[str]) -> BadInput:
+    """The error about a name that no Node has, with the names that are close."""
+    among = f" among the {len(names):,} Node{'' if len(names) == 1 else 's'} of this cluster"
+    return BadInput(f"there is no Node {name!r}{did_you_mean(name, names, otherwise=among)}")
+
+
+class SuggestingGroup(click.Group):
+    """Names the commands that are close to one that does not exist."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if args and (close := did_you_mean(args[0], self.list_commands(ctx))):
+                vars(error)["message"] = f"there is no command {args[0]!r}{close}"
+            raise
 
 
 class SeveralProblems(click.UsageError):

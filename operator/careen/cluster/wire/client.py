@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,9 +23,10 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.incluster_config import load_incluster_config
-from kubernetes.config.kube_config import list_kube_config_contexts, load_kube_config
+from kubernetes.config.kube_config import KubeConfigMerger, load_kube_config
 
 from careen.cluster.wire.errors import NotSent, Unclear
+from careen.cluster.wire.network_errors import told, was_surely_not_sent
 from careen.cluster.wire.transport import Request, Response
 from scheduler_core.values import Value
 
@@ -41,6 +42,17 @@ RELOAD_SECONDS = 10.0
 
 class CannotReachCluster(Exception):
     """No usable credentials: neither in-cluster files nor the kubeconfig could be read. For a person to mend."""
+
+
+class NoSuchContext(CannotReachCluster):
+    """The kubeconfig has no context of this name (empty: it names no current one); `names` are those it has."""
+
+    def __init__(self, kubeconfig: Path, name: str, names: Sequence[str]) -> None:
+        super().__init__(
+            f"there is no context {name!r} in {kubeconfig}" if name else f"{kubeconfig} names no current context"
+        )
+        self.name = name
+        self.names = tuple(names)
 
 
 class Credentials(Value, kw_only=True):
@@ -88,6 +100,8 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
         ValueError,
         RecursionError,
     ) as error:
+        if kubeconfig is not None:
+            _look_for_context(kubeconfig, context)
         where = f"kubeconfig {kubeconfig}" if kubeconfig else "the service account files of this pod"
         remedy = "correct the file" if kubeconfig else "run inside a pod, or give --kubeconfig FILE"
         raise CannotReachCluster(f"cannot read {where}: {_what_is_wrong(kubeconfig, error)}; {remedy}") from error
@@ -97,10 +111,22 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
 def current_context(kubeconfig: Path) -> str:
     """The name of the context that a kubeconfig stands on; empty where it cannot be told."""
     try:
-        _, current = list_kube_config_contexts(str(kubeconfig))  # type: ignore[no-untyped-call]
+        merged = KubeConfigMerger(str(kubeconfig)).config.value  # type: ignore[no-untyped-call]
+        return str(merged.get("current-context") or "")
     except (ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError):
         return ""
-    return str(current["name"])
+
+
+def _look_for_context(kubeconfig: Path, wanted: str | None) -> None:
+    """Raises `NoSuchContext` where the file can be read and has no such context."""
+    try:
+        merged = KubeConfigMerger(str(kubeconfig)).config.value  # type: ignore[no-untyped-call]
+        names = [str(each["name"]) for each in merged.get("contexts") or ()]
+        name = str(merged.get("current-context") or "") if wanted is None else wanted
+    except Exception:  # the error that led here says what is wrong with the file
+        return
+    if names and name not in names:
+        raise NoSuchContext(kubeconfig, name, names)
 
 
 def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
@@ -131,7 +157,9 @@ class ClientTransport:
     def __init__(self, load: Callable[[], Configuration], *, agent: str, threads: int = 8) -> None:
         self._load = load
         self._agent = agent
-        self._rest = RESTClientObject(load())
+        configuration = load()
+        self.server: str = configuration.host
+        self._rest = RESTClientObject(configuration)
         self._loaded_at = time.monotonic()
         # Own threads: at the end nobody waits for a read that hangs until its deadline.
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="api")
@@ -206,14 +234,9 @@ class ClientTransport:
                 retries=False,
                 redirect=False,
             )
-        except (
-            urllib3.exceptions.NewConnectionError,
-            urllib3.exceptions.ConnectTimeoutError,
-            urllib3.exceptions.ProxyError,
-        ) as error:
-            raise NotSent(f"{request.method} {request.path}: {_short(error)}") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unclear(f"{request.method} {request.path}: {_short(error)}") from error
+            what = f"{request.method} {request.path}: {told(error, rest.configuration.host)}"
+            raise (NotSent if was_surely_not_sent(error) else Unclear)(what) from error
         return Response(
             status=answer.status, headers={k.lower(): v for k, v in answer.headers.items()}, body=answer.data
         )
@@ -251,9 +274,3 @@ async def _within(seconds: float, what: Awaitable[T]) -> T:
 def _authorization(configuration: Configuration) -> str | None:
     value = configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
     return value.strip() if value else None
-
-
-def _short(error: Exception) -> str:
-    """The error without the library's object addresses: `Connection refused` rather than `<urllib3…at 0x7f…>: …`."""
-    text = str(error)
-    return f"{type(error).__name__}: {text.rsplit('>: ', 1)[-1]}"

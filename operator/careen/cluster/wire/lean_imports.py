@@ -1,8 +1,8 @@
 """Every trick by which the agent loads less of its libraries. What each saves is measured by `make bench-tricks` and
 stands in bench/agent/tricks.md; what is left, by `make bench-agent`.
 
-Only the agent and its forecast child call these functions, before they import `cluster/wire/client.py` or kopf.
-The commands for people load the whole client, because their kubeconfigs may need the OAuth flows."""
+They are called before `cluster/wire/client.py` or kopf is imported: by the agent and its forecast child, and by the
+commands for people, which load the whole client where a kubeconfig may need the OAuth flows."""
 
 from __future__ import annotations
 

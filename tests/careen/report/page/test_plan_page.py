@@ -106,8 +106,8 @@ def test_every_node_has_a_row_and_every_step_a_bar_that_names_itself() -> None:
     assert len(page.with_class("row")) == 1 + 2, "the axis, n1, and n2 with both of its visits"
     bars = page.with_class("bar")
     assert [bar["aria-label"] for bar in bars][:2] == [
-        "n1: draining Wed 2026-03-04 22:00, for 1m",
-        "n1: rebooting Wed 2026-03-04 22:01, for 3m",
+        "n1: draining Wed 2026-03-04 22:00 UTC, for 1m",
+        "n1: rebooting Wed 2026-03-04 22:01 UTC, for 3m",
     ]
     assert len(bars) == 3 + 1 + 3
 

@@ -1,0 +1,104 @@
+"""What the network did to a request, in words about the server: nothing of the client library's own names and objects.
+
+Whether the request may have landed is said by the error's class in `errors.py`; here is only the sentence."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import ssl
+from http.client import HTTPException, RemoteDisconnected
+
+from urllib3 import exceptions
+
+_UNKNOWN_NAME = "cannot be found: nobody here knows its name"
+_HUNG_UP = "closed the connection before it answered"
+_BY_NUMBER = {
+    errno.ECONNREFUSED: "refused the connection",
+    errno.ECONNRESET: _HUNG_UP,
+    errno.EPIPE: _HUNG_UP,
+    errno.EHOSTUNREACH: "cannot be reached: there is no route to the host",
+    errno.ENETUNREACH: "cannot be reached: there is no network to it",
+    errno.ETIMEDOUT: "did not accept the connection in time",
+}
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
+_LOGIN = re.compile(r"(?<=://)[^/?#]*@")
+
+
+def told(error: BaseException, server: str) -> str:
+    """`https://10.0.0.1:6443 refused the connection`: what went wrong with a request to this server."""
+    server = _LOGIN.sub("", server)
+    if isinstance(error, exceptions.ProxyError):
+        return f"the proxy on the way to {server} {_cause(error)}"
+    return f"{server or 'the empty address'} {_cause(error)}"
+
+
+def was_surely_not_sent(error: BaseException) -> bool:
+    """Whether the connection failed before the request could go out on it."""
+    before = (
+        exceptions.NewConnectionError,
+        exceptions.ConnectTimeoutError,
+        exceptions.ProxyError,
+        exceptions.LocationValueError,
+    )
+    return isinstance(error, before) or any(isinstance(each, ssl.SSLCertVerificationError) for each in _chain(error))
+
+
+def _cause(error: BaseException) -> str:
+    """By the error of the system or of TLS at the bottom, where there is one; else by the library's kind."""
+    found = (_of_the_system(each) for each in _chain(error))
+    return next((words for words in found if words), "") or _of_the_library(error)
+
+
+def _of_the_system(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLError):
+        return _of_tls(error)
+    if isinstance(error, socket.gaierror):
+        return _UNKNOWN_NAME
+    if isinstance(error, RemoteDisconnected):
+        return _HUNG_UP
+    if isinstance(error, HTTPException):
+        return "does not answer as a web server does"
+    if isinstance(error, OSError) and error.errno:
+        return _BY_NUMBER.get(error.errno) or f"cannot be reached: {_lowered(os.strerror(error.errno))}"
+    return ""
+
+
+def _of_the_library(error: BaseException) -> str:
+    if isinstance(error, exceptions.LocationValueError):
+        return "is not the address of a server"
+    if isinstance(error, exceptions.NameResolutionError):
+        return _UNKNOWN_NAME
+    if isinstance(error, exceptions.ConnectTimeoutError):
+        return "did not accept the connection in time"
+    if isinstance(error, exceptions.ReadTimeoutError | TimeoutError):
+        return "did not answer in time"
+    return "gave no usable answer"
+
+
+def _of_tls(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"shows a certificate that is not trusted: {_lowered(error.verify_message)}"
+    if error.reason in _NO_TLS:
+        return "does not speak TLS on this port"
+    words = (error.reason or "no reason given").replace("_", " ").lower()
+    return f"ended the TLS handshake: {words}"
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """What the error was raised for, the deepest first, and the error itself."""
+    found: list[BaseException] = []
+    waiting: list[BaseException] = [error]
+    while waiting:
+        each = waiting.pop()
+        if all(each is not one for one in found):
+            found.append(each)
+            inner = (each.__cause__, each.__context__, *each.args, getattr(each, "reason", None))
+            waiting += [one for one in inner if isinstance(one, BaseException)]
+    return found[::-1]
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,155 @@
+"""Events of watches and list bodies, in every form in which they come: as mappings, and as the bytes that an API
+server sends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from scheduler_core.model.manifests.object_reader import RawPage
+from scheduler_core.values import Value
+
+CHANGES: Final = frozenset({"ADDED", "MODIFIED"})
+DELETED: Final = "DELETED"
+BOOKMARK: Final = "BOOKMARK"
+
+
+class Item(Value):
+    """One object as it was written, with what says which one it is and how new."""
+
+    written: Mapping[str, Any] | msgspec.Raw
+    key: str
+    uid: str
+    version: int | None
+
+
+class WatchEvent(Value):
+    """ADDED, MODIFIED, DELETED or BOOKMARK, of one object of a kind."""
+
+    type: str
+    kind: str
+    api_version: str
+    item: Item
+
+
+class Listing(Value):
+    """Every object of a kind, as one or more list bodies bring them."""
+
+    kind: str
+    api_version: str
+    items: Iterator[Item]
+
+
+class Sync(Value):
+    """Everything that there is of one kind: the bodies of a list, page by page. An error of `pages` ends the list
+    half-way; then nothing is taken for deleted."""
+
+    kind: str
+    pages: Iterable[bytes | Mapping[str, Any]]
+
+
+Event = bytes | Mapping[str, Any] | Sync
+
+
+class UnusableEventError(ValueError):
+    """Neither an event of a watch nor a list body. The cache is as it was; whoever watches lists again."""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str | None = None
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+class _Line(msgspec.Struct):
+    """A line of a watch; `kind` and `items` are there when it is a list body instead."""
+
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"{}")
+    kind: str = ""
+    api_version: str = msgspec.field(default="", name="apiVersion")
+
+
+_LINE: Final = msgspec.json.Decoder(_Line)
+_HEAD: Final = msgspec.json.Decoder(_Head)
+_PAGE: Final = msgspec.json.Decoder(RawPage)
+
+
+def read_event(event: Event) -> WatchEvent | Listing:
+    """What the event says. Raises UnusableEventError."""
+    if isinstance(event, Sync):
+        return Listing(event.kind, "", _of_pages(event))
+    try:
+        return _read_raw(event) if isinstance(event, bytes) else _read_mapping(event)
+    except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, UnicodeDecodeError) as trouble:
+        raise UnusableEventError(f"this is neither an event of a watch nor a list body: {trouble}") from trouble
+
+
+def _read_raw(event: bytes) -> WatchEvent | Listing:
+    line = _LINE.decode(event)
+    if not line.type and line.kind.endswith("List"):
+        items = [_raw_item(raw) for raw in _PAGE.decode(event).items or ()]
+        return Listing(line.kind.removesuffix("List"), line.api_version, iter(items))
+    head = _HEAD.decode(line.object)
+    return _event(line.type, head, line.object)
+
+
+def _read_mapping(event: Mapping[str, Any]) -> WatchEvent | Listing:
+    kind = event.get("kind") or ""
+    if event.get("type") == "SYNC" or (not event.get("type") and kind.endswith("List")):
+        items = [_item(each) for each in event.get("items") or ()]
+        return Listing(kind.removesuffix("List"), event.get("apiVersion") or "", iter(items))
+    written = event.get("object")
+    return _event(event.get("type"), msgspec.convert(written, _Head), written)
+
+
+def _event(kind_of_event: Any, head: _Head, written: Any) -> WatchEvent:
+    if kind_of_event not in CHANGES and kind_of_event not in (DELETED, BOOKMARK):
+        raise UnusableEventError(f"an event of the type {kind_of_event!r} says nothing about an object")
+    if not head.kind:
+        raise UnusableEventError("an event whose object has no kind says nothing about a cluster")
+    return WatchEvent(kind_of_event, head.kind, head.api_version, _of_head(head, written))
+
+
+def _of_pages(sync: Sync) -> Iterator[Item]:
+    for page in sync.pages:
+        try:
+            if isinstance(page, bytes):
+                yield from map(_raw_item, _PAGE.decode(page).items or ())
+            else:
+                yield from map(_item, page.get("items") or ())
+        except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, UnicodeDecodeError) as trouble:
+            raise UnusableEventError(f"a page of a list of {sync.kind} cannot be read: {trouble}") from trouble
+
+
+def _raw_item(raw: msgspec.Raw) -> Item:
+    return _of_head(_HEAD.decode(raw), raw)
+
+
+def _item(written: Mapping[str, Any]) -> Item:
+    return _of_head(msgspec.convert(written, _Head), written)
+
+
+def _of_head(head: _Head, written: Any) -> Item:
+    meta = head.metadata
+    key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+    return Item(written, key, meta.uid, _number(meta.resource_version))
+
+
+def _number(resource_version: str) -> int | None:
+    """Versions of one kind are whole numbers that grow; whatever is written in another way cannot be compared
+    (KEP-5504)."""
+    is_number = resource_version.isascii() and resource_version.isdecimal() and len(resource_version) <= _LONGEST
+    return int(resource_version) if is_number and resource_version[0] != "0" else None
+
+
+_LONGEST: Final = 39  # the digits of 128 bits

@@ -1,0 +1,121 @@
+"""Nodes and pods of the cache: who stands where, who waits, and who stands on a node that nobody has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scheduler_core.cache.other_objects import OtherObjects
+from scheduler_core.model.manifests.error import ManifestError
+from scheduler_core.model.node import Node
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.cluster_objects import parts_of
+from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
+
+
+class PlacedPods:
+    """`world` has the nodes, the pods on them and the other objects; the pods that it cannot place are beside it."""
+
+    def __init__(self) -> None:
+        self.world = Snapshot.of(())
+        self.waiting: dict[str, Pod] = {}
+        self.ghosts: dict[str, Pod] = {}
+        self.assumed: dict[str, str] = {}
+
+    # ---- nodes ----
+
+    def put_nodes(self, nodes: Iterable[Node]) -> bool:
+        """These nodes are there; the new ones join in this order. Whether something changed."""
+        rows = self.world.columns.row_of
+        new: dict[str, Node] = {}
+        has_changed = False
+        for node in nodes:
+            if node.name not in rows:
+                new[node.name] = node
+            elif self.world.node(node.name) != node:
+                self.world, has_changed = self.world.with_node_replaced(node), True
+        if new:
+            self.world = self.world.with_nodes_added(tuple(new.values()))
+            come = [pod for pod in self.ghosts.values() if pod.node_name in new]
+            self.world = self.world.with_pods_moved((), come)
+            self.ghosts = {key: pod for key, pod in self.ghosts.items() if pod.node_name not in new}
+        return bool(new) or has_changed
+
+    def drop_node(self, name: str) -> bool:
+        """The node is gone; its pods are kept until they go as well. Whether it was there."""
+        if name not in self.world.columns.row_of:
+            return False
+        self.ghosts.update({pod.key: pod for pod in self.world.pods_on(name)})
+        self.world = self.world.without_node(name).with_ghosts(())
+        return True
+
+    # ---- pods ----
+
+    def find(self, key: str) -> Pod | None:
+        """The pod as it is held, wherever it is."""
+        return self.waiting.get(key) or self.ghosts.get(key) or self.world.placements.find(key)
+
+    def put_pod(self, pod: Pod) -> bool:
+        """The pod is as given. A finished one counts for nothing; one that is assumed on a node stays there until it
+        is bound, to whichever node. Whether something changed."""
+        key = pod.key
+        if pod.is_finished:
+            return self.drop_pod(key)
+        if pod.node_name:
+            self.assumed.pop(key, None)
+        elif key in self.assumed:
+            pod = pod.on_node(self.assumed[key])
+        old = self.find(key)
+        if old == pod:
+            return False
+        self._move(key, old, pod)
+        return True
+
+    def drop_pod(self, key: str) -> bool:
+        """The pod is gone. Whether it was there."""
+        self.assumed.pop(key, None)
+        old = self.find(key)
+        if old is not None:
+            self._move(key, old, None)
+        return old is not None
+
+    def _move(self, key: str, old: Pod | None, new: Pod | None) -> None:
+        is_elsewhere = self.waiting.pop(key, None) or self.ghosts.pop(key, None)
+        leaving = () if old is None or is_elsewhere else (old,)
+        rows = self.world.columns.row_of
+        coming = () if new is None or new.node_name not in rows else (new,)
+        if leaving or coming:
+            self.world = self.world.with_pods_moved(leaving, coming)
+        if new is not None and not coming:
+            (self.ghosts if new.node_name else self.waiting)[key] = new
+
+    # ---- pods that a scheduler has placed and not yet bound ----
+
+    def assume(self, key: str, node_name: str) -> None:
+        """The waiting pod counts on that node from now on. Raises UnknownPodError when it does not wait,
+        UnknownNodeError when the node is not here."""
+        pod = self.waiting.get(key)
+        if pod is None:
+            raise UnknownPodError(f"no pod {key} waits for a node")
+        self.world.row(node_name)
+        self.assumed[key] = node_name
+        self._move(key, pod, pod.on_node(node_name))
+
+    def forget(self, key: str) -> None:
+        """The assumed pod waits again. Raises UnknownPodError when it is not assumed."""
+        if key not in self.assumed:
+            raise UnknownPodError(f"pod {key} is not assumed on a node")
+        del self.assumed[key]
+        old = self.find(key)
+        if old is not None:
+            self._move(key, old, old.on_node(""))
+
+    # ---- the whole ----
+
+    def snapshot(self, others: OtherObjects, problems: tuple[ManifestError, ...]) -> Snapshot:
+        """The cluster as it is."""
+        if others.changed:
+            self.world = self.world.with_objects(**parts_of(others.values(), others.changed))
+            others.changed.clear()
+        return self.world.with_others(
+            pending=tuple(self.waiting.values()), ghosts=tuple(self.ghosts.values()), problems=problems
+        )

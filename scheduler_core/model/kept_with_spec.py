@@ -1,0 +1,34 @@
+"""What is worked out from a pod's spec, once for each spec and for as long as the spec is in use.
+
+A bounded cache would hold the specs of pods that are long gone; a process that follows a cluster sees many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+from scheduler_core.model.pod import PodSpec
+
+Result = TypeVar("Result")
+Others = ParamSpec("Others")
+
+
+def kept_with_spec(
+    work_out: Callable[Concatenate[PodSpec, Others], Result],
+) -> Callable[Concatenate[PodSpec, Others], Result]:
+    """The same function, which remembers its results by spec and by its other arguments. They can be hashed."""
+    kept: WeakKeyDictionary[PodSpec, dict[Hashable, Result]] = WeakKeyDictionary()
+
+    @wraps(work_out)
+    def remembering(spec: PodSpec, /, *others: Any, **named: Any) -> Result:
+        of_spec = kept.get(spec)
+        if of_spec is None:
+            of_spec = kept[spec] = {}
+        key = (others, *named.items()) if named else others
+        if key not in of_spec:
+            of_spec[key] = work_out(spec, *others, **named)
+        return of_spec[key]
+
+    return remembering

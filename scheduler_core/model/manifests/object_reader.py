@@ -1,0 +1,139 @@
+"""API objects of every kind that scheduling reads, to the model: from mappings, from raw JSON, and from list bodies.
+
+An object that cannot be read costs itself only: it comes out as a ManifestError with its name and the field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from scheduler_core.model.manifests import from_manifest as read
+from scheduler_core.model.manifests import job_from_manifest, wire, wire_storage
+from scheduler_core.model.manifests import storage_from_manifest as storage
+from scheduler_core.model.manifests.error import FieldError, ManifestError
+
+_GROUPS: Final = {
+    "ReplicaSet": "apps",
+    "StatefulSet": "apps",
+    "ReplicationController": "",
+    "Service": "",
+    "Pod": "",
+    "Node": "",
+    "Namespace": "",
+    "Job": "batch",
+}
+
+
+class ObjectReader:
+    """Equal specs, and equal label sets, of the pods that it reads are one object each."""
+
+    def __init__(self) -> None:
+        self.pods = read.PodReader()
+        self._kinds = _kinds(self.pods)
+
+    @property
+    def kinds(self) -> Iterable[str]:
+        """Every kind that scheduling reads."""
+        return self._kinds.keys()
+
+    def knows(self, kind: str, api_version: str) -> bool:
+        """Whether scheduling reads this kind of this API group."""
+        if kind not in self._kinds:
+            return False
+        group = api_version.partition("/")[0] if "/" in api_version else ""
+        return not api_version or kind not in _GROUPS or _GROUPS[kind] == group
+
+    def read(self, kind: str, manifest: Mapping[str, Any]) -> Any:
+        """One object as a mapping."""
+        try:
+            written = msgspec.convert(manifest, self._kinds[kind].wire)
+        except msgspec.ValidationError as trouble:
+            return _problem(kind, read.manifest_key(manifest), trouble)
+        return self.build(kind, written)
+
+    def read_raw(self, kind: str, raw: bytes | msgspec.Raw) -> Any:
+        """One object as JSON. Raises msgspec.DecodeError for what is no JSON."""
+        written = self._decoded(kind, raw)
+        return written if isinstance(written, ManifestError) else self.build(kind, written)
+
+    def wire_items(self, kind: str, page: bytes) -> Iterable[Any]:
+        """The items of a list body as wire structures, and a ManifestError for each that cannot be read."""
+        try:
+            return self._kinds[kind].pages.decode(page).items or ()
+        except msgspec.ValidationError:
+            return self._one_by_one(kind, page)
+
+    def _one_by_one(self, kind: str, page: bytes) -> Iterator[Any]:
+        for raw in msgspec.json.decode(page, type=RawPage).items or ():
+            yield self._decoded(kind, raw)
+
+    def _decoded(self, kind: str, raw: bytes | msgspec.Raw) -> Any:
+        try:
+            return self._kinds[kind].single.decode(raw)
+        except msgspec.ValidationError as trouble:
+            return _problem(kind, read.manifest_key(msgspec.json.decode(raw)), trouble)
+
+    def build(self, kind: str, written: Any) -> Any:
+        """The model's value for a wire structure, or a ManifestError."""
+        if not written.metadata.name:
+            return ManifestError(
+                kind=kind, key="without a name", field="metadata.name", problem="an object needs a name"
+            )
+        try:
+            return self._kinds[kind].build(written)
+        except FieldError as trouble:
+            meta = written.metadata
+            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+            return ManifestError(kind=kind, key=key, field=trouble.field, problem=trouble.problem)
+
+
+class RawPage(msgspec.Struct):
+    """A list body whose items are left as they are written."""
+
+    items: list[msgspec.Raw] | None = None
+
+
+def _problem(kind: str, key: str, trouble: msgspec.ValidationError) -> ManifestError:
+    text, _, path = str(trouble).partition(" - at `$")
+    return ManifestError(kind=kind, key=key, field=path.lstrip(".").rstrip("`"), problem=text)
+
+
+@dataclass(slots=True)
+class _Kind:
+    wire: type[wire.Wire]
+    build: Callable[[Any], Any]
+    pages: msgspec.json.Decoder[Any] = field(init=False)
+    single: msgspec.json.Decoder[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        page = msgspec.defstruct(f"{self.wire.__name__}Page", [("items", tuple[self.wire, ...] | None, None)], gc=False)  # type: ignore[name-defined]
+        self.pages = msgspec.json.Decoder(page)
+        self.single = msgspec.json.Decoder(self.wire)
+
+
+def _kinds(pods: read.PodReader) -> Mapping[str, _Kind]:
+    return {
+        "Pod": _Kind(wire.WirePod, pods.pod),
+        "Node": _Kind(wire.WireNode, read.node),
+        "Namespace": _Kind(wire.WireNamespace, lambda w: (w.metadata.name, w.metadata.labels or {})),
+        "Service": _Kind(wire.WireLabelSelecting, lambda w: read.label_selecting("Service", w)),
+        "ReplicationController": _Kind(
+            wire.WireLabelSelecting, lambda w: read.label_selecting("ReplicationController", w)
+        ),
+        "ReplicaSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("ReplicaSet", w)),
+        "StatefulSet": _Kind(wire.WireSelectingController, lambda w: read.selecting_controller("StatefulSet", w)),
+        "Job": _Kind(wire.WireJob, job_from_manifest.job),
+        "PodDisruptionBudget": _Kind(wire.WireBudget, read.budget),
+        "PersistentVolumeClaim": _Kind(wire_storage.WireClaim, storage.claim),
+        "PersistentVolume": _Kind(wire_storage.WirePersistentVolume, storage.persistent_volume),
+        "StorageClass": _Kind(wire_storage.WireStorageClass, storage.storage_class),
+        "CSINode": _Kind(wire_storage.WireCsiNode, storage.csi_node),
+        "CSIDriver": _Kind(wire_storage.WireCsiDriver, storage.csi_driver),
+        "CSIStorageCapacity": _Kind(wire_storage.WireCsiStorageCapacity, storage.csi_storage_capacity),
+        "VolumeAttachment": _Kind(wire_storage.WireAttachment, storage.attachment),
+        "ResourceClaim": _Kind(wire_storage.WireResourceClaim, storage.resource_claim),
+        "DeviceClass": _Kind(wire_storage.WireDeviceClass, storage.device_class),
+    }

@@ -1,0 +1,125 @@
+"""The order in which kube-scheduler goes through its nodes, carried along as nodes come, change and go.
+
+The scheduler keeps a list of nodes for each zone, and the zones in the order in which it first saw them. A node that
+comes again, or that changes its zone, goes to the end of its zone's list; a zone without nodes is forgotten, and is
+the last when it comes again (pkg/scheduler/backend/cache/node_tree.go, v1.36)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.model.node import Node
+from scheduler_core.values import Value, replace_value
+
+Ints = NDArray[np.int64]
+Element = TypeVar("Element", bound=np.generic)
+
+
+class NodeTree(Value, eq=False):
+    """Moments are numbers that grow. `joined` has for each row the moment when the node joined its zone's list,
+    `zone_of` the moment when that zone appeared; `zones` has for each zone that moment and its number of nodes."""
+
+    zones: Mapping[str, tuple[int, int]]
+    zone_of: Ints
+    joined: Ints
+    now: int
+
+    @classmethod
+    def of(cls, nodes: Sequence[Node]) -> NodeTree:
+        """The tree of a scheduler that got these nodes in this order."""
+        counts: dict[str, int] = {}
+        zone_of = np.empty(len(nodes), dtype=np.int64)
+        place: dict[str, int] = {}
+        for row, node in enumerate(nodes):
+            zone = zone_key(node)
+            zone_of[row] = place.setdefault(zone, len(place))
+            counts[zone] = counts.get(zone, 0) + 1
+        zones = {zone: (place[zone], count) for zone, count in counts.items()}
+        return cls(zones, zone_of, np.arange(len(nodes), dtype=np.int64), max(len(nodes), len(place)))
+
+    def order(self) -> NDArray[np.intp]:
+        """All rows, one of each zone in turn."""
+        return one_of_each_zone(np.argsort(self.joined, kind="stable"), self.zone_of)
+
+    def with_added(self, nodes: Sequence[Node]) -> NodeTree:
+        """The tree after these nodes came, in this order; their rows follow the others."""
+        tree = self
+        for node in nodes:
+            tree = tree._joined_by(zone_key(node))
+        return tree
+
+    def _joined_by(self, zone: str) -> NodeTree:
+        appeared, count = self.zones.get(zone, (self.now, 0))
+        return NodeTree(
+            {**self.zones, zone: (appeared, count + 1)},
+            np.append(self.zone_of, appeared),
+            np.append(self.joined, self.now),
+            self.now + 1,
+        )
+
+    def without(self, row: int, node: Node) -> NodeTree:
+        """The tree without that node; the last row takes its place, as in `Columns.without_row`."""
+        return replace_value(
+            self,
+            zones=self._zones_without(zone_key(node)),
+            zone_of=last_moved_to(self.zone_of, row),
+            joined=last_moved_to(self.joined, row),
+        )
+
+    def with_replaced(self, changes: Mapping[int, tuple[Node, Node]]) -> NodeTree:
+        """The tree after the nodes in these rows, each as it was and as it is, changed one after another: another one
+        only where a zone is another one."""
+        tree = self
+        for row, (old, new) in changes.items():
+            tree = tree._with_replaced(row, old, new)
+        return tree
+
+    def _with_replaced(self, row: int, old: Node, new: Node) -> NodeTree:
+        before, after = zone_key(old), zone_key(new)
+        if before == after:
+            return self
+        zones = self._zones_without(before)
+        appeared, count = zones.get(after, (self.now, 0))
+        zone_of, joined = self.zone_of.copy(), self.joined.copy()
+        zone_of[row], joined[row] = appeared, self.now
+        return NodeTree({**zones, after: (appeared, count + 1)}, zone_of, joined, self.now + 1)
+
+    def _zones_without(self, zone: str) -> dict[str, tuple[int, int]]:
+        zones = dict(self.zones)
+        appeared, count = zones.pop(zone)
+        if count > 1:
+            zones[zone] = (appeared, count - 1)
+        return zones
+
+
+def one_of_each_zone(rows: NDArray[np.intp], zone_of: Ints) -> NDArray[np.intp]:
+    """These rows, one of each zone in turn: zones by the moments at which they appeared, nodes as they stand."""
+    zones = zone_of[rows]
+    _, sizes = np.unique(zones, return_counts=True)
+    by_zone = np.argsort(zones, kind="stable")
+    turns = np.empty(len(rows), dtype=np.intp)
+    turns[by_zone] = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return rows[np.lexsort((zones, turns))]
+
+
+def last_moved_to(columns: NDArray[Element], row: int) -> NDArray[Element]:
+    """The columns without this row, which the last one takes. Rows are along the last axis."""
+    moved = columns[..., :-1].copy()
+    if row < moved.shape[-1]:
+        moved[..., row] = columns[..., -1]
+    return moved
+
+
+def zone_key(node: Node) -> str:
+    """Region and zone together; the beta labels count before the present ones (component-helpers/node/topology,
+    v1.36)."""
+    labels = node.labels
+    region, zone = (
+        labels.get(f"failure-domain.beta.kubernetes.io/{part}", labels.get(f"topology.kubernetes.io/{part}", ""))
+        for part in ("region", "zone")
+    )
+    return f"{region}:\0:{zone}" if region or zone else ""

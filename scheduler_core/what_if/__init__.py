@@ -1,0 +1,1 @@
+"""What would be if the cluster had more nodes."""

@@ -1,0 +1,127 @@
+"""Would more nodes of a kind help the pods that wait, and how many are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.framework.verdict import Code, Verdict
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
+from scheduler_core.what_if.node_template import NodeTemplate, new_nodes
+
+# Their answer about an empty node changes with the number of nodes; that of every other plugin is the same for one of
+# them as for a hundred.
+_COUNT_NODES: Final = frozenset({"PodTopologySpread", "InterPodAffinity"})
+MOST: Final = 100
+
+
+class MoreNodes(Value, kw_only=True):
+    """The cluster with `count` nodes more. `placed`: each pod that gets a place, with its node, in the order in which
+    they were placed. `refused`: each other pod, with the refusal of an empty new node, or that of all nodes in the
+    scheduler's words."""
+
+    count: int
+    new_names: tuple[str, ...] = ()
+    placed: Mapping[str, str]
+    refused: Mapping[str, Verdict]
+
+    @property
+    def on_new_nodes(self) -> int:
+        """How many pods stand on the new nodes."""
+        return sum(node in self.new_names for node in self.placed.values())
+
+
+class NodesNeeded(Value, kw_only=True):
+    """The answer to "how many". `without`: as the cluster is. `best`: the fewest nodes with which the most pods get a
+    place; `is_enough` when these are all. `tried`: the largest number that was tried."""
+
+    without: MoreNodes
+    best: MoreNodes
+    tried: int
+
+    @property
+    def is_enough(self) -> bool:
+        return not self.best.refused
+
+    @property
+    def helps(self) -> bool:
+        """Whether any number of such nodes places more pods than there are placed without."""
+        return len(self.best.placed) > len(self.without.placed)
+
+
+def with_more_nodes(
+    scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, count: int
+) -> MoreNodes:
+    """What becomes of these pods, one after another by priority, in the cluster with so many nodes more. Nobody is
+    evicted for them. The snapshot does not change."""
+    made = tuple(new_nodes(template, count, snapshot))
+    daemons = [(pod, node.name) for node, several in made for pod in several]
+    world = snapshot.with_nodes_added([node for node, _ in made]).with_pods_placed(daemons)
+    placed: dict[str, str] = {}
+    left: list[Pod] = []
+    for pod in sorted(pods, key=lambda pod: -pod.priority):
+        node = _place(scheduler, world, pod)
+        if node is None:
+            left.append(pod)
+        else:
+            world, placed[pod.key] = world.with_pod_placed(pod, node), node
+    names = tuple(node.name for node, _ in made)
+    empty = next((name for name in names if name not in placed.values()), None)
+    refused = {pod.key: _refusal(scheduler, world, pod, empty) for pod in left}
+    return MoreNodes(count=count, new_names=names, placed=placed, refused=refused)
+
+
+def nodes_needed(
+    scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, most: int = MOST
+) -> NodesNeeded:
+    """The smallest number of such nodes with which every pod gets a place, or with which the most do.
+
+    Every number is tried from 0 on, because more nodes may also hinder: a spread over hosts counts the empty ones. No
+    pod needs more nodes than there are pods, and none is tried after an empty new node refused every pod that is left
+    for a reason that no other such node changes."""
+    without = best = found = with_more_nodes(scheduler, snapshot, pods, template, 0)
+    while found.refused and found.count < min(most, len(pods)) and not _is_in_vain(found):
+        found = with_more_nodes(scheduler, snapshot, pods, template, found.count + 1)
+        if len(found.placed) > len(best.placed):
+            best = found
+    last = found if not best.count and found.count else best
+    return NodesNeeded(
+        without=without,
+        best=best if best.count or not last.count else _with_reasons_of(best, last),
+        tried=found.count,
+    )
+
+
+def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
+    """No number helps: the same with what a new node said of each pod."""
+    refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
+    return MoreNodes(count=0, placed=best.placed, refused=refused)
+
+
+def _is_in_vain(found: MoreNodes) -> bool:
+    is_empty = len(set(found.placed.values()) & set(found.new_names)) < found.count
+    return is_empty and not any(verdict.plugin in _COUNT_NODES for verdict in found.refused.values())
+
+
+def _place(scheduler: Scheduler, world: Snapshot, pod: Pod) -> str | None:
+    try:
+        result = scheduler.schedule(world, pod)
+    except NoProfileError:
+        return None
+    return None if result.unknown or result.error else result.node
+
+
+def _refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None) -> Verdict:
+    """Why the pod has no place: what an empty new node says, or where there is none, all nodes together."""
+    try:
+        result = scheduler.schedule(world, pod)
+    except NoProfileError as nobody:
+        return Verdict(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(nobody),))
+    if result.prefilter is not None and not result.error:
+        return result.prefilter
+    if empty is not None and not (result.unknown or result.error):
+        return result.statuses[empty]
+    return Verdict(Code.UNSCHEDULABLE, (result.unknown or result.error or result.sentence,))

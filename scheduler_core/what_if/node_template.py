@@ -1,0 +1,111 @@
+"""A node that does not exist yet: like one that does, or as a manifest describes it, with the DaemonSets' pods that
+would run there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.model.labels import NodeAffinity, NodeSelector, NodeSelectorTerm
+from scheduler_core.model.node import HOSTNAME_LABEL, Node
+from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.model.taints import Taint
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value, replace_value
+
+# Of a node's present state and not of its kind: the node-lifecycle controller's, and those of autoscalers.
+_PASSING_TAINTS: Final = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/disrupted",
+)
+# What decides whether a DaemonSet wants a node; resources do not.
+_WANTED_BY: Final = frozenset({"NodeAffinity", "TaintToleration"})
+
+
+class NodeTemplate(Value):
+    """A node and the pods that each node of the kind has from the start. `name` is the beginning of the new names."""
+
+    name: str
+    node: Node
+    daemons: tuple[Pod, ...] = ()
+
+
+def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
+    """More nodes like this one, new and empty: without its cordon, its passing taints, its images and its annotations,
+    and with its DaemonSets' pods alone. UnknownNodeError when it is not here."""
+    node = snapshot.node(node_name)
+    fresh = replace(
+        node.uncordoned(),
+        annotations={},
+        images=(),
+        taints=tuple(taint for taint in node.taints if not _passes(taint)),
+    )
+    daemons = tuple(pod for pod in snapshot.pods_on(node_name) if _is_daemon(pod) and not pod.terminating)
+    return NodeTemplate(node_name, replace_value(fresh, unschedulable=False), daemons)
+
+
+def of_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:
+    """Nodes as this one, which is not in the cluster, with a pod of each DaemonSet that has one somewhere and wants
+    such a node."""
+    alone = Snapshot.of((node,), objects=snapshot.objects)
+    daemons = tuple(pod for pod in _one_of_each_daemon_set(snapshot) if _wants(scheduler, alone, pod))
+    return NodeTemplate(node.name or "node", node, daemons)
+
+
+def new_nodes(template: NodeTemplate, count: int, snapshot: Snapshot) -> Iterator[tuple[Node, tuple[Pod, ...]]]:
+    """So many nodes of the template with their pods. Names, uids, the host name's label and whatever label repeats the
+    name are each node's own."""
+    taken = snapshot.columns.row_of
+    youngest = max((node.created_at for node in snapshot.nodes), default="")
+    made, number = 0, 0
+    while made < count:
+        number += 1
+        name = f"{template.name}-new-{number}"
+        if name in taken:
+            continue
+        made += 1
+        labels = {
+            key: name if key == HOSTNAME_LABEL or value == template.node.name else value
+            for key, value in template.node.labels.items()
+        }
+        node = replace_value(template.node, name=name, uid=name, labels=labels, created_at=youngest)
+        pods = [replace_value(pod, name=f"{pod.name}-{name}", uid="", node_name=name) for pod in template.daemons]
+        yield node, tuple(pods)
+
+
+def _passes(taint: Taint) -> bool:
+    return taint.key.startswith(_PASSING_TAINTS)
+
+
+def _is_daemon(pod: Pod) -> bool:
+    return pod.owner is not None and pod.owner.kind == "DaemonSet"
+
+
+def _one_of_each_daemon_set(snapshot: Snapshot) -> list[Pod]:
+    found = {(pod.namespace, pod.owner.name): pod for pod in snapshot.placed_pods if pod.owner and _is_daemon(pod)}
+    return [found[key] for key in sorted(found)]
+
+
+def _wants(scheduler: Scheduler, alone: Snapshot, pod: Pod) -> bool:
+    unbound = replace_value(pod, node_name="", spec=_without_its_node(pod.spec))
+    try:
+        verdict = scheduler.schedule(alone, unbound).statuses[alone.node_names[0]]
+    except NoProfileError:
+        return True
+    return verdict.plugin not in _WANTED_BY
+
+
+def _without_its_node(spec: PodSpec) -> PodSpec:
+    """The spec as the DaemonSet's template has it: its controller names the node of each pod in a required affinity
+    (replaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util, v1.36)."""
+    affinity = spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return spec
+    terms = tuple(NodeSelectorTerm(expressions=term.expressions) for term in affinity.required.terms)
+    required = None if all(term.is_empty for term in terms) else NodeSelector(terms)
+    return replace(spec, node_affinity=NodeAffinity(required=required, preferred=affinity.preferred))

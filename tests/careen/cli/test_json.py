@@ -1,0 +1,164 @@
+"""What programs read: every command that has `--output json`, in clusters with much and with nothing to tell.
+
+One way to say nothing: null. A key is never left out, so the same place has the same keys in every answer, and no text
+is empty. YAML says the same as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from careen.cli import COMMANDS, cli
+from careen.core.facts import keys
+from careen.core.lock.content import Entry, LockContent, Overdue
+from drydock.server.testing import server_in_thread
+from tests.careen.cli.conftest import Desk
+from tests.careen.cli.test_plan import START, a_node, a_replica
+
+ASKED = (
+    ("status",),
+    ("status", "--busy"),
+    ("why", "n1"),
+    ("why", "n2"),
+    ("forecast", "n1"),
+    ("forecast", "n1", "n2"),
+    ("plan", *START),
+    ("plan", *START, "--compare", "--set", "end-time=22:01", "--set", "start-time=22:00", "--days", "1"),
+    ("explain", "shop/web-1"),
+    ("explain", "shop/huge"),
+    ("lock", "show"),
+    ("cleanup",),
+    ("config",),
+    ("config", "--here"),
+)
+
+# Their keys are names of the cluster's things, and not ours: settings, plugins, outcomes.
+OPEN = (".counts", ".settings", ".scores", ".verdicts", ".comparison")
+
+
+def nothing_to_tell(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"), a_node("n2"), a_replica("web-1", "n1"), a_replica("huge", "n2"))
+
+
+def much_to_tell(desk: Desk) -> None:
+    failed = a_node("n2", unschedulable=True)
+    failed["metadata"]["annotations"] = {
+        keys.PHASE: "Failed",
+        keys.REASON: "reboot-overdue: it did not come back",
+        keys.SINCE: "2026-03-04T12:00:00Z",
+        keys.WARNING: "pods without a controller: shop/x",
+        keys.PREPARED: "thrown away: the Node n7 is new",
+        keys.HOLD: "disk swap",
+    }
+    waiting = a_node("n1", annotations={keys.PHASE: "Waiting", keys.SINCE: "2026-03-04T12:00:00Z"})
+    waiting["metadata"]["annotations"][keys.REFUSALS] = json.dumps(
+        [
+            {"gate": "alerts", "code": "alert", "sentence": "x", "since": "2026-03-04T12:00:00Z"},
+            {"gate": "forecast", "code": "forecast-refuses", "sentence": "y", "since": "z", "remedy": "add a node"},
+        ]
+    )
+    waiting["metadata"]["labels"][keys.REBOOT_LABEL] = "ready"
+    desk.server.seed(waiting, failed, a_replica("web-1", "n1"), a_replica("huge", "n1", cpu="3900m"))
+    desk.agent_on("n1")
+    overdue = Overdue(phase="Rebooting", since="2026-03-04T12:00:00Z")
+    entry = Entry(node="n2", id="c", failed="reboot-overdue", overdue=overdue, created="2026-03-04T12:00:00Z")
+    desk.lock(LockContent(entries=(entry, Entry(node="gone", id="d")), max_owners=2, next=("n1",)))
+
+
+def paused(desk: Desk) -> None:
+    nothing_to_tell(desk)
+    desk.lock(LockContent(is_paused=True, pause_reason="freeze"))
+
+
+def garbage(desk: Desk) -> None:
+    nothing_to_tell(desk)
+    desk.lock("what?")
+
+
+CLUSTERS = (nothing_to_tell, much_to_tell, paused, garbage)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, Any]]]:
+    """By command: what it says as JSON and as YAML in each of the clusters."""
+    found = defaultdict(list)
+    for fill in CLUSTERS:
+        with server_in_thread() as server:
+            desk = Desk(server, server.write_kubeconfig(tmp_path_factory.mktemp("desk") / "kubeconfig"))
+            fill(desk)
+            for words in ASKED:
+                found[words[0] if words[0] != "lock" else "lock show"].append(said(desk, words))
+    return found
+
+
+def said(desk: Desk, words: tuple[str, ...]) -> tuple[Any, Any]:
+    """Nothing and nothing where the command could not answer at all."""
+    as_json, as_yaml = (desk.run(*words, "--output", form) for form in ("json", "yaml"))
+    if as_json.exit_code in (0, 3, 4) and as_json.stdout:
+        return json.loads(as_json.stdout), yaml.safe_load(as_yaml.stdout)
+    assert as_json.exit_code == 1, as_json.output
+    return None, None
+
+
+def walked(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    yield path, value
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from walked(each, f"{path}.*" if path.endswith(OPEN) else f"{path}.{key}")
+    elif isinstance(value, list):
+        for each in value:
+            yield from walked(each, f"{path}[]")
+
+
+NAMES = ("status", "why", "forecast", "plan", "explain", "lock show", "cleanup", "config")
+
+
+def test_every_command_with_an_output_option_is_asked() -> None:
+    with_output = {
+        entry.name
+        for entry in COMMANDS
+        if "--output" in CliRunner().invoke(cli, [entry.name, "--help"]).output and entry.name != "agent"
+    }
+    assert with_output <= {words[0] for words in ASKED}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_text_is_empty(answers: dict[str, list[tuple[Any, Any]]], name: str) -> None:
+    empty = {path for value, _ in answers[name] for path, each in walked(value) if each == ""}
+    assert empty == set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_place_has_the_same_keys_in_every_answer(answers: dict[str, list[tuple[Any, Any]]], name: str) -> None:
+    shapes = defaultdict(set)
+    for value, _ in answers[name]:
+        for path, each in walked({"forecasts": [value]} if name == "forecast" and "forecasts" not in value else value):
+            if isinstance(each, dict) and not path.endswith(OPEN):
+                shapes[path].add(tuple(sorted(each)))
+    assert {path: found for path, found in shapes.items() if len(found) > 1} == {}
+    assert len(shapes) > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_yaml_says_the_same(answers: dict[str, list[tuple[Any, Any]]], name: str) -> None:
+    pairs = [(value, as_yaml) for value, as_yaml in answers[name] if value is not None]
+    assert pairs
+    assert [steady(value) for value, _ in pairs] == [steady(as_yaml) for _, as_yaml in pairs]
+
+
+def steady(value: Any) -> Any:
+    """Without what differs because the second answer came later."""
+    return [(path, each) for path, each in walked(value) if not isinstance(each, dict | list) and "madeAt" not in path]
+
+
+def test_the_clusters_tell_enough_to_compare(answers: dict[str, list[tuple[Any, Any]]]) -> None:
+    """Else the tests above would pass of themselves."""
+    told = {path for name in NAMES for value, _ in answers[name] for path, each in walked(value) if each is not None}
+    for path in (".nodes[].refusals[].remedy", ".pauseReason", ".holders[].overdue.phase", ".moves[].open", ".why"):
+        assert path in told, path

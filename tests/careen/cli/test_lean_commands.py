@@ -1,0 +1,95 @@
+"""What a command for people loads. `make bench-commands` measures what that costs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from careen.cli.support.lock_place import KUREDS
+from careen.settings.tree import DEFAULTS
+from tests.careen.cli.conftest import Desk
+from tests.patience import run
+
+HEAVY = {
+    "aiohttp",
+    "apprise",
+    "dateutil",
+    "kopf",
+    "kubernetes.client.api",
+    "kubernetes.client.models",
+    "numpy",
+    "oauthlib",
+    "prometheus_api_client",
+    "prometheus_client",
+    "pydantic",
+    "requests",
+    "rich",
+    "scheduler_core.cycle",
+    "scheduler_core.simulation.drain",
+    "websocket",
+}
+
+PROGRAM = f"""
+import json, sys
+from careen.__main__ import main
+try:
+    main()
+except SystemExit as end:
+    code = end.code
+modules = set(sys.modules)
+print(json.dumps({{"code": code, "heavy": sorted(modules & set({sorted(HEAVY)!r})), "settings":
+    "careen.settings.tree" in modules, "oauth": "oauthlib" in modules}}), file=sys.stderr)
+"""
+
+COMMANDS = (
+    ("status",),
+    ("why", "n1"),
+    ("lock", "show"),
+    ("lock", "pause"),
+    ("hold", "n1", "--reason", "x"),
+    ("unhold", "n1"),
+    ("retry", "n2"),
+)
+
+
+def loaded(desk: Desk, folder: Path, *words: str) -> dict[str, object]:
+    """The heavy modules that a process has loaded when its command has succeeded."""
+    command = [sys.executable, "-c", PROGRAM, *words, "--kubeconfig", str(desk.kubeconfig)]
+    done = run(command, cwd=folder)
+    found: dict[str, object] = json.loads(done.stderr.splitlines()[-1])
+    assert found["code"] == 0, done.stderr
+    return found
+
+
+@pytest.fixture
+def town(desk: Desk) -> Desk:
+    desk.node("n1")
+    desk.node("n2", "Failed")
+    desk.lock()
+    return desk
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command_that_looks_or_asks_loads_nothing_heavy(town: Desk, tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert loaded(town, tmp_path, *words)["heavy"] == []
+
+
+@pytest.mark.parametrize("words", [("status",), ("lock", "show"), ("hold", "n1", "--reason", "x")], ids=" ".join)
+def test_only_a_command_that_needs_the_agents_settings_loads_their_tree(
+    town: Desk, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    assert loaded(town, tmp_path, *words)["settings"] is False
+
+
+def test_the_place_of_kureds_lock_is_the_settings_default() -> None:
+    assert (DEFAULTS["ds_namespace"], DEFAULTS["ds_name"]) == KUREDS
+
+
+def test_a_kubeconfig_with_an_auth_provider_gets_the_whole_client(town: Desk, tmp_path: Path) -> None:
+    """Its tokens are renewed by libraries that the lean client leaves out."""
+    text = town.kubeconfig.read_text()
+    town.kubeconfig.write_text(text + "\n# auth-provider: oidc\n")
+    assert loaded(town, tmp_path, "status")["oauth"] is True

@@ -1,0 +1,272 @@
+"""The law of the cache: after any events it is what reading the final objects anew gives, and its order of nodes is
+that of kube-scheduler's tree. Whatever is asked or simulated in between changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from scheduler_core import ClusterCache, Scheduler, Snapshot, pod_from_manifest
+from scheduler_core.judge.answer import as_answer
+from scheduler_core.model.requests import RequestRules
+from scheduler_core.simulation.movable import MovableTally
+from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.snapshot.pods import placements
+from scheduler_core.snapshot.pods.tallies import HOST_PORTS, UsageTally
+from scheduler_core.snapshot.pods.volume_users import VOLUME_USERS
+from tests.scheduler_core.drawn_clusters import clusters, nodes, pods
+
+Json = dict[str, Any]
+SCHEDULER = Scheduler()
+USAGE = UsageTally(RequestRules())
+NODES = tuple(f"n{i}" for i in range(6))
+PODS = tuple(f"p{i}" for i in range(8))
+KEYS = ("topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack")
+
+
+class GoTree:
+    """kube-scheduler's tree of nodes, in its own words (pkg/scheduler/backend/cache/node_tree.go, v1.36)."""
+
+    def __init__(self) -> None:
+        self.tree: dict[str, list[str]] = {}
+        self.zones: list[str] = []
+
+    def add(self, name: str, zone: str) -> None:
+        if zone not in self.tree:
+            self.zones.append(zone)
+            self.tree[zone] = []
+        self.tree[zone].append(name)
+
+    def remove(self, name: str, zone: str) -> None:
+        self.tree[zone].remove(name)
+        if not self.tree[zone]:
+            del self.tree[zone]
+            self.zones.remove(zone)
+
+    def update(self, name: str, old: str, new: str) -> None:
+        if old != new:
+            self.remove(name, old)
+            self.add(name, new)
+
+    def list(self) -> list[str]:
+        longest = max(map(len, self.tree.values()), default=0)
+        return [self.tree[zone][turn] for turn in range(longest) for zone in self.zones if turn < len(self.tree[zone])]
+
+
+def zone_of(manifest: Json) -> str:
+    return str(manifest["metadata"]["labels"].get("topology.kubernetes.io/zone", ""))
+
+
+def key_of(manifest: Json) -> tuple[str, str]:
+    meta = manifest["metadata"]
+    return manifest["kind"], f"{meta.get('namespace', '')}/{meta['name']}"
+
+
+def seen_in(snapshot: Snapshot) -> Json:
+    """Everything that a snapshot holds, by name instead of by row or number."""
+    columns, names = snapshot.columns, snapshot.node_names
+    usage = snapshot.tally(USAGE)
+    lines = {
+        name: [columns.allocatable[line].tolist(), usage.requested[line].tolist()]
+        for name, line in columns.resources.items()
+    }
+    taints, codes = columns.taint_sets
+    topologies = {key: columns.labels.topology(key) for key in KEYS}
+    return {
+        "names": names,
+        "nodes": columns.nodes,
+        "row_of": dict(columns.row_of),
+        "resources": lines,
+        "allowed_pods": columns.allowed_pods.tolist(),
+        "unschedulable": columns.unschedulable.tolist(),
+        "taints": [taints[code] for code in codes],
+        "topologies": {
+            key: ([(*known.values, None)[code] for code in known.codes], set(known.values), known.everywhere)
+            for key, known in topologies.items()
+        },
+        "images": columns.images.states,
+        "at hand": columns.images.at_hand(("web:1", "web:latest")).tolist(),
+        "usage": [each.tolist() for each in (usage.nonzero_cpu, usage.nonzero_memory, usage.pods)],
+        "ports": {str(port): users.tolist() for port, users in snapshot.tally(HOST_PORTS).items() if users.any()},
+        "movable": snapshot.tally(MovableTally()).tolist(),
+        "volumes": snapshot.tally(VOLUME_USERS).uses,
+        "pods": [sorted(pod.key for pod in snapshot.pods_on(name)) for name in names],
+        "infos": [sorted(pod.key for pod in snapshot.node_info(row).pods) for row in range(len(names))],
+        "all pods": {pod.key: (pod.node_name, pod.labels, pod.terminating) for pod in snapshot.placed_pods},
+        "pending": sorted(pod.key for pod in snapshot.pending),
+        "ghosts": sorted((pod.key, pod.node_name) for pod in snapshot.ghosts),
+        "problems": sorted(map(str, snapshot.problems)),
+        "objects": snapshot.objects,
+    }
+
+
+def answer(snapshot: Snapshot, pending: Json) -> Json:
+    return json.loads(json.dumps(as_answer(SCHEDULER.schedule(snapshot, pod_from_manifest(pending)))))
+
+
+class EventsOfACluster(RuleBasedStateMachine):
+    """Objects come, change and go, one by one and in lists, and now and then somebody asks or simulates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = ClusterCache()
+        self.objects: dict[tuple[str, str], Json] = {}
+        self.tree = GoTree()
+        self.version = 100
+        self.kept: list[tuple[Snapshot, Json]] = []
+
+    # ---- events ----
+
+    def send(self, kind_of_event: str, manifest: Json, *, as_bytes: bool) -> None:
+        self.version += 1
+        versioned = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(self.version)}}
+        event = {"type": kind_of_event, "object": versioned}
+        self.cache.apply(json.dumps(event).encode() if as_bytes else event)
+
+    def put(self, manifest: Json, *, as_bytes: bool) -> None:
+        key = key_of(manifest)
+        old = self.objects.get(key)
+        self.note(manifest)
+        self.send("ADDED" if old is None else "MODIFIED", manifest, as_bytes=as_bytes)
+
+    def note(self, manifest: Json) -> None:
+        key = key_of(manifest)
+        old = self.objects.get(key)
+        if manifest["kind"] == "Node":
+            name = manifest["metadata"]["name"]
+            if old is None:
+                self.tree.add(name, zone_of(manifest))
+            else:
+                self.tree.update(name, zone_of(old), zone_of(manifest))
+        self.objects[key] = manifest
+
+    def forget(self, key: tuple[str, str]) -> Json:
+        gone = self.objects.pop(key)
+        if gone["kind"] == "Node":
+            self.tree.remove(gone["metadata"]["name"], zone_of(gone))
+        return gone
+
+    @rule(drawn=st.data(), name=st.sampled_from(NODES), as_bytes=st.booleans())
+    def node_comes_or_changes(self, drawn: st.DataObject, name: str, as_bytes: bool) -> None:
+        self.put(drawn.draw(nodes(name)), as_bytes=as_bytes)
+
+    @rule(drawn=st.data(), name=st.sampled_from(PODS), as_bytes=st.booleans())
+    def pod_comes_or_changes(self, drawn: st.DataObject, name: str, as_bytes: bool) -> None:
+        pod = drawn.draw(pods(name, drawn.draw(st.sampled_from(((), NODES)))))
+        pod["metadata"]["namespace"] = "default"
+        pod["status"]["phase"] = drawn.draw(st.sampled_from(("Pending", "Running", "Running", "Succeeded")))
+        if drawn.draw(st.integers(0, 3)) == 0:
+            pod["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+        self.put(pod, as_bytes=as_bytes)
+
+    @rule(drawn=st.data())
+    def others_come(self, drawn: st.DataObject) -> None:
+        for manifest in drawn.draw(clusters(1, 0)):
+            if manifest["kind"] != "Node":
+                self.put(manifest, as_bytes=False)
+
+    @rule(drawn=st.data(), as_bytes=st.booleans())
+    def something_goes(self, drawn: st.DataObject, as_bytes: bool) -> None:
+        if self.objects:
+            key = drawn.draw(st.sampled_from(sorted(self.objects)))
+            self.send("DELETED", self.forget(key), as_bytes=as_bytes)
+
+    @rule(name=st.sampled_from(PODS))
+    def pod_cannot_be_read(self, name: str) -> None:
+        broken = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "much"}}}]},
+        }
+        self.put(broken, as_bytes=True)
+
+    @rule(drawn=st.data(), kind=st.sampled_from(("Node", "Pod", "Service", "Namespace")), as_bytes=st.booleans())
+    def list_comes(self, drawn: st.DataObject, kind: str, as_bytes: bool) -> None:
+        """Nodes that are gone leave the tree before others join it, as client-go's queue hands them out."""
+        held = [key for key in self.objects if key[0] == kind]
+        for key in held:
+            if drawn.draw(st.integers(0, 3)) == 0:
+                self.forget(key)
+        if kind == "Node":
+            self.note(drawn.draw(nodes(drawn.draw(st.sampled_from(NODES)))))
+        body = {"kind": f"{kind}List", "items": [each for key, each in self.objects.items() if key[0] == kind]}
+        self.cache.apply(json.dumps(body).encode() if as_bytes else body)
+
+    # ---- what is asked in between ----
+
+    @rule(pending=pods("new"))
+    def somebody_asks(self, pending: Json) -> None:
+        """Counts are remembered from here on and have to be carried along."""
+        if self.tree.list():
+            answer(self.cache.snapshot(), pending)
+
+    @rule(drawn=st.data(), coming=pods("simulated"))
+    def somebody_simulates(self, drawn: st.DataObject, coming: Json) -> None:
+        snapshot = self.cache.snapshot()
+        if snapshot.node_names:
+            name = drawn.draw(st.sampled_from(snapshot.node_names))
+            answer(snapshot.with_pod_placed(pod_from_manifest(coming), name), coming)
+            seen_in(snapshot.without_node(name))
+
+    @rule()
+    def somebody_keeps_a_snapshot(self) -> None:
+        snapshot = self.cache.snapshot()
+        if snapshot.node_names and len(self.kept) < 4:
+            self.kept.append((snapshot, seen_in(snapshot)))
+
+    # ---- the law ----
+
+    @invariant()
+    def the_order_is_that_of_the_tree(self) -> None:
+        columns = self.cache.snapshot().columns
+        assert [columns.names[row] for row in columns.tree_order] == self.tree.list()
+
+    @invariant()
+    def it_is_what_reading_anew_gives(self) -> None:
+        snapshot = self.cache.snapshot()
+        fresh = self.read_anew(snapshot.node_names)
+        if snapshot.node_names:
+            assert seen_in(snapshot) == seen_in(fresh)
+
+    @rule(pending=pods("new"))
+    def it_decides_as_one_read_anew(self, pending: Json) -> None:
+        snapshot = self.cache.snapshot()
+        if snapshot.node_names:
+            fresh = self.read_anew(snapshot.node_names)
+            order = [fresh.row(name) for name in self.tree.list()]
+            fresh.columns.__dict__["tree_order"] = np.array(order, dtype=np.intp)
+            assert answer(snapshot, pending) == answer(fresh, pending)
+
+    def read_anew(self, names: tuple[str, ...]) -> Snapshot:
+        row = {name: number for number, name in enumerate(names)}
+        others = [each for key, each in sorted(self.objects.items()) if key[0] != "Node"]
+        listed = [each for key, each in self.objects.items() if key[0] == "Node"]
+        return load_objects([*sorted(listed, key=lambda each: row[each["metadata"]["name"]]), *others])
+
+    def teardown(self) -> None:
+        for snapshot, seen in self.kept:
+            assert seen_in(snapshot) == seen
+
+
+@pytest.mark.parametrize("changes_per_table", [2048, 3], ids=["one table", "many tables"])
+def test_after_any_events_the_cache_is_what_reading_the_objects_anew_gives(
+    changes_per_table: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)
+    state_machine = EventsOfACluster.TestCase
+    state_machine.settings = settings(
+        max_examples=int(os.environ.get("MODEL_CACHE_EXAMPLES", "25")),
+        stateful_step_count=25,
+        deadline=None,
+        phases=(Phase.reuse, Phase.generate),
+        suppress_health_check=list(HealthCheck),
+    )
+    state_machine("runTest").runTest()

@@ -1,0 +1,176 @@
+"""Would more nodes of a kind help the pods that wait, how many are needed, and why would none help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler_core import Scheduler, Snapshot, load_objects
+from scheduler_core.model.manifests.from_manifest import node_from_manifest
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.snapshot import UnknownNodeError
+from scheduler_core.testing.builders import a_node, a_pod
+from scheduler_core.what_if.more_nodes import nodes_needed, with_more_nodes
+from scheduler_core.what_if.node_template import like_node, new_nodes, of_manifest
+
+Json = dict[str, Any]
+SCHEDULER = Scheduler()
+HOSTNAME = "kubernetes.io/hostname"
+NOT_CHOSEN = "node(s) didn't match Pod's node affinity/selector"
+
+
+def node(name: str = "v012", cpu: str = "4", **labels: str) -> Json:
+    manifest: Json = a_node(name).manifest
+    manifest["metadata"]["labels"].update(labels)
+    manifest["status"]["allocatable"]["cpu"] = cpu
+    return manifest
+
+
+def pod(name: str, cpu: str = "3", on: str = "", **spec: Any) -> Json:
+    manifest: Json = a_pod(name).manifest
+    manifest["metadata"]["labels"] = {"app": "web"}
+    manifest["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    manifest["spec"] |= {"nodeName": on, **spec}
+    return manifest
+
+
+def daemon(name: str, on: str, cpu: str = "1", **spec: Any) -> Json:
+    manifest = pod(name, cpu, on, **spec)
+    manifest["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "agent", "controller": True}]
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [on]}]}]
+    manifest["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    }
+    return manifest
+
+
+def full(*waiting: Json, **labels: str) -> tuple[Snapshot, tuple[Pod, ...]]:
+    """A cluster of one node without room, and the pods that wait there."""
+    snapshot = load_objects([node(**labels), pod("resident", "4", "v012"), *waiting])
+    return snapshot, snapshot.pending
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
+def test_each_new_node_holds_what_fits_there(count: int) -> None:
+    snapshot, waiting = full(*(pod(f"p{i}") for i in range(3)))
+    found = with_more_nodes(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"), count)
+    assert (len(found.placed), found.on_new_nodes, len(found.refused)) == (
+        min(count, 3),
+        min(count, 3),
+        max(3 - count, 0),
+    )
+    assert snapshot.node_names == ("v012",)
+
+
+def test_the_smallest_number_that_holds_all_is_found() -> None:
+    snapshot, waiting = full(*(pod(f"p{i}", "2") for i in range(5)))
+    found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
+    assert (found.best.count, found.is_enough, found.helps) == (3, True, True)
+
+
+def test_no_node_is_needed_where_all_have_a_place() -> None:
+    snapshot, waiting = full(pod("small", "0"))
+    found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
+    assert (found.best.count, found.is_enough, found.helps, found.tried) == (0, True, False, 0)
+
+
+def test_nobody_waits_and_no_node_is_needed() -> None:
+    snapshot, waiting = full()
+    assert nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012")).is_enough
+
+
+@pytest.mark.parametrize(
+    ("stranger", "plugin", "reason"),
+    [
+        (pod("big", "5"), "NodeResourcesFit", "Insufficient cpu"),
+        (
+            pod("picky", "1", nodeSelector={"disk": "ssd"}),
+            "NodeAffinity",
+            "node(s) didn't match Pod's node affinity/selector",
+        ),
+    ],
+    ids=["too large", "another kind of node"],
+)
+def test_where_none_would_help_the_new_node_says_why(stranger: Json, plugin: str, reason: str) -> None:
+    snapshot, waiting = full(stranger)
+    found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
+    (verdict,) = found.best.refused.values()
+    assert (found.helps, found.best.count, found.tried) == (False, 0, 1)
+    assert (verdict.plugin, verdict.reasons) == (plugin, (reason,))
+
+
+def test_one_that_no_node_helps_does_not_hide_how_many_the_others_need() -> None:
+    snapshot, waiting = full(pod("big", "5"), pod("a"), pod("b"))
+    found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
+    assert (found.best.count, len(found.best.placed), found.is_enough, found.helps) == (2, 2, False, True)
+    assert list(found.best.refused) == ["default/big"]
+
+
+@pytest.mark.parametrize("domains", [2, 3, 4])
+def test_several_may_help_where_fewer_do_not(domains: int) -> None:
+    """So many hosts are demanded before one may have two of them, and there is one, which has one."""
+    spread = {
+        "maxSkew": 1,
+        "minDomains": domains,
+        "topologyKey": HOSTNAME,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    waiting = [pod(f"p{i}", "0", topologySpreadConstraints=[spread]) for i in range(domains)]
+    snapshot = load_objects([node(), pod("x", "0", "v012"), *waiting])
+    found = nodes_needed(SCHEDULER, snapshot, snapshot.pending, like_node(snapshot, "v012"))
+    assert (found.best.count, found.is_enough, found.helps) == (domains - 1, True, True)
+
+
+def test_who_is_more_important_is_placed_first() -> None:
+    snapshot, waiting = full(pod("low"), pod("high", priority=10))
+    found = with_more_nodes(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"), 1)
+    assert (list(found.placed), list(found.refused)) == (["default/high"], ["default/low"])
+
+
+def test_a_copy_is_new_and_empty_but_for_its_daemons() -> None:
+    manifest = node("v012", "4", own="v012", disk="ssd")
+    manifest["spec"] = {
+        "unschedulable": True,
+        "taints": [
+            {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+            {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"},
+            {"key": "dedicated", "value": "db", "effect": "NoSchedule"},
+        ],
+    }
+    manifest["status"]["images"] = [{"names": ["app:1"], "sizeBytes": 9}]
+    snapshot = load_objects([manifest, node("v012-new-1"), pod("web", "1", "v012"), daemon("agent-x", "v012")])
+    ((made, pods),) = new_nodes(like_node(snapshot, "v012"), 1, snapshot)
+    assert made.name == "v012-new-2"
+    assert made.labels == {HOSTNAME: made.name, "own": made.name, "disk": "ssd"}
+    assert ([taint.key for taint in made.taints], made.unschedulable, made.images) == (["dedicated"], False, ())
+    assert [(each.owner.name if each.owner else "", each.node_name) for each in pods] == [("agent", made.name)]
+
+
+def test_the_daemons_of_a_new_node_take_their_room() -> None:
+    snapshot = load_objects([node(), daemon("agent-x", "v012"), pod("resident", "3", "v012"), pod("whole", "4")])
+    found = nodes_needed(SCHEDULER, snapshot, snapshot.pending, like_node(snapshot, "v012"))
+    assert not found.helps
+
+
+@pytest.mark.parametrize(("taints", "runs"), [((), 1), (({"key": "gpu", "effect": "NoSchedule"},), 0)])
+def test_a_manifest_gets_the_daemons_that_want_such_a_node(taints: tuple[Json, ...], runs: int) -> None:
+    snapshot = load_objects([node(), daemon("agent-x", "v012")])
+    manifest = node("large", "64")
+    manifest["spec"]["taints"] = list(taints)
+    assert len(of_manifest(snapshot, node_from_manifest(manifest), SCHEDULER).daemons) == runs
+
+
+def test_a_node_that_is_not_there_cannot_be_copied() -> None:
+    snapshot, _ = full()
+    with pytest.raises(UnknownNodeError):
+        like_node(snapshot, "v999")
+
+
+def test_a_pod_of_another_scheduler_is_left_with_the_reason() -> None:
+    snapshot, waiting = full(pod("other", schedulerName="mine"))
+    found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
+    (verdict,) = found.best.refused.values()
+    assert "mine" in verdict.message
+    assert not found.helps
