@@ -21,10 +21,10 @@ from drydock.server.verbs import DeleteOptions, Verbs, with_condition
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.model.manifests.from_manifest import pod_from_manifest
 from scheduler_core.model.pod import Pod
-from scheduler_core.plugins.priority_sort import PrioritySort
+from scheduler_core.queue.assembly import queue_for
 from scheduler_core.queue.events import FORCE_ACTIVATE
+from scheduler_core.queue.hints.changes import pod_changes
 from scheduler_core.queue.queued_pod import QueuedPod
-from scheduler_core.queue.scheduling_queue import ProfileInQueue, SchedulingQueue
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 
@@ -67,8 +67,8 @@ class SchedulerLoop:
         self._verbs = verbs
         self._scheduler = Scheduler()
         self._chance = random.Random(seed)
-        # No hints: in a cluster this small every refused pod is looked at again after any change that could help it.
-        self._queue = SchedulingQueue(PrioritySort().less, {_SCHEDULER_NAME: ProfileInQueue()})
+        # Its hints are not asked: in a cluster this small every refused pod is looked at again after any change.
+        self._queue = queue_for(self._scheduler)
         self._known: dict[str, tuple[Pod, Content]] = {}
         self._seen = 0
         self._snapshot: Snapshot | None = None
@@ -120,6 +120,10 @@ class SchedulerLoop:
             pod = pod_from_manifest(content)
             self._known[key] = (pod, content)
             self._queue.add(pod, time.time())
+        elif content is not None and known is not None and content["spec"] != known[1]["spec"]:
+            pod = pod_from_manifest(content)  # such as one whose last scheduling gate was removed
+            self._known[key] = (pod, content)
+            self._queue.update(known[0], pod, pod_changes(known[0], pod), time.time())
 
     # One pod -------------------------------------------------------------------------------------------------
 

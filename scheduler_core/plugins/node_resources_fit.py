@@ -24,13 +24,13 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable, uns
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import Requests, incoming_requests, scored_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, is_scalar
+from scheduler_core.snapshot.columns import LARGEST
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
 from scheduler_core.values import Value
 
 _TOO_MANY_PODS: Final = "Too many pods"
-_LARGEST: Final = 2**62
 
 
 class PodDemand(Value):
@@ -108,7 +108,7 @@ class NodeResourcesFit(Value):
                 codes |= (1 << bit) | 2
                 continue
             allocatable = nodes.take(columns.allocatable[line])
-            short = allocatable - nodes.take(usage.requested[line]) < min(amount, _LARGEST)
+            short = allocatable - nodes.take(usage.requested[line]) < min(amount, LARGEST)
             if short.any():
                 codes |= short * (1 << bit)
                 codes |= (short & (allocatable < amount)) * 2

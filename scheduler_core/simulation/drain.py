@@ -46,10 +46,18 @@ MOST_COURSES = 24
 # nearly all nodes that many would.
 LEAST_COURSES = 4
 _COURSES_TIMES_NODES = 20_000
+# So are searches: each of them is soon a course of its own, with a cluster of its own.
+LEAST_SEARCHES = 32
+_SEARCHES_TIMES_NODES = 160_000
 _PREEMPTS_IN_PART = ", or onto another: kube-scheduler tries a part of the nodes, from a random one"
 # A pod that fits nowhere costs a search for whom it could preempt. Beyond so many kinds, pods that wait already
 # are counted and not tried.
 MOST_WAITING_KINDS = 30
+
+
+def most_searches(nodes: int) -> int:
+    """How many searches the drain of a cluster of so many nodes follows."""
+    return max(LEAST_SEARCHES, min(MOST_SEARCHES, _SEARCHES_TIMES_NODES // nodes))
 
 
 def simulate_drain(
@@ -71,9 +79,10 @@ def simulate_drain(
     `start` is where the scheduler's next search begins, for who knows it: it matters only where the scheduler looks
     at a part of the nodes. `stays` is the drain's own rule of what it leaves alone. Raises UnknownNodeError for a node
     that the snapshot does not have; the snapshot itself is never changed."""
-    most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // max(1, len(snapshot.nodes))))
+    nodes = max(1, len(snapshot.nodes))
+    most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // nodes))
     scheduler = Scheduler(configuration, kube_version)
-    searches = possible_searches(snapshot, scheduler, most_courses or MOST_SEARCHES, start)
+    searches = possible_searches(snapshot, scheduler, most_courses or most_searches(nodes), start)
     most = max(most, len(searches))
     return run_drain(
         snapshot,

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.framework.verdict import Verdict
-from scheduler_core.model.node import UNSCHEDULABLE_TAINT_KEY, ZONE_LABEL, Node
+from scheduler_core.model.node import ZONE_LABEL, Node
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.model.requests import incoming_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
@@ -45,7 +45,7 @@ def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: fro
         node, fresh = world.node(name), world
         for other in world.pods_on(name):
             fresh = fresh.without_pod(other.key)
-        if name in scheduler.schedule(fresh.with_node_replaced(uncordoned(node)), pod).best:
+        if name in scheduler.schedule(fresh.with_node_replaced(node.uncordoned()), pod).best:
             return (f"one more node like {_place(node)}, empty and without a cordon",)
     return ()
 
@@ -98,7 +98,7 @@ def _weight(lack: dict[str, int]) -> float:
 
 def _without_cordon(_: Scheduler, world: Snapshot, pod: Pod, refused: dict[str, Verdict]) -> Iterator[Remedy]:
     for node in sorted(_refused_by(world, refused, "NodeUnschedulable"), key=lambda node: node.name):
-        yield f"{_place(node)} uncordoned", world.with_node_replaced(uncordoned(node)), pod
+        yield f"{_place(node)} uncordoned", world.with_node_replaced(node.uncordoned()), pod
 
 
 def _without_taint(_: Scheduler, world: Snapshot, pod: Pod, refused: dict[str, Verdict]) -> Iterator[Remedy]:
@@ -130,13 +130,6 @@ def _with_spread(spec: PodSpec, spread: tuple[object, ...]) -> PodSpec:
 
 def _refused_by(world: Snapshot, refused: dict[str, Verdict], plugin: str) -> list[Node]:
     return [world.node(name) for name, verdict in refused.items() if verdict.plugin == plugin]
-
-
-def uncordoned(node: Node) -> Node:
-    """The node as it stands once its cordon is lifted."""
-    return replace(
-        node, unschedulable=False, taints=tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT_KEY)
-    )
 
 
 def _place(node: Node) -> str:

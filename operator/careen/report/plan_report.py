@@ -159,13 +159,13 @@ def ranges_sentence(plan: Plan, ranges: Ranges) -> str:
         return "Nothing in it is left to chance: every seed gives the same plan."
     if ranges.is_single:
         return "Another seed may give another plan: --seeds=5 shows by how much."
-    ends = [instant(plan, each) for each in ranges.ends]
-    day = f"{ranges.ends[0].astimezone(plan.zone):%a %Y-%m-%d} "
-    first, last = ends[0], ends[1].removeprefix(day) if ends[0].startswith(day) else ends[1]
+    first, last = _without_zone(plan, ranges.ends[0]), instant(plan, ranges.ends[1])
+    is_one = ranges.ends[0] == ranges.ends[1]
+    ends = last if is_one else f"{first}-{last.removeprefix(f'{ranges.ends[0].astimezone(plan.zone):%a %Y-%m-%d} ')}"
     pending = f", {_seconds(ranges.pending_seconds[0])} to {_seconds(ranges.pending_seconds[1])} without room"
     return (
         f"Over {ranges.seeds} seeds: {_range(*ranges.moves)} moves, {_range(*ranges.double_moves)} double moves, "
-        f"finished {first if ends[0] == ends[1] else f'{first}-{last}'}{pending if ranges.pending_seconds[1] else ''}."
+        f"finished {ends}{pending if ranges.pending_seconds[1] else ''}."
     )
 
 

@@ -378,7 +378,7 @@ def test_a_plan_gives_ranges_over_as_many_seeds_as_are_asked_for(desk: Desk) -> 
     assert desk.json(*asked, "--seeds", "9")["ranges"] == ranges
     assert desk.json(*asked)["ranges"]["seeds"] == 5
     assert desk.json(*asked, "--seeds", "1")["ranges"]["seeds"] == 1
-    assert "Over 9 seeds: 2-3 moves, 0-1 double moves, finished Wed 2026-03-04 22:09:05." in desk.ok(
+    assert "Over 9 seeds: 2-3 moves, 0-1 double moves, finished Wed 2026-03-04 22:09:05 UTC." in desk.ok(
         *asked, "--seeds", "9"
     )
     assert desk.run(*asked, "--seeds", "0").exit_code == 2

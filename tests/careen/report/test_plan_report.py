@@ -208,19 +208,19 @@ def some_ranges(**changes: Any) -> Ranges:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:09:05-22:16:05."),
+        ({}, "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:09:05-22:16:05 UTC."),
         (
             {"moves": (38, 38), "ends": (at(600), at(600))},
-            "Over 5 seeds: 38 moves, 2 double moves, finished Wed 2026-03-04 22:10.",
+            "Over 5 seeds: 38 moves, 2 double moves, finished Wed 2026-03-04 22:10 UTC.",
         ),
         (
             {"ends": (at(600), at(7200 + 60))},
-            "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:10-Thu 2026-03-05 00:01.",
+            "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:10-Thu 2026-03-05 00:01 UTC.",
         ),
         (
             {"pending_seconds": (0.0, 90.0)},
             (
-                "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:09:05-22:16:05, "
+                "Over 5 seeds: 38-44 moves, 2 double moves, finished Wed 2026-03-04 22:09:05-22:16:05 UTC, "
                 "0s to 1m30s without room."
             ),
         ),

@@ -13,7 +13,7 @@ import pytest
 from scheduler_core.config.configuration import Configuration, ExtenderSettings
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.courses import Course, follow
-from scheduler_core.simulation.drain import _first_course, run_drain, simulate_drain
+from scheduler_core.simulation.drain import _first_course, most_searches, run_drain, simulate_drain
 from scheduler_core.simulation.evicted.replacements import moves_all
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.simulation.searches import MOST_SEARCHES, possible_searches
@@ -173,3 +173,17 @@ def test_where_few_searches_are_followed_an_order_that_was_not_tried_is_marked()
     configuration = Configuration.from_mapping({"parallelism": 1})
     made = forecast([*nodes, *loads(150), *pods], start=0, configuration=configuration, kube_version="1.34")
     assert any(pod.is_cut for pod in made.pods)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "searches"), [(1, 160), (200, 160), (1000, 160), (2000, 80), (5000, 32), (15_000, 32)]
+)
+def test_large_clusters_are_searched_from_fewer_starts_and_at_least_32(nodes: int, searches: int) -> None:
+    assert most_searches(nodes) == searches
+
+
+def test_a_drain_of_a_large_cluster_follows_no_more_searches_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduler_core.simulation.drain._SEARCHES_TIMES_NODES", 0)
+    cluster = [*(a_node(f"n{number:03}") for number in range(130)), *(a_pod(f"web-{n}", "n000") for n in range(2))]
+    (forecast,) = simulate_drain(load_objects(cluster), ["n000"], made_at="")
+    assert 1 < forecast.courses <= 32
