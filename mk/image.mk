@@ -3,6 +3,7 @@ IMAGE_PYTHON := $(shell sed -nE 's/^ARG BASE=.*python:([0-9]+\.[0-9]+).*/\1/p' D
 # Tools for this page only, in environments of their own: nothing else of the project needs them.
 LOCK_TOOL := .cache/lock-tool
 AUDIT_TOOL := .cache/audit-tool
+SPDX_TOOL := .cache/spdx-tool
 # What the index says of a file is compared with the lock; local wheel folders are left out.
 COMPILE := env -u PIP_FIND_LINKS $(LOCK_TOOL)/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras \
 	--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
@@ -34,9 +35,13 @@ image-gains: $(INSTALLED) ## what each removal of the Dockerfile saves, as the t
 	$(PYTHON) mk/image/gains.py
 
 .PHONY: test-image
-test-image: $(INSTALLED) ## builds the image with buildah on Debian's Python and runs it: commands, rights, forecast, size, bill of materials
+test-image: $(INSTALLED) $(SPDX_TOOL)/bin/pyspdxtools ## builds the image with buildah on Debian's Python and runs it: commands, rights, forecast, size, bill of materials
 	@tests/cluster/install-programs $(VENV) buildah mmdebstrap
 	$(PYTHON) -m pytest -q -p no:cacheprovider -m image -ra tests/image $(TEST_FLAGS)
+
+# The validator of the SPDX project.
+$(SPDX_TOOL)/bin/pyspdxtools:
+	$(PYTHON3) -m venv $(SPDX_TOOL) && $(SPDX_TOOL)/bin/python -m pip install --quiet 'spdx-tools>=0.8.3,<0.9'
 
 .PHONY: sbom
 sbom: ## the bill of materials of IMAGE, SPDX 2.3, into dist/careen.spdx.json; needs docker

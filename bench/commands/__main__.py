@@ -1,4 +1,4 @@
-"""What a command for people costs: processor time of its whole process, user and system, against a cluster of 100 Nodes.
+"""What a command for people costs: processor time of its process, user and system, against a cluster of 100 Nodes.
 
     python -m bench.commands [--times 7]
 

@@ -77,6 +77,8 @@ def _forms(kind: kinds.Kind) -> list[Schema]:
         return [{"type": "integer", "minimum": 0, "maximum": 6}, _pattern(f"[0-6]|{anyhow}")]
     if kind is kinds.LABELS:
         return [_pattern(rf"{_KEY}=({_WORD})?(=.*)?")]
+    if kind.is_mapping:
+        return [MAP, TEXT]
     if kind is kinds.BUDGETS:
         return [_pattern("(zone|control-plane|selector:.+)=[0-9]+")]
     return next((forms for each, forms in _FORMS if each is kind), [TEXT])

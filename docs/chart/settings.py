@@ -41,7 +41,9 @@ def place(name: str) -> str:
     if setting.kind.is_secret:
         return "secret"
     # A Prometheus that credentials are sent to may not stand in the ConfigMap: one place for both cases.
-    return "flag" if setting.bootstrap or name in POWERS or name == "prometheus_url" else "configMap"
+    return (
+        "flag" if setting.bootstrap or name in POWERS or name in ("prometheus_url", "alertmanager_url") else "configMap"
+    )
 
 
 def empty_is_a_value(name: str) -> bool:

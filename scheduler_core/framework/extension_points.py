@@ -167,7 +167,10 @@ class ScorePlugin(Protocol):
 
 @runtime_checkable
 class ScoreAllPlugin(Protocol):
-    """The all-nodes form of a score. None declines: the per-node form is used for this pod."""
+    """The all-nodes form of a score. None declines: the per-node form is used for this pod.
+
+    As in the per-node form, a node's score depends on the node, the cluster and the notes of pre_score, not on which
+    other nodes are asked for: `nodes` may hold some that did not pass."""
 
     @property
     def name(self) -> str: ...

@@ -69,6 +69,8 @@ class NodeResourcesBalancedAllocation(Value):
         shares = state.read(BalancedShares)
         columns, usage = nodes.snapshot.columns, nodes.snapshot.tally(UsageTally(nodes.rules))
         lines = [(columns.resources[name], amount) for name, amount in shares.requested if name in columns.resources]
+        if len(lines) == 2 and all(columns.everywhere[line] for line, _ in lines):
+            return self._of_two_everywhere(nodes, [(usage.requested[line], amount, line) for line, amount in lines])
         whole = [nodes.take(columns.allocatable[line]) for line, _ in lines]
         taken = [nodes.take(usage.requested[line]) for line, _ in lines]
         with_pod = _balances([used + amount for used, (_, amount) in zip(taken, lines, strict=True)], whole, len(nodes))
@@ -76,6 +78,23 @@ class NodeResourcesBalancedAllocation(Value):
             return with_pod
         scores: Scores = _HALF + (_HALF + with_pod - _balances(taken, whole, len(nodes))) // 2
         return scores
+
+    def _of_two_everywhere(self, nodes: NodeList, lines: Sequence[tuple[NDArray[np.int64], int, int]]) -> Scores:
+        """The usual case, in few passes: cpu and memory, and every node has both."""
+        whole = [nodes.take(nodes.snapshot.columns.allocatable_floats[line]) for _, _, line in lines]
+        taken = [nodes.take(used) for used, _, _ in lines]
+        with_pod = _balances_of_two([used + amount for used, (_, amount, _) in zip(taken, lines, strict=True)], whole)
+        if not self.kube_version.balanced_allocation_compares_without_pod:
+            return with_pod
+        scores: Scores = _HALF + (_HALF + with_pod - _balances_of_two(taken, whole)) // 2
+        return scores
+
+
+def _balances_of_two(used: Sequence[NDArray[np.int64]], whole: Sequence[Floats]) -> Scores:
+    first, second = (np.minimum(each / amounts, 1.0) for each, amounts in zip(used, whole, strict=True))
+    # Never below 0, so that cutting is flooring.
+    scores: Scores = ((1 - np.abs((first - second) / 2)) * MAX_NODE_SCORE).astype(np.int64)
+    return scores
 
 
 def _balance(shares: Sequence[tuple[int, int]]) -> int:

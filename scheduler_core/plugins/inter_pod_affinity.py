@@ -68,9 +68,12 @@ class InterPodAffinity(Value):
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
         counts = state.read(AffinityCounts)
         codes = np.zeros(len(nodes.snapshot.columns), dtype=np.int8)
-        codes[counts.rows_unwanted(len(codes))] = 3
-        codes[counts.rows_too_near(len(codes))] = 2
-        codes[~counts.rows_near_enough(len(codes))] = 1
+        if counts.keeps_off:
+            codes[counts.rows_unwanted(len(codes))] = 3
+        if counts.off:
+            codes[counts.rows_too_near(len(codes))] = 2
+        if counts.near:
+            codes[~counts.rows_near_enough(len(codes))] = 1
         return Refusals(nodes.take(codes), {1: _NOT_NEAR, 2: _TOO_NEAR, 3: _UNWANTED})
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:

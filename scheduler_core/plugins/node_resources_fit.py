@@ -100,7 +100,8 @@ class NodeResourcesFit(Value):
     def _codes(self, demand: PodDemand, nodes: NodeList) -> Scores:
         columns = nodes.snapshot.columns
         usage = nodes.snapshot.tally(UsageTally(nodes.rules))
-        codes: Scores = (nodes.take(usage.pods) >= nodes.take(columns.allowed_pods)).astype(np.int64)
+        full = nodes.take(usage.pods) >= nodes.take(columns.allowed_pods)
+        codes: Scores = full.astype(np.int64) if full.any() else np.zeros(len(nodes), dtype=np.int64)
         for bit, (name, amount) in enumerate(demand.amounts, start=2):
             line = columns.resources.get(name)
             if line is None:

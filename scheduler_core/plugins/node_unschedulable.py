@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+import numpy as np
+
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
@@ -28,4 +30,5 @@ class NodeUnschedulable(Value):
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
         cordoned = nodes.take(nodes.snapshot.columns.unschedulable)
-        return Refusals(cordoned & (not tolerated(_TAINT, pod.spec.tolerations)), {1: _CORDONED})
+        is_free = pod.spec.tolerations and tolerated(_TAINT, pod.spec.tolerations)
+        return Refusals(np.zeros_like(cordoned) if is_free else cordoned, {1: _CORDONED})

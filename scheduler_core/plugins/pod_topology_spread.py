@@ -131,17 +131,20 @@ class PodTopologySpread(Value):
         return state.read(SoftSpread).scores(nodes)
 
     def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
-        return _evened(scores, nodes.take(state.read(SoftSpread).ignored))
+        ignored = state.read(SoftSpread).ignored
+        return _evened(scores, None if ignored is None else nodes.take(ignored))
 
 
-def _evened(scores: Scores, ignored: NDArray[np.bool_]) -> Scores:
+def _evened(scores: Scores, ignored: NDArray[np.bool_] | None) -> Scores:
     """Fewest pods 100, most pods the least; ignored nodes 0 (scoring.go NormalizeScore, v1.36)."""
-    counted = scores[~ignored]
+    counted = scores if ignored is None else scores[~ignored]
     most = int(counted.max(initial=0))
-    if most == 0:
-        return np.where(ignored, 0, MAX_NODE_SCORE).astype(np.int64)
-    evened = MAX_NODE_SCORE * (most + int(counted.min()) - scores) // most
-    return np.where(ignored, 0, evened).astype(np.int64)
+    evened: Scores = (
+        np.full_like(scores, MAX_NODE_SCORE)
+        if most == 0
+        else MAX_NODE_SCORE * (most + int(counted.min()) - scores) // most
+    )
+    return evened if ignored is None else np.where(ignored, 0, evened)
 
 
 def _problem(constraints: tuple[TopologySpreadConstraint, ...]) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import Scores
@@ -50,11 +48,8 @@ class TaintToleration(Value):
         )
 
     def _named_refusals(self, pod: Pod, nodes: NodeList) -> Refusals:
-        sets, codes = nodes.snapshot.columns.taint_sets
-        named = [first_untolerated(taints, pod.spec.tolerations) for taints in sets]
-        meaning = {code + 1: self._refusal(taint) for code, taint in enumerate(named) if taint is not None}
-        refused = np.array([0 if taint is None else code + 1 for code, taint in enumerate(named)], dtype=np.intp)
-        return Refusals(refused[nodes.take(codes)], meaning)
+        codes, named = nodes.snapshot.columns.untolerated(pod.spec.tolerations)
+        return Refusals(nodes.take(codes), {code: self._refusal(taint) for code, taint in named.items()})
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:  # noqa: ARG002
         state.write(SoftTolerations(pod.spec.tolerations))

@@ -26,10 +26,11 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.evicted.jobs import JobsAfter, after_evictions
 from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of, replacement_of
-from scheduler_core.simulation.searches import Likely, Shares, Way, are_few, mixed, ways, weight_of
+from scheduler_core.simulation.searches import Draw, Likely, Shares, Way, are_few, mixed, ways, weight_of
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
+NOTHING_DRAWN = Draw()
 _NEXT_ROUND = "(the next round first)"  # in no API name
 _MOST_PREEMPTIONS = (
     200  # a chain of preemptions always ends, because priorities fall; this guards against our own mistake
@@ -127,6 +128,13 @@ class Course:
         kinds = {self.displaced[key].kind: key for key in reversed(self.pool)}
         others = (_NEXT_ROUND,) if any(self.ledger.refusal(pod) is None for pod in self.remaining) else ()
         return (*reversed(kinds.values()), *others) if len(kinds) + len(others) > 1 else ()
+
+    @property
+    def question(self) -> str:
+        """What is open, in words that tell it from other open questions."""
+        if self.judged is not None:
+            return f"{self.judged.pod.node_name} {self.judged.pod.key} {len(self.displaced)}"
+        return " ".join(self.pool)
 
     def divided(self, ways: int, turn: int) -> list[Course]:
         """The courses into which the open question divides this one, at most `ways`; `turn` makes courses
@@ -387,26 +395,27 @@ def _open_nodes(judged: Displaced) -> tuple[str, ...]:
     return (result.node, *(name for name in result.best if name != result.node))
 
 
-def follow(first: Course, most: int) -> list[Course]:
-    """Every course that begins as `first` does, at its end, at most so many; the main course is the first of them."""
+def follow(first: Course, most: int, draw: Draw = NOTHING_DRAWN) -> list[Course]:
+    """Every course that begins as `first` does, at its end, at most so many; the main course is the first of them.
+    Where there are more, `draw` says which ones."""
     going: list[Course] = [first]
     over: list[Course] = []
     while going:
         for course in going:
             course.go_on()
         over += [course for course in going if course.is_over]
-        going = _divided([course for course in going if not course.is_over], most - len(over))
+        going = _divided([course for course in going if not course.is_over], most - len(over), draw)
     over.sort(key=lambda course: not course.is_main)
     return over if len(over) < 2 else _merged(over)
 
 
-def _divided(courses: Sequence[Course], most: int) -> list[Course]:
+def _divided(courses: Sequence[Course], most: int, draw: Draw) -> list[Course]:
     spare = most - len(courses)
     parts: list[Course] = []
     for turn, course in enumerate(courses):
         ways = min(len(course.choices), 1 + max(0, spare), course.most_ways)
         spare -= ways - 1
-        parts += course.divided(ways, turn)
+        parts += course.divided(ways, turn + draw.among(len(course.choices), course.question))
     return parts if len(parts) < 2 else _merged(parts)
 
 

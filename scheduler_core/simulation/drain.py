@@ -16,7 +16,7 @@ from msgspec import field
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Sample, Scheduler
 from scheduler_core.model.pod import Pod
-from scheduler_core.simulation.courses import Course, Displaced, follow, kind_of
+from scheduler_core.simulation.courses import NOTHING_DRAWN, Course, Displaced, follow, kind_of
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.evicted.jobs import JobsAfter, job_of
 from scheduler_core.simulation.evicted.replacements import (
@@ -36,7 +36,7 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast, R
 from scheduler_core.simulation.landings import CONFIDENCE, Landing, landings
 from scheduler_core.simulation.remedies import remedies
 from scheduler_core.simulation.sampled_notes import batch_notes, counted, sample_notes
-from scheduler_core.simulation.searches import MOST_SEARCHES, Likely, possible_searches
+from scheduler_core.simulation.searches import MOST_SEARCHES, Draw, Likely, possible_searches
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -98,6 +98,8 @@ class FinishedDrain(Value, kw_only=True):
     forecasts: tuple[Forecast, ...]
     world: Snapshot
     displaced: tuple[Displaced, ...]
+    searches: tuple[Likely, ...] = ()  # how the scheduler may go on from there through its nodes
+    is_open: bool = False  # something was left to chance: the next drain of the same node might come out otherwise
 
 
 def run_drain(
@@ -111,17 +113,18 @@ def run_drain(
     with_pending: bool = False,
     searches: tuple[Likely, ...] = (),
     stays: StaysBecause = moves_all,
+    draw: Draw = NOTHING_DRAWN,
 ) -> FinishedDrain:
     """As `simulate_drain`, for callers that go on from there.
 
     `with_details`: notes, what would place a pending pod, which costs more than the drain itself to try, and the
     scores of the nodes taken. `with_pending`: the pods of the snapshot that have no node look for one beside those
-    that the drain displaces.
+    that the drain displaces. `draw` says which course is followed where more are possible than `most_courses`.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_course(snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details)
     first.searches = searches
-    courses = follow(first, most_courses)
+    courses = follow(first, most_courses, draw)
     told = _Told(snapshot, tuple(node_names), scheduler, courses, landings(courses), with_details, stays)
     notes, main = tuple(told.notes()) if with_details else (), courses[0]
     forecasts = tuple(
@@ -135,7 +138,14 @@ def run_drain(
         )
         for name in node_names
     )
-    return FinishedDrain(forecasts=forecasts, world=_left_by(main, snapshot), displaced=tuple(main.displaced.values()))
+    displaced = tuple(main.displaced.values())
+    return FinishedDrain(
+        forecasts=forecasts,
+        world=_left_by(main, snapshot),
+        displaced=displaced,
+        searches=main.searches,
+        is_open=len(courses) > 1 or main.is_cut or any(each.result and each.result.sample for each in displaced),
+    )
 
 
 def _left_by(main: Course, before: Snapshot) -> Snapshot:

@@ -29,6 +29,7 @@ from scheduler_core.simulation.evicted.evictions import BudgetLedger
 from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_all
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.simulation.movable import MovableTally
+from scheduler_core.simulation.searches import Draw, Likely, drawn_search
 from scheduler_core.simulation.timeline import (
     Closing,
     Hindrance,
@@ -103,11 +104,14 @@ def simulate_rollout(
     most_days: float = 30.0,
     on_progress: Callable[[int], None] = lambda _: None,
     stays: StaysBecause = moves_all,
+    seed: int = 0,
 ) -> Timeline:
     """The roll-out over these nodes, from `begins` until nobody can go any more, or `most_days` have passed.
 
     `taint_key` None: no soft taint. `stays` is the drains' own rule of what they leave alone. `on_progress`
-    gets the number of nodes that have rebooted, again and again. Raises UnknownNodeError for a node that the
+    gets the number of nodes that have rebooted, again and again. `seed` draws what is left to chance (which of
+    equal nodes a pod takes, which pod ends first, where the scheduler begins to look); 0 takes the scheduler's own
+    pick at each tie and lets it look at every node. Raises UnknownNodeError for a node that the
     snapshot does not have."""
     for name in nodes:
         if name not in snapshot.columns.row_of:
@@ -125,6 +129,7 @@ def simulate_rollout(
         stays=stays,
         movable=MovableTally(stays),
         waiting=list(dict.fromkeys(nodes)),
+        draw=Draw(seed),
     )
     return rollout.run()
 
@@ -163,6 +168,9 @@ class _Rollout:
     stays: StaysBecause
     movable: MovableTally
     waiting: list[str]
+    draw: Draw
+    searches: tuple[Likely, ...] = field(init=False, default=())
+    is_open: bool = field(init=False, default=False)
     nodes: tuple[str, ...] = field(init=False)
     as_it_was: dict[str, Node] = field(init=False, default_factory=dict)
     agenda: list[tuple[datetime, int, str, Callable[[str], None]]] = field(init=False, default_factory=list)
@@ -184,13 +192,16 @@ class _Rollout:
 
     def __post_init__(self) -> None:
         self.nodes = tuple(self.waiting)
-        for name in self.waiting:
-            self.as_it_was[name] = node = self.world.node(name)
-            if self.taint_key is not None:
-                taint = Taint(self.taint_key, "", PREFER_NO_SCHEDULE)
-                self.as_it_was[name] = replace(node, taints=tuple(t for t in node.taints if t != taint))
-                if taint not in node.taints:
-                    self.world = self.world.with_node_replaced(replace(node, taints=(*node.taints, taint)))
+        self.searches = drawn_search(self.world, self.scheduler, self.draw)
+        self.as_it_was = {name: self.world.node(name) for name in self.nodes}
+        if self.taint_key is not None:
+            taint = Taint(self.taint_key, "", PREFER_NO_SCHEDULE)
+            untainted = [node for node in self.as_it_was.values() if taint not in node.taints]
+            self.world = self.world.with_nodes_replaced(
+                replace(node, taints=(*node.taints, taint)) for node in untainted
+            )
+            for name, node in self.as_it_was.items():
+                self.as_it_was[name] = replace(node, taints=tuple(each for each in node.taints if each != taint))
 
     # ---- the clock ----
 
@@ -225,7 +236,7 @@ class _Rollout:
         in_the_way: list[tuple[str, Obstacle]] = []
         tried_in_vain = 0
         while True:
-            candidates = [name for name in self.waiting if name not in asked]
+            candidates = [name for name in self.waiting if name not in asked] if asked else self.waiting
             line = self._line(candidates)
             if not line:
                 return in_the_way if self._line(self.waiting) else []  # no place was left unused
@@ -265,8 +276,17 @@ class _Rollout:
             self.drained.clear()
             self.drained[name] = known = (
                 self.world,
-                run_drain(self.world, [name], self.scheduler, with_details=False, stays=self.stays),
+                run_drain(
+                    self.world,
+                    [name],
+                    self.scheduler,
+                    with_details=False,
+                    stays=self.stays,
+                    searches=self.searches,
+                    draw=self.draw,
+                ),
             )
+            self.is_open = self.is_open or known[1].is_open
         return known[1]
 
     # ---- a node's way ----
@@ -333,6 +353,7 @@ class _Rollout:
         self.world = drain.world.with_pods_exchanged(
             (each.replacement.key, _as_running(each.pod, each.replacement)) for each in drain.displaced if each.landed
         )
+        self.searches = drain.searches
         (forecast,) = drain.forecasts
         outcomes = {pod.title: pod for pod in forecast.pods}
         for each in drain.displaced:
@@ -390,7 +411,11 @@ class _Rollout:
             result = self.scheduler.schedule(self.world, pod)
         except NoProfileError:
             return None
-        return result.node if not (result.unknown or result.error) else None
+        if result.node is None or result.unknown or result.error:
+            return None
+        self.is_open = self.is_open or len(result.best) > 1 or result.sample is not None
+        equals = (result.node, *(name for name in result.best if name != result.node))
+        return equals[self.draw.among(len(equals), f"{pod.key} {self.now}")]
 
     # ---- the account ----
 
@@ -428,6 +453,7 @@ class _Rollout:
                 )
             ),
             left=tuple(Left(node=name, obstacle=self._why_left(name)) for name in self.nodes if name not in done),
+            is_open=self.is_open,
         )
 
     def _closings(self, done: Mapping[str, datetime], ends: datetime) -> tuple[Closing, ...]:

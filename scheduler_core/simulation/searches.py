@@ -30,6 +30,17 @@ _MANY = 32
 Shares = tuple[tuple[tuple[str, ...], float], ...]
 
 
+class Draw(Value):
+    """Which of several equal possibilities is taken. The same seed gives the same answers; seed 0 draws nothing and
+    takes the first one, which is the scheduler's own where it is known."""
+
+    seed: int = 0
+
+    def among(self, number: int, about: str) -> int:
+        """The place of the one that is taken, of so many; `about` tells this question from others."""
+        return crc32(f"{self.seed} {about}".encode()) % number if self.seed and number else 0
+
+
 class Likely(Value):
     """One way in which the scheduler may go through its nodes now. The weights of all add up to 1."""
 
@@ -86,6 +97,12 @@ def _in_orders(
         for number, (side_by_side, order) in enumerate(kinds)
         for turn in range(starts)
     )
+
+
+def drawn_search(snapshot: Snapshot, scheduler: Scheduler, draw: Draw) -> tuple[Likely, ...]:
+    """One of the possible searches; none where nothing is drawn or the scheduler looks at every node."""
+    possible = possible_searches(snapshot, scheduler) if draw.seed else ()
+    return tuple(replace(each, weight=1.0) for each in possible[draw.among(len(possible), "search") :][:1])
 
 
 def are_few(searches: Sequence[Likely]) -> bool:

@@ -128,6 +128,7 @@ class Timeline(Value, kw_only=True):
     hindrances: tuple[Hindrance, ...] = ()
     closings: tuple[Closing, ...] = ()
     left: tuple[Left, ...] = ()
+    is_open: bool = False  # something was left to chance: another seed may give another roll-out
 
     @property
     def reboots(self) -> tuple[Visit, ...]:
@@ -138,6 +139,11 @@ class Timeline(Value, kw_only=True):
     def undone(self) -> tuple[Visit, ...]:
         """The visits whose drain was undone."""
         return tuple(visit for visit in self.visits if visit.undone)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every node rebooted, in one window, and no pod was left without room."""
+        return not (self.left or self.pending or self.undone or self.unknown or self.closings)
 
     @property
     def moves_by_pod(self) -> Counter[str]:

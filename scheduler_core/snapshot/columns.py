@@ -20,6 +20,14 @@ from scheduler_core.snapshot.node_images import NodeImages
 from scheduler_core.snapshot.node_labels import NodeLabels
 
 _ALWAYS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_OF_ALLOCATABLE: Final = (
+    "resources",
+    "allocatable",
+    "allowed_pods",
+    "everywhere",
+    "allocatable_floats",
+    "is_exact_in_floats",
+)
 LARGEST: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
 
 
@@ -30,39 +38,55 @@ class Columns:
         self, nodes: tuple[Node, ...], labels: NodeLabels | None = None, images: NodeImages | None = None
     ) -> None:
         self.nodes = nodes
-        self.names = tuple(node.name for node in nodes)
         self.labels = labels or NodeLabels(nodes)
         self.images = images or NodeImages(nodes)
-        self.all_rows = np.arange(len(nodes), dtype=np.intp)
         self._tolerated: dict[tuple[Toleration, ...], NDArray[np.bool_]] = {}
+        self._untolerated: dict[tuple[Toleration, ...], tuple[NDArray[np.intp], Mapping[int, Taint]]] = {}
         self._unpreferred: dict[tuple[Toleration, ...], NDArray[np.int64]] = {}
 
-    def with_node(self, row: int, node: Node) -> Self:
-        """The columns with one node changed; what the change does not touch is taken over."""
-        old = self.nodes[row]
-        nodes = (*self.nodes[:row], node, *self.nodes[row + 1 :])
-        same_labels = old.labels == node.labels and old.name == node.name
-        new = type(self)(
-            nodes, self.labels if same_labels else None, self.images if old.images == node.images else None
-        )
-        if old.name == node.name:
-            new._take_over(self, "row_of")
+    def with_nodes(self, changed: Mapping[int, Node]) -> Self:
+        """The columns with these nodes, by row, changed; what the changes do not touch is taken over."""
+        nodes = list(self.nodes)
+        for row, node in changed.items():
+            nodes[row] = node
+
+        def keeps(attribute: str) -> bool:
+            return all(getattr(self.nodes[row], attribute) == getattr(node, attribute) for row, node in changed.items())
+
+        same_names, same_images = keeps("name"), keeps("images")
+        same_labels = same_names and keeps("labels")
+        new = type(self)(tuple(nodes), self.labels if same_labels else None, self.images if same_images else None)
+        new._take_over(self, "all_rows")
+        if same_names:
+            new._take_over(self, "names", "row_of")
         if same_labels:
-            new._take_over(self, "tree_order", "tree_orders", "_shuffled")
-        if old.allocatable == node.allocatable:
-            new._take_over(self, "resources", "allocatable", "allowed_pods")
-        if "taint_sets" in self.__dict__:
-            new.__dict__["taint_sets"] = _with_taints(self.taint_sets, row, node.taints)
-        if "unschedulable" in self.__dict__:
-            new.__dict__["unschedulable"] = self.unschedulable.copy()
-            new.unschedulable[row] = node.unschedulable
+            new._take_over(self, "tree_order", "tree_orders", "_shuffled", "_zones")
+        if keeps("allocatable"):
+            new._take_over(self, *_OF_ALLOCATABLE)
+        new._take_over_states(self, changed)
         return new
+
+    def _take_over_states(self, other: Self, changed: Mapping[int, Node]) -> None:
+        if "taint_sets" in other.__dict__:
+            self.__dict__["taint_sets"] = _with_taints(other.taint_sets, changed)
+        if "unschedulable" in other.__dict__:
+            self.__dict__["unschedulable"] = unschedulable = other.unschedulable.copy()
+            for row, node in changed.items():
+                unschedulable[row] = node.unschedulable
 
     def _take_over(self, other: Self, *names: str) -> None:
         self.__dict__.update({name: other.__dict__[name] for name in names if name in other.__dict__})
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(node.name for node in self.nodes)
+
+    @cached_property
+    def all_rows(self) -> NDArray[np.intp]:
+        return np.arange(len(self.nodes), dtype=np.intp)
 
     @cached_property
     def row_of(self) -> Mapping[str, int]:
@@ -145,6 +169,23 @@ class Columns:
         return table
 
     @cached_property
+    def everywhere(self) -> tuple[bool, ...]:
+        """By line of `allocatable`: whether every node has some of the resource."""
+        return tuple(bool(line.all()) for line in self.allocatable > 0)
+
+    @cached_property
+    def allocatable_floats(self) -> NDArray[np.float64]:
+        """`allocatable` for divisions. Only exact where `is_exact_in_floats` says so."""
+        return self.allocatable.astype(np.float64)
+
+    @cached_property
+    def is_exact_in_floats(self) -> tuple[bool, ...]:
+        """By line of `allocatable`: whether a hundred times each amount is a whole number in floating point too. Then a
+        quotient of two such numbers, cut to an integer, is the same as an integer division: a remainder is too large
+        to be lost in rounding."""
+        return tuple((self.allocatable.max(axis=1, initial=0) < 2**53 // 100).tolist())
+
+    @cached_property
     def allowed_pods(self) -> NDArray[np.int64]:
         return self._int_column(PODS)
 
@@ -165,6 +206,18 @@ class Columns:
             (known.setdefault(node.taints, len(known)) for node in self.nodes), dtype=np.intp, count=len(self.nodes)
         )
         return tuple(known), codes
+
+    def untolerated(self, tolerations: tuple[Toleration, ...]) -> tuple[NDArray[np.intp], Mapping[int, Taint]]:
+        """Per node, the number of the first NoSchedule or NoExecute taint that these tolerations leave uncovered, 0
+        for none; and the taints by their numbers."""
+        known = self._untolerated.get(tolerations)
+        if known is None:
+            sets, codes = self.taint_sets
+            found = [first_untolerated(taints, tolerations) for taints in sets]
+            numbers = [0 if taint is None else number for number, taint in enumerate(found, start=1)]
+            named = {number: taint for number, taint in enumerate(found, start=1) if taint is not None}
+            known = self._untolerated[tolerations] = np.array(numbers, dtype=np.intp)[codes], named
+        return known
 
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.bool_]:
         """Nodes without a NoSchedule or NoExecute taint that these tolerations leave uncovered."""
@@ -207,10 +260,10 @@ def _zone_of(node: Node) -> str:
 TaintSets = tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]
 
 
-def _with_taints(known: TaintSets, row: int, taints: tuple[Taint, ...]) -> TaintSets:
-    sets, codes = known
-    if taints not in sets:
-        sets = (*sets, taints)
-    codes = codes.copy()
-    codes[row] = sets.index(taints)
-    return sets, codes
+def _with_taints(known: TaintSets, changed: Mapping[int, Node]) -> TaintSets:
+    sets, codes = list(known[0]), known[1].copy()
+    for row, node in changed.items():
+        if node.taints not in sets:
+            sets.append(node.taints)
+        codes[row] = sets.index(node.taints)
+    return tuple(sets), codes

@@ -30,6 +30,8 @@ class Topology(Value, eq=False):
     codes: NDArray[np.intp]
     present: Mask
     everywhere: bool
+    used: int  # how many of the codes nodes have, and
+    fewest: int  # how many nodes have the rarest of those
 
     @property
     def missing(self) -> int:
@@ -37,6 +39,8 @@ class Topology(Value, eq=False):
 
     def sum_by_domain(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums per domain of a column with one number per node."""
+        if self.missing == len(self.codes):  # as many values as nodes: each node is its own domain, in the same order
+            return np.append(per_node, 0)
         return np.bincount(self.codes, weights=per_node, minlength=self.missing + 1).astype(np.int64)
 
 
@@ -67,7 +71,18 @@ class NodeLabels:
             (missing if value is None else code_of[value] for value in found), dtype=np.intp, count=len(found)
         )
         present = codes != missing
-        return Topology(key, tuple(code_of), code_of, codes, present, bool(present.all()))
+        sizes = np.bincount(codes)
+        sizes = sizes[sizes > 0]
+        return Topology(
+            key=key,
+            values=tuple(code_of),
+            code_of=code_of,
+            codes=codes,
+            present=present,
+            everywhere=bool(present.all()),
+            used=len(sizes),
+            fewest=int(sizes.min(initial=len(codes))),
+        )
 
     def selected(self, node_selector: tuple[tuple[str, str], ...], required: NodeSelector | None) -> Mask:
         """Nodes that a pod's nodeSelector and required node affinity both choose. Not to be written to."""

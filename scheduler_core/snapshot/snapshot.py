@@ -264,8 +264,11 @@ class Snapshot:
 
     def with_node_replaced(self, node: Node) -> Snapshot:
         """The cluster with this node in place of the one of the same name."""
-        row = self.row(node.name)
-        columns = self.columns.with_node(row, node)
+        return self.with_nodes_replaced((node,))
+
+    def with_nodes_replaced(self, nodes: Iterable[Node]) -> Snapshot:
+        """The cluster with each of these nodes in place of the one of the same name."""
+        columns = self.columns.with_nodes({self.row(node.name): node for node in nodes})
         counts_alike = columns.labels is self.columns.labels and columns.resources == self.columns.resources
         return self._changed(
             columns=columns,

@@ -236,7 +236,8 @@ def test_the_lock_has_the_hashes_of_every_platform(file: str) -> None:
     compiled = {"aiohttp", "numpy", "pyyaml", "msgspec", "yarl"}
     counts = {name: len(hashes) for name, (_, hashes) in locked(file).items()}
     assert {name: count for name, count in counts.items() if name in compiled and count < 20} == {}
-    assert {name: count for name, count in counts.items() if count < 2} == {}
+    only_a_wheel = {"cronsim"}  # no source archive since 2.7; the wheel is for every platform
+    assert {name: count for name, count in counts.items() if count < 2 and name not in only_a_wheel} == {}
     assert file != "requirements.lock" or compiled <= counts.keys()
 
 

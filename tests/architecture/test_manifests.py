@@ -16,6 +16,7 @@ import yaml
 from careen.cli.support import lock_place
 from careen.cluster import evictions
 from careen.cluster.access import Right, needed_rights
+from careen.core.autoscalers import PROTECTION
 from careen.core.facts import keys
 from careen.host import inhibitors
 from careen.settings import kinds
@@ -457,7 +458,7 @@ def test_the_units_of_the_host_fill_the_folder_that_the_signal_component_mounts(
     assert f"/run/{unit_line('careen-need.service', 'RuntimeDirectory')}" == str(Path(sentinel[1]).parent)
     assert f": > {sentinel[1]};" in unit_line("careen-need.service", "ExecStart")
     host = unit_line("careen-need.path", "PathChanged")
-    assert Path("/var") / host.lstrip("/") == Path(DEFAULTS["reboot_sentinel"])
+    assert Path("/var") / host.lstrip("/") == Path(*DEFAULTS["reboot_sentinel"])
     assert f"[ -e {host} ]" in unit_line("careen-need.service", "ExecStart")
     assert unit_line("careen-need.path", "Unit") == "careen-need.service"
     assert unit_line("careen-need.service", "StartLimitIntervalSec") == "0"
@@ -473,6 +474,15 @@ def test_the_command_of_the_unit_follows_the_hosts_sentinel_both_ways(tmp_path: 
         theirs.touch() if wanted else theirs.unlink(missing_ok=True)
         done = run(["/bin/sh", "-c", script])
         assert (done.returncode, done.stderr, ours.exists()) == (0, "", wanted)
+    for packages, expected in ((None, ""), ("linux-image\nlibc6\n", "linux-image\nlibc6\n"), (None, "")):
+        theirs.touch()
+        lists = [file.with_name("reboot-required.pkgs") for file in (theirs, ours)]
+        lists[0].unlink(missing_ok=True) if packages is None else lists[0].write_text(packages)
+        assert run(["/bin/sh", "-c", script]).stderr == ""
+        assert lists[1].read_text() == expected
+    theirs.unlink()
+    assert run(["/bin/sh", "-c", script]).returncode == 0
+    assert list(ours.parent.iterdir()) == []
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on the PATH")
@@ -581,11 +591,14 @@ def test_the_agent_knows_what_the_policies_say_of_its_evictions() -> None:
 def test_the_policies_know_careens_own_keys_and_those_of_people() -> None:
     (own_node,) = (each for each in POLICIES if each["metadata"]["name"] == "careen-own-node")
     said = {each["name"]: each["expression"] for each in own_node["spec"]["variables"]}
-    assert said["labels"].startswith(f"['{keys.REBOOT_LABEL}'] +")
+    assert said["labels"].startswith(f"['{keys.REBOOT_LABEL}', '{keys.EXCLUDE_FROM_BALANCERS}'] +")
+    assert said["annotations"].startswith(f"{list(PROTECTION)} +")
     assert said["taints"].startswith(f"['{keys.DEFAULT_TAINT_KEY}'] +")
     assert f"!key.startsWith('{keys.PREFIX}')" in said["foreignAnnotations"]
     assert f"key in ['{keys.HOLD}', '{keys.REBOOT_NOW}']" in said["foreignAnnotations"]
-    assert f"key == '{keys.RETRY}' && key in variables.annotationsAfter" in said["foreignAnnotations"]
+    assert (
+        f"key in ['{keys.RETRY}', '{keys.REQUEST}'] && key in variables.annotationsAfter" in said["foreignAnnotations"]
+    )
 
 
 @pytest.mark.kubectl

@@ -90,7 +90,7 @@ def test_a_roll_out_that_was_interrupted_leaves_nothing_behind(story: Story) -> 
     assert "Nothing was removed." in again.stdout, again
 
 
-def test_the_lock_is_cleaned_where_the_daemonset_stays_and_running_agents_are_told(story: Story) -> None:
+def test_where_the_daemonset_stays_a_person_says_that_no_agent_works_and_the_lock_is_cleaned(story: Story) -> None:
     (host,) = story.nodes(1)
     before = nodes(story)
     story.workloads(deployment("slow", 1, stop_seconds=120, **on_node(host.name)))
@@ -98,9 +98,11 @@ def test_the_lock_is_cleaned_where_the_daemonset_stays_and_running_agents_are_to
     story.reaches(host, "Draining")
     host.withdraw()
     agents_stop(story, [host])
-    done = story.command("cleanup", "--yes")
+    refused = story.command("cleanup", "--yes")
+    assert refused.returncode == 1, refused
+    assert "1 agent of DaemonSet careen/careen may still run" in refused.stdout + refused.stderr
+    done = story.command("cleanup", "--yes", "--even-with-agents")
     assert done.returncode == 0, done
-    assert "1 agent of DaemonSet careen/careen may still run" in done.stdout
     assert (nodes(story), lock_of(story)) == (before, None)
     # What comes next finds a node without a record and without a claim.
     story.start_agents()

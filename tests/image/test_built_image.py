@@ -209,8 +209,37 @@ def test_our_own_layers_are_small(image: str, tmp_path: Path) -> None:
     assert 50 < float(ours) <= MOST_MEGABYTES, told
 
 
+SPDX_TOOL = ROOT / ".cache" / "spdx-tool" / "bin" / "pyspdxtools"
+
+
+def judged_by_spdx(document: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What the validator of the SPDX project says: SPDX 2.3 whole, with the list of licences and every reference."""
+    assert SPDX_TOOL.exists(), f"no {SPDX_TOOL}: run `make test-image`, which installs it"
+    (folder / "careen.spdx.json").write_text(document)
+    return run([str(SPDX_TOOL), "--infile", str(folder / "careen.spdx.json"), "--version", "SPDX-2.3"])
+
+
+def bill_of(container: Container) -> str:
+    return container.ok("python", "-", stdin=(ROOT / "mk" / "image" / "sbom.py").read_text())
+
+
+def test_the_bill_of_materials_is_valid_to_the_validator_of_the_spdx_project(
+    container: Container, tmp_path: Path
+) -> None:
+    done = judged_by_spdx(bill_of(container), tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_the_validator_of_the_spdx_project_sees_a_licence_that_is_none(container: Container, tmp_path: Path) -> None:
+    sbom = json.loads(bill_of(container))
+    sbom["packages"][-1]["licenseDeclared"] = "Apache 2"
+    done = judged_by_spdx(json.dumps(sbom), tmp_path)
+    assert done.returncode != 0
+    assert "Unrecognized license reference: Apache 2" in done.stderr
+
+
 def test_the_bill_of_materials_names_what_is_installed_and_nothing_else(container: Container) -> None:
-    sbom = json.loads(container.ok("python", "-", stdin=(ROOT / "mk" / "image" / "sbom.py").read_text()))
+    sbom = json.loads(bill_of(container))
     purls = {ref["referenceLocator"] for package in sbom["packages"] for ref in package.get("externalRefs", [])}
     assert {f"pkg:pypi/careen@{VERSION}", f"pkg:pypi/scheduler-core@{LIBRARY_VERSION}"} <= purls
     assert any(purl.startswith("pkg:deb/debian/libc6@") for purl in purls)

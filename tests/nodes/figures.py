@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.nodes.harness.machine import Machine
+from tests.nodes.harness.machine import Machine, has_unified_cgroups
 from tests.nodes.harness.story import Story
 
 pytestmark = pytest.mark.cluster
@@ -43,17 +43,38 @@ def idle(machine: Machine) -> list[str]:
     """The container's cgroup, as the kubelet sees it."""
     pid = machine.run("pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /opt/careen/bin/careen").split()[0]
     groups = dict(line.split(":", 2)[1:] for line in machine.run("cat", f"/proc/{pid}/cgroup").splitlines())
-    memory = f"/sys/fs/cgroup/memory{_group(groups, 'memory')}"
-    cpu = f"/sys/fs/cgroup/cpuacct{_group(groups, 'cpuacct')}/cpuacct.usage"
-    before = int(machine.run("cat", cpu))
+    read = _of_all_together if has_unified_cgroups() else _of_each_controller
+    before, *_ = read(machine, groups)
     time.sleep(IDLE_SECONDS)
-    used = (int(machine.run("cat", cpu)) - before) / 1e9
-    stat = dict(line.split() for line in machine.run("cat", f"{memory}/memory.stat").splitlines())
-    usage = int(machine.run("cat", f"{memory}/memory.usage_in_bytes"))
+    after, usage, anonymous = read(machine, groups)
+    used = after - before
     return [
-        f"agent's cgroup: {usage / MIB:.1f} MiB, of which anonymous {int(stat['total_rss']) / MIB:.1f}",
+        f"agent's cgroup: {usage / MIB:.1f} MiB, of which anonymous {anonymous / MIB:.1f}",
         f"agent idle for {IDLE_SECONDS} s: {1000 * used / IDLE_SECONDS:.1f} millicores",
     ]
+
+
+def _of_each_controller(machine: Machine, groups: dict[str, str]) -> tuple[float, int, int]:
+    """Seconds of CPU, bytes of memory, and how many of them are anonymous, by cgroups of version 1."""
+    memory = f"/sys/fs/cgroup/memory{_group(groups, 'memory')}"
+    cpu = f"/sys/fs/cgroup/cpuacct{_group(groups, 'cpuacct')}/cpuacct.usage"
+    stat = _table(machine.run("cat", f"{memory}/memory.stat"))
+    return (
+        int(machine.run("cat", cpu)) / 1e9,
+        int(machine.run("cat", f"{memory}/memory.usage_in_bytes")),
+        stat["total_rss"],
+    )
+
+
+def _of_all_together(machine: Machine, groups: dict[str, str]) -> tuple[float, int, int]:
+    """The same by version 2, where the one hierarchy has no name."""
+    group = f"/sys/fs/cgroup{groups['']}"
+    cpu, stat = (_table(machine.run("cat", f"{group}/{name}")) for name in ("cpu.stat", "memory.stat"))
+    return cpu["usage_usec"] / 1e6, int(machine.run("cat", f"{group}/memory.current")), stat["anon"]
+
+
+def _table(text: str) -> dict[str, int]:
+    return {name: int(value) for name, value in map(str.split, text.splitlines())}
 
 
 def _group(groups: dict[str, str], controller: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.oracle import judges
 from tests.oracle.casegen.cases import case, large_case
+from tests.oracle.casegen.pointed import pointed_case
 from tests.oracle.comparison import differences, first_difference
 from tests.oracle.minimise import minimise
 
@@ -23,6 +24,7 @@ def main() -> int:
         cases = [json.loads(line) for line in _open(options.corpus)]
     else:
         cases = [case(options.seed, number) for number in range(options.cases)]
+        cases += [pointed_case(options.seed, number) for number in range(options.pointed)]
         cases += [large_case(options.seed, number, size) for number, size in enumerate(options.large)]
     both = judges.start((options.oracle, "judge"), cases), judges.start(judges.OURS, cases)
     want, got = (judges.finish(one) for one in both)
@@ -46,6 +48,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--oracle", required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--pointed", type=int, default=450, help="so many cases that are about one thing each")
     parser.add_argument("--large", type=int, nargs="*", default=[120, 1000], help="one case of this many nodes each")
     parser.add_argument("--corpus", type=Path, help="these cases instead of generated ones")
     parser.add_argument("--show", type=int, default=10)

@@ -17,12 +17,14 @@ from typing import Any
 
 from tests.oracle import configurations, judges, quantities
 from tests.oracle.casegen.cases import case, large_case
+from tests.oracle.casegen.pointed import pointed_case
 
 PLAIN = 260  # every case up to here
 CANDIDATES = 4000  # looked through for what is seldom
 WANTED = 4  # decisions in which each thing should be seen
 CONFIGURATIONS = 1200
 LARGE = (101, 150, 400, 1000, 2500)
+POINTED = 108  # twelve of each topic
 
 
 def main() -> None:
@@ -36,9 +38,10 @@ def main() -> None:
     answers = judges.ask((options.oracle, "judge"), cases)
     chosen = _chosen(cases, answers)
     large = [large_case(options.seed, number, size) for number, size in enumerate(LARGE)]
+    pointed = [pointed_case(options.seed, number) for number in range(POINTED)]
     options.out.mkdir(parents=True, exist_ok=True)
-    for name, some in (("small", chosen), ("large", large)):
-        replies = judges.ask((options.oracle, "judge"), some) if name == "large" else answers
+    for name, some in (("small", chosen), ("large", large), ("pointed", pointed)):
+        replies = answers if name == "small" else judges.ask((options.oracle, "judge"), some)
         _write(options.out / f"{name}.jsonl.gz", some)
         _write(
             options.out / f"{name}-answers.jsonl.gz", [{"id": one["id"], "answers": replies[one["id"]]} for one in some]

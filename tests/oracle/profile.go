@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	configv1 "k8s.io/kube-scheduler/config/v1"
@@ -132,11 +133,20 @@ func newHandles(ctx context.Context, cl *cluster, snapshot *cache.Snapshot) (*ha
 	if err != nil {
 		return nil, err
 	}
+	devices := dynamicresources.NewDRAManager(ctx, claims, slices, factory)
+	if utilfeature.DefaultFeatureGate.Enabled(features.DRAExtendedResource) {
+		// addAllEventHandlers of pkg/scheduler/eventhandlers.go does the same: without it no DeviceClass offers
+		// an extended resource.
+		offered := devices.DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache)
+		if _, err := factory.Resource().V1().DeviceClasses().Informer().AddEventHandler(offered); err != nil {
+			return nil, err
+		}
+	}
 	return &handles{factory, listeners, []frameworkruntime.Option{
 		frameworkruntime.WithComponentConfigVersion(configv1.SchemeGroupVersion.String()),
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithInformerFactory(factory),
-		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, factory)),
+		frameworkruntime.WithSharedDRAManager(devices),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
 		frameworkruntime.WithParallelism(1),

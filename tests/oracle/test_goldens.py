@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import judges
+from tests.oracle.casegen.pointed import TOPICS
 from tests.oracle.comparison import differences, first_difference
 from tests.oracle.goldens import traits_of
 
@@ -195,7 +196,20 @@ def test_clusters_above_and_far_above_a_hundred_nodes_are_among_the_goldens() ->
     assert sizes[-1] >= 2000
 
 
-@pytest.mark.parametrize("name", ["small", "large"])
+@pytest.mark.parametrize("topic", TOPICS)
+def test_each_topic_has_pods_that_find_a_node_and_pods_that_do_not(topic: str) -> None:
+    answers = [
+        answer
+        for one in read("pointed-answers")
+        if one["id"].split("-")[1] == topic
+        for answer in one["answers"].values()
+    ]
+    assert len(answers) == 48
+    assert sum("best" in answer for answer in answers) >= 8
+    assert sum("best" not in answer for answer in answers) >= 3
+
+
+@pytest.mark.parametrize("name", ["small", "large", "pointed"])
 def test_the_judge_gives_the_real_schedulers_answer_to_every_golden_case(name: str) -> None:
     with gzip.open(GOLDENS / f"{name}.jsonl.gz") as questions:
         ran = subprocess.run(

@@ -6,6 +6,8 @@ What was given, as texts. Helm keeps numbers as floats, so that 1000000 would be
 {{- define "careen.text" -}}
 {{- if kindIs "float64" . -}}
 {{- if eq (floor .) . -}}{{- printf "%.0f" . -}}{{- else -}}{{- toString . -}}{{- end -}}
+{{- else if kindIs "map" . -}}
+{{- toRawJson . -}}
 {{- else if not (kindIs "invalid" .) -}}
 {{- toString . -}}
 {{- end -}}

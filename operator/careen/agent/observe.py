@@ -43,10 +43,10 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import Progress
 from careen.core.lock.content import LockContent
 from careen.host.node_host import Host
-from careen.services.prometheus import AlertSource
+from careen.services.prometheus import AlertSource, MetricSource
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value
 
@@ -57,6 +57,10 @@ T = TypeVar("T")
 # version that was seen. Longer than this no turn may rest on an answer: an eviction does not carry the version,
 # and a hold must be heard.
 _ANSWER_SECONDS = 1.0
+
+# Another coordinator takes longer to come into being: what let a node take its claim counts under the claim, if
+# that follows at once. Before the reboot it is asked anew in any case.
+_FOREIGN_SECONDS = 2.0
 
 DRY_RUNS_SECONDS = 60.0
 """No dry run begins later: 110 pods behind a webhook that takes 8 s would hold the claim for a quarter of an hour."""
@@ -85,6 +89,7 @@ class Senses(Value, kw_only=True):
     lock: LockStore
     forecaster: Forecaster
     alerts: Callable[[], AlertSource | None]
+    metrics: Callable[[], MetricSource | None] = lambda: None
     chance: Callable[[], float]
 
 
@@ -100,6 +105,7 @@ class Observer:
         self._node_read_at = 0.0
         self._is_answer = False
         self._known_lock: tuple[LockReading, float] | None = None
+        self._known_foreign: tuple[dict[str, Any], float] | None = None
         self._passes_lock_on = False
         self._gather: dict[Evidence, Callable[[Observation, Policy], Awaitable[dict[str, Any]]]] = {
             Evidence.NODE: self._fresh_node,
@@ -115,6 +121,7 @@ class Observer:
             Evidence.PODS: self._pods,
             Evidence.DISRUPTIONS: self._disruptions,
             Evidence.ALERTS: self._alerts,
+            Evidence.QUERIES: self._queries,
             Evidence.FOREIGN: self._foreign,
             Evidence.FORECAST: self._forecast,
             Evidence.EVICTABILITY: self._evictability,
@@ -271,13 +278,29 @@ class Observer:
         source = self._senses.alerts()
         return {"alerts": () if source is None else await source.active_alerts()}
 
-    async def _foreign(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
-        senses = self._senses
-        return {
-            "foreign": await _known(
-                find_foreign(senses.api, namespace=senses.daemonset_namespace, name=senses.daemonset_name)
-            )
-        }
+    async def _queries(self, _seen: Observation, policy: Policy) -> dict[str, Any]:
+        if not policy.health_queries:
+            return {"queries": {}}
+        source = self._senses.metrics()
+        if source is None:
+            return {"queries": Unknown("there is no Prometheus to ask: --prometheus-url is not given")}
+        answers = await asyncio.gather(
+            *(source.samples(each.query, fresh_seconds=each.fresh_seconds) for each in policy.health_queries)
+        )
+        return {"queries": {each.name: found for each, found in zip(policy.health_queries, answers, strict=True)}}
+
+    async def _foreign(self, seen: Observation, _policy: Policy) -> dict[str, Any]:
+        senses, asked_at = self._senses, self._senses.api.clock.monotonic()
+        if self._known_foreign is not None and _recorded_phase(seen.node) is Phase.CLAIMING:
+            found, known_at = self._known_foreign
+            if asked_at - known_at < _FOREIGN_SECONDS:
+                return found
+        answer = await _known(
+            find_foreign(senses.api, namespace=senses.daemonset_namespace, name=senses.daemonset_name)
+        )
+        found = {"foreign": answer}
+        self._known_foreign = None if isinstance(answer, Unknown) else (found, asked_at)
+        return found
 
     async def _forecast(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         return {"forecast": await self._senses.forecaster.forecast(self._senses.node_name)}
@@ -309,7 +332,7 @@ class Observer:
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
         """Before the claim the owners that may bind a pod to this node, before the drain those of the pods that
         would be evicted; from then on those in the record, if any."""
-        record = from_annotation(seen.node.annotations.get(keys.PROGRESS)) if isinstance(seen.node, NodeView) else None
+        record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
             return {"owners": await _known(read_owners(self._senses.api, recorded))}
@@ -343,7 +366,7 @@ def _peers_among(fleet: Asked[Fleet]) -> Asked[tuple[NodeView, ...]]:
 
 def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
     """The phase that stands on the Node. Where it cannot be read nothing more is asked for; the core will say why."""
-    record = from_annotation(node.annotations.get(keys.PROGRESS)) if isinstance(node, NodeView) else None
+    record = node.written if isinstance(node, NodeView) else None
     try:
         return Phase(record.phase) if isinstance(record, Progress) and record.phase else Phase.IDLE
     except ValueError:

@@ -47,6 +47,9 @@ from scheduler_core.values import Value
     help="Also labels, annotations and soft taints under this key; may be given several times.",
 )
 @click.option("--even-rebooting", is_flag=True, help="Go on although a node is in the middle of a reboot.")
+@click.option(
+    "--even-with-agents", is_flag=True, help="Go on although agents run, which write again what their nodes need."
+)
 @output_option
 @cluster_command
 async def cleanup(
@@ -57,13 +60,16 @@ async def cleanup(
     with_unknown: bool,
     also: tuple[str, ...],
     even_rebooting: bool,
+    even_with_agents: bool,
     output: str,
 ) -> None:
     """Show careen's taints, labels, annotations, cordons and claims; --yes removes them."""
     extent = Extent(with_kureds=with_kureds, with_unknown=with_unknown, also=frozenset(also))
     scene = await _look(cluster, extent)
     found = _found(scene)
-    found = replace(found, refused="" if even_rebooting or not yes else _refusal(found))
+    if yes:
+        problems = ("" if even_with_agents else _still_running(scene), "" if even_rebooting else _rebooting(found))
+        found = replace(found, refused=" ".join(filter(None, problems)))
     if yes and not found.refused:
         found = await _apply(cluster, scene, found, even_rebooting=even_rebooting)
     show(output, text=lambda width: cleanup_text(found, width=width), value=lambda: cleanup_json(found))
@@ -106,8 +112,7 @@ async def _look(cluster: Cluster, extent: Extent) -> Scene:
     agents = 0 if pods.are_kureds else pods.number
     if agents:
         notes.append(
-            f"{count_of(agents, 'agent')} of {cluster.lock_title} may still run: what they need they write again. "
-            "Delete the DaemonSet first"
+            f"{_may_still_run(agents, cluster.lock_title)}: what they need they write again. Delete the DaemonSet first"
         )
     known = await agents_of(cluster) if reading else None
     if known and known.note:
@@ -153,13 +158,28 @@ def _of_lock(scene: Scene, *, keep: Collection[str]) -> Cleaned:
 _GARBAGE = "the lock cannot be understood ({why}); `careen lock show` prints it, and how to clear it"
 
 
-def _refusal(found: Cleanup) -> str:
+def _may_still_run(agents: int, title: str) -> str:
+    return f"{count_of(agents, 'agent')} of {title} may still run"
+
+
+def _still_running(scene: Scene) -> str:
+    """What an agent writes again between two of our writes is a cordon or a claim that nobody takes away later."""
+    agents = scene.extent.agents
+    if not agents:
+        return ""
+    return (
+        f"{_may_still_run(agents, scene.title)}. Delete the DaemonSet first and wait until its pods are gone, or give "
+        "--even-with-agents if none of them works."
+    )
+
+
+def _rebooting(found: Cleanup) -> str:
     busy = [f"{each.name}: {each.rebooting}" for each in found.nodes if each.rebooting]
     if not busy:
         return ""
     return (
         f"{listed(busy)}. Wait until {'it is' if len(busy) == 1 else 'they are'} back, or give --even-rebooting if "
-        "you know better"
+        "you know better."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -22,17 +23,20 @@ from careen.cli.support.screen import BadInput, did_you_mean, no_such_node, say
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.whole_cluster import read_cluster
+from careen.core.autoscalers import removed_by
 from careen.core.drain.drain_plan import rule_of
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Taint
 from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import unforeseen
 from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
 from careen.plan.measured_durations import ASSUMED_DRAIN_SECONDS, ASSUMED_SETTLE_SECONDS, measured_boots
+from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
+from careen.report.openings import shut_at
 from careen.report.page.plan_page import plan_html
 from careen.report.plan_report import Origin, Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
@@ -181,6 +185,15 @@ class _World(Value, kw_only=True):
     help="How many days to simulate at most.",
 )
 @click.option(
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    default=5,
+    show_default=True,
+    metavar="NUMBER",
+    help="Simulate the roll-out with so many random seeds and give ranges, where anything is left to chance; each "
+    "takes as long as the first.",
+)
+@click.option(
     "--scheduler-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -209,6 +222,7 @@ def plan(
     handover: float,
     assignments: tuple[str, ...],
     days: float,
+    seeds: int,
     scheduler_config: Path | None,
     report: Path | None,
     output: str,
@@ -246,9 +260,11 @@ def plan(
     stays = rule_of(policy.drain)
     moves = movable_pods(world.snapshot, stays)
 
-    def simulate(each: Order) -> Timeline:
+    def simulate(each: Order, seed: int = 0) -> Timeline:
         rules = RolloutRules(world.views, replace(policy, order=each), named=world.named, moves=moves)
-        with told(f"order {each}", len(chosen), SystemClock().monotonic) as on_progress:
+        with told(
+            f"order {each}{f', seed {seed + 1} of {seeds}' if seed else ''}", len(chosen), SystemClock().monotonic
+        ) as on_progress:
             return simulate_rollout(
                 world.snapshot,
                 chosen,
@@ -260,25 +276,31 @@ def plan(
                 most_days=days,
                 on_progress=on_progress,
                 stays=stays,
+                seed=seed,
             )
 
     wanted = Order(line) if line else policy.order
+    shut = shut_at(policy, [each for each in world.views if each.name in set(chosen)], begins or world.taken_at)
     others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
-    timeline = simulate(wanted)
+    first = simulate(wanted)
+    others_drawn = (simulate(wanted, seed) for seed in range(1, seeds if first.is_open else 1))
     made = Plan(
-        timeline=timeline,
+        timeline=first,
+        ranges=ranges_of(itertools.chain((first,), others_drawn)),
         line=wanted,
         agents_line=policy_of(_with(world.agents.settings, {})).order,
         concurrency=policy.concurrency,
         zone=policy.window.zone,
         others=others,
         origin=replace(world.origin, settings=_followed(_with(world.agents.settings, changed))),
-        closes=RolloutRules(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
+        closes=RolloutRules(world.views, policy).next_closing(first.ends) if first.visits else None,
         zone_of={view.name: view.zone for view in world.views},
         notes=(
             *_without_effect(changed),
             *assumed,
+            *shut,
             *notes,
+            *_left_alone(world),
             *world.notes,
             *_agents_note(world.agents, given_config=scheduler_config is not None),
             *_not_foreseen(policy),
@@ -369,9 +391,18 @@ def _chosen(world: _World, names: Sequence[str], *, waiting: bool) -> tuple[str,
     known = [view.name for view in world.views]
     if unknown := [name for name in names if name not in known]:
         raise no_such_node(unknown[0], known)
+    stays = [view for view in world.views if not removed_by(view)]
     if waiting:
-        return tuple(view.name for view in world.views if keys.REBOOT_LABEL in view.labels)
-    return tuple(names) or tuple(known)
+        return tuple(view.name for view in stays if keys.REBOOT_LABEL in view.labels)
+    return tuple(names) or tuple(view.name for view in stays)
+
+
+def _left_alone(world: _World) -> list[str]:
+    """Nodes that the agents leave alone, because somebody removes them."""
+    names = [view.name for view in world.views if removed_by(view)]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    why = "left alone, because an autoscaler is removing the node; it is planned only by name"
+    return [f"{', '.join(names[:3])}{more}: {why}"] if names else []
 
 
 def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:
@@ -381,7 +412,7 @@ def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[
         return world, []
     snapshot, views = world.snapshot, list(world.views)
     for place, view in enumerate(views):
-        progress = from_annotation(view.annotations.get(keys.PROGRESS))
+        progress = view.written
         if view.name in busy and isinstance(progress, Progress) and progress.is_cordoned_by_us:
             views[place] = replace(view, unschedulable=progress.prior_unschedulable)
             if not progress.prior_unschedulable:
@@ -462,7 +493,7 @@ def _durations(
         notes.append(f"durations are assumed, not measured; give {listed(assumed)} to plan with yours")
     durations = Durations(
         held_back=policy.drain.delay_seconds,
-        drain=drained + policy.reboot_delay_seconds,
+        drain=drained + policy.balancer_settle_seconds + policy.reboot_delay_seconds,
         settle=max(settled, policy.lock_release_delay_seconds),
         handover=handover,
         boot=measured.others if boot is None else boot,

@@ -34,9 +34,8 @@ async def read_node(api: ApiServer, name: str) -> NodeView | Gone:
 async def list_nodes(api: ApiServer, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
     """Every Node, or those whose reboot label has one of the given values. Consistent: never from an old cache."""
     query = {"labelSelector": _labelled(reboot_label)} if reboot_label else {}
-    found = tuple(
-        objects.node_view(node, all_annotations=False) for node in await api.items(NODES, objects.Node, query=query)
-    )
+    view = functools.partial(objects.node_view, all_annotations=False)
+    found = tuple(await api.views(NODES, objects.Node, view, query=query))
     refuse_others(
         (f"Node {node.name}" for node in found if reboot_label and node.labels.get(REBOOT_LABEL) not in reboot_label),
         f"GET {NODES}",

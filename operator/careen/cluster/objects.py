@@ -17,7 +17,8 @@ from types import MappingProxyType
 import msgspec
 
 from careen.core.facts import keys
-from careen.core.facts.observation import NodeView, OwnerHealth, PodView, SignedNode, Taint
+from careen.core.facts.observation import NodeView, PodView, SignedNode, Taint
+from careen.core.facts.progress import OwnerHealth
 from careen.core.facts.times import LATEST, bounded
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})

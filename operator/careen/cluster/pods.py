@@ -12,7 +12,8 @@ from careen.cluster import objects
 from careen.cluster.wire.answers import decoded, list_of, refuse_others
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import NotFound, Withheld
-from careen.core.facts.observation import OwnerHealth, PodView
+from careen.core.facts.observation import PodView
+from careen.core.facts.progress import OwnerHealth
 
 PODS = "/api/v1/pods"
 

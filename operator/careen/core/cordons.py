@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
-from careen.core.facts.progress import Progress, record_of
+from careen.core.facts.progress import Progress
 
 
 def is_cordon_proven(node: NodeView) -> bool:
@@ -18,7 +18,7 @@ def is_cordon_proven(node: NodeView) -> bool:
 
 def is_foreign(node: NodeView) -> bool:
     """Whether the Node is cordoned and neither its record nor the API server says that careen did it."""
-    progress = record_of(node)
+    progress = node.record
     is_recorded = isinstance(progress, Progress) and progress.is_cordoned_by_us
     return node.unschedulable and not is_recorded and not is_cordon_proven(node)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from careen.core import asked, own_taint, patience
+from careen.core import own_taint, patience
 from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Reason
 from careen.core.facts import keys
@@ -21,10 +21,11 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, record_of
+from careen.core.facts.progress import Progress, UnreadableProgress, is_phase
 from careen.core.facts.reasons import Code
 from careen.core.lock import overdue
 from careen.core.lock.content import Garbage, LockContent
+from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps import (
     claiming,
@@ -64,7 +65,7 @@ def decide(observation: Observation, policy: Policy) -> Decision:
         return _powerless(observation, Code.NODE_UNKNOWN, f"the Node cannot be read: {node.why}")
     if isinstance(node, Gone):
         return _powerless(observation, Code.NODE_GONE, f"there is no Node {policy.node_name}")
-    progress = record_of(node)
+    progress = node.record
     if isinstance(progress, UnreadableProgress):
         return _unreadable(observation, policy, node, progress.why)
     observation = asked.heard(observation, node, progress)
@@ -126,7 +127,7 @@ def _reconcile(situation: Situation) -> Decision | None:
     tells of it would go."""
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
-        is_settled = seen.need.answer is NeedAnswer.YES or _is_reconciled(memory, seen.uptime)
+        is_settled = idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)
         if is_settled and not recovering.looks_like_ours(situation):
             return None
         if isinstance(seen.lock, NotAsked):

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import field
 
+from careen.core import autoscalers
 from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
@@ -105,6 +106,7 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
         keys.REFUSALS: None,
         keys.PROGRESS: _given_back(record, given),
         keys.REASON: f"{_told(given.because)}: {'uncordoned, and ' if is_lifted else ''}the claim is given back",
+        **autoscalers.taken_back(_annotations(node)),
     }
     labels = {keys.REBOOT_LABEL: "failed", **_prior_labels(node, record, given.labels)}
     return _patch(node, annotations, labels, {"unschedulable": None} if is_lifted else None)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
 from careen.core.facts.observation import Need, SelfTest, Unknown
-from careen.host import boot_id, inhibitors, reboot, sentinel
+from careen.host import boot_id, inhibitors, reboot
 from careen.host.commands import HostExec
 from careen.host.inhibitors import Inhibitor
+from careen.host.need import HostNeed
 
-_TEST_SECONDS = 10.0  # a look at one file; the turn waits for it
+TEST_SECONDS = 10.0
+"""A look at one file; the turn waits for it."""
 
 
 class Host(Protocol):
     """What the shell asks of a host. A simulator has hosts of its own."""
 
     async def read_need(self) -> Need:
-        """Does the host want a reboot?"""
+        """Does the host want a reboot, as far as that can be asked at any time?"""
         ...
 
     def read_boot_id(self) -> str | Unknown:
@@ -46,29 +48,19 @@ class LocalHost:
     shell."""
 
     root: Path
-    sentinel_file: str
-    sentinel_command: str
-    sentinel_seconds: float
+    need: HostNeed
     boot_id_file: Path
     how: HostExec
     reboot_method: Literal["command", "signal"]
     reboot_command: str
     reboot_signal: int
     reboot_seconds: float
+    test_seconds: float = TEST_SECONDS
     proc: Path = Path("/proc")
-    _sentinel: sentinel.FileLook = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        look = sentinel.FileLook(self.root, self.sentinel_file, deadline_seconds=self.sentinel_seconds)
-        object.__setattr__(self, "_sentinel", look)
 
     async def read_need(self) -> Need:
-        """From the command if there is one, else from the file."""
-        if self.sentinel_command:
-            return await sentinel.run_command(
-                shlex.split(self.sentinel_command), how=self.how, deadline_seconds=self.sentinel_seconds
-            )
-        return await self._sentinel.read()
+        """From files; what commands say, `need` is asked for itself."""
+        return await self.need.look()
 
     def read_boot_id(self) -> str | Unknown:
         """From the kernel, or the file given instead."""
@@ -92,8 +84,8 @@ class LocalHost:
         if self.reboot_method == "signal":
             return await asyncio.to_thread(self._test_signal)
         argv = shlex.split(self.reboot_command)
-        seconds = min(self.sentinel_seconds, _TEST_SECONDS)
-        return SelfTest(obstacle=await reboot.why_not_by_command(argv, how=self.how, deadline_seconds=seconds))
+        why = await reboot.why_not_by_command(argv, how=self.how, deadline_seconds=self.test_seconds)
+        return SelfTest(obstacle=why)
 
     def _test_signal(self) -> SelfTest:
         obstacle = reboot.why_not_by_signal(self.reboot_signal, proc=self.proc)

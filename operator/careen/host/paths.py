@@ -3,6 +3,8 @@ inside it."""
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path, PurePosixPath
 
 _MOST_LINKS = 40  # what Linux follows before it says ELOOP
@@ -37,3 +39,26 @@ def under_root(root: Path, path: str) -> Path:
             here = []
         ahead.extend(part for part in reversed(target.parts) if part != "/")
     return root.joinpath(*here)
+
+
+def read_regular_file(root: Path, path: str, most_bytes: int) -> str | None:
+    """The beginning of a small text file of the host; None where there is none that can be read. The last part of the
+    path may be no link, and a pipe or a device is never opened for longer than a look."""
+    try:
+        descriptor = open_regular_file(root, path)
+    except OSError:
+        return None
+    try:
+        return os.read(descriptor, most_bytes).decode("utf-8", "replace")
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def open_regular_file(root: Path, path: str) -> int:
+    """A descriptor for reading, which the caller closes. Raises OSError, also for what is no regular file."""
+    file = under_root(root, path)
+    if not stat.S_ISREG(file.lstat().st_mode):
+        raise OSError(22, "not a regular file", str(file))
+    return os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from careen.core.decision import Refusal
 from careen.core.facts import keys
@@ -24,11 +24,10 @@ from careen.core.facts.observation import (
     NeedAnswer,
     NodeView,
     Observation,
-    OwnerHealth,
     PodView,
 )
 from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import Progress, to_annotation
+from careen.core.facts.progress import OwnerHealth, Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.gates import foreseen, maintenance_window
 from careen.core.gates.hold import until_of
@@ -39,6 +38,7 @@ from careen.core.lock.content import Entry, LockContent
 from careen.core.situation import Situation
 from careen.core.steps.shared import late_gates
 from careen.plan.waiters import Waiters
+from careen.plan.window_groups import WindowGroups
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from scheduler_core.simulation.timeline import Obstacle
 
@@ -75,13 +75,17 @@ class RolloutRules:
             for name, node in fleet.items()
             if (until := until_of(node.annotations.get(keys.REBOOT_NOW, "")))
         }
-        self._shut_until: tuple[datetime, datetime | None] | None = None
+        self._windows = WindowGroups(fleet.values(), policy)
 
     # ---- what rollout.py asks ----
 
     def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """The next few of the waiting; nobody while no place is free or the window is shut for all of them."""
-        if not lock.free_slots(self._content, self._policy.concurrency) or not self._may_anybody(waiting, at):
+        """The next few of the waiting; nobody while no place is free. A node whose windows are shut is not in the
+        line, as its agent would not call it ready."""
+        if not lock.free_slots(self._content, self._policy.concurrency):
+            return ()
+        waiting = self._ready(waiting, at)
+        if not waiting:
             return ()
         self._content = order.hand_on(
             self._content,
@@ -97,6 +101,8 @@ class RolloutRules:
         """The first gate that refuses."""
         situation = self._situation(node, at, forecast)
         for gate in self._gates[Foreseen.WITH_FORECAST if forecast else Foreseen.WITHOUT_FORECAST]:
+            if gate is maintenance_window.GATE and self._windows.is_open(node, at):
+                continue
             when = When.READY if When.READY in gate.when else When.CLAIMED
             if (refused := gate.ask(situation, when)) is not None:
                 return Obstacle(rule=refused.gate, subject=_subject(refused, forecast), sentence=refused.sentence)
@@ -128,38 +134,25 @@ class RolloutRules:
         self._zone = self._waiters[node].zone
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """The window's next opening while it is shut, or the instant from which a gate no longer refuses a node."""
+        """When windows that are shut open next, or the instant from which a gate no longer refuses a node."""
         instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at) :][:1]
-        if not maintenance_window.is_open(self._policy.window, at):
-            opening = self._opening(at)
-            instants += [opening] if opening else []
-        return min(instants, default=None)
+        opening = self._windows.next_opening(at)
+        return min([*instants, opening] if opening else instants, default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """The last second of the window that is open at this instant, or of the next one."""
-        window = self._policy.window
-        opened = at if maintenance_window.is_open(window, at) else self._opening(at)
-        shut = None if opened is None else maintenance_window.change_after(window, opened)
-        return None if shut is None else shut - timedelta(seconds=1)
+        """The last second of the windows that are open at this instant, or of the next ones."""
+        return self._windows.next_closing(at)
 
     # ---- how ----
 
-    def _may_anybody(self, waiting: Sequence[str], at: datetime) -> bool:
-        if maintenance_window.is_open(self._policy.window, at):
-            return True
-        holders = self._content.holders
-        return any(
-            at < self._wanted_now[name] for name in self._wanted_now.keys() & set(waiting) if name not in holders
-        )
+    def _ready(self, waiting: Sequence[str], at: datetime) -> Sequence[str]:
+        if self._windows.are_all_open(at):
+            return waiting
+        return [name for name in waiting if self._windows.is_open(name, at) or self._is_wanted_now(name, at)]
 
-    def _opening(self, at: datetime) -> datetime | None:
-        if (
-            self._shut_until is None
-            or not self._shut_until[0] <= at
-            or (self._shut_until[1] is not None and at >= self._shut_until[1])
-        ):
-            self._shut_until = (at, maintenance_window.change_after(self._policy.window, at))
-        return self._shut_until[1]
+    def _is_wanted_now(self, name: str, at: datetime) -> bool:
+        until = self._wanted_now.get(name)
+        return until is not None and at < until
 
     def _personal(self, node: NodeView) -> list[datetime]:
         found = (gate.ends(node, self._policy) for gate in self._gates[Foreseen.WITHOUT_FORECAST])
@@ -241,6 +234,7 @@ def _answer(pod: PodForecast) -> DryRunAnswer:
 
 _SUBJECTS: Mapping[Code, str] = {
     Code.OUTSIDE_WINDOW: "outside the window",
+    Code.NO_WINDOW: "no window selects it",
     Code.MINIMUM_INTERVAL: "the last reboot is too recent",
     Code.QUORUM: "the control plane's quorum",
     Code.LIMIT_REACHED: "--concurrency is used up",

@@ -11,7 +11,7 @@ from careen.core import cordons
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
-from careen.core.facts.progress import UnreadableProgress, from_annotation
+from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.times import from_rfc3339
 from careen.core.lock.content import LockContent
 from careen.core.writing import stored_refusals
@@ -151,7 +151,7 @@ def reason_of(node: NodeView) -> str:
 
 def unreadable(node: NodeView) -> str:
     """Why nobody, its own agent included, knows where the node stands; empty when its record can be read."""
-    record = from_annotation(node.annotations.get(keys.PROGRESS))
+    record = node.written
     return record.why if isinstance(record, UnreadableProgress) else ""
 
 

@@ -13,13 +13,14 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import REASONS, Code
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.core.gates import GATES, hold, maintenance_window
+from careen.core.gates import GATES, hold
 from careen.core.gates.halt import halted_because
 from careen.core.gates.question import Cost
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.writing import stored_refusals
 from careen.report.fleet_report import phase_of
 from careen.report.lock_report import LockState
+from careen.report.openings import opening_told
 from careen.report.tables import age, count_of, listed, paragraph
 from scheduler_core.values import Value
 
@@ -141,7 +142,7 @@ def _by_their_refusals(
         (each for each in (_earliest(one.since for one in refusals) for refusals in refused.values()) if each),
         default=None,
     )
-    told = [_told(code, by_code[code], len(waiting), now, policy) for code in list(by_code)[:_SHOWN_CODES]]
+    told = [_told(code, by_code[code], waiting, now, policy) for code in list(by_code)[:_SHOWN_CODES]]
     more = f"; and {count_of(len(by_code) - _SHOWN_CODES, 'more reason')}" if len(by_code) > _SHOWN_CODES else ""
     ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(code, by_code[code])]
     verdict = (
@@ -175,8 +176,11 @@ def _by_code(refused: dict[str, tuple[Refusal, ...]]) -> dict[Code, dict[str, Re
     return dict(sorted(found.items(), key=lambda row: (-len(row[1]), row[0])))
 
 
-def _told(code: Code, refusals: dict[str, Refusal], waiting: int, now: datetime, policy: Policy | None) -> str:
+def _told(
+    code: Code, refusals: dict[str, Refusal], nodes: Sequence[NodeView], now: datetime, policy: Policy | None
+) -> str:
     name, example = _example(refusals)
+    waiting = len(nodes)
     count = (
         f"all {waiting} waiting nodes"
         if len(refusals) == waiting > 1
@@ -186,21 +190,21 @@ def _told(code: Code, refusals: dict[str, Refusal], waiting: int, now: datetime,
     )
     sentence = example.sentence.rstrip(".")
     if code is Code.OUTSIDE_WINDOW:
-        return f"{sentence}, {_opening(now, policy)} ({count})"
+        refused = [node for node in nodes if node.name in refusals]
+        return f"{_of_all(sentence, refusals)}, {_opening(refused, now, policy)} ({count})"
     if len({each.sentence for each in refusals.values()}) == 1:
         return f"{sentence} ({count}, gate {example.gate})"
     return f"the gate {example.gate} refuses {count}; {name}, for example: {sentence}"
 
 
-def _opening(now: datetime, policy: Policy | None) -> str:
-    if policy is None:
-        return "and when it opens could not be read"
-    opening = maintenance_window.change_after(policy.window, now)
-    if maintenance_window.is_open(policy.window, now):
-        return "which has opened meanwhile"
-    if opening is None:
-        return "which never opens"
-    return f"which opens at {opening.astimezone(policy.window.zone):%a %Y-%m-%d %H:%M %Z}, in {age(now, opening)}"
+def _of_all(sentence: str, refusals: dict[str, Refusal]) -> str:
+    """The sentence if all share it: nodes of several groups have several windows."""
+    is_shared = len({each.sentence for each in refusals.values()}) == 1
+    return sentence if is_shared else "each outside its maintenance windows, the first of"
+
+
+def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) -> str:
+    return "and when it opens could not be read" if policy is None else opening_told(policy, refused, now)
 
 
 def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import WORKING, Phase
-from careen.core.facts.progress import Progress, record_of
+from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339
 from careen.core.steps.shared.history import Reboot, reboots_of
 from careen.report.tables import age, count_of, duration, paragraph, table
@@ -90,7 +90,7 @@ def _last_length(node: NodeView) -> int | None:
 
 
 def _started(node: NodeView) -> datetime | None:
-    record = record_of(node)
+    record = node.record
     if not isinstance(record, Progress) or record.phase not in _ON_THE_WAY:
         return None
     return from_rfc3339(record.drain_started_at)

@@ -12,6 +12,7 @@ from msgspec import field
 
 from careen.core.facts.policy import Order
 from careen.core.facts.times import rfc3339
+from careen.plan.ranges import Ranges
 from careen.report.tables import count_of, duration, listed, paragraph, table
 from scheduler_core.simulation.timeline import Obstacle, Timeline, Visit, Wait
 from scheduler_core.values import Value
@@ -37,6 +38,7 @@ class Plan(Value, kw_only=True):
     concurrency: int
     zone: tzinfo = UTC
     notes: tuple[str, ...] = ()
+    ranges: Ranges | None = None  # over several seeds; the timeline is that of the first
     others: Mapping[Order, Timeline] = field(default_factory=dict)  # the same roll-out in other orders, to compare
     origin: Origin | None = None
     closes: datetime | None = None  # when the window in which the last node is done ends; None: it never does
@@ -51,9 +53,8 @@ class Risk(Value, kw_only=True):
 
 
 def is_clean(plan: Plan) -> bool:
-    """Whether every node reboots, in one window, and no pod is left without room."""
-    timeline = plan.timeline
-    return not (timeline.left or timeline.pending or timeline.undone or timeline.unknown or timeline.closings)
+    """Whether every node reboots, in one window, and no pod is left without room, whatever is drawn."""
+    return plan.timeline.is_clean and not (plan.ranges and plan.ranges.not_clean)
 
 
 def plan_text(plan: Plan, *, width: int | None = None) -> str:
@@ -122,6 +123,8 @@ def summary(plan: Plan) -> list[str]:
         if pods
         else "No pod moves."
     )
+    if plan.ranges is not None:
+        sentences.append(ranges_sentence(plan, plan.ranges))
     if ties := sum(1 for move in timeline.moves if move.choices > 1):
         sentences.append(
             f"{count_of(ties, 'move')} could as well have gone to another node of the same score: another "
@@ -174,6 +177,26 @@ def facts(plan: Plan) -> list[tuple[str, str]]:
     return [(name, value) for name, value in found if value]
 
 
+def ranges_sentence(plan: Plan, ranges: Ranges) -> str:
+    """ "Over 5 seeds: 38-44 moves, 2-5 double moves, finished Thu 2026-01-01 14:05-14:12." """
+    if not plan.timeline.is_open:
+        return "Nothing in it is left to chance: every seed gives the same plan."
+    if ranges.is_single:
+        return "Another seed may give another plan: --seeds=5 shows by how much."
+    ends = [instant(plan, each) for each in ranges.ends]
+    day = f"{ranges.ends[0].astimezone(plan.zone):%a %Y-%m-%d} "
+    first, last = ends[0], ends[1].removeprefix(day) if ends[0].startswith(day) else ends[1]
+    pending = f", {_seconds(ranges.pending_seconds[0])} to {_seconds(ranges.pending_seconds[1])} without room"
+    return (
+        f"Over {ranges.seeds} seeds: {_range(*ranges.moves)} moves, {_range(*ranges.double_moves)} double moves, "
+        f"finished {first if ends[0] == ends[1] else f'{first}-{last}'}{pending if ranges.pending_seconds[1] else ''}."
+    )
+
+
+def _range(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least}-{most}"
+
+
 def risks(plan: Plan) -> list[Risk]:
     """What a person should look at, worst first."""
     timeline = plan.timeline
@@ -205,6 +228,14 @@ def risks(plan: Plan) -> list[Risk]:
                 f"{waited(timeline, longest)}: {longest.why.rstrip('.')}",
                 remedy=f"Add room or scale down before; `careen forecast {node}` names the single change that "
                 "would place each pod.",
+            )
+        )
+    if plan.ranges and plan.ranges.not_clean and timeline.is_clean:
+        found.append(
+            Risk(
+                what=f"with {plan.ranges.not_clean} of {plan.ranges.seeds} seeds a node does not reboot in one window, "
+                "or a pod finds no room",
+                remedy="Leave more room on the nodes, or lengthen the window: this plan is one draw of several.",
             )
         )
     if timeline.lost:
@@ -265,8 +296,23 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "closes": rfc3339(plan.closes) if plan.closes else None,
         "notes": list(plan.notes),
         **_timeline_json(plan.timeline),
+        "ranges": _ranges_json(plan, plan.ranges) if plan.ranges else None,
         "risks": [{"what": risk.what, "remedy": risk.remedy} for risk in risks(plan)],
         "comparison": {line.value: _figures(timeline) for line, timeline in comparison(plan)},
+    }
+
+
+def _ranges_json(plan: Plan, ranges: Ranges) -> dict[str, Any]:
+    """Pairs of the least and the most."""
+    return {
+        "seeds": ranges.seeds,
+        "leftToChance": plan.timeline.is_open,
+        "moves": list(ranges.moves),
+        "doubleMoves": list(ranges.double_moves),
+        "ends": [rfc3339(each) for each in ranges.ends],
+        "seconds": [round((each - plan.timeline.begins).total_seconds()) for each in ranges.ends],
+        "pendingSeconds": [round(each) for each in ranges.pending_seconds],
+        "notClean": ranges.not_clean,
     }
 
 

@@ -6,17 +6,19 @@ afresh, because the agent will see it at its next look."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from careen.core.autoscalers import left_alone
 from careen.core.cordons import is_cordon_proven
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PodView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, UnreadableProgress, record_of
+from careen.core.facts.progress import Progress, UnreadableProgress
 from careen.core.facts.reasons import REASONS, Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import GATES, halt
@@ -27,6 +29,7 @@ from careen.core.writing import stored_refusals
 from careen.plan.next_look import NextLook, next_look
 from careen.report.fleet_report import node_json, phase_of
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
+from careen.report.openings import next_opening, opening_told
 from careen.report.tables import age, listed, paragraph, table
 from scheduler_core.values import Value
 
@@ -72,7 +75,7 @@ class NodeStory(Value, kw_only=True):
     @property
     def progress(self) -> Progress | UnreadableProgress:
         """The record on the Node."""
-        return record_of(self.node)
+        return self.node.record
 
 
 def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
@@ -87,7 +90,7 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
             for each in _said_since(story)
             if each.gate == gate.name and each.code not in {known_one.code for known_one in refused}
         ]
-        answers += [_refusal(each, story.node.name) for each in refused] or [
+        answers += [_refusal(_with_opening(each, story), story.node.name) for each in refused] or [
             _without_refusal(story, gate, {each.gate for each in stored})
         ]
     # Written by another release, whose gates have other names.
@@ -118,6 +121,14 @@ def _said_since(story: NodeStory) -> list[Refusal]:
     if held := hold_gate.held_because(story.node, story.now):
         found.append(Refusal(gate=gate, code=Code.HELD, sentence=held))
     return found
+
+
+def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
+    """The sentence on the Node does not change from look to look; when the window opens is added here."""
+    if refusal.code is not Code.OUTSIDE_WINDOW or story.policy is None:
+        return refusal
+    told = opening_told(story.policy, [story.node], story.now)
+    return replace(refusal, sentence=f"{refusal.sentence.rstrip('.')}, {told}")
 
 
 def _refusal(refusal: Refusal, node: str) -> GateAnswer:
@@ -165,7 +176,7 @@ def summary(story: NodeStory) -> str:
     if isinstance(story.progress, UnreadableProgress):
         return f"{name} says that it is {phase}, but {story.progress.why}"
     if phase == Phase.IDLE:
-        return f"{name} is Idle: its agent has seen no need for a reboot"
+        return f"{name} is Idle: {left_alone(story.node) or 'its agent has seen no need for a reboot'}"
     since = age(from_rfc3339(story.node.annotations.get(keys.SINCE, "")), story.now)
     return f"{name} is {phase} since {since}: {reason}"
 
@@ -245,6 +256,14 @@ def _next_look(story: NodeStory) -> NextLook | None:
     return next_look(story.node, progress, story.lock, story.policy, story.now, agents=story.fleet_size)
 
 
+def _next_opening(story: NodeStory) -> datetime | None:
+    """When the node's windows open; None while one is open, when none ever does, and when the policy is not known."""
+    if story.policy is None:
+        return None
+    found = next_opening(story.policy, [story.node], story.now)
+    return None if found == story.now else found
+
+
 def strays(story: NodeStory) -> tuple[StrayClaim, ...]:
     """Claims with nobody behind them, that a waiting node waits for."""
     if story.holders is None or story.phase != Phase.WAITING:
@@ -283,6 +302,7 @@ def why_json(story: NodeStory) -> dict[str, Any]:
         "node": node_json(story.node, story.lock),
         "summary": summary(story),
         "next": {"seconds": round(looked.seconds), "what": "retry" if looked.is_retry else "look"} if looked else None,
+        "nextOpening": _next_opening(story),
         "prepared": story.node.annotations.get(keys.PREPARED),
         "strayClaims": stray_json(strays(story)),
         "cordon": {"by": list(story.node.cordoned_by), "sentence": cordon_sentence(story)}

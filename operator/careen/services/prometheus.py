@@ -1,4 +1,5 @@
-"""Active alerts of a Prometheus, or why they are not known. The only importer of prometheus-api-client.
+"""Active alerts of a Prometheus and samples of queries, or why they are not known. The only importer of
+prometheus-api-client.
 
 Imported when it is first asked: most agents of a fleet never ask. Which alerts forbid a reboot is decided in the core.
 """
@@ -6,13 +7,16 @@ Imported when it is first asked: most agents of a fleet never ask. Which alerts 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from careen.core.facts.observation import Alert, Unknown
+from careen.core.facts.observation import Alert, Sample, Unknown
 from scheduler_core.values import Value
+
+T = TypeVar("T")
 
 QUERY = 'ALERTS{alertstate=~"pending|firing"}'
 
@@ -22,6 +26,14 @@ class AlertSource(Protocol):
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
         """Every pending or firing alert; unknown whenever that cannot be told."""
+        ...
+
+
+class MetricSource(Protocol):
+    """Where the answers to health queries come from."""
+
+    async def samples(self, query: str, *, fresh_seconds: float) -> tuple[Sample, ...] | Unknown:
+        """Every sample of the answer; unknown whenever that cannot be told."""
         ...
 
 
@@ -47,28 +59,50 @@ class Prometheus:
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
         """Asks once, in a thread, with a deadline of its own besides the client's."""
+        return await self._asked(self._alerts)
+
+    async def samples(self, query: str, *, fresh_seconds: float) -> tuple[Sample, ...] | Unknown:
+        """The samples of an instant query, each with its age.
+
+        The answer to an instant query carries the instant of the question. So `timestamp(query)` is asked as well: of a
+        series it tells when its last sample was taken. Of an expression it tells nothing; therefore the server is
+        also asked not to look back any further (`lookback_delta`), which those that do not know it leave out."""
+        return await self._asked(lambda: self._samples(query, fresh_seconds))
+
+    async def _asked(self, question: Callable[[], T]) -> T | Unknown:
         try:
             async with asyncio.timeout(2 * self._timeout_seconds):
-                rows = await asyncio.to_thread(self._query)
-            return tuple(
-                sorted(
-                    (_alert(row) for row in rows),
-                    key=lambda alert: (alert.name, alert.state, sorted(alert.labels.items())),
-                )
-            )
+                return await asyncio.to_thread(question)
         except TimeoutError:
             return Unknown(f"Prometheus at {self._shown} did not answer within {2 * self._timeout_seconds:g} s")
-        except _NotAsked as error:
+        except CannotAsk as error:
             return Unknown(f"Prometheus at {self._shown} was not asked: {error}")
         except _Rejected as error:
             return Unknown(f"Prometheus at {self._shown} refuses these credentials ({error})")
         except Exception as error:
             # The client lets through whatever goes wrong below it: requests' errors, KeyError for status=error
-            # with 200, JSONDecodeError for the page of a login proxy. Whatever it is, the alerts are not known.
+            # with 200, JSONDecodeError for the page of a login proxy. Whatever it is, the answer is not known.
             why = f"{type(error).__name__}: {error}".replace(self._url, self._shown)
             return Unknown(f"Prometheus at {self._shown} gave no usable answer: {why[:_LONGEST_WHY]}")
 
-    def _query(self) -> list[Mapping[str, Any]]:
+    def _alerts(self) -> tuple[Alert, ...]:
+        alerts = (_alert(row) for row in self._query(QUERY))
+        return tuple(sorted(alerts, key=lambda alert: (alert.name, alert.state, sorted(alert.labels.items()))))
+
+    def _samples(self, query: str, fresh_seconds: float) -> tuple[Sample, ...]:
+        look_back = {"lookback_delta": f"{fresh_seconds:g}s"}
+        values = [_reading(row) for row in self._query(query, look_back)]
+        # On lines of their own: a comment at the end of the query would swallow the bracket.
+        taken = {
+            _identity(labels): (at, value)
+            for labels, at, value in map(_reading, self._query(f"timestamp(\n{query}\n)", look_back))
+        }
+        return tuple(
+            Sample(value=value, labels=labels, evaluated_at=at, age_seconds=_age(taken.get(_identity(labels))))
+            for labels, at, value in values
+        )
+
+    def _query(self, query: str, parameters: Mapping[str, str] | None = None) -> list[Mapping[str, Any]]:
         from prometheus_api_client import PrometheusConnect
         from requests import Session
         from urllib3.util.retry import Retry
@@ -91,7 +125,7 @@ class Prometheus:
                 auth=login,
             )
             try:
-                rows: list[Mapping[str, Any]] = client.custom_query(QUERY)
+                rows: list[Mapping[str, Any]] = client.custom_query(query, params=dict(parameters or {}))
             except Exception as error:
                 if statuses and statuses[-1] in _REJECTIONS:
                     raise _Rejected(f"status {statuses[-1]}: {self._what_was_shown()}") from error
@@ -104,8 +138,8 @@ class Prometheus:
         """The header of a token, or a login; neither where none is wanted."""
         access = self._access
         if access.token_file:
-            return {"Authorization": f"Bearer {_secret_in(access.token_file)}"}, None
-        return None, (access.username, _secret_in(access.password_file)) if access.username else None
+            return {"Authorization": f"Bearer {secret_in(access.token_file)}"}, None
+        return None, (access.username, secret_in(access.password_file)) if access.username else None
 
     def _what_was_shown(self) -> str:
         access = self._access
@@ -116,7 +150,7 @@ class Prometheus:
         return "there were none; give --prometheus-token-file or --prometheus-username"
 
 
-class _NotAsked(Exception):
+class CannotAsk(Exception):
     """What has to be shown cannot be read; the sentence says why."""
 
 
@@ -133,16 +167,16 @@ def without_login(url: str) -> str:
     return re.sub(r"(?<=://)[^/?#]*@", "", url)
 
 
-def _secret_in(file: str) -> str:
+def secret_in(file: str) -> str:
     """The one line of the file. Its content is told by no error."""
     try:
         text = Path(file).read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise _NotAsked(f"{file} cannot be read: {error.strerror}") from error
+        raise CannotAsk(f"{file} cannot be read: {error.strerror}") from error
     except ValueError:
-        raise _NotAsked(f"{file} is no text") from None
+        raise CannotAsk(f"{file} is no text") from None
     if not text or not text.isprintable() or not text.isascii():
-        raise _NotAsked(f"{file} does not hold one line of letters, digits and signs")
+        raise CannotAsk(f"{file} does not hold one line of letters, digits and signs")
     return text
 
 
@@ -151,3 +185,18 @@ def _alert(row: Mapping[str, Any]) -> Alert:
     # `__name__` is ALERTS itself; the alert's own labels are what people filter by.
     own = {key: value for key, value in labels.items() if key not in ("__name__", "alertname", "alertstate")}
     return Alert(name=labels["alertname"], state=labels["alertstate"], labels=own)
+
+
+def _reading(row: Mapping[str, Any]) -> tuple[dict[str, str], float, float]:
+    """Labels, instant and value. Raises whatever is wrong with a row: of a part of an answer nothing is known."""
+    at, value = row["value"]
+    return {str(key): str(text) for key, text in row["metric"].items()}, float(at), float(value)
+
+
+def _identity(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((key, value) for key, value in labels.items() if key != "__name__"))
+
+
+def _age(taken: tuple[float, float] | None) -> float:
+    """By the server's own clock; without a timestamp for ever."""
+    return math.inf if taken is None else taken[0] - taken[1]

@@ -20,11 +20,15 @@ class Power(StrEnum):
     FILES = "config_map_may_name_files"
 
 
-# How commands run, and which signal PID 1 gets: SIGRTMIN+4 powers the host off.
-_COMMANDS = frozenset({"host_exec", "reboot_signal"})
-# Its file is looked for and never opened: whoever names another one learns whether it exists, or asks for a reboot.
+# How commands run, which probes run some, and which signal PID 1 gets: SIGRTMIN+4 powers the host off.
+_COMMANDS = frozenset({"host_exec", "reboot_probes", "reboot_signal"})
+# Its files are looked for and not opened, but for a list of packages under a name of its own: whoever names another one
+# learns whether it exists, or asks for a reboot.
 _LOOKED_FOR = frozenset({"reboot_sentinel"})
-_SECRETS = ("prometheus_token_file", "prometheus_password_file", "prometheus_client_certificate_file")
+_SENT_TO = {
+    "prometheus_url": ("prometheus_token_file", "prometheus_password_file", "prometheus_client_certificate_file"),
+    "alertmanager_url": ("alertmanager_token_file",),
+}
 
 _WHY = {
     Power.COMMANDS: "it decides what runs as root on every host",
@@ -36,7 +40,7 @@ def _power(name: str) -> Power | None:
     kind = SETTINGS[name].kind
     if kind is kinds.COMMAND or name in _COMMANDS:
         return Power.COMMANDS
-    if kind in (kinds.PATH, kinds.SCHEDULER_CONFIG) and name not in _LOOKED_FOR:
+    if kind in (kinds.PATH, kinds.PATHS, kinds.SCHEDULER_CONFIG) and name not in _LOOKED_FOR:
         return Power.FILES
     return None
 
@@ -62,8 +66,8 @@ def refusal(name: str, texts: Sequence[str], settings: Settings) -> str:
 
 
 def _needed(name: str, texts: Sequence[str], settings: Settings) -> tuple[Power | None, str]:
-    if name == "prometheus_url":
-        secret = next((each for each in _SECRETS if getattr(settings, each)), "")
+    if name in _SENT_TO:
+        secret = next((each for each in _SENT_TO[name] if getattr(settings, each)), "")
         return (Power.FILES, f"what --{flag(secret)} names would be sent there") if secret else (None, "")
     if name == "scheduler_config" and all(not text or scheduler_config.is_key(text) for text in map(str.strip, texts)):
         return None, ""  # nothing, or a key of the ConfigMap itself

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from careen.core.facts import keys
 from careen.core.facts.policy import Budget, BudgetKind
 from careen.core.facts.selectors import Selector
+from careen.host.probes import PROBES
 from careen.services import notification_urls
 from careen.services.prometheus import without_login
 from careen.settings.go_regexp import GoRegexp, in_python
@@ -38,6 +39,8 @@ class Kind(Value, kw_only=True):
     many: bool = False
     split: Callable[[str], list[str]] = lambda text: [text]
     is_switch: bool = False
+    is_mapping: bool = False
+    """Each value is a mapping; the ConfigMap holds a list of them."""
     choices: tuple[str, ...] = ()
     """The words, where only these are taken."""
     bounds: tuple[int, int] | None = None
@@ -296,6 +299,13 @@ def _is_host_name(text: str) -> bool:
     )
 
 
+def short_name(text: str) -> str:
+    """A name that people give to one entry of a list."""
+    if not re.fullmatch(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?", text):
+        raise ValueError("expected a name of at most 63 letters, digits, -, _ and .")
+    return text
+
+
 def needed_name(text: str) -> str:
     """The name of an object that has to be there."""
     if not text:
@@ -428,6 +438,17 @@ def urls(text: str) -> list[str]:
     return [part for part in (each.strip() for each in re.split(r"[,\n](?=\s*\"?[A-Za-z][A-Za-z+]*://)", text)) if part]
 
 
+def paths(text: str) -> list[str]:
+    """Several paths, one per line or with commas between: a comma divides only where another path begins, because a
+    path may hold one too."""
+    return [part for each in re.split(r"[,\n](?=\s*/)", text) if (part := each.strip().rstrip(",").strip())]
+
+
+def probe(text: str) -> str:
+    """The name of a probe of `host/probes`."""
+    return one_of(*PROBES)(text)
+
+
 TEXT = Kind(metavar="TEXT", parse=str, may_begin_with_a_quote=True)
 MESSAGE_URLS = Kind(
     metavar="URL",
@@ -447,6 +468,8 @@ SLACK_HOOK = Kind(
 )
 LISTEN_HOST = Kind(metavar="TEXT", parse=listen_host)
 PATH = Kind(metavar="PATH", parse=str)
+PATHS = Kind(metavar="PATH", parse=str, many=True, split=paths)
+PROBE_NAMES = Kind(metavar="PROBE", parse=probe, many=True, split=comma_separated, choices=tuple(PROBES))
 KEY = Kind(metavar="KEY", parse=label_key)
 ANNOTATION = Kind(metavar="KEY", parse=annotation_key)
 SWITCH = Kind(metavar="BOOL", parse=boolean, is_switch=True, show=lambda value: str(value).lower())

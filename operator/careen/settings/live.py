@@ -20,7 +20,7 @@ from careen.settings import last_good, scheduler_config, yaml_text
 from careen.settings.last_good import LastGood
 from careen.settings.policy import policy_of
 from careen.settings.sources import BadSettings, Resolved, resolve
-from careen.settings.tree import SETTINGS, Settings, flag
+from careen.settings.tree import LISTS_OF_MAPPINGS, SETTINGS, Settings, flag
 from scheduler_core.values import Value
 
 _LOG = logging.getLogger("careen.config")
@@ -188,7 +188,7 @@ class LiveSettings:
 def parse(text: str, name: str) -> Mapping[str, Any]:
     """The ConfigMap's YAML. Raises `BadSettings`."""
     try:
-        values = yaml_text.load(text)
+        values = yaml_text.load(text, lists_of_mappings=LISTS_OF_MAPPINGS)
     except yaml_text.BadYaml as error:
         raise BadSettings([f"`{KEY}` in ConfigMap {name} is no YAML: {error}"]) from None
     if values is None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from careen.core.facts import keys
 from careen.core.facts.policy import (
     AlertPolicy,
     BoundPods,
@@ -13,6 +16,7 @@ from careen.core.facts.policy import (
     SettlePolicy,
     Window,
 )
+from careen.core.windows.values import NamedWindow
 from careen.settings.tree import Settings
 
 
@@ -32,11 +36,13 @@ def policy_of(settings: Settings) -> Policy:
             end=settings.end_time,
             zone=settings.time_zone,
         ),
+        windows=_windows(settings),
         minimum_interval_seconds=settings.minimum_interval,
         count_cordoned=settings.count_cordoned,
         reboot_cordoned=settings.reboot_cordoned,
         budgets=settings.budget,
         blocking_pod_selectors=settings.blocking_pod_selector,
+        health_queries=tuple(each.of_node(settings.node_id) for each in settings.health_queries),
         alerts=_alerts(settings),
         forecast=ForecastPolicy(settings.forecast),
         forecast_pending_allowed=settings.forecast_pending_allowed,
@@ -52,15 +58,31 @@ def policy_of(settings: Settings) -> Policy:
         settle_timeout_seconds=settings.settle_timeout,
         lock_release_delay_seconds=settings.lock_release_delay,
         lock_ttl_seconds=settings.lock_ttl,
-        pre_reboot_labels=dict(settings.pre_reboot_node_labels),
+        protect_from_autoscalers=settings.protect_from_autoscalers,
+        balancer_settle_seconds=settings.load_balancer_settle,
+        pre_reboot_labels={**_out_of_balancers(settings), **dict(settings.pre_reboot_node_labels)},
         post_reboot_labels=dict(settings.post_reboot_node_labels),
         failure_backoff_seconds=settings.failure_backoff,
         unknown_patience_seconds=settings.unknown_patience,
     )
 
 
+def _out_of_balancers(settings: Settings) -> dict[str, str]:
+    """The label that takes the node out of load balancers: set with the cordon and put back as any other."""
+    return {keys.EXCLUDE_FROM_BALANCERS: "true"} if settings.load_balancer_settle else {}
+
+
+def _windows(settings: Settings) -> tuple[NamedWindow, ...]:
+    return tuple(
+        each.window
+        if each.has_zone
+        else replace(each.window, opens=replace(each.window.opens, zone=settings.time_zone))
+        for each in settings.windows
+    )
+
+
 def _alerts(settings: Settings) -> AlertPolicy | None:
-    if not settings.prometheus_url:
+    if not settings.prometheus_url and not settings.alertmanager_url:
         return None
     regexp = settings.alert_filter_regexp
     return AlertPolicy(

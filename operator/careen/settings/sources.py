@@ -6,14 +6,16 @@ remedy: a gate that vanishes because of a typing error reboots nodes."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
 from careen.services.prometheus import without_login
-from careen.settings import config_map_limits
-from careen.settings.kinds import unquoted
+from careen.settings import config_map_limits, probing
+from careen.settings.kinds import Kind, unquoted
+from careen.settings.lists.item import Item
 from careen.settings.tree import DEFAULTS, SETTINGS, Setting, Settings, flag, variable
 from scheduler_core.values import Value
 
@@ -123,21 +125,22 @@ def contradictions(settings: Settings) -> list[str]:
         found.append(
             "--reboot-command is empty, but --reboot-method is command: give a command, or use --reboot-method=signal"
         )
-    if not settings.reboot_sentinel and not settings.reboot_sentinel_command:
-        found.append(
-            "neither --reboot-sentinel nor --reboot-sentinel-command is given: the agent could not tell when "
-            "a reboot is needed"
-        )
+    found += probing.contradictions(settings)
     if not settings.boot_id_file:
         found.append("--boot-id-file is empty: the agent could not tell whether the host rebooted")
     if settings.alert_filter_match_only and settings.alert_filter_regexp is None:
         found.append(
             "--alert-filter-match-only needs --alert-filter-regexp: without it no alert could ever forbid a reboot"
         )
-    if (settings.alert_filter_regexp or settings.alert_firing_only) and not settings.prometheus_url:
+    if (settings.alert_filter_regexp or settings.alert_firing_only) and not (
+        settings.prometheus_url or settings.alertmanager_url
+    ):
         found.append(
-            "--alert-filter-regexp and --alert-firing-only need --prometheus-url: without it no alert is looked at"
+            "--alert-filter-regexp and --alert-firing-only need --prometheus-url or --alertmanager-url: without one no "
+            "alert is looked at"
         )
+    if settings.health_queries and not settings.prometheus_url:
+        found.append("--health-queries needs --prometheus-url: without it nobody could be asked")
     found += _credentials(settings)
     if settings.scheduler_config.startswith("configmap:") and not settings.config_map:
         found.append("--scheduler-config names a key of the ConfigMap, but --config-map is empty")
@@ -160,6 +163,15 @@ def _twice(settings: Settings) -> list[str]:
             f"--{flag(name)} sets {key} twice: keep one of them"
             for key in sorted({key for key in given if given.count(key) > 1})
         ]
+    entries = {
+        "windows": [each.window.name for each in settings.windows],
+        "health_queries": [each.name for each in settings.health_queries],
+    }
+    found += [
+        f"--{flag(setting)} has two entries named {name}: give each its own name"
+        for setting, names in entries.items()
+        for name in sorted({name for name in names if names.count(name) > 1})
+    ]
     groups = [(each.kind, each.selector.text if each.selector else "") for each in settings.budget]
     if len(set(groups)) < len(groups):
         found.append("--budget names the same group twice: keep one of them")
@@ -178,6 +190,11 @@ def _credentials(settings: Settings) -> list[str]:
     ]
     if given and not settings.prometheus_url:
         found.append(f"--{flag(given[0])} needs --prometheus-url: without it no alert is looked at")
+    found += [
+        f"--{flag(name)} needs --alertmanager-url: without it nothing is asked"
+        for name in ("alertmanager_token_file", "alertmanager_ca_file")
+        if getattr(settings, name) and not settings.alertmanager_url
+    ]
     if settings.prometheus_token_file and settings.prometheus_username:
         found.append("--prometheus-token-file and --prometheus-username are two ways to say who asks: keep one of them")
     if bool(settings.prometheus_username) is not bool(settings.prometheus_password_file):
@@ -198,7 +215,7 @@ def nobody(settings: Settings) -> list[str]:
 
 def remarks(settings: Settings) -> list[str]:
     """What is allowed, but probably not what was meant."""
-    found = []
+    found = probing.remarks(settings)
     if settings.force_reboot and not settings.drain_timeout:
         found.append("--force-reboot does nothing without --drain-timeout: a drain without a limit never ends in force")
     if not settings.reboot_days:
@@ -211,6 +228,8 @@ def remarks(settings: Settings) -> list[str]:
         found.append(
             "--prometheus-url is not encrypted: whoever can listen on the way learns the secret that goes with it"
         )
+    if settings.alertmanager_url.startswith("http://") and settings.alertmanager_token_file:
+        found.append("--alertmanager-url is not encrypted: whoever can listen on the way learns the token")
     if without_login(settings.prometheus_url) != settings.prometheus_url:
         found.append(
             "--prometheus-url holds a name and password: give them as --prometheus-username and "
@@ -275,7 +294,11 @@ def _from_config_map(values: Mapping[str, Any], config_map_name: str, problems: 
             )
             problems.append(f"{where} {reason}")
             continue
-        texts = _texts(value)
+        is_mapping = SETTINGS[known[key]].kind.is_mapping
+        texts = _mapping_texts(value) if is_mapping else _texts(value)
+        if texts is None and is_mapping:
+            problems.append(f"{where} is no list of mappings")
+            continue
         if texts is None:
             problems.append(f"{where} has a value that is neither a text, a number, true, false nor a list of those")
             continue
@@ -303,12 +326,23 @@ def _texts(value: Any) -> tuple[str, ...] | None:
             return None
 
 
+def _mapping_texts(value: Any) -> tuple[str, ...] | None:
+    """A list of mappings as texts; None if it is something else."""
+    if value is None or isinstance(value, str):
+        return (value or "",)
+    if not isinstance(value, list) or not all(isinstance(each, str | dict) for each in value):
+        return None
+    return tuple(each if isinstance(each, str) else json.dumps(each, default=str) for each in value)
+
+
 _BAD = object()
 
 
 def _parsed(name: str, setting: Setting, given: Given, problems: list[str]) -> Any:
     """The value, or `_BAD` after adding to the problems."""
     kind = setting.kind
+    if kind.is_mapping:
+        return _mappings(name, kind, given, problems)
     texts = [unquoted(text.strip(), kind) for text in given.texts]
     try:
         if kind.many:
@@ -322,6 +356,25 @@ def _parsed(name: str, setting: Setting, given: Given, problems: list[str]) -> A
             else f"{given.where} is {shown}: {error} (setting {flag(name)})"
         )
         return _BAD
+
+
+def _mappings(name: str, kind: Kind, given: Given, problems: list[str]) -> Any:
+    """The values of a list of mappings, or `_BAD` after adding what is wrong with each: its line and its field."""
+    values: list[Any] = []
+    try:
+        parts = [part for text in given.texts if text.strip() or isinstance(text, Item) for part in kind.split(text)]
+    except ValueError as error:
+        problems.append(f"{given.where} is no YAML: {error}")
+        return _BAD
+    for number, part in enumerate(parts):
+        try:
+            values.append(kind.parse(part))
+        except ValueError as error:
+            field, lines = getattr(error, "field", ""), getattr(part, "lines", {})
+            line = lines.get(field, lines.get(""))
+            at = f", line {line}" if line and len(parts) == len(given.texts) else ""
+            problems.append(f"{given.where}{at}: `{flag(name)}[{number}]{f'.{field}' if field else ''}` {error}")
+    return tuple(values) if len(values) == len(parts) else _BAD
 
 
 def _only(texts: Sequence[str]) -> str:

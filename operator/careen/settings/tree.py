@@ -10,16 +10,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from datetime import UTC, time, tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from careen.core.facts import keys
 from careen.core.facts.policy import Budget
 from careen.core.facts.selectors import Selector
 from careen.host import boot_id
+from careen.host.probes import PROBES, SENTINEL
 from careen.services.notification_urls import Target
 from careen.settings import kinds
 from careen.settings.go_regexp import GoRegexp
+from careen.settings.lists import kinds as list_kinds
 from scheduler_core.values import Value
+
+if TYPE_CHECKING:
+    from careen.settings.lists.health_queries import ConfiguredQuery
+    from careen.settings.lists.windows import ConfiguredWindow
 
 
 class Setting(Value, kw_only=True):
@@ -97,10 +103,30 @@ class Settings:
     )
 
     # Does the host want a reboot
-    reboot_sentinel: str = _kured(
-        "/var/run/reboot-required",
-        kinds.PATH,
-        "File whose existence asks for a reboot; looked at every 2 s. Unreadable is unknown, never no.",
+    reboot_probes: tuple[str, ...] = _ours(
+        (SENTINEL,),
+        kinds.PROBE_NAMES,
+        f"What can ask for a reboot, each by itself: {', '.join(PROBES)}. docs/probes.md tells what each follows.",
+        live=False,
+    )
+    reboot_sentinel: tuple[str, ...] = _kured(
+        ("/var/run/reboot-required",),
+        kinds.PATHS,
+        "File whose existence asks for a reboot, repeatable (kured: one); looked at every 2 s. Unreadable is unknown, "
+        "never no.",
+        live=False,
+    )
+    reboot_packages: GoRegexp | None = _ours(
+        None,
+        kinds.REGEXP,
+        "Packages that a sentinel counts for, by the list reboot-required.pkgs beside it (Debian, Ubuntu); empty: all. "
+        "Without the list the need is unknown.",
+        live=False,
+    )
+    reboot_max_uptime: float = _ours(
+        0.0,
+        kinds.DURATION,
+        "How long a host may run before the probe uptime asks for a reboot; 0: that probe is not used.",
         live=False,
     )
     reboot_sentinel_command: str = _kured(
@@ -221,6 +247,20 @@ class Settings:
     )
     minimum_interval: float = _ours(0.0, kinds.DURATION, "Least time between two reboots of a node; 0: none.")
 
+    # Whoever else looks after nodes
+    protect_from_autoscalers: bool = _ours(
+        True,
+        kinds.SWITCH,
+        "From its claim to its return to service a node carries scale-down-disabled of the cluster autoscaler and "
+        "do-not-disrupt of Karpenter; false: their annotations are left alone.",
+    )
+    load_balancer_settle: float = _ours(
+        0.0,
+        kinds.DURATION,
+        "How long load balancers have between the cordon and the first eviction: with it the node carries the label "
+        "node.kubernetes.io/exclude-from-external-load-balancers; 0: neither.",
+    )
+
     # Draining
     drain_delay: float = _kured(0.0, kinds.DURATION, "Pause between the claim and the cordon.")
     drain_timeout: float = _kured(0.0, kinds.DURATION, "How long a drain may take before it is undone; 0: no limit.")
@@ -289,6 +329,14 @@ class Settings:
         time(23, 59, 59), kinds.TIME, "Until this time of the day; earlier than the start: past midnight."
     )
     time_zone: tzinfo = _kured(UTC, kinds.ZONE, "Zone of days and times; Local: the agent's.")
+    windows: tuple[ConfiguredWindow, ...] = _ours(
+        (),
+        list_kinds.WINDOWS,
+        "Maintenance windows for groups of nodes, a list of mappings: name; days, start and end, or cron and duration; "
+        "time-zone (default: --time-zone), nodes (a label selector), exclude (dates, FIRST..LAST). A node may reboot "
+        "in any window that selects it. --reboot-days, --start-time and --end-time are then for the nodes that none "
+        "selects; without those, such a node does not reboot.",
+    )
     blocking_pod_selector: tuple[Selector, ...] = _kured(
         (),
         kinds.SELECTORS,
@@ -315,6 +363,27 @@ class Settings:
     )
     prometheus_client_key_file: str = _ours(
         "", kinds.PATH, "File with its key; empty: it stands in the certificate's file."
+    )
+    alertmanager_url: str = _ours(
+        "",
+        kinds.URL,
+        "Alertmanager (API v2) whose active alerts forbid a reboot, without those that are silenced or inhibited; "
+        "empty: not asked. No answer forbids it, too. Beside --prometheus-url both count; that one knows no silences.",
+    )
+    alertmanager_token_file: str = _ours(
+        "", kinds.PATH, "File with a bearer token for Alertmanager, read for each question; empty: none."
+    )
+    alertmanager_ca_file: str = _ours(
+        "",
+        kinds.PATH,
+        "File with the certificates that Alertmanager's own is checked against; empty: those of the image.",
+    )
+    health_queries: tuple[ConfiguredQuery, ...] = _ours(
+        (),
+        list_kinds.HEALTH_QUERIES,
+        "Questions to --prometheus-url, a list of mappings: name, query (PromQL; $NODE is the node's name), holds "
+        '(what each sample must be: "== 0", "< 0.9"), fresh (the oldest sample that counts, default 5m), labels '
+        "(matchers; other samples do not count). An error, no sample or an old one forbids the reboot, too.",
     )
     alert_filter_regexp: GoRegexp | None = _kured(
         None, kinds.REGEXP, "Alert names to ignore; careen's own, Careen…, are ignored anyway."
@@ -399,15 +468,18 @@ class Settings:
     )
 
 
-SETTINGS: dict[str, Setting] = {each.name: each.metadata["setting"] for each in fields(Settings)}
-"""By field name, in the order of the tree."""
-
-DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
-
-
 def flag(name: str) -> str:
     """`drain_delay` → `drain-delay`: the name on the command line and in the ConfigMap."""
     return name.replace("_", "-")
+
+
+SETTINGS: dict[str, Setting] = {each.name: each.metadata["setting"] for each in fields(Settings)}
+"""By field name, in the order of the tree."""
+
+LISTS_OF_MAPPINGS = frozenset(flag(name) for name, setting in SETTINGS.items() if setting.kind.is_mapping)
+"""Names in the ConfigMap of the settings that are lists of mappings."""
+
+DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
 
 
 def variable(name: str, prefix: str) -> str:

@@ -6,12 +6,15 @@ walks through them."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import yaml
+
+from careen.settings.lists.item import Item
 
 _DEEPEST = 40  # settings are three levels deep, a scheduler's configuration about eight; aliases count
 _MOST_VALUES = 100_000  # with every alias counted as often as it is used
@@ -22,8 +25,57 @@ class BadYaml(ValueError):
     """The text cannot be read; the message says where, and quotes nothing: the text may hold a secret."""
 
 
-def load(text: str) -> Any:
-    """The value that the text writes. Raises `BadYaml`."""
+def load(text: str, *, lists_of_mappings: Collection[str] = ()) -> Any:
+    """The value that the text writes. `lists_of_mappings`: keys at the top whose lists hold `Item`s. Raises
+    `BadYaml`."""
+    kept: dict[str, list[Item]] = {}
+
+    def keep(loader: yaml.SafeLoader, root: yaml.Node) -> None:
+        for index, (key, value) in enumerate(root.value if isinstance(root, yaml.MappingNode) else ()):
+            if key.value in lists_of_mappings and isinstance(value, yaml.SequenceNode):
+                kept[key.value] = [_item(loader, each) for each in value.value]
+                root.value[index] = (key, yaml.SequenceNode("tag:yaml.org,2002:seq", []))
+
+    value = _load(text, keep)
+    return {**value, **kept} if kept else value
+
+
+def items(text: str) -> list[Item]:
+    """The element that the text writes, or those of the list that it writes. Raises `BadYaml`."""
+    if isinstance(text, Item):
+        return [text]
+    found: list[Item] = []
+
+    def keep(loader: yaml.SafeLoader, root: yaml.Node) -> None:
+        nodes = root.value if isinstance(root, yaml.SequenceNode) else [root]
+        found.extend(_item(loader, each) for each in nodes)
+        root.value = [] if isinstance(root, yaml.CollectionNode) else ""
+
+    _load(text, keep)
+    return found
+
+
+def _item(loader: yaml.SafeLoader, node: yaml.Node) -> Item:
+    lines = {"": node.start_mark.line + 1}
+    if isinstance(node, yaml.MappingNode):
+        lines |= {str(key.value): key.start_mark.line + 1 for key, _ in node.value}
+    value = _as_texts(loader, node)
+    return Item.of(value if isinstance(value, str) else json.dumps(value), lines)
+
+
+def _as_texts(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.SequenceNode):
+        return [_as_texts(loader, each) for each in node.value]
+    if not isinstance(node, yaml.MappingNode):
+        return "" if node.tag == "tag:yaml.org,2002:null" else str(node.value)
+    own = [str(key.value) for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
+    if twice := sorted({name for name in own if own.count(name) > 1}):
+        raise BadYaml(f"line {node.start_mark.line + 1}: {twice[0][:80]} stands there twice")
+    loader.flatten_mapping(node)
+    return {str(key.value): _as_texts(loader, value) for key, value in node.value}
+
+
+def _load(text: str, keep: Callable[[yaml.SafeLoader, yaml.Node], None]) -> Any:
     try:
         _refuse_depth(yaml.SafeLoader(text))
         loader = yaml.SafeLoader(text)
@@ -31,6 +83,7 @@ def load(text: str) -> Any:
         if node is None:
             return None
         _refuse_weight(node)
+        keep(loader, node)
         value = loader.construct_document(node)
         _refuse_numbers(value, set())
     except BadYaml:

@@ -80,7 +80,9 @@ class DomainCount(Value, eq=False):
     @property
     def rows(self) -> Mask:
         """Rows whose domain has a count above zero."""
-        return ((self.counts > 0) & (np.arange(len(self.counts)) < self.topology.missing))[self.topology.codes]
+        is_used = self.counts > 0
+        is_used[-1] = False
+        return is_used[self.topology.codes]
 
     @property
     def is_empty(self) -> bool:

@@ -251,10 +251,10 @@ class SoftConstraint(Value, eq=False):
 
 
 class SoftSpread(Value):
-    """The pod's ScheduleAnyway constraints. `ignored` by row: nodes that lack a key and score 0."""
+    """The pod's ScheduleAnyway constraints. `ignored` by row: nodes that lack a key and score 0 (None: no node)."""
 
     constraints: tuple[SoftConstraint, ...]
-    ignored: Mask
+    ignored: Mask | None
 
     def scores(self, nodes: NodeList) -> Scores:
         """Raw scores: the more pods of the kind, the higher."""
@@ -265,12 +265,12 @@ class SoftSpread(Value):
             part = counts * soft.weight + float(soft.constraint.max_skew - 1)
             total += part if soft.topology.everywhere else np.where(codes != soft.topology.missing, part, 0.0)
         whole = np.trunc(total)
-        rounded = whole + (np.abs(total - whole) >= 0.5) * np.sign(total)
-        return np.where(nodes.take(self.ignored), 0, rounded).astype(np.int64)
+        rounded: Scores = (whole + (np.abs(total - whole) >= 0.5) * np.sign(total)).astype(np.int64)
+        return rounded if self.ignored is None else np.where(nodes.take(self.ignored), 0, rounded)
 
     def score_of(self, pod: Pod, node_info: NodeInfo) -> int:
         """The same for one node, counting the pods it has."""
-        if self.ignored[node_info.row]:
+        if self.ignored is not None and self.ignored[node_info.row]:
             return 0
         total = 0.0
         for soft in self.constraints:
@@ -305,7 +305,7 @@ def count_soft(
     """Counts over all nodes, and the number of domains among the nodes that passed the filters (`nodes`)."""
     snapshot = nodes.snapshot
     complete = _with_all_keys(snapshot, constraints) if needs_all_keys else None
-    ignored = np.zeros(len(snapshot.columns), dtype=bool) if complete is None else ~complete
+    ignored = None if complete is None else ~complete
     scored = nodes.rows if complete is None else nodes.rows[complete[nodes.rows]]
     return SoftSpread(tuple(_count_soft(snapshot, pod, c, complete, scored) for c in constraints), ignored)
 
@@ -321,9 +321,14 @@ def _count_soft(
     taking_part = _both(complete, _included(snapshot, pod, constraint))
     counted = pods if taking_part is None else pods * taking_part
     by_domain = np.bincount(codes, weights=counted, minlength=topology.missing + 1).astype(np.int64)
-    return SoftConstraint(
-        constraint, topology, _weight(int(np.count_nonzero(np.bincount(codes[scored])))), by_domain, None
-    )
+    return SoftConstraint(constraint, topology, _weight(_domains_among(scored, codes, topology)), by_domain, None)
+
+
+def _domains_among(rows: NDArray[np.intp], codes: NDArray[np.intp], topology: Topology) -> int:
+    """How many values these rows have. All of them, if fewer rows are left out than have any one value."""
+    if codes is topology.codes and len(codes) - len(rows) < topology.fewest:
+        return topology.used
+    return int(np.count_nonzero(np.bincount(codes[rows])))
 
 
 def _codes_with_missing_as_empty(topology: Topology) -> NDArray[np.intp]:

@@ -54,6 +54,8 @@ class PodClasses:
 
     def __init__(self) -> None:
         self._number: dict[tuple[str, tuple[tuple[str, str], ...], bool], int] = {}
+        self._last_labels: Mapping[str, str] | None = None
+        self._last_pairs: tuple[tuple[str, str], ...] = ()
         self._members: list[tuple[str, Mapping[str, str], bool]] = []
         self._by_pair: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         self._by_namespace: defaultdict[str, list[int]] = defaultdict(list)
@@ -64,7 +66,9 @@ class PodClasses:
 
     def number_of(self, pod: Pod) -> int:
         """The pod's class, numbered now if it is the first of its kind."""
-        key = (pod.namespace, tuple(sorted(pod.labels.items())), pod.terminating)
+        if pod.labels is not self._last_labels:  # a pod's changes come one after another, and share its labels
+            self._last_labels, self._last_pairs = pod.labels, tuple(sorted(pod.labels.items()))
+        key = (pod.namespace, self._last_pairs, pod.terminating)
         known = self._number.get(key)
         return known if known is not None else self._add(key, pod.labels)
 

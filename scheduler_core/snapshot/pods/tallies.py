@@ -25,8 +25,10 @@ Ints = NDArray[np.int64]
 
 
 class Usage(Value, eq=False):
-    """What the pods take: `requested` has a line per resource of the columns; the non-zero sums are for scores only."""
+    """What the pods take: `requested` has a line per resource of the columns; the non-zero sums are for scores only.
+    All are lines of `sums`."""
 
+    sums: Ints
     requested: Ints
     nonzero_cpu: Ints
     nonzero_memory: Ints
@@ -50,34 +52,37 @@ class UsageTally(Value):
                 code = code_of[kind] = len(lines)
                 lines.append(_usage_line(pod, self.rules, names))
             codes[index] = code
-        sums = np.zeros((len(columns.resources) + 2, len(columns)), dtype=np.int64)
+        sums = np.zeros((len(columns.resources) + 3, len(columns)), dtype=np.int64)
         if lines:
             matrix = np.array(lines, dtype=np.int64)
             for line, amounts in enumerate(matrix.T):
                 if amounts.any():
                     np.add.at(sums[line], table.rows, amounts[codes])
-        return Usage(sums[:-2], sums[-2], sums[-1], np.bincount(table.rows, minlength=len(columns)).astype(np.int64))
+        return _usage(sums)
 
     def after(self, value: Usage, changes: Changes, columns: Columns, table: PodTable) -> Usage:  # noqa: ARG002
-        requested, cpu, memory, pods = (
-            value.requested.copy(),
-            value.nonzero_cpu.copy(),
-            value.nonzero_memory.copy(),
-            value.pods.copy(),
-        )
-        names = tuple(columns.resources)
+        # A pod that begins to terminate, or runs under another name, leaves and comes: most changes cancel out.
+        net: dict[tuple[int, int, int], int] = {}
+        pods: dict[tuple[int, int, int], Pod] = {}
         for change in changes:
-            row, line = change.row, change.sign * _usage_line(change.pod, self.rules, names)
-            requested[:, row] += line[:-2]
-            cpu[row] += line[-2]
-            memory[row] += line[-1]
-            pods[row] += change.sign
-        return Usage(requested, cpu, memory, pods)
+            kind = (change.row, id(change.pod.spec), id(change.pod.resize))
+            net[kind] = net.get(kind, 0) + change.sign
+            pods[kind] = change.pod
+        left = [(kind, number) for kind, number in net.items() if number]
+        if not left:
+            return value
+        sums, names = value.sums.copy(), tuple(columns.resources)
+        for kind, number in left:
+            sums[:, kind[0]] += number * _usage_line(pods[kind], self.rules, names)
+        return _usage(sums)
+
+
+def _usage(sums: Ints) -> Usage:
+    return Usage(sums, sums[:-3], sums[-3], sums[-2], sums[-1])
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
-    """The pod's line of `Usage` without the count of pods: the resources of the columns, then the two non-zero
-    amounts."""
+    """What the pod adds to each line of `Usage.sums`: the columns' resources, the two non-zero amounts, one pod."""
     if pod.resize is None:
         return _line_of_spec(pod.spec, rules, names)
     return _line(running_requests(pod, rules), names)
@@ -96,7 +101,7 @@ def _line(requests: Requests, names: tuple[str, ...]) -> Ints:
         **requests.scalars,
     }
     return np.array(
-        [min(amounts.get(name, 0), LARGEST) for name in names] + [requests.nonzero_cpu, requests.nonzero_memory],
+        [min(amounts.get(name, 0), LARGEST) for name in names] + [requests.nonzero_cpu, requests.nonzero_memory, 1],
         dtype=np.int64,
     )
 

@@ -98,7 +98,9 @@ class Shell(Cluster):
 
     def __post_init__(self) -> None:
         self.host = FakeHost(self.clock)
-        self.need = NeedWatch(self.host, self.clock, is_command=self.is_command, period_seconds=lambda: self.period)
+        look = self.host.read_need
+        files, commands = (None, look) if self.is_command else (look, None)
+        self.need = NeedWatch(files, self.clock, commands=commands, period_seconds=lambda: self.period)
         self.lock = LockStore(self.api, namespace="careen", name="careen", annotation=KEY)
 
     def alert_source(self) -> AlertSource | None:

@@ -78,7 +78,7 @@ class Stage:
     def __init__(self, *outcomes: Outcome) -> None:
         self.clock = VirtualClock()
         self.host = FakeHost(self.clock)
-        self.need = NeedWatch(self.host, self.clock, is_command=False, period_seconds=lambda: 3600.0)
+        self.need = NeedWatch(self.host.read_need, self.clock, period_seconds=lambda: 3600.0)
         self.mind = ScriptedMind(self.clock, self.host, *outcomes)
         self.metrics = Metrics("n1")
         self.heartbeat = Heartbeat(self.clock.monotonic)

@@ -18,7 +18,15 @@ YES, NO, UNKNOWN = Need(answer=NeedAnswer.YES), Need(answer=NeedAnswer.NO), Need
 def watch(*, is_command: bool, period: float = 3600.0) -> tuple[NeedWatch, FakeHost, VirtualClock]:
     clock = VirtualClock()
     host = FakeHost(clock)
-    return NeedWatch(host, clock, is_command=is_command, period_seconds=lambda: period), host, clock
+    return watch_of(host, clock, is_command=is_command, period=period), host, clock
+
+
+def watch_of(host: FakeHost, clock: VirtualClock, *, is_command: bool, period: float) -> NeedWatch:
+    async def look() -> Need:
+        return await host.read_need()
+
+    files, commands = (None, look) if is_command else (look, None)
+    return NeedWatch(files, clock, commands=commands, period_seconds=lambda: period)
 
 
 async def test_a_file_is_looked_at_each_time() -> None:
@@ -148,3 +156,43 @@ async def test_a_look_that_breaks_is_told_to_whoever_asks_and_made_again(monkeyp
         with pytest.raises(KeyError):
             await need.read()
     assert await need.read() == NO
+
+
+async def test_files_are_asked_each_time_beside_a_command_that_is_asked_once_a_period() -> None:
+    clock, said, asked = VirtualClock(), {"files": NO, "commands": NO}, {"files": 0, "commands": 0}
+
+    def source(name: str) -> need_watch.Look:
+        async def look() -> Need:
+            asked[name] += 1
+            return said[name]
+
+        return look
+
+    need = NeedWatch(source("files"), clock, commands=source("commands"), period_seconds=lambda: 3600.0)
+    assert await need.read() == NO
+    said["files"] = Need(answer=NeedAnswer.YES, detail="a file")
+    assert await need.has_changed()
+    assert asked == {"files": 2, "commands": 1}
+    said["commands"] = Need(answer=NeedAnswer.YES, detail="a command")
+    clock.seconds = 3600
+    assert await need.read() == Need(answer=NeedAnswer.YES, detail="a command; a file")
+    said["files"] = NO
+    clock.seconds = 3659
+    assert await need.read() == Need(answer=NeedAnswer.YES, detail="a command"), "good for a minute"
+    assert asked["commands"] == 2
+
+
+async def test_the_package_manager_of_the_files_is_told_beside_a_command_that_asks() -> None:
+    """The command's answer is a minute old; who is at work on the packages is not."""
+    clock, busy = VirtualClock(), ["dpkg"]
+
+    async def files() -> Need:
+        return Need(answer=NeedAnswer.NO, package_manager=busy[0])
+
+    async def command() -> Need:
+        return Need(answer=NeedAnswer.YES, detail="a command")
+
+    need = NeedWatch(files, clock, commands=command, period_seconds=lambda: 3600.0)
+    assert (await need.read()).package_manager == "dpkg"
+    busy[0] = ""
+    assert (await need.read()).package_manager == ""

@@ -181,6 +181,29 @@ async def test_the_answer_of_a_write_of_the_lock_serves_the_next_turn_and_leaves
     assert (shell.requests.count(NODE), shell.requests.count(LOCK)) == (node_reads, lock_reads)
 
 
+@pytest.mark.parametrize(
+    ("phase", "later", "lists"),
+    [
+        pytest.param(Phase.CLAIMING, 1.9, 1, id="under the claim, at once"),
+        pytest.param(Phase.CLAIMING, 2.0, 2, id="under the claim, later"),
+        pytest.param(Phase.WAITING, 0.1, 2, id="before the claim"),
+        pytest.param(Phase.DRAINING, 0.1, 2, id="before the reboot"),
+    ],
+)
+async def test_other_coordinators_are_looked_for_once_for_a_claim_and_anew_before_the_reboot(
+    shell: Shell, phase: Phase, later: float, lists: int
+) -> None:
+    put_in_phase(shell, Phase.WAITING)
+    observer = shell.observer()
+    await observer.add(await observer.begin(Memory(), Phase.WAITING, POLICY), {Evidence.FOREIGN}, POLICY)
+    put_in_phase(shell, phase)
+    observer.saw_node(None, 0.0)
+    shell.clock.seconds += later
+    seen = await observer.add(await observer.begin(Memory(), phase, POLICY), {Evidence.FOREIGN}, POLICY)
+    assert seen.foreign == ()
+    assert sum(request.startswith("GET /apis/apps/v1/daemonsets") for request in shell.requests) == lists
+
+
 async def test_what_is_wanted_under_the_claim_is_read_although_the_answer_of_a_write_is_there(shell: Shell) -> None:
     """The cordon rests on the lock as it is then."""
     put_in_phase(shell, Phase.CLAIMING)

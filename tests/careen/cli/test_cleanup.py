@@ -289,10 +289,36 @@ def with_agents(desk: Desk, image: str) -> None:
 def test_a_pause_and_a_hold_stay_while_agents_obey_them(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     seed_node(desk, "n1", annotations={keys.HOLD: "disk swap"}, taints=[SOFT])
-    output = desk.ok("cleanup", "--yes")
+    output = desk.ok("cleanup", "--yes", "--even-with-agents")
     assert "Note: 2 agents of DaemonSet careen/careen may still run: what they need they write again." in output
     assert desk.annotations("n1")[keys.HOLD] == "disk swap"
     assert desk.lock_content().is_paused
+
+
+def test_nothing_is_removed_while_agents_may_write_it_again(desk: Desk) -> None:
+    with_agents(desk, "careen:1")
+    before = seed_node(desk, "n1", taints=[SOFT])
+    seen = the_node(desk, "n1")
+    result = desk.run("cleanup", "--yes")
+    assert (result.exit_code, desk.writes()) == (1, 0)
+    told = " ".join(result.output.split())
+    assert "Nothing was changed: 2 agents of DaemonSet careen/careen may still run. Delete the DaemonSet first" in told
+    assert desk.run("cleanup", "--yes", "--output", "json").exit_code == 1
+    assert the_node(desk, "n1") == seen
+    desk.ok("cleanup")
+    desk.ok("cleanup", "--yes", "--even-with-agents")
+    assert the_node(desk, "n1") == as_before(before)
+
+
+def test_agents_and_a_reboot_are_told_at_once_and_each_has_its_word(desk: Desk) -> None:
+    with_agents(desk, "careen:1")
+    rebooting(desk)
+    told = desk.run("cleanup", "--yes").output
+    assert "--even-with-agents" in told
+    assert "--even-rebooting" in told
+    for one in ("--even-with-agents", "--even-rebooting"):
+        assert desk.run("cleanup", "--yes", one).exit_code == 1
+    desk.ok("cleanup", "--yes", "--even-rebooting", "--even-with-agents")
 
 
 def test_pods_of_kured_obey_a_pause_and_no_hold(desk: Desk) -> None:

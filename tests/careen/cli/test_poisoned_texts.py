@@ -125,7 +125,9 @@ CALLS: dict[str, tuple[str, ...]] = {
     "explain, no such pod": ("explain", POISON),
     "explain, no dump": ("explain", "shop/big", "--from", "{folder}/poison"),
     "cleanup": ("cleanup",),
-    "cleanup, everything": ("cleanup", "--kured", "--unknown", "--key", POISON, "--even-rebooting", "--yes"),
+    "cleanup, everything": (
+        *("cleanup", "--kured", "--unknown", "--key", POISON, "--even-rebooting", "--even-with-agents", "--yes"),
+    ),
     "cleanup, refused": ("cleanup", "--yes"),
     "config": ("config",),
     "config, a bad flag": ("config", "--here", "--node-id", "n1", "--period", POISON),

@@ -244,3 +244,19 @@ def test_where_the_agents_settings_cannot_be_read_nothing_is_promised(desk: Desk
     desk.node("n1", "Failed", progress={"version": 1, "phase": "Failed", "failed": "drain-timeout", "failures": 1})
     assert desk.json("why", "n1")["next"] is None
     assert "Next:" not in desk.ok("why", "n1")
+
+
+def test_a_node_outside_its_windows_is_told_when_the_next_opens(desk: Desk) -> None:
+    windows = '{name: web, start: "00:00", exclude: [2000-01-01..2998-12-31]}'
+    desk.server.seed(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "careen", "namespace": "careen"},
+            "data": {"config.yaml": f"time-zone: Europe/Berlin\nwindows:\n- {windows}\n"},
+        }
+    )
+    desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required")
+    desk.lock()
+    assert "which opens at Tue 2999-01-01 00:00 CET (Europe/Berlin), in" in desk.ok("why", "n1").replace("\n", " ")
+    assert desk.json("why", "n1")["nextOpening"] == "2998-12-31T23:00:00Z"

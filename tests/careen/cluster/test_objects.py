@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from careen.cluster import objects
-from careen.core.facts.observation import NodeView, OwnerHealth, PodView, Taint
+from careen.core.facts.observation import NodeView, PodView, Taint
+from careen.core.facts.progress import OwnerHealth
 
 
 def written(**fields: Any) -> dict[str, Any]:

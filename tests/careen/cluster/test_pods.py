@@ -11,8 +11,9 @@ from careen.cluster.pods import Owner, list_pods_on, owners_of, read_controller,
 from careen.cluster.wire.errors import NotServed, UnreadableAnswer
 from careen.core.drain.drain_plan import plan
 from careen.core.facts.memory import Memory
-from careen.core.facts.observation import OwnerHealth, PodView
+from careen.core.facts.observation import PodView
 from careen.core.facts.policy import DrainPolicy
+from careen.core.facts.progress import OwnerHealth
 from tests.careen.cluster.conftest import Cluster
 from tests.careen.virtual_shell import START, Scripted, a_list, an_object, answer, api_on, methods
 

@@ -25,13 +25,12 @@ from careen.core.facts.observation import (
     NeedAnswer,
     NodeView,
     Observation,
-    OwnerHealth,
     PodView,
     SelfTest,
 )
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Mark, Progress, from_annotation, to_annotation
+from careen.core.facts.progress import Mark, OwnerHealth, Progress, from_annotation, to_annotation
 from careen.core.lock import content as lock
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.order import GATHER_SECONDS, turn_key

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 from careen.core.decide import decide
+from careen.core.facts import observation
 from careen.core.facts import progress as records
-from careen.core.facts.observation import LockReading
+from careen.core.facts.observation import LockReading, NodeView
 from careen.core.facts.phases import Phase
 from careen.core.lock import content as lock
 from careen.core.lock.content import Garbage, LockContent
 from tests.careen.core.builders import (
+    BOOT,
+    a_fleet,
     a_marked_node,
+    a_node,
     a_policy,
     a_progress,
     a_reading,
@@ -33,7 +38,7 @@ PHASES = [
 def counted() -> Iterator[dict[str, int]]:
     """How often a lock and a record are parsed."""
     count = {"locks": 0, "records": 0}
-    parse, read = lock.parse, records.from_annotation
+    parse, read = lock.parse, observation.from_annotation
 
     def of_lock(text: str | None) -> LockContent | Garbage:
         count["locks"] += 1
@@ -43,7 +48,7 @@ def counted() -> Iterator[dict[str, int]]:
         count["records"] += text is not None
         return read(text)
 
-    with patch.object(lock, "parse", of_lock), patch.object(records, "from_annotation", of_record):
+    with patch.object(lock, "parse", of_lock), patch.object(observation, "from_annotation", of_record):
         yield count
 
 
@@ -63,7 +68,32 @@ def test_a_decision_parses_the_lock_once(phase: Phase) -> None:
     assert count["locks"] == 1
 
 
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_decision_parses_the_record_of_each_node_once(phase: Phase) -> None:
+    with counted() as count:
+        node = a_marked_node(a_progress(phase))
+        others = [a_marked_node(a_progress(Phase.WAITING), name=f"n{number}") for number in range(2, 50)]
+        fleet = a_fleet(node, *others)
+        seen = an_observation(node, waiters=(node, *others), fleet=fleet, lock=held(an_entry("n2", "c2")))
+        decide(seen, a_policy(concurrency=2))
+    assert count["records"] == 49
+
+
 @pytest.mark.parametrize("text", [None, "", "garbage", '{"nodeID":"n1"}', '{"locks":[{"nodeID":"n1","id":"c1"}]}'])
 def test_a_reading_carries_what_its_text_says(text: str | None) -> None:
     reading = LockReading.of(text, resource_version="1", daemonset_uid="u")
     assert (reading.text, reading.content) == (text, lock.parse(text))
+
+
+def test_a_node_carries_the_record_of_its_annotation_also_when_another_one_takes_its_place() -> None:
+    node = a_marked_node(a_progress(Phase.DRAINING))
+    assert node.record == a_progress(Phase.DRAINING)
+    without = replace(node, annotations={})
+    assert without.record == records.Progress()
+    assert replace(without, annotations=node.annotations) == node
+    assert isinstance(a_node(annotations={"careen.dev/progress": "no record"}).record, records.UnreadableProgress)
+
+
+def test_a_view_made_with_another_record_keeps_the_one_of_its_annotation() -> None:
+    node = NodeView(name="n1", uid="u", resource_version="1", written=a_progress(Phase.DRAINING, boot_left=BOOT))
+    assert node.written == node.record == records.Progress()

@@ -34,7 +34,6 @@ from careen.core.facts.observation import (
     NeedAnswer,
     NodeView,
     Observation,
-    OwnerHealth,
     PodView,
     SelfTest,
     Taint,
@@ -42,7 +41,7 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
 from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import OwnerHealth, Progress, from_annotation
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
 from scheduler_core.simulation.forecast import Forecast

@@ -10,7 +10,7 @@ from tests.careen.explored.fleet import Bounds, SmallFleet
 from tests.careen.explored.search import Explored, explore
 
 MORE_FAULTS = int(os.environ.get("MODEL_FAULTS", "0"))
-"""So many more in one course than the rows say; `make explore MODEL_FAULTS=1` takes hours."""
+"""So many more in one course than the rows say. With two, rules are stricter than the promise: docs/safety.md."""
 MORE_DELAYS = int(os.environ.get("MODEL_DELAYS", "0"))
 """So many more in one course than the rows say, where they say a number."""
 

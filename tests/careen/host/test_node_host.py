@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from careen.core.facts.observation import NeedAnswer, SelfTest
 from careen.host.commands import HostExec
+from careen.host.need import HostNeed, Sources
 from careen.host.node_host import LocalHost
 from careen.host.reboot import Asked, Refused
 from tests.patience import LONG_SECONDS
@@ -20,16 +22,20 @@ def host(root: Path) -> LocalHost:
     (root / "boot").write_text("boot-1\n")
     return LocalHost(
         root=root,
-        sentinel_file="/run/reboot-required",
-        sentinel_command="",
-        sentinel_seconds=LONG_SECONDS,
+        need=need_of(root),
         boot_id_file=root / "boot",
         how=HostExec.DIRECT,
         reboot_method="command",
         reboot_command="true",
         reboot_signal=39,
         reboot_seconds=LONG_SECONDS,
+        test_seconds=LONG_SECONDS,
     )
+
+
+def need_of(root: Path, **sources: Any) -> HostNeed:
+    wanted = Sources(**{"files": ("/run/reboot-required",), "seconds": LONG_SECONDS, **sources})
+    return HostNeed(wanted, root=root, how=HostExec.DIRECT)
 
 
 async def test_the_file_is_asked_unless_there_is_a_command(tmp_path: Path) -> None:
@@ -37,7 +43,10 @@ async def test_the_file_is_asked_unless_there_is_a_command(tmp_path: Path) -> No
     assert (await here.read_need()).answer is NeedAnswer.NO
     (tmp_path / "run/reboot-required").touch()
     assert (await here.read_need()).answer is NeedAnswer.YES
-    assert (await replace(here, sentinel_command="sh -c 'exit 1'").read_need()).answer is NeedAnswer.NO
+    commanded = need_of(tmp_path, command="sh -c 'exit 1'")
+    assert commanded.has_commands
+    assert (await commanded.ask()).answer is NeedAnswer.NO
+    assert (await commanded.look()).answer is NeedAnswer.NO, "the command stands in place of the file"
 
 
 async def test_a_command_line_is_split_as_a_shell_would(tmp_path: Path) -> None:

@@ -86,6 +86,12 @@ def test_an_error_of_the_file_system_is_unknown(tmp_path: Path, monkeypatch: pyt
     assert "Permission denied" in need.detail
 
 
+def file_look(root: Path, path: str = "/run/reboot-required", *, deadline_seconds: float) -> sentinel.FileLook:
+    return sentinel.FileLook(
+        lambda: sentinel.read_file(root, path), f"the sentinel file {path}", deadline_seconds=deadline_seconds
+    )
+
+
 class Hanging:
     """A file system that does not answer until it is let."""
 
@@ -106,7 +112,7 @@ async def test_a_file_system_that_hangs_is_unknown_and_is_not_asked_again_until_
 ) -> None:
     """A thread for each look would take them all, one every five seconds."""
     files = Hanging(monkeypatch)
-    look = sentinel.FileLook(host(tmp_path), "/run/reboot-required", deadline_seconds=0.05)
+    look = file_look(host(tmp_path), deadline_seconds=0.05)
     before = threading.active_count()
     answers = [await look.read() for _ in range(20)]
     assert {answer.answer for answer in answers} == {UNKNOWN}
@@ -122,7 +128,7 @@ async def test_a_file_system_that_hangs_is_unknown_and_is_not_asked_again_until_
 
 async def test_two_who_ask_at_once_share_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = Hanging(monkeypatch)
-    look = sentinel.FileLook(host(tmp_path), "/run/reboot-required", deadline_seconds=30)
+    look = file_look(host(tmp_path), deadline_seconds=30)
     both = asyncio.gather(look.read(), look.read())
     await asyncio.sleep(0.05)
     files.is_back.set()
@@ -134,7 +140,7 @@ async def test_a_hung_look_takes_no_thread_from_anybody_else(tmp_path: Path, mon
     """Prometheus is asked in the event loop's own threads, of which there are few on a small host."""
     files = Hanging(monkeypatch)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=1))
-    look = sentinel.FileLook(host(tmp_path), "/run/reboot-required", deadline_seconds=0.05)
+    look = file_look(host(tmp_path), deadline_seconds=0.05)
     await look.read()
     assert await asyncio.to_thread(lambda: "answered") == "answered"
     files.is_back.set()
@@ -144,7 +150,7 @@ async def test_without_a_thread_to_spare_the_need_is_unknown(tmp_path: Path, mon
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    look = sentinel.FileLook(host(tmp_path), "/run/reboot-required", deadline_seconds=30)
+    look = file_look(host(tmp_path), deadline_seconds=30)
     with monkeypatch.context() as without:
         without.setattr(threading.Thread, "start", refuse)
         need = await look.read()
@@ -153,7 +159,7 @@ async def test_without_a_thread_to_spare_the_need_is_unknown(tmp_path: Path, mon
 
 
 async def test_a_look_that_breaks_is_unknown(tmp_path: Path) -> None:
-    need = await sentinel.FileLook(tmp_path, "/run/\0", deadline_seconds=30).read()
+    need = await file_look(tmp_path, "/run/\0", deadline_seconds=30).read()
     assert (need.answer, "null byte" in need.detail) == (UNKNOWN, True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import pytest
@@ -27,11 +27,14 @@ from careen.core.facts.policy import (
     Policy,
     Window,
 )
+from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
-from careen.core.gates.maintenance_window import is_open
 from careen.core.gates.question import ALWAYS, BEFORE_THE_CORDON, Cost, Foreseen, Gate, Unforeseen, When, nothing
 from careen.core.situation import Situation
+from careen.core.windows import openings
+from careen.core.windows.daily import is_open
+from careen.core.windows.values import Cron, Dates, NamedWindow
 from careen.plan import rollout_rules
 from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
@@ -373,6 +376,71 @@ def test_a_node_that_may_go_at_once_goes_outside_the_window() -> None:
     hurried = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"})
     timeline = plan([a_node("n1"), hurried], replace(POLICY, window=NIGHT))
     assert [(visit.node, visit.start.hour) for visit in timeline.visits] == [("n2", 12), ("n1", 22)]
+
+
+BATCH = NamedWindow(name="batch", opens=Cron(expression="0 2 * * *", seconds=3600), nodes=Selector.parse("pool=batch"))
+EVENING = NamedWindow(
+    name="evening",
+    opens=Window(start=time(18), end=time(20)),
+    nodes=Selector.parse("pool=web"),
+    excluded=(Dates(first=date(2026, 3, 4), last=date(2026, 3, 4)),),
+)
+
+
+def test_each_group_of_nodes_goes_in_its_own_windows() -> None:
+    nodes = [a_node(f"n{number}", labels={"pool": pool}) for number, pool in enumerate(["web", "batch", "db"])]
+    timeline = plan(nodes, replace(POLICY, windows=(BATCH, EVENING)))
+    assert [(visit.node, visit.start) for visit in timeline.visits] == [
+        ("n1", datetime(2026, 3, 5, 2, tzinfo=UTC)),
+        ("n0", datetime(2026, 3, 5, 18, tzinfo=UTC)),
+    ]
+    assert [(left.node, left.obstacle.rule, left.obstacle.subject) for left in timeline.left] == [
+        ("n2", "maintenance-window", "no window selects it")
+    ]
+
+
+OLDEST = Progress(phase="Waiting", need_since="2026-03-01T00:00:00Z")
+
+
+def test_a_node_whose_windows_are_shut_holds_up_no_other() -> None:
+    """The oldest need is of a node that may not go yet: with one place, the others go before it."""
+    nodes = [
+        a_node("n0", labels={"pool": "web"}, annotations={keys.PROGRESS: to_annotation(OLDEST)}),
+        a_node("n1"),
+        a_node("n2"),
+    ]
+    everybody = NamedWindow(name="rest", opens=Window(), nodes=Selector.parse("pool!=web"))
+    timeline = plan(nodes, replace(POLICY, windows=(EVENING, everybody)))
+    assert [visit.node for visit in timeline.visits] == ["n1", "n2", "n0"]
+
+
+def test_the_closings_of_several_groups_are_those_of_all_their_windows_together() -> None:
+    rules = RolloutRules(
+        [a_node("n0", labels={"pool": "web"}), a_node("n1", labels={"pool": "batch"})],
+        replace(POLICY, windows=(BATCH, EVENING)),
+    )
+    at = datetime(2026, 3, 10, 1, tzinfo=UTC)
+    assert rules.next_opening(at) == at.replace(hour=2)
+    assert rules.next_closing(at) == datetime(2026, 3, 10, 2, 59, 59, tzinfo=UTC)
+    assert rules.next_opening(at.replace(hour=3)) == at.replace(hour=18)
+    assert rules.next_closing(at.replace(hour=3)) == datetime(2026, 3, 10, 20, 0, 0, tzinfo=UTC)
+
+
+def test_the_calendar_is_gone_through_once_for_each_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan of thousands asks thousands of times; what it asks again costs nothing."""
+    asked: list[datetime] = []
+    real = openings.change_after
+
+    def counted(windows: Sequence[NamedWindow], at: datetime) -> datetime | None:
+        asked.append(at)
+        return real(windows, at)
+
+    monkeypatch.setattr(openings, "change_after", counted)
+    nodes = [a_node(f"n{number:03}", labels={"pool": "batch"}) for number in range(30)]
+    timeline = plan(nodes, replace(POLICY, windows=(BATCH,)))
+    changes = 2 * len({visit.start.date() for visit in timeline.visits}) + 1
+    assert len(timeline.reboots) == 30
+    assert len(asked) <= 3 * changes
 
 
 def test_the_quorum_of_three_control_plane_nodes_is_guarded() -> None:

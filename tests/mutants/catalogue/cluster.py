@@ -165,10 +165,10 @@ MUTANTS = (
         "if True:",
     ),
     Mutant(
-        "items: a list that expired goes on where it stopped",
-        _API + "ApiServer.items",
-        "found: list[T] = []",
-        "found: list[T] = found if last else []",
+        "views: a list that expired goes on where it stopped",
+        _API + "ApiServer.views",
+        "found: list[V] = []",
+        "found: list[V] = found if last else []",
     ),
     Mutant(
         "write: a write whose answer was lost is sent again",

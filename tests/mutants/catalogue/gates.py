@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _GATES = "core/gates/"
+_WINDOWS = "core/windows/"
 
 MUTANTS = (
     Mutant(
@@ -309,21 +310,39 @@ MUTANTS = (
     ),
     Mutant(
         "window: one that wraps past midnight belongs to the day of its end",
-        _GATES + "maintenance_window.py:is_open",
-        "(local - timedelta(days=1)).weekday() in window.days",
-        "local.weekday() in window.days",
+        _WINDOWS + "daily.py:is_open",
+        "first = today - _DAY",
+        "first = today",
     ),
     Mutant(
         "window: read in UTC, whatever its zone",
-        _GATES + "maintenance_window.py:is_open",
+        _WINDOWS + "daily.py:is_open",
         "now.astimezone(window.zone)",
         "now",
     ),
     Mutant(
         "window: shut in its last second",
-        _GATES + "maintenance_window.py:is_open",
+        _WINDOWS + "daily.py:is_open",
         "local.time().replace(microsecond=0)",
         "local.time()",
+    ),
+    Mutant(
+        "window: an excluded date counts for the morning after and not for itself",
+        _WINDOWS + "daily.py:is_open",
+        "(named.excludes(first) or named.excludes(today))",
+        "named.excludes(first)",
+    ),
+    Mutant(
+        "window: a cron window that begins on an excluded date opens",
+        _WINDOWS + "cron.py:_ends",
+        "if not named.excludes(start.astimezone(window.zone).date()):",
+        "if start:",
+    ),
+    Mutant(
+        "window: a node that no window selects may always reboot",
+        _WINDOWS + "openings.py:windows_of",
+        "() if policy.window.is_always_open else (default,)",
+        "(default,)",
     ),
     Mutant(
         "reboot-now: a wish without a readable end waives the window for ever",

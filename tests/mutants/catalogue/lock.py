@@ -343,14 +343,14 @@ MUTANTS = (
     Mutant(
         "next_nodes: names a node that holds a claim",
         _ORDER + "next_nodes",
-        "and node.name not in content.holders",
-        "",
+        "{*content.holders, leave_out}",
+        "{leave_out}",
     ),
     Mutant(
-        "next_nodes: names a node whose group has no room before others",
-        _ORDER + "next_nodes",
-        "[*fitting, *others]",
-        "sorted(candidates, key=key)",
+        "_by_room: names a node whose group has no room before others",
+        _ORDER + "_by_room",
+        "[*fitting, *others][:most]",
+        "list(candidates)[:most]",
     ),
     Mutant(
         "line_length: nobody is named beyond the free places",

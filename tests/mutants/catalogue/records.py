@@ -204,10 +204,10 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "record_of: a record that its own agent takes for unreadable proves something to others",
-        _PROGRESS + "record_of",
-        "return UnreadableProgress(why) if why else progress",
-        "return progress",
+        "believed: a record that its own agent takes for unreadable proves something to others",
+        _PROGRESS + "believed",
+        "return UnreadableProgress(why) if why else written",
+        "return written",
     ),
     Mutant(
         "_contradiction: a record with only half of a claim is believed",

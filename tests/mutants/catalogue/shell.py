@@ -71,7 +71,7 @@ MUTANTS = (
     Mutant(
         "_confirm_claim: reboots although the claim does not stand in the lock",
         _APPLY + "Applier._confirm_claim",
-        "if not lock.confirms(reading, claim.node, claim.claim):",
+        "if not lock.confirms(reading.content, claim.node, claim.claim):",
         "if False:",
     ),
     Mutant(

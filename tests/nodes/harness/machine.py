@@ -186,7 +186,7 @@ class Machine:
         environment = {
             **os.environ,
             "SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network",
-            "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "0",
+            "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1" if has_unified_cgroups() else "0",
             "SYSTEMD_SECCOMP": "0",  # containers have profiles of their own, and runc needs the calls to make them
         }
         command = [
@@ -200,6 +200,11 @@ class Machine:
         ]
         with (self.folder / "console.log").open("ab") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+
+
+def has_unified_cgroups() -> bool:
+    """Whether this computer has cgroups of version 2 alone."""
+    return Path("/sys/fs/cgroup/cgroup.controllers").exists()
 
 
 def _children(pid: int) -> list[int]:

@@ -7,10 +7,10 @@ ip addr add "$address/24" dev host0
 ip link set host0 up
 ip route add default via "$gateway"
 echo 1 > /proc/sys/net/ipv4/ip_forward
-# The container manager mounts the cgroup controllers read-only; kubelet and runc make groups in them.
+# The container manager mounts the cgroup controllers of version 1 read-only; kubelet and runc make groups in them.
 for controller in /sys/fs/cgroup/*/; do mount -o remount,bind,rw "$controller" 2> /dev/null || true; done
 # A real boot begins without the groups of the boot before; here they outlive the machine.
-find /sys/fs/cgroup/*/kubepods -depth -type d -exec rmdir {} \; 2> /dev/null || true
+find /sys/fs/cgroup/kubepods /sys/fs/cgroup/*/kubepods -depth -type d -exec rmdir {} \; 2> /dev/null || true
 # The kubelet insists on these sysctls. They are the kernel's, and so the computer's: the kubelet sees files of its own.
 mkdir -p /run/sysctl
 own() {

@@ -15,9 +15,9 @@ from careen.agent.turn import Turned
 from careen.cluster.pods import places_of
 from careen.cluster.wire.api import ApiServer
 from careen.core.facts import keys
-from careen.core.facts.observation import NodeView, OwnerHealth
+from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import OwnerHealth, Progress
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import object_of
 
@@ -61,7 +61,7 @@ def finished_drain(turned: Turned) -> Drain | None:
         or turned.decision.phase not in (Phase.IDLE, Phase.WAITING)
     ):
         return None
-    record = from_annotation(node.annotations.get(keys.PROGRESS))
+    record = node.written
     if not isinstance(record, Progress) or record.phase != Phase.SETTLING.value:
         return None
     written = node.annotations.get(keys.FORECAST)

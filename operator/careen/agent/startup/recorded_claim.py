@@ -7,7 +7,7 @@ from careen.cluster.nodes import read_node
 from careen.cluster.wire.api import ApiServer
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
-from careen.core.facts.progress import Progress, from_annotation
+from careen.core.facts.progress import Progress
 from scheduler_core.values import Value
 
 
@@ -26,7 +26,7 @@ class RecordedClaim(Value, kw_only=True):
 def claim_of(node: NodeView) -> RecordedClaim | None:
     """The claim that the Node's record names; None also where the record cannot be understood: then nothing
     may be done under it."""
-    record = from_annotation(node.annotations.get(keys.PROGRESS))
+    record = node.written
     if not isinstance(record, Progress) or not record.claim:
         return None
     return RecordedClaim(

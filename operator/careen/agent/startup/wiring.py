@@ -14,7 +14,7 @@ import signal
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from careen.agent import handlers
 from careen.agent.apply import Hands
@@ -27,7 +27,9 @@ from careen.agent.messages import Messenger
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
+from careen.agent.startup.host import host_of
 from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS, asked_for_by
+from careen.agent.startup.servers import alert_source, metric_source
 from careen.agent.startup.start import Start
 from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
@@ -44,9 +46,7 @@ from careen.core.facts.observation import NeedAnswer, NodeView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code, event_reason
 from careen.host import single_agent
-from careen.host.commands import HostExec
-from careen.host.node_host import Host, LocalHost
-from careen.services.prometheus import Access, AlertSource, Prometheus
+from careen.host.node_host import Host
 from careen.settings.live import Given, LiveSettings, SeenConfigMap
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import Settings, flag
@@ -137,19 +137,19 @@ class Agent:
         settings = live.settings
         self._tell_rights(live)
         held = await self._become_only_agent(settings)
-        host = _host(settings)
+        host = host_of(settings)
         lock = LockStore(
             self._api, namespace=settings.ds_namespace, name=settings.ds_name, annotation=settings.lock_annotation
         )
         need = NeedWatch(
-            host,
+            host.read_need,
             self._clock,
-            is_command=bool(settings.reboot_sentinel_command),
+            commands=host.need.ask if host.need.has_commands else None,
             period_seconds=lambda: live.settings.period,
         )
         tests = SelfTests(host, self._clock)
         forecaster = self._forecaster(live)
-        observer = Observer(self._senses(live, host, lock, need, tests, forecaster))
+        observer = Observer(self._senses(live, host, lock, need=need, tests=tests, forecaster=forecaster))
         if self._start.node_read is not None:
             observer.saw_node(*self._start.node_read)
         mind = Mind(observer, self._hands(live, host, lock))
@@ -298,6 +298,7 @@ class Agent:
         live: LiveSettings,
         host: Host,
         lock: LockStore,
+        *,
         need: NeedWatch,
         tests: SelfTests,
         forecaster: ChildForecaster,
@@ -313,7 +314,8 @@ class Agent:
             self_tests=tests,
             lock=lock,
             forecaster=forecaster,
-            alerts=lambda: _alerts(live.settings),
+            alerts=lambda: alert_source(live.settings),
+            metrics=lambda: metric_source(live.settings),
             chance=random.random,
         )
 
@@ -403,38 +405,9 @@ class Agent:
         self._metrics.requests.labels(self._node, request.method, status).inc()
 
 
-def _host(settings: Settings) -> LocalHost:
-    return LocalHost(
-        root=Path(settings.host_root or "/"),
-        sentinel_file=settings.reboot_sentinel,
-        sentinel_command=settings.reboot_sentinel_command,
-        sentinel_seconds=settings.sentinel_timeout,
-        boot_id_file=Path(settings.boot_id_file),
-        how=HostExec(settings.host_exec),
-        reboot_method=cast("Literal['command', 'signal']", settings.reboot_method),
-        reboot_command=settings.reboot_command,
-        reboot_signal=settings.reboot_signal,
-        reboot_seconds=settings.reboot_timeout,
-    )
-
-
 def _deadlines_of(settings: Settings) -> float:
     """How long a turn may wait for what is not the API server."""
     return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
-
-
-def _alerts(settings: Settings) -> AlertSource | None:
-    if not settings.prometheus_url:
-        return None
-    access = Access(
-        token_file=settings.prometheus_token_file,
-        username=settings.prometheus_username,
-        password_file=settings.prometheus_password_file,
-        ca_file=settings.prometheus_ca_file,
-        certificate_file=settings.prometheus_client_certificate_file,
-        key_file=settings.prometheus_client_key_file,
-    )
-    return Prometheus(settings.prometheus_url, timeout_seconds=settings.prometheus_timeout, access=access)
 
 
 def _limits(live: LiveSettings) -> Limits | Unknown:

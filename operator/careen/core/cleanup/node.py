@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping
 from msgspec import field
 
 from careen.core.actions import PatchNode
+from careen.core.autoscalers import taken_back
 from careen.core.cleanup.labels import changed_by_reboots, original
 from careen.core.cleanup.marks import KUREDS, LABELS, RECORDS, WORDS, Extent, Kind, Mark
 from careen.core.cordons import foreign_author, is_cordon_proven
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, SignedNode, Taint
 from careen.core.facts.phases import Phase
-from careen.core.facts.progress import Progress, UnreadableProgress, record_of
+from careen.core.facts.progress import Progress, UnreadableProgress
 from careen.core.lock.content import Entry
 from careen.core.own_taint import without
 from scheduler_core.values import Value
@@ -36,6 +37,8 @@ class NodeLeftovers(Value, kw_only=True):
     rebooting: str = ""
     labels: Mapping[str, str | None] = field(default_factory=dict)
     """The labels as they are to be."""
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+    """The annotations that are put back as they were; every other one that goes is removed."""
 
     @property
     def patch(self) -> PatchNode | None:
@@ -46,7 +49,9 @@ class NodeLeftovers(Value, kw_only=True):
             purpose="cleanup",
             resource_version=self.node.resource_version,
             labels=self.labels,
-            annotations={mark.name: None for mark in self.goes if mark.kind is Kind.ANNOTATION},
+            annotations={
+                mark.name: self.annotations.get(mark.name) for mark in self.goes if mark.kind is Kind.ANNOTATION
+            },
             taints=without(self.node, frozenset(mark.name for mark in self.goes if mark.kind is Kind.TAINT)),
             unschedulable=False if any(mark.kind is Kind.CORDON for mark in self.goes) else None,
         )
@@ -54,7 +59,7 @@ class NodeLeftovers(Value, kw_only=True):
 
 def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) -> NodeLeftovers:
     """What careen left on this Node; `entry` is the Node's claim in the lock, if it has one."""
-    node, record = signed.node, record_of(signed.node)
+    node, record = signed.node, signed.node.record
     known = record if isinstance(record, Progress) else Progress()
     wanted = _labels(signed, known, extent)
     marks = (
@@ -69,6 +74,7 @@ def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) ->
         stays=tuple(mark for mark in marks if not mark.afterwards),
         rebooting=_rebooting(node, record, entry),
         labels=wanted,
+        annotations=taken_back(node.annotations),
     )
 
 
@@ -197,9 +203,12 @@ def _of_labels(signed: SignedNode, wanted: Mapping[str, str | None], extent: Ext
 
 
 def _annotations(signed: SignedNode, extent: Extent) -> Iterator[Mark]:
+    back = taken_back(signed.node.annotations)
     for key, value in sorted(signed.node.annotations.items()):
         mark = Mark(kind=Kind.ANNOTATION, name=key, now=value)
-        if key in extent.also or key in RECORDS:
+        if back.get(key) is not None:
+            yield _going(mark, f"put back: {back[key]}")
+        elif key in extent.also or key in RECORDS or key in back:
             yield _going(mark)
         elif key in WORDS:
             yield _going(mark) if not extent.agents else _staying(mark, _IS_OBEYED)

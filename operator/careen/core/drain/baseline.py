@@ -10,7 +10,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 
-from careen.core.facts.observation import OwnerHealth, PodView
+from careen.core.facts.observation import PodView
+from careen.core.facts.progress import OwnerHealth
 from careen.core.situation import Situation
 
 MOST_DAEMON_SETS = 110  # the kubelet's default limit of pods; a row has some 100 bytes of an annotation

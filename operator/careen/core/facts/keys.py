@@ -22,6 +22,7 @@ FORECAST = "careen.dev/forecast"  # short JSON: counts, landing nodes, at
 PREPARED = "careen.dev/prepared"  # one sentence: whether what was made ahead of the turn counted; for reading
 AND_OTHERS = "…"  # in the forecast, behind the nodes of a pod: others are possible
 MOVES = "careen.dev/moves"  # how many pods a drain would evict, as counted last
+SET_ANNOTATIONS = "careen.dev/set-annotations"  # JSON: what stood under the keys of autoscalers before careen's values
 READY_SINCE = (
     "careen.dev/ready-since"  # RFC 3339: since when the label says ready; the gathering outlives a process by it
 )
@@ -44,6 +45,12 @@ KURED_MOST_RECENT = "weave.works/kured-most-recent-reboot-needed"
 
 # On the DaemonSet: kured's key by default, so that both read one lock.
 LOCK_ANNOTATION = "weave.works/kured-node-lock"
+
+# Autoscalers' own. While a node goes down and comes back it looks empty to them, and they would remove it.
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+# Any value: cloud providers take the node out of what they balance.
+EXCLUDE_FROM_BALANCERS = "node.kubernetes.io/exclude-from-external-load-balancers"
 
 DEFAULT_TAINT_KEY = "careen.dev/reboot"
 TAINT_EFFECT = "PreferNoSchedule"
@@ -75,5 +82,6 @@ OF_A_NEED = (
     PREPARED,
     MOVES,
     READY_SINCE,
+    SET_ANNOTATIONS,
 )
 """Annotations that an agent writes while its node wants a reboot."""

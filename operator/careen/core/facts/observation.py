@@ -13,10 +13,12 @@ from enum import StrEnum
 from typing import Any, TypeVar, Union
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.phases import Evidence
+from careen.core.facts.progress import OwnerHealth, Progress, UnreadableProgress, believed, from_annotation
 from careen.core.lock import content as lock
 from careen.core.lock.content import Garbage, LockContent
 from scheduler_core.simulation.forecast import Forecast
@@ -38,6 +40,7 @@ class Gone(Value):
 
 
 NOT_ASKED = NotAsked()
+_NO_RECORD = from_annotation(None)
 
 _T = TypeVar("_T")
 Asked = Union[_T, Unknown, NotAsked]  # noqa: UP007 - a generic alias needs Union before Python 3.12
@@ -50,6 +53,11 @@ class Taint(Value, kw_only=True):
     effect: str
     value: str | None = None
     time_added: str | None = None
+
+
+READINESS_PREFIX = "readiness.k8s.io/"
+"""Of the taints that node-readiness-controller puts on a node while a NodeReadinessRule's conditions do not hold
+(kubernetes-sigs/node-readiness-controller, api/v1alpha1)."""
 
 
 class NodeView(Value, kw_only=True):
@@ -66,6 +74,21 @@ class NodeView(Value, kw_only=True):
     boot_id: str = ""
     cordoned_by: tuple[str, ...] = ()  # field managers that set `spec.unschedulable` as it stands; empty: not told
     tainted_by: tuple[str, ...] = ()  # field managers that set `spec.taints` as it stands; empty: not told
+    written: Progress | UnreadableProgress = _NO_RECORD  # the record as the annotations have it, whatever is given
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "written", from_annotation(self.annotations.get(keys.PROGRESS)))
+
+    @property
+    def record(self) -> Progress | UnreadableProgress:
+        """The record, or why it cannot be one that this release wrote. Whoever judges another node by its record
+        asks this: what the node's own agent takes for unreadable proves nothing to others."""
+        return believed(self.written)
+
+    @property
+    def readiness_taints(self) -> tuple[str, ...]:
+        """Keys of the taints of NodeReadinessRules, by name."""
+        return tuple(sorted({taint.key for taint in self.taints if taint.key.startswith(READINESS_PREFIX)}))
 
     @property
     def zone(self) -> str:
@@ -103,7 +126,7 @@ class Wish(StrEnum):
 
 
 class Request(Value, kw_only=True):
-    """A person's wish for this node; see `core/asked.py`."""
+    """A person's wish for this node; see `core/people/asked.py`."""
 
     wish: Wish
     reason: str = ""
@@ -211,6 +234,15 @@ class Alert(Value, kw_only=True):
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+class Sample(Value, kw_only=True):
+    """One sample of a query's answer. The age is by the server's own clock."""
+
+    value: float
+    age_seconds: float
+    evaluated_at: float  # Unix seconds
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
 class Evictable(StrEnum):
     """What a dry-run eviction answered."""
 
@@ -227,25 +259,6 @@ class DryRunAnswer(Value, kw_only=True):
 
     answer: Evictable
     detail: str = ""
-
-
-class OwnerHealth(Value, kw_only=True):
-    """A controller that owns displaced pods: how many replicas it wants and how many are ready. A missing one
-    is left out of the list."""
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    generation: int
-    replicas: int
-    ready: int
-    bound_to: str = ""  # the node that its pod template names, empty as a rule; no part of the record
-
-    @property
-    def title(self) -> str:
-        """Kind namespace/name, for sentences."""
-        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 class Chance(Value, kw_only=True):
@@ -276,6 +289,7 @@ class Observation(Value, kw_only=True):
     pods: Asked[tuple[PodView, ...]] = NOT_ASKED
     disruptions: Asked[Mapping[str, int]] = NOT_ASKED  # by namespace/name of the budget: evictions allowed just now
     alerts: Asked[tuple[Alert, ...]] = NOT_ASKED
+    queries: Asked[Mapping[str, tuple[Sample, ...] | Unknown]] = NOT_ASKED  # by the name of the health query
     foreign: Asked[tuple[str, ...]] = NOT_ASKED  # a sentence for each foreign coordinator seen; empty: none
     forecast: Asked[Forecast] = NOT_ASKED
     evictability: Asked[Mapping[str, DryRunAnswer]] = NOT_ASKED  # by pod UID

@@ -5,7 +5,7 @@ from __future__ import annotations
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
-from careen.core.facts.progress import Progress, record_of
+from careen.core.facts.progress import Progress
 from careen.core.facts.times import from_rfc3339
 
 
@@ -21,7 +21,7 @@ def need_since(node: object) -> float | None:
     """Since when the Node's record says that the host wants a reboot (unix time); None without such a record."""
     if not isinstance(node, NodeView):
         return None
-    progress = record_of(node)
+    progress = node.record
     return _unix(progress.need_since) if isinstance(progress, Progress) else None
 
 

@@ -45,6 +45,7 @@ class Evidence(StrEnum):
     PODS = "pods"  # pods bound to this node
     DISRUPTIONS = "disruptions"  # how many evictions each disruption budget allows: one list
     ALERTS = "alerts"  # active alerts of the alert source
+    QUERIES = "queries"  # the answers to the health queries
     FOREIGN = "foreign"  # another reboot coordinator's DaemonSets and live locks
     FORECAST = "forecast"  # where each pod would land: a child process and whole-cluster lists
     EVICTABILITY = "evictability"  # a dry-run eviction for each pod of the drain plan
@@ -129,7 +130,7 @@ ROW: dict[Phase, PhaseRow] = {row.phase: row for row in PHASES}
 # Every allowed move with the reason for it. Staying is always allowed and not listed.
 MOVES: dict[tuple[Phase, Phase], str] = {
     (Phase.IDLE, Phase.WAITING): "a need was seen: taint, label and refusals are written at once",
-    (Phase.WAITING, Phase.IDLE): "the need is gone: everything of ours is removed",
+    (Phase.WAITING, Phase.IDLE): "the need is gone, or an autoscaler removes the node: everything of ours is removed",
     (Phase.WAITING, Phase.CLAIMING): "the gates pass and it is our turn: a claim id is written on the Node",
     (
         Phase.CLAIMING,
@@ -153,7 +154,8 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.DRAINING,
         Phase.WAITING,
-    ): "need gone, hold, pause, a person uncordoned, or a late refusal: undone, then the claim is given back",
+    ): "need gone, hold, pause, a person uncordoned, an autoscaler removes the node, or a late refusal: undone, then "
+    "the claim is given back",
     (
         Phase.DRAINING,
         Phase.FAILED,

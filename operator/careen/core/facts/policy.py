@@ -5,15 +5,18 @@ Every default is the documented default of the flag of the same name, kured's wh
 
 from __future__ import annotations
 
+import math
+import operator
 import re
-from collections.abc import Mapping
-from datetime import UTC, time, tzinfo
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from msgspec import field
 
 from careen.core.facts import keys
 from careen.core.facts.selectors import Selector
+from careen.core.windows.values import NamedWindow
+from careen.core.windows.values import Window as Window  # noqa: PLC0414 - a part of the policy, named from here too
 from scheduler_core.values import Value
 
 
@@ -81,13 +84,49 @@ class Budget(Value, kw_only=True):
         return f"selector:{self.selector.text}" if self.selector.matches(labels) else None
 
 
-class Window(Value, kw_only=True):
-    """kured's maintenance window: weekdays (Monday is 0), start and end of day, in one time zone."""
+class Matcher(Value, kw_only=True):
+    """A condition on one label of a sample, as Prometheus has them. A label that is missing is empty."""
 
-    days: frozenset[int] = frozenset(range(7))
-    start: time = time(0, 0)
-    end: time = time(23, 59, 59)
-    zone: tzinfo = UTC
+    label: str
+    value: str
+    pattern: re.Pattern[str] | None = None  # None: the value itself
+    is_negated: bool = False
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels fulfil it."""
+        found = labels.get(self.label, "")
+        matches = found == self.value if self.pattern is None else self.pattern.fullmatch(found) is not None
+        return matches is not self.is_negated
+
+
+_COMPARED: Mapping[str, Callable[[float, float], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class HealthQuery(Value, kw_only=True):
+    """A question to Prometheus whose every sample must be fresh and fulfil the condition."""
+
+    name: str
+    query: str
+    comparison: str  # ==, !=, <, <=, > or >=
+    bound: float
+    fresh_seconds: float
+    matchers: tuple[Matcher, ...] = ()
+
+    def holds(self, value: float) -> bool:
+        """Whether one sample's value fulfils the condition; no number never does."""
+        return not math.isnan(value) and _COMPARED[self.comparison](value, self.bound)
+
+    @property
+    def condition(self) -> str:
+        """In words."""
+        return f"{self.comparison} {self.bound:g}"
 
 
 class AlertPolicy(Value, kw_only=True):
@@ -126,11 +165,13 @@ class Policy(Value, kw_only=True):
     taint_key: str | None = keys.DEFAULT_TAINT_KEY  # None: no taint
     annotate_nodes: bool = False
     window: Window = field(default_factory=Window)
+    windows: tuple[NamedWindow, ...] = ()  # beside these, `window` is for the nodes that none of them selects
     minimum_interval_seconds: float = 0.0
     count_cordoned: bool = True  # a node that somebody else cordoned counts as down
     reboot_cordoned: bool = True  # and is itself rebooted in its turn
     budgets: tuple[Budget, ...] = ()  # control-plane=1 holds besides, always
     blocking_pod_selectors: tuple[Selector, ...] = ()
+    health_queries: tuple[HealthQuery, ...] = ()
     alerts: AlertPolicy | None = None  # None: no alert source configured
     forecast: ForecastPolicy = ForecastPolicy.REFUSE
     forecast_pending_allowed: int = 0
@@ -146,6 +187,8 @@ class Policy(Value, kw_only=True):
     settle_policy: SettlePolicy = SettlePolicy.HALT
     settle_timeout_seconds: float = 600.0
     lock_release_delay_seconds: float = 0.0
+    protect_from_autoscalers: bool = True  # --protect-from-autoscalers
+    balancer_settle_seconds: float = 0.0  # --load-balancer-settle: between the cordon and the first eviction
     stable_boot_seconds: float = (
         30.0  # how old the boot must be at the release: a host that reboots once more keeps its claim
     )

@@ -1,33 +1,39 @@
 """What has to survive the agent and the reboot: versioned JSON in one annotation of the Node, written by the
 node's own agent.
 
-A record of a newer version is refused, not guessed at: the agent then does nothing and says so.
+The types of the fields are what the annotation may hold: whatever does not fit them, an unknown field included, makes
+the record unreadable. A record of a newer version is refused, not guessed at: the agent then does nothing and says so.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import fields
+from typing import Annotated, Any
 
-from careen.core.facts import keys
-from careen.core.facts.observation import NodeView, OwnerHealth
+import msgspec
+from msgspec import Meta, field
+
 from careen.core.facts.phases import Phase
-from careen.core.facts.untrusted import json_of, number, short, shown, whole
+from careen.core.facts.untrusted import json_of, short, shown, whole
 from scheduler_core.values import Value
 
 VERSION = 1
+
+Uptime = Annotated[float, Meta(ge=0, le=1e10)]  # three hundred years; a sum with it is still exact to the second
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # the API's replicas are int32
+Generation = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class Mark(Value, kw_only=True):
     """An instant on the host's own clock: seconds since the boot that `boot` names."""
 
     boot: str
-    uptime: float
+    uptime: Uptime
 
 
-class Announcement(Mark, kw_only=True):
+class Announcement(Mark, kw_only=True, rename={"is_asked": "asked"}):
     """When a reboot was announced, by which announcement, and whether the host was asked. A release that knows
     only marks reads the mark."""
 
@@ -35,8 +41,26 @@ class Announcement(Mark, kw_only=True):
     is_asked: bool = False  # some process of this node says that it asked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class OwnerHealth(Value, kw_only=True):
+    """A controller that owns displaced pods: how many replicas it wants and how many are ready. A missing one
+    is left out of the list."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    generation: Generation
+    replicas: Count
+    ready: Count
+    bound_to: str = ""  # the node that its pod template names, empty as a rule; no part of the record
+
+    @property
+    def title(self) -> str:
+        """Kind namespace/name, for sentences."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unknown_fields=True):
     """The record; every field says what it is for. Empty strings and None mean: not so far."""
 
     phase: str = ""  # a phase's value; empty: Idle
@@ -45,7 +69,7 @@ class Progress:
     need_since: str = ""  # RFC 3339
     tainted_at: str = ""  # RFC 3339: the lead time begins here
     taint_key: str = ""  # the key of the taint that is ours; empty: we set none
-    reboots_for_need: int = 0  # confirmed reboots since the need was first seen
+    reboots_for_need: Count = 0  # confirmed reboots since the need was first seen
 
     # The claim.
     claim: str = ""  # claim id
@@ -60,17 +84,18 @@ class Progress:
     prior_labels: Mapping[str, str | None] = field(
         default_factory=dict
     )  # of the keys that --pre-reboot-node-labels changed
+    prior_readiness: tuple[str, ...] = ()  # keys of taints of a NodeReadinessRule that stood before the cordon
     owners: tuple[OwnerHealth, ...] = ()  # of displaced pods, as healthy as they were before
     drain_started: Mark | None = None
     drain_started_at: str = ""  # RFC 3339, for the report of the reboot
     drained: Mark | None = None
-    displaced: int = 0  # pods to be evicted when the drain began
+    displaced: Count = 0  # pods to be evicted when the drain began
 
     # The reboot.
-    announcement: int = 0  # number of the last announcement under this claim
+    announcement: Count = 0  # number of the last announcement under this claim
     announced: Announcement | None = None  # the last one
     is_forced: bool = False  # announced although pods were left: --force-reboot
-    tries: int = 0  # reboot commands that failed for this need
+    tries: Count = 0  # reboot commands that failed for this need
 
     # Afterwards.
     verify_started: Mark | None = None
@@ -79,7 +104,10 @@ class Progress:
     # A failure.
     failed: str = ""  # reason code
     failed_at: Mark | None = None
-    failures: int = 0  # in a row, for the back-off
+    failures: Count = 0  # in a row, for the back-off
+
+
+_EMPTY = Progress()
 
 
 class UnreadableProgress(Value):
@@ -90,11 +118,10 @@ class UnreadableProgress(Value):
 
 def to_annotation(progress: Progress) -> str:
     """The record as short JSON: fields that hold their default are left out."""
-    default = Progress()
     record: dict[str, Any] = {"version": VERSION}
     for each in fields(Progress):
         value = getattr(progress, each.name)
-        if value != getattr(default, each.name):
+        if value != getattr(_EMPTY, each.name):
             record[each.name] = _plain(value)
     return json.dumps(record, separators=(",", ":"), sort_keys=True)
 
@@ -102,7 +129,7 @@ def to_annotation(progress: Progress) -> str:
 def from_annotation(text: str | None) -> Progress | UnreadableProgress:
     """The record that the annotation holds; an empty one when there is no annotation."""
     if text is None:
-        return Progress()
+        return _EMPTY
     record = json_of(text)
     if not isinstance(record, dict) or "version" not in record:
         return UnreadableProgress("the annotation careen.dev/progress is not careen's JSON")
@@ -112,26 +139,25 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
             f"the annotation careen.dev/progress has version {shown(version)}, this release reads up to {VERSION}"
         )
     try:
-        return _read(record)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return msgspec.convert(_with_named_columns(record), Progress)
+    except (ValueError, TypeError, OverflowError) as error:
         return UnreadableProgress(
             short(f"the annotation careen.dev/progress does not hold what version {version} holds: {error}")
         )
 
 
-def record_of(node: NodeView) -> Progress | UnreadableProgress:
-    """The record on the Node, or why it cannot be one that this release wrote.
+def believed(written: Progress | UnreadableProgress) -> Progress | UnreadableProgress:
+    """The record, unless it cannot be one that this release wrote."""
+    why = "" if isinstance(written, UnreadableProgress) else _contradiction(written)
+    return UnreadableProgress(why) if why else written
 
-    Whoever judges another node by its record reads it so too: what its own agent takes for unreadable proves
-    nothing to others."""
-    progress = from_annotation(node.annotations.get(keys.PROGRESS))
-    why = "" if isinstance(progress, UnreadableProgress) else _contradiction(progress)
-    return UnreadableProgress(why) if why else progress
+
+_PHASES = frozenset(Phase)
 
 
 def is_phase(text: str) -> bool:
     """Whether it names a phase of this release; empty is none yet."""
-    return not text or text in {phase.value for phase in Phase}
+    return not text or text in _PHASES
 
 
 _UNDER_CLAIM = frozenset(
@@ -164,70 +190,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mark):
         return {"boot": value.boot, "uptime": round(value.uptime, 3)}
     if isinstance(value, OwnerHealth):
-        return [value.kind, value.namespace, value.name, value.uid, value.generation, value.replicas, value.ready]
+        return [getattr(value, column) for column in _OWNER_COLUMNS]
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return dict(value) if isinstance(value, Mapping) else value
 
 
-_TYPES = {each.name: each.type for each in fields(Progress)}
+_OWNER_COLUMNS = ("kind", "namespace", "name", "uid", "generation", "replicas", "ready")
 
 
-def _read(record: dict[str, Any]) -> Progress:
-    known = {name: _field(name, value) for name, value in record.items() if name != "version"}
-    return Progress(**known)
-
-
-def _mark(value: Any) -> Mark:
-    return Mark(boot=_of(str, value["boot"]), uptime=_within(number(value["uptime"], _LONGEST_UPTIME), value["uptime"]))
-
-
-def _field(name: str, value: Any) -> Any:
-    expected = _TYPES[name]  # an unknown name raises KeyError: within one version there are none
-    if expected == "Mark | None":
-        return _mark(value)
-    if expected == "Announcement | None":
-        mark = _mark(value)
-        return Announcement(
-            boot=mark.boot,
-            uptime=mark.uptime,
-            by=_of(str, value.get("by", "")),
-            is_asked=_of(bool, value.get("asked", False)),
-        )
-    if name == "owners":
-        return tuple(_owner(each) for each in value)
-    if name == "prior_labels":
-        return {_of(str, key): label if label is None else _of(str, label) for key, label in value.items()}
-    if expected == "int":
-        return _within(whole(value, _MOST), value)
-    return _of({"str": str, "bool": bool}[str(expected)], value)
-
-
-def _owner(row: list[Any]) -> OwnerHealth:
-    kind, namespace, name, uid, generation, replicas, ready = row
-    return OwnerHealth(
-        kind=_of(str, kind),
-        namespace=_of(str, namespace),
-        name=_of(str, name),
-        uid=_of(str, uid),
-        generation=_within(whole(generation, _MOST_GENERATIONS), generation),
-        replicas=_within(whole(replicas, _MOST), replicas),
-        ready=_within(whole(ready, _MOST), ready),
-    )
-
-
-_MOST = 2**31 - 1  # of anything that is counted; the API's replicas are int32
-_MOST_GENERATIONS = 2**63 - 1
-_LONGEST_UPTIME = 1e10  # three hundred years; a sum with it is still exact to the second
-
-
-def _of(kind: type, value: Any) -> Any:
-    if type(value) is not kind:
-        raise TypeError(f"{shown(value)} is no {kind.__name__}")
-    return value
-
-
-def _within(read: Any, value: Any) -> Any:
-    if read is None:
-        raise ValueError(f"{shown(value)} is no number that is possible here")
-    return read
+def _with_named_columns(record: dict[str, Any]) -> dict[str, Any]:
+    """Owners stand in the record as rows, to keep it short."""
+    if "owners" not in record:
+        return record
+    return {**record, "owners": [dict(zip(_OWNER_COLUMNS, row, strict=True)) for row in record["owners"]]}

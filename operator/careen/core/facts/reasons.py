@@ -45,11 +45,13 @@ class Code(StrEnum):
     FOREIGN_COORDINATOR = "foreign-coordinator"
     NEED_UNKNOWN = "need-unknown"
     PACKAGE_MANAGER = "package-manager"
+    BEING_REMOVED = "being-removed"
     CLOCK_SKEW = "clock-skew"
     REBOOT_IMPOSSIBLE = "reboot-impossible"
     SETTINGS_UNUSABLE = "settings-unusable"
     LOOP_LIMIT = "loop-limit"
     OUTSIDE_WINDOW = "outside-window"
+    NO_WINDOW = "no-window"
     MINIMUM_INTERVAL = "minimum-interval"
     CORDONED = "cordoned"
     LIMIT_REACHED = "limit-reached"
@@ -61,6 +63,8 @@ class Code(StrEnum):
     BOUND_POD = "bound-pod"
     ALERT = "alert"
     ALERTS_UNKNOWN = "alerts-unknown"
+    HEALTH_QUERY = "health-query"
+    HEALTH_UNKNOWN = "health-unknown"
     FORECAST_REFUSES = "forecast-refuses"
     FORECAST_UNKNOWN = "forecast-unknown"
     EVICTION_REFUSED = "eviction-refused"
@@ -176,6 +180,10 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.PACKAGE_MANAGER: ReasonText("A package manager is at work on the host.", "Wait until it is done."),
+    Code.BEING_REMOVED: ReasonText(
+        "The cluster autoscaler or Karpenter is removing the node: it is left alone, and waits for nothing.",
+        "Nothing to do: should the taint of the autoscaler go, the node waits for its reboot again.",
+    ),
     Code.CLOCK_SKEW: ReasonText(
         "The host's clock is far off the API server's.",
         "Mend the clock of the host or of the API server.",
@@ -200,8 +208,13 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.OUTSIDE_WINDOW: ReasonText(
-        "Now is outside the maintenance window.",
-        "Wait, change --reboot-days, --start-time or --end-time, or set careen.dev/reboot-now.",
+        "Now is outside the maintenance windows of this node.",
+        "Wait, change --reboot-days, --start-time, --end-time or --windows, or set careen.dev/reboot-now.",
+    ),
+    Code.NO_WINDOW: ReasonText(
+        "--windows has windows for other nodes, and none that selects this one: it will not reboot.",
+        "Add a window to --windows whose `nodes` select NODE, or one without `nodes`; or set careen.dev/reboot-now.",
+        is_warning=True,
     ),
     Code.MINIMUM_INTERVAL: ReasonText(
         "The last reboot of this node is too recent.", "Wait, or set careen.dev/reboot-now."
@@ -245,6 +258,14 @@ REASONS: dict[Code, ReasonText] = {
         "The alert source gave no usable answer.",
         "Make the alert source answer; unknown never means yes.",
         is_warning=True,
+    ),
+    Code.HEALTH_QUERY: ReasonText(
+        "A condition of --health-queries does not hold.", "Look at what the query measures, or change its condition."
+    ),
+    Code.HEALTH_UNKNOWN: ReasonText(
+        "A health query has no usable answer: an error, no sample, or one that is too old.",
+        "Ask Prometheus the same query; look at its targets, at --prometheus-url, and at the query's `fresh` and "
+        "`labels`.",
     ),
     Code.FORECAST_REFUSES: ReasonText(
         "Pods would not find room, or can never be evicted.",
@@ -361,8 +382,9 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.REBOOT_NOT_HAPPENED: ReasonText(
-        "The host was asked to reboot and runs the same boot after the deadline; the roll-out halts.",
-        "Look at the host; `careen retry NODE` tries again.",
+        "The host was asked to reboot and runs the same boot after the deadline; it stays cordoned, and the roll-out "
+        "halts.",
+        "Look at the host; `careen retry NODE` uncordons the node and tries again.",
         is_warning=True,
     ),
     Code.NEVER_READY: ReasonText(

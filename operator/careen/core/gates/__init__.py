@@ -16,6 +16,7 @@ from careen.core.gates import (
     foreign_coordinator,
     foreign_cordon,
     halt,
+    health_queries,
     hold,
     host_state,
     loop_limit,
@@ -42,6 +43,7 @@ GATES: tuple[Gate, ...] = (
     bound_pods.GATE,  # one list of this node's pods, and the owners of those that no scheduler placed
     budgets.GATE,  # one list of all nodes; only by a node whose turn it is
     alerts.GATE,  # another server, which may be slow
+    health_queries.GATE,  # the same server, a few questions
     drain_forecast.GATE,  # a child process and lists of the whole cluster
     dry_run.GATE,  # one request per pod, and only once the claim is held
 )

@@ -15,7 +15,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import Fleet, NodeView, Unknown
 from careen.core.facts.phases import WORKING, Evidence, Phase
 from careen.core.facts.policy import Order, Policy
-from careen.core.facts.progress import UnreadableProgress, record_of
+from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When
 from careen.core.lock.content import LockContent, limit
@@ -77,7 +77,7 @@ def works(node: NodeView) -> bool:
 
     Record and label are written in one patch. So the label tells of a record that cannot be read, and nonsense
     in one annotation of a node that only waits does not fill the place of another."""
-    progress = record_of(node)
+    progress = node.record
     if isinstance(progress, UnreadableProgress):
         return node.labels.get(keys.REBOOT_LABEL) in {"in-progress", "failed"}
     if not progress.phase:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from careen.core.facts import keys
 from careen.core.facts.observation import Holders, NodeView, Unknown
-from careen.core.facts.progress import UnreadableProgress, record_of
+from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.times import from_rfc3339
 from careen.core.lock.content import Entry, LockContent
 from careen.core.situation import Situation
@@ -85,7 +85,7 @@ def watch(
 def _may_hold(node: NodeView, entry: Entry) -> bool:
     if not entry.id or entry.unread:
         return True  # kured's entry: its holder keeps no record on the Node; or one of which not all is known
-    progress = record_of(node)
+    progress = node.record
     return isinstance(progress, UnreadableProgress) or progress.claim == entry.id
 
 

@@ -7,7 +7,7 @@ once and writes the next names into the lock; the others need to look only rarel
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Budget, BudgetKind, Order, Policy
-from careen.core.facts.progress import UnreadableProgress, record_of
+from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock.content import Entry, LockContent, free_slots, slots_beside_holders
@@ -104,7 +104,8 @@ def next_nodes(
 
     Names whose groups have room beside the holders and the names before them come first.
     """
-    still_waiting = [node for node in waiters if node.name != leave_out and node.name not in content.holders]
+    not_in_line = {*content.holders, leave_out}
+    still_waiting = [node for node in waiters if node.name not in not_in_line]
     candidates = [node for node in still_waiting if node.labels.get(keys.REBOOT_LABEL) == READY]
     match policy.order:
         case Order.OLDEST:
@@ -113,8 +114,7 @@ def next_nodes(
             key = _by_zone(still_waiting, content, zone, candidates)
         case Order.FEWEST_MOVES:
             key = _by_moves(content, moves_of)
-    fitting, others = _by_room(sorted(candidates, key=key), content, policy)
-    return [*fitting, *others][: line_length(content, policy)]
+    return _by_room(sorted(candidates, key=key), content, policy, line_length(content, policy))
 
 
 def line_length(content: LockContent, policy: Policy) -> int:
@@ -123,10 +123,12 @@ def line_length(content: LockContent, policy: Policy) -> int:
 
 
 _Key = Callable[[NodeView], tuple[bool | int | str, ...]]
+_Alike = tuple[str, int, str, str]
 
 
 def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None) -> _Key:
-    rank = _ranks(waiters)
+    alike = {node.name: among_alike(node) for node in waiters}
+    rank = _ranks(waiters, alike)
     return lambda node: (
         _may_not_come(node, content),
         _place(node, content),
@@ -134,7 +136,7 @@ def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None
         node.zone != zone,
         *rank[node.zone],
         node.zone,
-        *among_alike(node),
+        *alike[node.name],
     )
 
 
@@ -143,7 +145,8 @@ def _by_zone(
 ) -> _Key:
     """The zone at work comes before a place in the line: whoever of it becomes ready late must not wait for the
     next visit."""
-    rank = _ranks(waiters)
+    alike = {node.name: among_alike(node) for node in waiters}
+    rank = _ranks(waiters, alike)
     first = min(
         (node for node in candidates if node.name in content.next),
         key=lambda node: content.next.index(node.name),
@@ -159,7 +162,7 @@ def _by_zone(
         _place(node, content),
         *rank[node.zone],
         node.zone,
-        *among_alike(node),
+        *alike[node.name],
     )
 
 
@@ -184,28 +187,25 @@ def _place(node: NodeView, content: LockContent) -> int:
     return content.next.index(node.name) if node.name in content.next else len(content.next)
 
 
-def _ranks(waiters: Iterable[NodeView]) -> dict[str, tuple[bool, str, int]]:
+def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, _Alike]) -> dict[str, tuple[bool, str, int]]:
     """A zone stands where its first node does, also one that is not ready yet."""
     ranks: dict[str, tuple[bool, str, int]] = {}
     for node in waiters:
-        mine = (node.is_control_plane, _hour(node), moves(node))
+        hour, pods, *_ = alike[node.name]
+        mine = (node.is_control_plane, hour, pods)
         ranks[node.zone] = min(ranks.get(node.zone, mine), mine)
     return ranks
 
 
-def among_alike(node: NodeView) -> tuple[str, int, str, str]:
+def among_alike(node: NodeView) -> _Alike:
     """The order of nodes that differ in nothing else: the older need, the fewer pods, and then what no two of
-    them share."""
-    return _hour(node), moves(node), need_since(node), node.name
+    them share.
 
-
-def _hour(node: NodeView) -> str:
-    """Needs of the same hour of the UTC clock count as equally old: which host noticed first says little, and
-    who goes first decides how many pods move twice.
-
-    The first drain of a roll-out, and of each zone, can only fill nodes that have their own reboot before them.
-    """
-    return need_since(node)[: len("2026-01-05T10")]
+    Needs of the same hour of the UTC clock count as equally old: which host noticed first says little, and who goes
+    first decides how many pods move twice. The first drain of a roll-out, and of each zone, can only fill nodes that
+    have their own reboot before them."""
+    since = need_since(node)
+    return since[: len("2026-01-05T10")], moves(node), since, node.name
 
 
 _NEVER = "9999"
@@ -220,12 +220,13 @@ def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
 
 def need_since(node: NodeView) -> str:
     """When the node's need was first seen, RFC 3339; sorts last when its record does not say."""
-    progress = record_of(node)
+    progress = node.record
     since = None if isinstance(progress, UnreadableProgress) else from_rfc3339(progress.need_since)
     return _NEVER if since is None else rfc3339(since)
 
 
-def _by_room(candidates: list[NodeView], content: LockContent, policy: Policy) -> tuple[list[NodeView], list[NodeView]]:
+def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Policy, most: int) -> list[NodeView]:
+    """The first of them, as many as `most`: those whose groups have room before those whose groups have none."""
     used: dict[str, int] = {}
     for entry in content.entries:
         for group in entry.groups:
@@ -238,9 +239,11 @@ def _by_room(candidates: list[NodeView], content: LockContent, policy: Policy) -
             fitting.append(node)
             for group in mine:
                 used[group] = used.get(group, 0) + 1
+            if len(fitting) == most:
+                break
         else:
             others.append(node)
-    return fitting, others
+    return [*fitting, *others][:most]
 
 
 class Turn(Value, kw_only=True):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import patience
+from careen.core import autoscalers, patience
 from careen.core.actions import Notify, Occasion
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline, drain_plan
 from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, NotAsked, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order
-from careen.core.facts.progress import UnreadableProgress, record_of
+from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import asked, budgets, missing, refusals
@@ -51,6 +51,8 @@ def decide(situation: Situation) -> Decision:
     """Into the lock, or on to the cordon, or back."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _back(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+    if leaving := autoscalers.left_alone(situation.node):
+        return _back(situation, Code.BEING_REMOVED, leaving)
     cheap = asked(When.CLAIMED, Cost.CHEAP)
     if lacking := missing(situation, cheap):
         return want(situation, *lacking)
@@ -205,7 +207,7 @@ def _others_first(situation: Situation) -> Decision | None:
 
 
 def _claims(node: NodeView) -> bool:
-    progress = record_of(node)
+    progress = node.record
     return not isinstance(progress, UnreadableProgress) and progress.phase == Phase.CLAIMING
 
 
@@ -215,7 +217,7 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
     names = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:
-        progress = record_of(node)
+        progress = node.record
         if isinstance(progress, UnreadableProgress) or progress.lock != mine:
             return _back(situation, Code.SURPLUS, f"{node.name} is taking a claim in another lock")
     uptime = situation.seen.uptime
@@ -251,6 +253,7 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
             for key, value in policy.pre_reboot_labels.items()
             if node.labels.get(key) != value
         },
+        prior_readiness=node.readiness_taints,
         owners=baseline.taken(situation, leaving),
         drain_started=situation.mark(),
         drain_started_at=rfc3339(situation.server_now),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import asked
+from careen.core import autoscalers
 from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import drain_plan
@@ -15,6 +15,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.gates import hold, host_state, settings
 from careen.core.gates.question import When
+from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps import maintenance, rebooting
 from careen.core.steps.shared import failing, late_gates, working
@@ -34,6 +35,8 @@ def _called_off(situation: Situation) -> Decision | None:
         return undo(
             situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"
         )
+    if leaving := autoscalers.left_alone(situation.node):
+        return undo(situation, Phase.WAITING, Code.BEING_REMOVED, f"{leaving}; the drain is undone")
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is not None and refused.code is not Code.LOCK_UNKNOWN:
         return undo(
@@ -80,7 +83,10 @@ def _drain(situation: Situation) -> Decision:
             Code.REBOOT_ANNOUNCED,
             f"drained{drain_plan.describe_returning(plan)}, and no gate refuses: reboots",
         )
-    elapsed = situation.elapsed(situation.progress.drain_started) or 0.0
+    elapsed = (situation.elapsed(situation.progress.drain_started) or 0.0) - situation.policy.balancer_settle_seconds
+    if elapsed < 0:
+        sentence = f"--load-balancer-settle: {-elapsed:.0f} s until the first eviction"
+        return stay(situation, Code.DRAIN_STARTED, sentence, look=min(-elapsed, LOOK_SECONDS), is_silent=True)
     if policy.timeout_seconds > 0 and elapsed > policy.timeout_seconds:
         return _timed_out(situation, plan)
     return _evict(situation, plan, f"{len(plan.left)} pods still have to go: {drain_plan.describe(plan, memory)}")

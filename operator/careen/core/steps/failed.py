@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from careen.core import autoscalers
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
@@ -54,7 +55,14 @@ def _code(situation: Situation) -> Code:
 def _can_be_given_back(situation: Situation) -> bool:
     """A node of ours that became ready after all goes back into service; the claim stays."""
     node = situation.node
-    return situation.progress.is_cordoned_by_us and node.ready and node.boot_id == situation.boot
+    is_back = situation.progress.is_cordoned_by_us and node.ready and node.boot_id == situation.boot
+    return is_back and not _may_yet_go_down(situation)
+
+
+def _may_yet_go_down(situation: Situation) -> bool:
+    """The host was asked to reboot and has not. It stays cordoned until it boots, or a person asks for another try or
+    releases the claim."""
+    return _code(situation) is Code.REBOOT_NOT_HAPPENED and situation.boot == situation.progress.boot_left
 
 
 def _give_back(situation: Situation) -> Decision:
@@ -66,7 +74,11 @@ def _give_back(situation: Situation) -> Decision:
         _sentence(situation),
         progress=progress,
         look=failing.LOOK_SECONDS,
-        change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation)),
+        change=NodeChange(
+            labels=prior_labels(situation),
+            unschedulable=prior_cordon(situation),
+            annotations=autoscalers.taken_back(situation.node.annotations),
+        ),
     )
 
 

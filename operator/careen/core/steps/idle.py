@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from careen.core import asked, own_taint
+from careen.core import autoscalers, own_taint
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
@@ -17,6 +17,7 @@ from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps.shared import taint_spread
 from careen.core.writing import NodeChange, annotations_of_a_need, go_home, move, stay, want, with_our_taint, write_lock
@@ -26,12 +27,16 @@ LOCK_LOOK_SECONDS = (
     60.0  # all idle nodes together look at the lock at most once a minute; one that has seen a stuck holder, itself
 )
 LEAST_LOCK_LOOK_SECONDS = 300.0  # and no idle node more often than at its own Node
+LEAVING_LOOK_SECONDS = 30.0  # whether an autoscaler still removes the node: its taint stands for minutes
 LONE_LOCK_LOOK_SECONDS = 3600.0  # a node that knows of no others
 
 
 def decide(situation: Situation) -> Decision:
     """Taint, or clean up what an older process left, or nothing."""
     need = situation.seen.need
+    leaving = autoscalers.left_alone(situation.node)
+    if need.answer is NeedAnswer.YES and leaving:
+        return _leave_alone(situation, leaving)
     if need.answer is NeedAnswer.YES:
         return _for_its_moment(situation) or _begin_waiting(situation)
     if need.answer is NeedAnswer.NO:
@@ -46,6 +51,18 @@ def decide(situation: Situation) -> Decision:
             look=LOOK_SECONDS,
         )
     return stay(situation, Code.NO_NEED, "the host does not ask for a reboot", look=LOOK_SECONDS)
+
+
+def wants_reboot(situation: Situation) -> bool:
+    """Whether the host asks for a reboot, and nobody is removing the node anyway."""
+    return situation.seen.need.answer is NeedAnswer.YES and not autoscalers.removed_by(situation.node)
+
+
+def _leave_alone(situation: Situation, why: str) -> Decision:
+    """Somebody removes the node, so it waits for nothing and nobody waits for it."""
+    if _has_leftovers(situation):
+        return go_home(situation, Code.BEING_REMOVED, why)
+    return stay(situation, Code.BEING_REMOVED, why, look=LEAVING_LOOK_SECONDS)
 
 
 def _for_its_moment(situation: Situation) -> Decision | None:
@@ -114,8 +131,8 @@ def tidy_line(situation: Situation) -> Decision | None:
 
     Beside an overdue holder many idle nodes look, and a list for each would cost too much: there only this node.
     """
-    content, need = situation.lock, situation.seen.need.answer
-    if need is NeedAnswer.YES or not isinstance(content, LockContent) or content.is_paused or not content.next:
+    content = situation.lock
+    if wants_reboot(situation) or not isinstance(content, LockContent) or content.is_paused or not content.next:
         return None
     waiters: object = None
     if not situation.memory.overdue:

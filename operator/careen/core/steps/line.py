@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from careen.core import autoscalers
 from careen.core.actions import PatchNode
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline
@@ -203,8 +204,12 @@ def _claim(situation: Situation) -> Decision:
         f"more{baseline.said(baseline.taken(situation, ()))}",
         progress=progress,
         memory=memory,
-        change=NodeChange(annotations=preparing.annotation(situation)),
+        change=NodeChange(annotations={**preparing.annotation(situation), **_protected(situation)}),
     )
+
+
+def _protected(situation: Situation) -> dict[str, str | None]:
+    return autoscalers.protected(situation.node) if situation.policy.protect_from_autoscalers else {}
 
 
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from careen.core import autoscalers
 from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion
 from careen.core.decision import Decision
 from careen.core.drain import drain_plan
@@ -24,7 +25,7 @@ from careen.core.gates import hold
 from careen.core.gates.question import When
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, late_gates, working
-from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, undo, want
+from careen.core.writing import move, stay, undo, want
 
 LOOK_SECONDS = 2.0
 _TELLING_SECONDS = 90.0  # to ask and to say so, with an API server that is slow or gone for a moment
@@ -150,6 +151,8 @@ def _not_asked(situation: Situation) -> Decision:
         return undo(
             situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"
         )
+    if leaving := autoscalers.left_alone(situation.node):
+        return undo(situation, Phase.WAITING, Code.BEING_REMOVED, f"{leaving}; the drain is undone")
     if not situation.node.unschedulable:
         return failing.undone(
             situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node before the reboot: it stays in service"
@@ -217,19 +220,12 @@ def _stranger(situation: Situation) -> StrangerMemory:
 
 
 def _nothing_happened(situation: Situation) -> Decision:
-    """No answer to the reboot. The node goes back into service if it is ready; the claim is kept, because the
-    host may yet go down."""
+    """No answer to the reboot. Claim and cordon are kept: the host may yet go down, and a pod that came to it now would
+    go down with it and without a drain."""
     deadline = situation.policy.reboot_deadline_seconds
-    is_given_back = situation.node.ready
-    progress = (
-        replace(situation.progress, is_cordoned_by_us=False, prior_labels={}) if is_given_back else situation.progress
-    )
     return failing.halted(
         situation,
         Code.REBOOT_NOT_HAPPENED,
-        f"the same boot runs {deadline:.0f} s after the reboot was asked",
-        progress=progress,
-        change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation))
-        if is_given_back
-        else NodeChange(),
+        f"the same boot runs {deadline:.0f} s after the reboot was asked; the node may yet go down and stays cordoned",
+        progress=situation.progress,
     )

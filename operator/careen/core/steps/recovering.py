@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import own_taint
+from careen.core import autoscalers, own_taint
 from careen.core.actions import PatchNode
 from careen.core.cordons import is_cordon_proven
 from careen.core.decision import Decision
@@ -280,7 +280,7 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
         Code.ENTRY_ADOPTED,
         "the record of a claim was missing: everything is undone",
         progress=progress,
-        change=NodeChange(unschedulable=uncordon),
+        change=NodeChange(unschedulable=uncordon, annotations=autoscalers.taken_back(situation.node.annotations)),
     )
 
 

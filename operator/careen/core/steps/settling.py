@@ -9,9 +9,10 @@ from careen.core.actions import WriteLock
 from careen.core.decision import Decision
 from careen.core.drain import baseline
 from careen.core.facts.memory import Memory
-from careen.core.facts.observation import NeedAnswer, OwnerHealth
+from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import SettlePolicy
+from careen.core.facts.progress import OwnerHealth
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import datetime
 
-from careen.core import asked
+from careen.core import autoscalers
 from careen.core.actions import Notify, Occasion
 from careen.core.cleanup.labels import told_of_this_reboot
 from careen.core.decision import Decision
@@ -18,12 +18,15 @@ from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit
+from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, history, working
 from careen.core.steps.shared.history import Reboot
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
 
 LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
+FIRST_LOOK_SECONDS = 0.5  # most nodes are ready by the time their agent runs, and their own pods a moment later
+_LOOK_SHARE = 0.25  # of what it has taken so far
 
 
 def begin(situation: Situation) -> Decision:
@@ -82,7 +85,8 @@ def decide(situation: Situation) -> Decision:
             f"{ailing}, {waited:.0f} s after the boot was seen",
             progress=situation.progress,
         )
-    return stay(situation, Code.VERIFYING, ailing, look=LOOK_SECONDS)
+    look = min(max(FIRST_LOOK_SECONDS, waited * _LOOK_SHARE), LOOK_SECONDS)
+    return stay(situation, Code.VERIFYING, ailing, look=look)
 
 
 def what_ails(situation: Situation) -> str:
@@ -92,6 +96,8 @@ def what_ails(situation: Situation) -> str:
         return "the kubelet has not reported the new boot"
     if not node.ready:
         return "the node is not ready"
+    if missing := [key for key in node.readiness_taints if key not in situation.progress.prior_readiness]:
+        return f"a NodeReadinessRule has not removed {', '.join(missing[:3])}"
     if not isinstance(pods, tuple):
         return "the pods of this node cannot be listed"
     return _not_ready(situation, pods, were_ready=True)
@@ -126,6 +132,7 @@ def _give_back(situation: Situation) -> Decision:
         annotations={
             keys.LAST_REBOOT: _report(situation),
             keys.HISTORY: history.with_one_more(situation.node, _reboot(situation)),
+            **autoscalers.taken_back(situation.node.annotations),
         },
     )
     record = replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from careen.core import autoscalers
 from careen.core.actions import WriteLock
 from careen.core.decision import Decision, Refusal
 from careen.core.facts import keys
@@ -12,7 +13,7 @@ from careen.core.facts.observation import NeedAnswer, NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
-from careen.core.gates import asked, maintenance_window, missing, refusals
+from careen.core.gates import asked, missing, refusals
 from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
 from careen.core.lock import order
@@ -20,6 +21,7 @@ from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.steps import line
 from careen.core.steps.shared import crowd, giving_back, looking_behind, taint_spread
+from careen.core.windows.openings import opens_within, windows_of
 from careen.core.writing import (
     NodeChange,
     go_home,
@@ -39,8 +41,8 @@ def decide(situation: Situation) -> Decision:
     """Home, or refused, or waiting for our turn, or on to the claim."""
     if situation.progress.is_giving_back or situation.progress.claim:
         return giving_back.decide(situation)
-    if situation.seen.need.answer is NeedAnswer.NO:
-        return _go_home(situation)
+    if (over := _is_over(situation)) is not None:
+        return over
     if situation.wants_retry:
         return _forgive(situation)
     if (mended := _mend_taint(situation)) is not None:
@@ -62,6 +64,14 @@ def decide(situation: Situation) -> Decision:
         return _refused(situation, refused)
     assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
     return _halted(situation, refused[0]) if refused else line.ready(situation, content)
+
+
+def _is_over(situation: Situation) -> Decision | None:
+    """Home: nobody asks for the reboot any more, or somebody removes the node."""
+    if situation.seen.need.answer is NeedAnswer.NO:
+        return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+    leaving = autoscalers.left_alone(situation.node)
+    return _go_home(situation, Code.BEING_REMOVED, leaving) if leaving else None
 
 
 def _halted(situation: Situation, refused: Refusal) -> Decision:
@@ -100,19 +110,20 @@ def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
     usual, jitter = line.refused_look(situation), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual
-    opening = maintenance_window.opens_within(situation.policy.window, situation.seen.now, usual)
+    windows = windows_of(situation.policy, situation.node.labels)
+    opening = opens_within(windows, situation.seen.now, usual)
     if opening is None:
         return usual
     return min(usual, opening + (OPENING_SECONDS + taint_spread.longest_seconds(situation.memory.agents)) * jitter)
 
 
-def _go_home(situation: Situation) -> Decision:
+def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
     """The Node first, then the line. An idle node looks at the lock once more, because that write may fail, or
     the lock be unreadable."""
     memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
     is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
     situation = line.with_memory(situation, memory if is_due else replace(memory, lock_due=soon))
-    return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot", then=leave_line(situation))
+    return go_home(situation, code, sentence, then=leave_line(situation))
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:

@@ -1,4 +1,4 @@
-"""The process of the next forecast may be started before its order; whatever becomes of it, the forecast is the same."""
+"""The process of the next forecast may start before its order. Whatever becomes of it, the forecast is the same."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from careen.agent.forecast.check import (
 from careen.agent.turn import Turned
 from careen.core.decision import Decision, Reason
 from careen.core.facts.memory import Memory
-from careen.core.facts.observation import Chance, Need, NeedAnswer, NodeView, Observation, OwnerHealth
+from careen.core.facts.observation import Chance, Need, NeedAnswer, NodeView, Observation
 from careen.core.facts.phases import Phase
-from careen.core.facts.progress import Progress, to_annotation
+from careen.core.facts.progress import OwnerHealth, Progress, to_annotation
 from careen.core.facts.reasons import Code
 from tests.careen.agent.conftest import Shell
 

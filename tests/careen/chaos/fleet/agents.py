@@ -283,7 +283,7 @@ class Agents:
         api = ApiServer(Wire(self, process), clock, chance=chance)
         api.withheld = self.withheld
         lock = LockStore(api, namespace="careen", name="careen", annotation=LOCK)
-        need = NeedWatch(host, clock, is_command=False, period_seconds=lambda: 60.0)
+        need = NeedWatch(host.read_need, clock, period_seconds=lambda: 60.0)
         mind = Mind(
             Observer(
                 Senses(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from collections.abc import Mapping
+from typing import get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from careen.core.facts.observation import OwnerHealth
 from careen.core.facts.progress import (
     Announcement,
     Mark,
+    OwnerHealth,
     Progress,
     UnreadableProgress,
     from_annotation,
@@ -34,16 +35,17 @@ owners = st.builds(
     replicas=counts,
     ready=counts,
 )
-by_type = {
-    "str": st.text(),
-    "int": counts,
-    "bool": st.booleans(),
-    "Mark | None": st.none() | marks,
-    "Announcement | None": st.none() | announcements,
-    "Mapping[str, str | None]": st.dictionaries(st.text(), st.none() | st.text()),
-    "tuple[OwnerHealth, ...]": st.lists(owners, max_size=3).map(tuple),
+by_type: dict[object, st.SearchStrategy[object]] = {
+    str: st.text(),
+    int: counts,
+    bool: st.booleans(),
+    Mark | None: st.none() | marks,
+    Announcement | None: st.none() | announcements,
+    Mapping[str, str | None]: st.dictionaries(st.text(), st.none() | st.text()),
+    tuple[OwnerHealth, ...]: st.lists(owners, max_size=3).map(tuple),
+    tuple[str, ...]: st.lists(st.text(), max_size=3).map(tuple),
 }
-records = st.builds(Progress, **{each.name: by_type[str(each.type)] for each in fields(Progress)})
+records = st.builds(Progress, **{name: by_type[hint] for name, hint in get_type_hints(Progress).items()})
 
 
 @given(records)
@@ -73,6 +75,17 @@ def test_no_annotation_is_an_empty_record() -> None:
         ('{"version":1,"claimed":{"boot":"b"}}', "does not hold"),
         ('{"version":1,"owners":[["a"]]}', "does not hold"),
         ('{"version":1,"prior_labels":3}', "does not hold"),
+        ('{"version":1,"prior_labels":{"a":3}}', "does not hold"),
+        ('{"version":1,"tries":1.0}', "does not hold"),
+        ('{"version":1,"tries":-1}', "does not hold"),
+        ('{"version":1,"tries":2147483648}', "does not hold"),
+        ('{"version":1,"claimed":{"boot":"b","uptime":true}}', "does not hold"),
+        ('{"version":1,"claimed":{"boot":"b","uptime":1e11}}', "does not hold"),
+        ('{"version":1,"announced":{"boot":"b","uptime":1,"asked":1}}', "does not hold"),
+        ('{"version":1,"owners":[["Job","shop","web","u",1,1,1,"n1"]]}', "does not hold"),
+        ('{"version":1,"owners":3}', "does not hold"),
+        ('{"version":true}', "version True"),
+        ('{"version":1.0}', "version 1.0"),
     ],
 )
 def test_what_cannot_be_understood_is_refused_with_a_reason(text: str, words: str) -> None:

@@ -246,7 +246,9 @@ def test_the_status_says_which_record_cannot_be_read() -> None:
             keys.PHASE: "Draining",
         },
     )
-    assert "does not hold what version 1 holds: a number of many digits" in fleet_text([sick], LockContent(), NOW)
+    assert "does not hold what version 1 holds: Number out of range - at `$.claimed.uptime`" in fleet_text(
+        [sick], LockContent(), NOW
+    )
 
 
 # Decisions --------------------------------------------------------------------------------------------------------

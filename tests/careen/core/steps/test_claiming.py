@@ -14,7 +14,7 @@ from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
-from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, LockReading, NodeView, Unknown
+from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, LockReading, NodeView, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import DrainPolicy, Order
 from careen.core.facts.reasons import Code
@@ -267,6 +267,16 @@ def test_the_cordon_and_its_record_are_one_patch_that_must_not_be_sent_late() ->
 def test_the_beginning_of_the_drain_is_told_by_the_api_servers_clock() -> None:
     """The pods' own instants come from there, and who came after the cordon is told by them."""
     assert the_record(claiming(clock_skew_seconds=30.0)).drain_started_at == "2026-03-04T11:59:30Z"
+
+
+def test_the_record_keeps_which_taints_of_readiness_rules_stood_before_the_cordon() -> None:
+    taints = tuple(
+        Taint(key=key, effect="NoSchedule") for key in ("readiness.k8s.io/gpu", "acme.com/x", "readiness.k8s.io/cni")
+    )
+    assert the_record(claiming(node={"taints": taints})).prior_readiness == (
+        "readiness.k8s.io/cni",
+        "readiness.k8s.io/gpu",
+    )
 
 
 def test_the_record_keeps_which_daemon_sets_were_ready_here_and_the_cordon_says_which_were_not() -> None:

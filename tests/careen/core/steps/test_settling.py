@@ -10,10 +10,10 @@ import pytest
 from careen.core.actions import PatchNode, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.observation import NOT_ASKED, OwnerHealth, Unknown
+from careen.core.facts.observation import NOT_ASKED, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import SettlePolicy
-from careen.core.facts.progress import Mark
+from careen.core.facts.progress import Mark, OwnerHealth
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (

@@ -13,8 +13,9 @@ import pytest
 from careen.core.actions import Notify, Occasion, PatchNode
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.observation import OwnerHealth, Taint, Unknown
+from careen.core.facts.observation import Taint, Unknown
 from careen.core.facts.phases import Phase
+from careen.core.facts.progress import OwnerHealth
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import LockContent
 from tests.careen.core.builders import (
@@ -65,6 +66,14 @@ def test_cordon_taint_and_labels_are_put_back_in_one_patch() -> None:
     assert (record.claim, record.is_cordoned_by_us, record.taint_key) == ("c1", False, "")
     assert record.failures == 0, "the next failure is the first in a row"
     assert [action.occasion for action in decision.actions if isinstance(action, Notify)] == [Occasion.UNCORDON]
+
+
+@pytest.mark.parametrize(("waited", "look"), [(0.0, 0.5), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0), (60.0, 1.0)])
+def test_a_node_that_is_almost_ready_is_looked_at_sooner(waited: float, look: float) -> None:
+    """Its own pods are often ready a moment after its agent."""
+    record = replace(RECORD, verify_started=ago(waited))
+    decision = decided(record, node={**NODE, "ready": False}, need=NO, policy=a_policy(**POLICY))
+    assert (decision.phase, decision.look_again_seconds) == (Phase.VERIFYING, look)
 
 
 def test_the_reboot_is_reported_with_both_boots_its_length_and_the_lead_time() -> None:
@@ -252,6 +261,25 @@ def test_a_node_that_no_longer_waits_for_new_pods_says_which_are_not_ready() -> 
         "rebooted, proven well and back in service; DaemonSet pods not ready: kube-system/proxy-1, and none "
         "of them ran here before the drain"
     )
+
+
+RULES_TAINT = Taint(key="readiness.k8s.io/acme.com/network-unavailable", effect="NoSchedule")
+
+
+def test_a_taint_of_a_readiness_rule_is_awaited_before_the_hand_back() -> None:
+    decision = verifying(node={"taints": (RULES_TAINT,)})
+    assert decision.phase is Phase.VERIFYING
+    assert decision.reason.sentence == f"a NodeReadinessRule has not removed {RULES_TAINT.key}"
+
+
+def test_a_taint_of_a_readiness_rule_that_stood_before_the_cordon_is_not_awaited() -> None:
+    record = replace(RECORD, prior_readiness=(RULES_TAINT.key,))
+    assert decided(record, need=NO, node={"taints": (RULES_TAINT,)}).phase is Phase.SETTLING
+
+
+def test_a_taint_of_a_readiness_rule_that_stays_halts_the_roll_out() -> None:
+    record = replace(RECORD, verify_started=ago(901))
+    assert decided(record, need=NO, node={"taints": (RULES_TAINT,)}).reason.code is Code.NEVER_READY
 
 
 def test_a_node_that_is_not_ready_halts_although_new_pods_would_not() -> None:

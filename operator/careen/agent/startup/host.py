@@ -1,0 +1,35 @@
+"""The agent's own host, from the settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, cast
+
+from careen.host.commands import HostExec
+from careen.host.need import HostNeed, Sources
+from careen.host.node_host import TEST_SECONDS, LocalHost
+from careen.settings.tree import Settings
+
+
+def host_of(settings: Settings) -> LocalHost:
+    """The host that these settings describe."""
+    how, root, packages = HostExec(settings.host_exec), Path(settings.host_root or "/"), settings.reboot_packages
+    sources = Sources(
+        files=settings.reboot_sentinel,
+        command=settings.reboot_sentinel_command,
+        probes=settings.reboot_probes,
+        packages=packages.pattern if packages else None,
+        longest_uptime_seconds=settings.reboot_max_uptime,
+        seconds=settings.sentinel_timeout,
+    )
+    return LocalHost(
+        root=root,
+        need=HostNeed(sources, root=root, how=how),
+        boot_id_file=Path(settings.boot_id_file),
+        how=how,
+        reboot_method=cast("Literal['command', 'signal']", settings.reboot_method),
+        reboot_command=settings.reboot_command,
+        reboot_signal=settings.reboot_signal,
+        reboot_seconds=settings.reboot_timeout,
+        test_seconds=min(settings.sentinel_timeout, TEST_SECONDS),
+    )

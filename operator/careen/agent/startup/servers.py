@@ -1,0 +1,35 @@
+"""The servers that the settings name: where alerts and the answers to health queries come from."""
+
+from __future__ import annotations
+
+from careen.services.alertmanager import Alertmanager, Several
+from careen.services.prometheus import Access, AlertSource, Prometheus
+from careen.settings.tree import Settings
+
+
+def alert_source(settings: Settings) -> AlertSource | None:
+    """Prometheus, Alertmanager, or both; None when neither is given."""
+    prometheus, sources = metric_source(settings), list[AlertSource]()
+    if prometheus is not None:
+        sources.append(prometheus)
+    if settings.alertmanager_url:
+        access = Access(token_file=settings.alertmanager_token_file, ca_file=settings.alertmanager_ca_file)
+        sources.append(
+            Alertmanager(settings.alertmanager_url, timeout_seconds=settings.prometheus_timeout, access=access)
+        )
+    return Several(sources) if len(sources) > 1 else sources[0] if sources else None
+
+
+def metric_source(settings: Settings) -> Prometheus | None:
+    """None when no Prometheus is given."""
+    if not settings.prometheus_url:
+        return None
+    access = Access(
+        token_file=settings.prometheus_token_file,
+        username=settings.prometheus_username,
+        password_file=settings.prometheus_password_file,
+        ca_file=settings.prometheus_ca_file,
+        certificate_file=settings.prometheus_client_certificate_file,
+        key_file=settings.prometheus_client_key_file,
+    )
+    return Prometheus(settings.prometheus_url, timeout_seconds=settings.prometheus_timeout, access=access)

@@ -1,0 +1,66 @@
+"""Autoscalers and a node: what keeps them from it while it reboots, and how a node shows that they are removing it.
+
+What stood under their keys before is told on the Node, apart from the record: a record that somebody removes, and a
+release that does not know of this, lose nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.untrusted import object_of
+
+PROTECTION: Mapping[str, str] = {keys.SCALE_DOWN_DISABLED: "true", keys.DO_NOT_DISRUPT: "true"}
+"""What the cluster autoscaler and Karpenter look for on a Node before they remove it."""
+
+_TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"  # cluster-autoscaler/utils/taints/taints.go
+_DISRUPTED = "karpenter.sh/disrupted"  # Karpenter 1.0, pkg/apis/v1/taints.go
+_DISRUPTION, _DISRUPTING = "karpenter.sh/disruption", "disrupting"  # Karpenter before 1.0
+_KEEPS_PODS_OUT = frozenset({"NoSchedule", "NoExecute"})
+
+
+def protected(node: NodeView) -> dict[str, str | None]:
+    """The annotations to set with a claim, and what stood there before; empty when all of them stand there."""
+    before = {key: node.annotations.get(key) for key, value in PROTECTION.items() if node.annotations.get(key) != value}
+    if not before:
+        return {}
+    known = object_of(node.annotations.get(keys.SET_ANNOTATIONS))
+    told = json.dumps({**{key: known[key] for key in PROTECTION if key in known}, **before}, sort_keys=True)
+    return {**{key: PROTECTION[key] for key in before}, keys.SET_ANNOTATIONS: told}
+
+
+def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
+    """The annotations as they were before; what somebody changed since is left alone. Empty when careen set none."""
+    text = annotations.get(keys.SET_ANNOTATIONS)
+    if text is None:
+        return {}
+    before = object_of(text)
+    back = {
+        key: was
+        for key, value in PROTECTION.items()
+        if key in before and annotations.get(key) == value and ((was := before[key]) is None or isinstance(was, str))
+    }
+    return {**back, keys.SET_ANNOTATIONS: None}
+
+
+def removed_by(node: NodeView) -> str:
+    """Who is removing this node, by the taint that says so; empty when nobody is. A mere candidate stays in service:
+    `DeletionCandidateOfClusterAutoscaler` often comes and goes."""
+    for taint in node.taints:
+        if taint.effect not in _KEEPS_PODS_OUT:
+            continue
+        if taint.key == _TO_BE_DELETED:
+            return "the cluster autoscaler"
+        if taint.key == _DISRUPTED or (taint.key == _DISRUPTION and taint.value == _DISRUPTING):
+            return "Karpenter"
+    return ""
+
+
+def left_alone(node: NodeView) -> str:
+    """Why a reboot of this node would be for nothing, as a sentence; empty when it would not."""
+    who = removed_by(node)
+    return f"{who} is removing this node: it is left alone" if who else ""

@@ -1,0 +1,92 @@
+"""Refuses while a condition of --health-queries does not hold, or cannot be told.
+
+Every sample that matches must be fresh and fulfil the condition. No sample at all is not health: a series that is
+missing, a target that is not scraped and a filter that leaves nothing look alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from careen.core.decision import Refusal
+from careen.core.facts.observation import NotAsked, Sample, Unknown
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import HealthQuery, Policy
+from careen.core.facts.reasons import Code
+from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
+from careen.core.situation import Situation
+
+# Between the clocks of the agent and of Prometheus. An answer that is older comes from a cache.
+_CLOCKS_DIFFER_SECONDS = 60.0
+
+
+def needs(policy: Policy) -> frozenset[Evidence]:
+    """The answers, when there are queries."""
+    return frozenset({Evidence.QUERIES}) if policy.health_queries else frozenset()
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """The first query in the order of the list that does not hold."""
+    if not situation.policy.health_queries:
+        return None
+    answers = situation.seen.queries
+    if isinstance(answers, (Unknown, NotAsked)):
+        return _unknown(answers.why if isinstance(answers, Unknown) else "nobody asked")
+    for query in situation.policy.health_queries:
+        refused = _refusal(query, answers.get(query.name), situation.seen.now.timestamp())
+        if refused is not None:
+            return refused
+    return None
+
+
+def _refusal(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now: float) -> Refusal | None:
+    if answer is None or isinstance(answer, Unknown):
+        return _unknown(f"{query.name}: {'nobody asked' if answer is None else answer.why}")
+    matching = [sample for sample in answer if all(matcher.holds(sample.labels) for matcher in query.matchers)]
+    if not matching:
+        return _unknown(f"{query.name}: no sample{' matches the labels' if answer else ''}")
+    for sample in matching:
+        if why := _why_unusable(sample, query, now):
+            return _unknown(f"{query.name}{_labels(sample)}: {why}")
+    bad = [sample for sample in matching if not query.holds(sample.value)]
+    if not bad:
+        return None
+    more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+    return Refusal(
+        gate=GATE.name,
+        code=Code.HEALTH_QUERY,
+        sentence=f"{query.name}{_labels(bad[0])} is {bad[0].value:.3g}{more}; it must be {query.condition}",
+    )
+
+
+def _why_unusable(sample: Sample, query: HealthQuery, now: float) -> str:
+    if math.isnan(sample.value):
+        return "the value is no number"
+    if not sample.age_seconds <= query.fresh_seconds:
+        return f"the last sample is older than {query.fresh_seconds:g} s"
+    if not abs(now - sample.evaluated_at) <= query.fresh_seconds + _CLOCKS_DIFFER_SECONDS:
+        return "the answer is old, or the clocks of Prometheus and this node differ"
+    return ""
+
+
+def _labels(sample: Sample) -> str:
+    if not sample.labels:
+        return ""
+    shown = [f"{key}={value}" for key, value in sorted(sample.labels.items())]
+    return f" ({', '.join(shown[:4])}{', …' if len(shown) > 4 else ''})"
+
+
+def _unknown(why: str) -> Refusal:
+    return Refusal(
+        gate=GATE.name, code=Code.HEALTH_UNKNOWN, sentence=f"whether a health query holds cannot be told: {why}"
+    )
+
+
+GATE = Gate(
+    name="health-queries",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.COSTLY,
+    needs=needs,
+    foresight=Unforeseen(what="the health queries"),
+)

@@ -1,0 +1,69 @@
+"""Several windows for one node: it may reboot while any of them is open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from careen.core.facts.policy import Policy
+from careen.core.windows import daily
+from careen.core.windows.values import Cron, NamedWindow
+
+_LONGEST_LOOK = timedelta(days=8)  # windows that take over from each other are followed so far
+
+
+def windows_of(policy: Policy, labels: Mapping[str, str]) -> tuple[NamedWindow, ...]:
+    """The windows of the node with these labels; none when no window is meant for it.
+
+    The window of kured's flags is for everybody as long as no other is configured. Beside others it is for the
+    nodes that none of them selects, unless it says nothing: then such a node has no window."""
+    default = NamedWindow(name="", opens=policy.window)
+    if not policy.windows:
+        return (default,)
+    chosen = tuple(each for each in policy.windows if each.nodes is None or each.nodes.matches(labels))
+    return chosen or (() if policy.window.is_always_open else (default,))
+
+
+def is_open(windows: Sequence[NamedWindow], now: datetime) -> bool:
+    """Whether any of them is open."""
+    return any(_is_open(each, now) for each in windows)
+
+
+def change_after(windows: Sequence[NamedWindow], at: datetime) -> datetime | None:
+    """When it is first the other thing: of shut windows one opens, or the last of the open ones shuts.
+
+    None when none ever opens, or when they stay open for eight days."""
+    now, instant = is_open(windows, at), at
+    while instant <= at + _LONGEST_LOOK or not now:
+        changes = [change for each in windows if (change := _change_after(each, instant)) is not None]
+        if not changes:
+            return None
+        instant = min(changes)
+        if is_open(windows, instant) is not now:
+            return instant
+    return None
+
+
+def opens_within(windows: Sequence[NamedWindow], now: datetime, seconds: float) -> float | None:
+    """In how many seconds shut windows open; None when not within `seconds`, or when one is open."""
+    if is_open(windows, now):
+        return None
+    opening = change_after(windows, now)
+    found = None if opening is None else (opening - now).total_seconds()
+    return found if found is not None and found <= seconds else None
+
+
+def _is_open(window: NamedWindow, now: datetime) -> bool:
+    if isinstance(window.opens, Cron):
+        from careen.core.windows import cron
+
+        return cron.is_open(window.opens, now, window)
+    return daily.is_open(window.opens, now, window)
+
+
+def _change_after(window: NamedWindow, at: datetime) -> datetime | None:
+    if isinstance(window.opens, Cron):
+        from careen.core.windows import cron
+
+        return cron.change_after(window.opens, at, window)
+    return daily.change_after(window.opens, at, window)

@@ -1,0 +1,95 @@
+"""Everything that says whether the host wants a reboot: sentinels, probes, and who is at work on its packages.
+
+Files can be asked whenever somebody wants to know. Commands cost more, and are asked once in a while
+(`agent/need_watch.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from careen.core.facts.observation import Need, NeedAnswer
+from careen.host import boot_id, package_managers, probes, sentinel
+from careen.host.commands import HostExec, run_on_host
+from careen.host.probes import HostFacts, Reach
+from careen.host.probes.said import together
+from scheduler_core.values import Value
+
+
+class Sources(Value, kw_only=True):
+    """What is asked: names of `host/probes`, the files and the command of the probe `sentinel`, and limits."""
+
+    files: tuple[str, ...] = ()
+    command: str = ""
+    probes: tuple[str, ...] = (probes.SENTINEL,)
+    packages: re.Pattern[str] | None = None
+    longest_uptime_seconds: float = 0.0
+    seconds: float
+    """How long one of them may take."""
+
+
+class HostNeed:
+    """The sources of one host."""
+
+    def __init__(self, sources: Sources, *, root: Path, how: HostExec, proc: Path = Path("/proc")) -> None:
+        self._sources = sources
+        self._root = root
+        self._how = how
+        self._proc = proc
+        self._is_asked_for = False
+        has_sentinel = probes.SENTINEL in sources.probes
+        self._command = sources.command if has_sentinel else ""
+        self._paths = sources.files if has_sentinel and not self._command else ()
+        named = [(name, probes.PROBES[name]) for name in sources.probes if name != probes.SENTINEL]
+        self._looking = tuple(name for name, reach in named if reach is not Reach.COMMAND)
+        self._running = tuple(name for name, reach in named if reach is Reach.COMMAND)
+        what = f"the sentinel file {', '.join(self._paths)}" if self._paths else "the host's files"
+        self._files = sentinel.FileLook(self._look_now, what, deadline_seconds=sources.seconds)
+
+    @property
+    def has_commands(self) -> bool:
+        """Whether some of the sources are commands."""
+        return bool(self._command or self._running)
+
+    async def look(self) -> Need:
+        """What the files say; no where none is a source. With a package manager at work, once there is a need."""
+        return await self._files.read()
+
+    async def ask(self) -> Need:
+        """What the commands say, each within its own time."""
+        need = together(await asyncio.gather(*self._asked()))
+        self._is_asked_for = need.answer is NeedAnswer.YES
+        return need
+
+    def _asked(self) -> list[asyncio.Task[Need]]:
+        asked = [asyncio.create_task(self._run(name)) for name in self._running]
+        if self._command:
+            argv, seconds = shlex.split(self._command), self._sources.seconds
+            asked.append(asyncio.create_task(sentinel.run_command(argv, how=self._how, deadline_seconds=seconds)))
+        return asked
+
+    async def _run(self, name: str) -> Need:
+        probe = probes.running(name)
+        return probe.judge(await run_on_host(probe.ARGV, how=self._how, deadline_seconds=self._sources.seconds))
+
+    def _look_now(self) -> Need:
+        """In a thread: a file system may hang."""
+        found = [sentinel.read_file(self._root, path, self._sources.packages) for path in self._paths]
+        found += [probes.looking(name)(self._facts()) for name in self._looking]
+        need = together(found) if found else Need(answer=NeedAnswer.NO)
+        if need.answer is not NeedAnswer.YES and not self._is_asked_for:
+            return need
+        return replace(need, package_manager=package_managers.at_work(self._root, proc=self._proc))
+
+    def _facts(self) -> HostFacts:
+        return HostFacts(
+            root=self._root,
+            release=os.uname().release,
+            uptime_seconds=boot_id.uptime_seconds(),
+            longest_uptime_seconds=self._sources.longest_uptime_seconds,
+        )

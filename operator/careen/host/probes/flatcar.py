@@ -1,0 +1,27 @@
+"""Flatcar's update engine: an update is written to the other partition and waits for the boot."""
+
+from __future__ import annotations
+
+import re
+
+from careen.core.facts.observation import Need
+from careen.host.commands import Exited, Outcome
+from careen.host.probes.said import no, nothing, yes
+
+_COMMAND = "update_engine_client -status"
+ARGV = tuple(_COMMAND.split())
+
+_STATE = re.compile(r"^CURRENT_OP=(UPDATE_STATUS_[A-Z_]+)$", re.MULTILINE)
+_VERSION = re.compile(r"^NEW_VERSION=(\d[0-9A-Za-z.+-]{0,50})$", re.MULTILINE)
+_WAITS = "UPDATE_STATUS_UPDATED_NEED_REBOOT"
+
+
+def judge(outcome: Outcome) -> Need:
+    """By the state that the engine is in: every other than the one that waits for a boot is none."""
+    if isinstance(outcome, Exited) and outcome.code == 0 and (state := _STATE.search(outcome.output)):
+        version = _VERSION.search(outcome.output)
+        if state[1] != _WAITS:
+            return no(f"the update engine is in state {state[1]}")
+        what = f"version {version[1]}" if version else "an update"
+        return yes(f"the update engine has written {what} and waits for a boot")
+    return nothing(_COMMAND, outcome)

@@ -1,0 +1,65 @@
+"""A newer kernel of the same kind is installed than the one that runs.
+
+Kernels are told by what can be booted: `/boot/vmlinuz-RELEASE`, and the `vmlinuz` beside a kernel's modules. Only
+releases of one kind are compared, those with the same words in the same places: an `-rt` beside a `-generic` is
+nobody's successor.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from itertools import islice
+from pathlib import Path
+
+from careen.core.facts.observation import Need
+from careen.host.paths import under_root
+from careen.host.probes import HostFacts
+from careen.host.probes.said import no, unknown, yes
+
+_MOST_ENTRIES = 1_000
+_IMAGE = "vmlinuz"
+_PART = re.compile(r"(\d+)|([A-Za-z]+)")
+
+
+def look(host: HostFacts) -> Need:
+    """Unknown where no kernel of the running one's kind can be seen: perhaps the folders are not the host's."""
+    try:
+        found = {*_in_boot(host.root), *_beside_modules(host.root)}
+    except OSError as error:
+        return unknown(f"cannot look for installed kernels: {error}")
+    kind = _words(host.release)
+    alike = sorted((each for each in found if _words(each) == kind), key=_numbers)
+    if not alike:
+        return unknown(
+            f"no installed kernel of the kind of the running {host.release} was found in /boot and /lib/modules"
+        )
+    if _numbers(alike[-1]) > _numbers(host.release):
+        return yes(f"kernel {alike[-1]} is installed, and {host.release} runs")
+    return no(f"no newer kernel than the running {host.release} is installed")
+
+
+def _in_boot(root: Path) -> list[str]:
+    names = (entry.name for entry in _entries(root, "/boot"))
+    return [name.removeprefix(f"{_IMAGE}-") for name in names if name.startswith(f"{_IMAGE}-")]
+
+
+def _beside_modules(root: Path) -> list[str]:
+    return [entry.name for entry in _entries(root, "/lib/modules") if os.path.lexists(entry / _IMAGE)]
+
+
+def _entries(root: Path, folder: str) -> list[Path]:
+    """A folder that is not there holds none."""
+    try:
+        return list(islice(under_root(root, f"{folder}/any").parent.iterdir(), _MOST_ENTRIES))
+    except FileNotFoundError:
+        return []
+
+
+def _words(release: str) -> tuple[str, ...]:
+    """The kind: `generic`, `amd64`, `el`, `rt` and the like."""
+    return tuple(word for _, word in _PART.findall(release) if word)
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(number[:18]) for number, _ in _PART.findall(release) if number)

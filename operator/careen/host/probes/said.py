@@ -1,0 +1,69 @@
+"""The answers of probes: one, several as one, and what it means when a command gave none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from careen.core.facts.observation import Need, NeedAnswer
+from careen.host.commands import Exited, NotFollowed, NotStarted, Outcome, TimedOut
+
+IN_ENGLISH = ("env", "LC_ALL=C")
+"""Before a command whose sentences are read: tools translate them."""
+
+_NO_PROGRAM = 127  # env, as a shell, for a program that is not there
+
+
+def yes(detail: str) -> Need:
+    """The host wants a reboot."""
+    return Need(answer=NeedAnswer.YES, detail=detail)
+
+
+def no(detail: str) -> Need:
+    """It does not."""
+    return Need(answer=NeedAnswer.NO, detail=detail)
+
+
+def unknown(detail: str) -> Need:
+    """It cannot be told."""
+    return Need(answer=NeedAnswer.UNKNOWN, detail=detail)
+
+
+def nothing(command: str, outcome: Outcome) -> Need:
+    """Unknown: the command did not say what its documentation lets it say."""
+    match outcome:
+        case Exited(code=code) if code == _NO_PROGRAM:
+            return unknown(f"the host has no program `{command.partition(' ')[0]}`, which its probe runs")
+        case Exited(code=code, output=output, errors=errors):
+            said = errors or output or "it printed nothing"
+            return unknown(f"`{command}` exited with {code} and did not say whether a reboot is needed: {said}")
+        case TimedOut(seconds):
+            return unknown(f"`{command}` did not end within {seconds:.0f} s")
+        case NotStarted(why) | NotFollowed(why):
+            return unknown(f"`{command}` could not be run: {why}")
+
+
+_SHOWN = 5  # names in a sentence
+
+
+def together(needs: Iterable[Need]) -> Need:
+    """One answer for all: a single yes is enough, and a no takes that nobody says anything else. What could not be
+    told stands beside a yes, so that it does not stay hidden until the reboot."""
+    every = tuple(needs)
+    said = {answer: [each.detail for each in every if each.answer is answer] for answer in NeedAnswer}
+    busy = next((each.package_manager for each in every if each.package_manager), "")
+    if said[NeedAnswer.YES]:
+        untold = [f"besides, {detail}" for detail in said[NeedAnswer.UNKNOWN] if detail]
+        return _one(NeedAnswer.YES, [*said[NeedAnswer.YES], *untold], busy)
+    if said[NeedAnswer.UNKNOWN] or not every:
+        return _one(NeedAnswer.UNKNOWN, said[NeedAnswer.UNKNOWN] or ["nothing is looked at"], busy)
+    return _one(NeedAnswer.NO, said[NeedAnswer.NO], busy)
+
+
+def _one(answer: NeedAnswer, details: Iterable[str], busy: str) -> Need:
+    return Need(answer=answer, detail="; ".join(dict.fromkeys(filter(None, details))), package_manager=busy)
+
+
+def a_few(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"

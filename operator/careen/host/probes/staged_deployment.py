@@ -1,0 +1,42 @@
+"""bootc's and rpm-ostree's next deployment: staged while the host runs, made final when it goes down.
+
+Looked for where ostree's own `ostree-finalize-staged.path` looks for it, and bootc's composefs backend leaves its own.
+"""
+
+from __future__ import annotations
+
+from careen.core.facts.observation import Need
+from careen.host.paths import under_root
+from careen.host.probes import HostFacts
+from careen.host.probes.said import no, unknown, yes
+
+BOOTED = "/run/ostree-booted"
+STAGED = "/run/ostree/staged-deployment"
+LOCKED = "/run/ostree/staged-deployment-locked"
+COMPOSEFS = "/run/composefs"
+COMPOSEFS_STAGED = "/run/composefs/staged-deployment"
+
+
+def look(host: HostFacts) -> Need:
+    """Unknown on a host that no deployment was booted on: there the files would never come."""
+    try:
+        if _is_there(host, STAGED) and _is_there(host, LOCKED):
+            return no(f"a deployment is staged ({STAGED}), but locked: a boot would not begin it")
+        staged = next((path for path in (STAGED, COMPOSEFS_STAGED) if _is_there(host, path)), "")
+        if staged:
+            return yes(f"a deployment is staged for the next boot ({staged})")
+        if _is_there(host, BOOTED) or _is_there(host, COMPOSEFS):
+            return no("no deployment is staged")
+    except OSError as error:
+        return unknown(f"cannot look for a staged deployment: {error}")
+    return unknown(
+        f"whether a deployment is staged cannot be told: the host has no {BOOTED}, so ostree did not boot it"
+    )
+
+
+def _is_there(host: HostFacts, path: str) -> bool:
+    try:
+        under_root(host.root, path).lstat()
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,22 @@
+"""SUSE's `zypper needs-rebooting`, which looks for the flag of libzypp's plugin. `suse` looks for it without zypper."""
+
+from __future__ import annotations
+
+from careen.core.facts.observation import Need
+from careen.host.commands import Exited, Outcome
+from careen.host.probes.said import IN_ENGLISH, no, nothing, yes
+
+_COMMAND = "zypper needs-rebooting"
+ARGV = (*IN_ENGLISH, "zypper", "--non-interactive", "needs-rebooting")
+
+_REBOOT_NEEDED = 102  # ZYPPER_EXIT_INF_REBOOT_NEEDED, zypper(8)
+
+
+def judge(outcome: Outcome) -> Need:
+    """By the exit code alone: zypper has one for each answer, and others for failures."""
+    match outcome:
+        case Exited(code=code) if code == _REBOOT_NEEDED:
+            return yes(f"`{_COMMAND}` exited with {code}: a core library or service was updated")
+        case Exited(code=0):
+            return no(f"`{_COMMAND}` exited with 0")
+    return nothing(_COMMAND, outcome)

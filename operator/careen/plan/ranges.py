@@ -1,0 +1,42 @@
+"""What several draws of the same roll-out come to: from the least to the most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from scheduler_core.simulation.timeline import Timeline
+from scheduler_core.values import Value
+
+
+class Ranges(Value, kw_only=True):
+    """Each pair is the least and the most over the seeds, of which there is one where nothing is left to chance.
+    `not_clean`: in how many of them a node does not reboot in one window, or a pod finds no room."""
+
+    seeds: int
+    moves: tuple[int, int]
+    double_moves: tuple[int, int]
+    ends: tuple[datetime, datetime]
+    pending_seconds: tuple[float, float]
+    not_clean: int
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one simulation says all."""
+        return self.seeds == 1
+
+
+def ranges_of(timelines: Iterable[Timeline]) -> Ranges:
+    """Over at least one timeline; none of them is kept."""
+    figures = [
+        (len(each.moves), each.double_moves, each.ends, each.pending_seconds, each.is_clean) for each in timelines
+    ]
+    moves, double_moves, ends, pending, clean = zip(*figures, strict=True)
+    return Ranges(
+        seeds=len(figures),
+        moves=(min(moves), max(moves)),
+        double_moves=(min(double_moves), max(double_moves)),
+        ends=(min(ends), max(ends)),
+        pending_seconds=(min(pending), max(pending)),
+        not_clean=clean.count(False),
+    )

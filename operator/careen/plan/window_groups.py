@@ -1,0 +1,70 @@
+"""The windows of a planned roll-out's nodes: groups of nodes that share their windows, and when each group's are open.
+
+A plan asks thousands of times. The answer is kept for as long as it holds, so that the calendar is gone through once
+for each change of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import Policy
+from careen.core.windows import openings
+from careen.core.windows.values import NamedWindow
+from scheduler_core.values import Value
+
+_FAR = timedelta(days=8)  # openings.py follows windows that are open so far and no farther
+
+
+class _Stretch(Value):
+    """From one change of a group's windows to the next; `until` None: for ever."""
+
+    begin: datetime
+    until: datetime | None
+    is_open: bool
+
+    def has(self, at: datetime) -> bool:
+        return self.begin <= at and (self.until is None or at < self.until)
+
+
+class WindowGroups:
+    """Which windows each node has, and when they are open. Mutable: it keeps the stretch that was asked about last."""
+
+    def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
+        groups: dict[tuple[NamedWindow, ...], int] = {}
+        self._group_of = {
+            node.name: groups.setdefault(openings.windows_of(policy, node.labels), len(groups)) for node in nodes
+        }
+        self._windows = tuple(groups)
+        self._all = tuple(dict.fromkeys(each for windows in self._windows for each in windows))
+        self._stretches: dict[int, _Stretch] = {}
+
+    def is_open(self, name: str, at: datetime) -> bool:
+        """Whether a window of this node is open."""
+        return self._stretch(self._group_of[name], at).is_open
+
+    def are_all_open(self, at: datetime) -> bool:
+        """Whether every node has an open window."""
+        return all(self._stretch(group, at).is_open for group in range(len(self._windows)))
+
+    def next_opening(self, at: datetime) -> datetime | None:
+        """When the first of the groups that are shut opens; None when none is shut, or none ever opens."""
+        shut = (each for group in range(len(self._windows)) if not (each := self._stretch(group, at)).is_open)
+        return min((each.until for each in shut if each.until is not None), default=None)
+
+    def next_closing(self, at: datetime) -> datetime | None:
+        """The last second before all windows are shut, from this instant or from the next opening on; None when
+        there is no such second within eight days of that."""
+        opened = at if openings.is_open(self._all, at) else openings.change_after(self._all, at)
+        shut = None if opened is None else openings.change_after(self._all, opened)
+        return None if shut is None else shut - timedelta(seconds=1)
+
+    def _stretch(self, group: int, at: datetime) -> _Stretch:
+        known = self._stretches.get(group)
+        if known is None or not known.has(at):
+            windows = self._windows[group]
+            is_open, until = openings.is_open(windows, at), openings.change_after(windows, at)
+            known = _Stretch(at, at + _FAR if is_open and until is None else until, is_open)
+            self._stretches[group] = known
+        return known

@@ -1,0 +1,49 @@
+"""When the windows of waiting nodes open next, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, tzinfo
+
+from careen.core.facts.observation import NodeView
+from careen.core.facts.policy import Policy
+from careen.core.windows import openings
+from careen.report.tables import age
+
+
+def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> datetime | None:
+    """`now` when a window of one of these nodes is open; else when the first opens; None when none ever does."""
+    found = {openings.windows_of(policy, node.labels) for node in nodes}
+    if any(openings.is_open(windows, now) for windows in found):
+        return now
+    instants = (openings.change_after(windows, now) for windows in found)
+    return min((each for each in instants if each is not None), default=None)
+
+
+def in_zone(at: datetime, zone: tzinfo) -> str:
+    """`Fri 2026-03-06 22:00 CET (Europe/Berlin)`: the zone is named, whatever its letters are that day."""
+    local = at.astimezone(zone)
+    letters, name = local.strftime("%Z"), str(zone)
+    shown = f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
+    return f"{shown} {letters}" if name == letters else f"{shown} {letters} ({name})"
+
+
+def opening_told(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> str:
+    """The end of a sentence about windows that are shut."""
+    opening = next_opening(policy, nodes, now)
+    if opening == now:
+        return "which has opened meanwhile"
+    if opening is None:
+        return "which never opens"
+    return f"which opens at {in_zone(opening, policy.window.zone)}, in {age(now, opening)}"
+
+
+def shut_at(policy: Policy, nodes: Sequence[NodeView], begins: datetime) -> list[str]:
+    """A sentence for a plan that begins while every window of its nodes is shut; none when one is open."""
+    opening = next_opening(policy, nodes, begins)
+    if not nodes or opening == begins:
+        return []
+    if opening is None:
+        return ["no maintenance window of these nodes ever opens"]
+    first = in_zone(opening, policy.window.zone)
+    return [f"the maintenance windows are shut when the plan begins; the first opens {first}"]

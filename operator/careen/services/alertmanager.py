@@ -1,0 +1,106 @@
+"""Active alerts of an Alertmanager (API v2), or why they are not known. Silences and inhibitions are honoured.
+
+requests is imported when it is first asked: most agents of a fleet never ask. Which alerts forbid a reboot is decided
+in the core."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from careen.core.facts.observation import Alert, Unknown
+from careen.services.prometheus import Access, AlertSource, CannotAsk, secret_in, without_login
+
+PATH = "/api/v2/alerts"
+# The server leaves out what is silenced or inhibited; what it hands out all the same is looked at once more.
+WANTED = {"active": "true", "silenced": "false", "inhibited": "false", "unprocessed": "true"}
+_LONGEST_ANSWER = 64 * 2**20
+_LONGEST_WHY = 300
+
+
+class Alertmanager:
+    """One Alertmanager. In a cluster of them each has all alerts and silences: any address will do."""
+
+    def __init__(self, url: str, *, timeout_seconds: float, access: Access | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._shown = without_login(self._url)
+        self._timeout_seconds = timeout_seconds
+        self._access = access or Access()
+
+    async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
+        """Asks once, in a thread, with a deadline of its own besides the client's."""
+        try:
+            async with asyncio.timeout(2 * self._timeout_seconds):
+                text = await asyncio.to_thread(self._read)
+            return _alerts_of(msgspec.json.decode(text))
+        except TimeoutError:
+            return Unknown(f"Alertmanager at {self._shown} did not answer within {2 * self._timeout_seconds:g} s")
+        except CannotAsk as error:
+            return Unknown(f"Alertmanager at {self._shown} was not asked: {error}")
+        except Exception as error:
+            # Whatever the client or the answer lets through: the alerts are not known.
+            why = f"{type(error).__name__}: {error}".replace(self._url, self._shown)
+            return Unknown(f"Alertmanager at {self._shown} gave no usable answer: {why[:_LONGEST_WHY]}")
+
+    def _read(self) -> bytes:
+        import requests
+
+        headers = {"Accept": "application/json"}
+        if self._access.token_file:
+            headers["Authorization"] = f"Bearer {secret_in(self._access.token_file)}"
+        # A redirect would lead the token, and the question, to another server.
+        answer = requests.get(
+            f"{self._url}{PATH}",
+            params=WANTED,
+            headers=headers,
+            timeout=self._timeout_seconds,
+            verify=self._access.ca_file or True,
+            allow_redirects=False,
+        )
+        if answer.status_code != 200:
+            raise ValueError(f"status {answer.status_code}")
+        if len(answer.content) > _LONGEST_ANSWER:
+            raise ValueError("the answer is longer than 64 MiB")
+        return answer.content
+
+
+class Several:
+    """Several sources: all their alerts; unknown when any of them is."""
+
+    def __init__(self, sources: Sequence[AlertSource]) -> None:
+        self._sources = tuple(sources)
+
+    async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
+        """All of them are asked at once. An alert that two sources name is named twice."""
+        answers = await asyncio.gather(*(source.active_alerts() for source in self._sources))
+        for answer in answers:
+            if isinstance(answer, Unknown):
+                return answer
+        return tuple(alert for answer in answers if not isinstance(answer, Unknown) for alert in answer)
+
+
+def _alerts_of(rows: Any) -> tuple[Alert, ...]:
+    """Raises TypeError, KeyError or ValueError for whatever is no list of alerts: an answer that is understood in part
+    may lack the alert that counts."""
+    if not isinstance(rows, list):
+        raise TypeError("it is no list of alerts")
+    found = [_alert(row) for row in rows]
+    return tuple(
+        sorted((each for each in found if each is not None), key=lambda each: (each.name, sorted(each.labels.items())))
+    )
+
+
+def _alert(row: Mapping[str, Any]) -> Alert | None:
+    labels, status = row["labels"], row["status"]
+    if not isinstance(labels, dict) or not all(isinstance(each, str) for each in labels.values()):
+        raise TypeError("the labels of an alert are no texts")
+    if status["state"] == "suppressed" or status.get("silencedBy") or status.get("inhibitedBy"):
+        return None
+    if status["state"] not in ("active", "unprocessed"):
+        raise ValueError("the state of an alert is none that Alertmanager has")
+    # One that Alertmanager has not gone through yet may be silenced in a moment, or not: it counts.
+    own = {key: value for key, value in labels.items() if key != "alertname"}
+    return Alert(name=labels.get("alertname", "an alert without a name"), state="firing", labels=own)

@@ -1,0 +1,1 @@
+"""Settings whose values are lists of mappings: windows, and others of that form."""

@@ -1,0 +1,106 @@
+"""One query of `--health-queries`: what Prometheus is asked, and what must hold for each sample of the answer."""
+
+from __future__ import annotations
+
+import re
+
+from careen.core.facts.policy import HealthQuery, Matcher
+from careen.settings import kinds
+from careen.settings.lists.fields import Fields, fields_of
+from scheduler_core.values import Value
+
+FIELDS = ("name", "query", "holds", "fresh", "labels")
+NODE = "$NODE"
+"""Stands for the node's name, in the query and in the values of labels."""
+
+_DEFAULT_FRESH_SECONDS = 300.0  # as far as Prometheus itself looks back
+_LONGEST_QUERY = 4096
+_MOST_LABELS = 20
+_HOLDS = re.compile(r"(==|!=|<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)", re.ASCII)
+_LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^"\s]\S*))\s*')
+
+
+class ConfiguredQuery(Value, kw_only=True):
+    """A query as it was written; `$NODE` still stands in it."""
+
+    name: str
+    query: str
+    comparison: str
+    bound: float
+    fresh_seconds: float
+    matchers: tuple[tuple[str, str, str], ...]
+    """Label, operator, value."""
+    text: str
+
+    def of_node(self, node: str) -> HealthQuery:
+        """What is asked about one node."""
+        return HealthQuery(
+            name=self.name,
+            query=self.query.replace(NODE, node),
+            comparison=self.comparison,
+            bound=self.bound,
+            fresh_seconds=self.fresh_seconds,
+            matchers=tuple(_matcher(*each, node) for each in self.matchers),
+        )
+
+
+def parse(text: str) -> ConfiguredQuery:
+    """The query that the text writes. Raises `FieldError`."""
+    fields = fields_of(text, FIELDS)
+    comparison, bound = fields.one("holds", _holds)
+    return ConfiguredQuery(
+        name=fields.one("name", kinds.short_name),
+        query=fields.one("query", _query),
+        comparison=comparison,
+        bound=bound,
+        fresh_seconds=fields.one("fresh", kinds.deadline, _DEFAULT_FRESH_SECONDS),
+        matchers=_matchers(fields),
+        text=fields.text,
+    )
+
+
+def _matchers(fields: Fields) -> tuple[tuple[str, str, str], ...]:
+    found = fields.several("labels", _label)
+    if len(found) > _MOST_LABELS:
+        fields.refuse("labels", f"has more than {_MOST_LABELS} entries")
+    return found
+
+
+def _query(text: str) -> str:
+    if len(text) > _LONGEST_QUERY:
+        raise ValueError(f"expected a query of at most {_LONGEST_QUERY} characters")
+    return text
+
+
+def _holds(text: str) -> tuple[str, float]:
+    match = _HOLDS.fullmatch(text)
+    if match is None:
+        raise ValueError('expected a comparison with a number, such as "== 0" or "< 0.9"')
+    return match[1], float(match[2])
+
+
+def _label(text: str) -> tuple[str, str, str]:
+    match = _LABEL.fullmatch(text)
+    if match is None:
+        raise ValueError('expected a matcher such as job=ceph, instance=~"$NODE:.*" or cluster!=test')
+    value = match[4] if match[3] is None else _unescaped(match[3])
+    if "~" in match[2]:
+        kinds.regexp(value)
+    return match[1], match[2], value
+
+
+def _unescaped(text: str) -> str:
+    """What stands between quotes in PromQL: a backslash is written twice, as in `"\\\\d"`."""
+    if re.search(r'\\[^\\"]', re.sub(r"\\\\", "", text)):
+        raise ValueError("between quotes, write a backslash twice")
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _matcher(label: str, comparison: str, value: str, node: str) -> Matcher:
+    is_pattern = "~" in comparison
+    return Matcher(
+        label=label,
+        value=value.replace(NODE, node),
+        pattern=(kinds.regexp(value.replace(NODE, re.escape(node))) or re.compile("")) if is_pattern else None,
+        is_negated=comparison.startswith("!"),
+    )

@@ -1,0 +1,22 @@
+"""One element of a list of mappings, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class Item(str):
+    """JSON in which every value is a text, a list or a mapping: `22:00` and `2026-12-24` stay what was written, where
+    YAML would make a number and a date of them.
+
+    `lines`: where each field stands; the empty name is the element itself."""
+
+    __slots__ = ("lines",)
+    lines: Mapping[str, int]
+
+    @classmethod
+    def of(cls, text: str, lines: Mapping[str, int]) -> Item:
+        """The text with its lines."""
+        item = cls(text)
+        item.lines = lines
+        return item

@@ -1,0 +1,50 @@
+"""The kinds of these settings. What reads them is imported when one is given: most agents have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from careen.settings.kinds import Kind
+
+if TYPE_CHECKING:
+    from careen.settings.lists.health_queries import ConfiguredQuery
+    from careen.settings.lists.windows import ConfiguredWindow
+
+
+def _items(text: str) -> list[str]:
+    from careen.settings import yaml_text
+
+    return list(yaml_text.items(text))
+
+
+def _window(text: str) -> ConfiguredWindow:
+    from careen.settings.lists.windows import parse
+
+    return parse(text)
+
+
+def _written(value: Any) -> str:
+    return str(value.text)
+
+
+def _query(text: str) -> ConfiguredQuery:
+    from careen.settings.lists.health_queries import parse
+
+    return parse(text)
+
+
+def _kind(parse: Callable[[str], Any]) -> Kind:
+    return Kind(
+        metavar="YAML",
+        parse=parse,
+        many=True,
+        split=_items,
+        is_mapping=True,
+        show=_written,
+        may_begin_with_a_quote=True,
+    )
+
+
+WINDOWS = _kind(_window)
+HEALTH_QUERIES = _kind(_query)

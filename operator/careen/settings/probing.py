@@ -1,0 +1,61 @@
+"""Which probes cannot work the way the agent reaches its host: refused at the start, and not first noticed when no
+node reboots."""
+
+from __future__ import annotations
+
+from careen.host.probes import PROBES, SENTINEL, Reach
+from careen.settings.tree import Settings
+
+
+def contradictions(settings: Settings) -> list[str]:
+    """What is wrong with the probes, as sentences."""
+    return [*_without_a_source(settings), *_beside_the_probes(settings), *_out_of_reach(settings)]
+
+
+def _without_a_source(settings: Settings) -> list[str]:
+    if not settings.reboot_probes:
+        return [f"--reboot-probes is empty: name at least one of {', '.join(PROBES)}"]
+    has_sentinel = settings.reboot_sentinel or settings.reboot_sentinel_command
+    if SENTINEL in settings.reboot_probes and not has_sentinel:
+        why = "the agent could not tell when a reboot is needed"
+        return [f"neither --reboot-sentinel nor --reboot-sentinel-command is given: {why}"]
+    return []
+
+
+def _beside_the_probes(settings: Settings) -> list[str]:
+    """Settings of a probe that is not used, and a probe without its setting."""
+    found = []
+    if ("uptime" in settings.reboot_probes) is not bool(settings.reboot_max_uptime):
+        found.append("--reboot-max-uptime and the probe uptime of --reboot-probes belong together: give both")
+    if settings.reboot_packages and not (SENTINEL in settings.reboot_probes and settings.reboot_sentinel):
+        found.append(
+            "--reboot-packages needs the files of --reboot-sentinel: a list of packages stands beside no other source"
+        )
+    return found
+
+
+def remarks(settings: Settings) -> list[str]:
+    """What is allowed, but probably not what was meant."""
+    if not (settings.reboot_packages and settings.reboot_sentinel_command):
+        return []
+    return ["--reboot-packages does nothing beside --reboot-sentinel-command, which stands in place of the files"]
+
+
+def _out_of_reach(settings: Settings) -> list[str]:
+    found = []
+    for name in dict.fromkeys(settings.reboot_probes):
+        reach = PROBES[name]
+        if reach is Reach.NOTHING or settings.host_exec == "direct":
+            continue
+        does = "runs a command on the host" if reach is Reach.COMMAND else "looks at files of the host"
+        if settings.reboot_method == "signal":
+            found.append(
+                f"the probe {name} of --reboot-probes {does}, which --reboot-method=signal has no right to: it needs "
+                "--reboot-method=command"
+            )
+        elif reach is Reach.FILES and not settings.host_root:
+            found.append(
+                f"the probe {name} of --reboot-probes {does}, and --host-root does not say where they are: give "
+                "--host-root=/proc/1/root, as manifests/daemonset.yaml does"
+            )
+    return found

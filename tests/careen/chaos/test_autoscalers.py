@@ -1,0 +1,111 @@
+"""A roll-out beside autoscalers: their annotations stand on a node while it goes down and comes back, whatever dies."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from careen.core.autoscalers import PROTECTION
+from tests.careen.chaos.fleet import people
+from tests.careen.chaos.fleet.virtual_time import run_virtually
+from tests.careen.chaos.fleet.world import Shape, World
+from tests.careen.chaos.test_short_lives import agents_that_die
+
+SCALE_DOWN, DISRUPT = PROTECTION
+TOLD = "careen.dev/set-annotations"
+
+
+def annotations(node: dict[str, Any] | None) -> dict[str, str]:
+    return (node or {}).get("metadata", {}).get("annotations") or {}
+
+
+def unprotected(world: World) -> list[str]:
+    """Nodes that were cordoned at some time without what keeps autoscalers away."""
+    found = []
+    for change in world.server.store.journal:
+        node = change.after.content if change.after is not None else {}
+        is_cordoned = change.storage[1] == "nodes" and node.get("spec", {}).get("unschedulable")
+        if is_cordoned and not PROTECTION.items() <= annotations(node).items():
+            found.append(node["metadata"]["name"])
+    return found
+
+
+def left(world: World) -> list[str]:
+    """Nodes on which something of it stands at the end."""
+    keys = {*PROTECTION, TOLD}
+    return [name for name in world.shape.names if keys & annotations(world.server.get("nodes", name)).keys()]
+
+
+@pytest.mark.parametrize("lives_seconds", [5.0, 40.0])
+@pytest.mark.parametrize("seed", [0, 2])
+def test_whenever_an_agent_dies_the_annotations_stand_through_the_reboot_and_go_afterwards(
+    lives_seconds: float, seed: int
+) -> None:
+    world = run_virtually(agents_that_die(Shape(nodes=3), seed, lives_seconds))
+    assert (unprotected(world), left(world)) == ([], [])
+    assert world.verdict(but=("taint", "settled", "told")) == [], world.told([])
+
+
+async def with_persons(change: dict[str, dict[str, str | None]], *, wipes: bool = False) -> World:
+    """A person sets `before` on n1 before the roll-out, and `during` while it is cordoned."""
+    world = World(Shape(nodes=2))
+    for key, value in change.get("before", {}).items():
+        people.annotate(world, "n1", key, value)
+    await world.all_need_a_reboot()
+    while not (world.server.get("nodes", "n1") or {})["spec"].get("unschedulable"):
+        await asyncio.sleep(0.2)
+    for key, value in change.get("during", {}).items():
+        people.annotate(world, "n1", key, value)
+    if wipes:
+        people.wipe_record(world, "n1")
+    await world.until_home(900.0)
+    world.stop()
+    return world
+
+
+@pytest.mark.parametrize(
+    ("change", "after"),
+    [
+        ({"before": {DISRUPT: "true"}}, {DISRUPT: "true"}),
+        ({"before": {SCALE_DOWN: "false"}}, {SCALE_DOWN: "false"}),
+        ({"during": {SCALE_DOWN: "false"}}, {SCALE_DOWN: "false"}),
+        ({"before": {DISRUPT: "x"}, "during": {DISRUPT: None}}, {}),
+    ],
+)
+def test_what_people_set_before_or_meanwhile_is_theirs(change: dict[str, Any], after: dict[str, str]) -> None:
+    world = run_virtually(with_persons(change))
+    found = annotations(world.server.get("nodes", "n1"))
+    assert {key: found[key] for key in (*PROTECTION, TOLD) if key in found} == after
+    assert [event.host for event in world.fleet.log if event.what == "booted"].count("n1") == 1
+
+
+def test_a_record_that_a_person_removes_leaves_none_of_it_behind() -> None:
+    world = run_virtually(with_persons({}, wipes=True))
+    assert left(world) == []
+
+
+async def beside_a_removal() -> World:
+    world = World(Shape(nodes=3))
+    taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+    world.server.change(
+        "nodes",
+        "n2",
+        lambda old: {**old, "spec": {**old["spec"], "taints": [*(old["spec"].get("taints") or ()), taint]}},
+        actor="karpenter",
+    )
+    await world.all_need_a_reboot()
+    await asyncio.sleep(600.0)
+    world.stop()
+    return world
+
+
+def test_a_node_that_karpenter_removes_is_left_alone_and_nobody_waits_for_it() -> None:
+    world = run_virtually(beside_a_removal())
+    assert sorted(event.host for event in world.fleet.log if event.what == "booted") == ["n1", "n3"]
+    node = world.server.get("nodes", "n2") or {}
+    assert not [
+        key for key in (*annotations(node), *node["metadata"].get("labels", {})) if key.startswith("careen.dev/")
+    ]
+    assert world.lock().get("next", []) in ([], None)

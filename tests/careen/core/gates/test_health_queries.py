@@ -1,0 +1,106 @@
+"""Health queries: whatever is not a fresh sample that fulfils the condition refuses."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from careen.core.facts.observation import NOT_ASKED, Asked, Sample, Unknown
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import HealthQuery, Matcher
+from careen.core.facts.reasons import Code
+from careen.core.gates import health_queries
+from careen.core.gates.question import When
+from tests.careen.core.builders import NOW, a_policy, a_situation
+
+CEPH = HealthQuery(name="ceph", query="ceph_health_status", comparison="==", bound=0, fresh_seconds=120)
+LOAD = HealthQuery(name="load", query="x", comparison="<", bound=0.9, fresh_seconds=60)
+
+
+def a_sample(value: float = 0.0, *, age: float = 30.0, off: float = 0.0, **labels: str) -> Sample:
+    return Sample(value=value, age_seconds=age, evaluated_at=NOW.timestamp() + off, labels=labels)
+
+
+Answers = Mapping[str, tuple[Sample, ...] | Unknown]
+
+
+@pytest.mark.parametrize(
+    ("queries", "answers", "sentence"),
+    [
+        pytest.param((CEPH,), {"ceph": (a_sample(),)}, None, id="it holds"),
+        pytest.param((CEPH,), {"ceph": (a_sample(age=120),)}, None, id="just fresh"),
+        pytest.param((CEPH,), {"ceph": (a_sample(1, job="ceph"),)}, "ceph (job=ceph) is 1; it must be == 0", id="no"),
+        pytest.param(
+            (CEPH,),
+            {"ceph": (a_sample(), a_sample(2, node="b"), a_sample(1))},
+            "ceph (node=b) is 2 and 1 more; it must be == 0",
+            id="one of several samples",
+        ),
+        pytest.param((LOAD, CEPH), {"ceph": (a_sample(1),), "load": (a_sample(0.95),)}, "load is 0.95", id="the first"),
+        pytest.param((CEPH,), {"ceph": ()}, "ceph: no sample", id="a missing series"),
+        pytest.param((CEPH,), {}, "ceph: nobody asked", id="another query was answered"),
+        pytest.param((CEPH,), {"ceph": Unknown("it is down")}, "ceph: it is down", id="an error"),
+        pytest.param((CEPH,), Unknown("no server"), "no server", id="nobody to ask"),
+        pytest.param((CEPH,), NOT_ASKED, "nobody asked", id="nobody asked"),
+        pytest.param((CEPH,), {"ceph": (a_sample(age=120.1),)}, "older than 120 s", id="stale"),
+        pytest.param((CEPH,), {"ceph": (a_sample(age=math.inf),)}, "older than 120 s", id="no timestamp"),
+        pytest.param((CEPH,), {"ceph": (a_sample(age=math.nan),)}, "older than 120 s", id="a timestamp that is none"),
+        pytest.param((CEPH,), {"ceph": (a_sample(math.nan),)}, "no number", id="not a number"),
+        pytest.param((LOAD,), {"load": (a_sample(-math.inf),)}, None, id="minus infinity is less"),
+        pytest.param((CEPH,), {"ceph": (a_sample(off=-181),)}, "the answer is old", id="an answer from a cache"),
+        pytest.param((CEPH,), {"ceph": (a_sample(off=181),)}, "the answer is old", id="clocks that differ"),
+        pytest.param((CEPH,), {"ceph": (a_sample(1), a_sample(age=500))}, "older than 120 s", id="unknown before no"),
+        pytest.param((), NOT_ASKED, None, id="no queries"),
+    ],
+)
+def test_what_refuses(queries: tuple[HealthQuery, ...], answers: Asked[Answers], sentence: str | None) -> None:
+    situation = a_situation(policy=replace(a_policy(), health_queries=queries), queries=answers)
+    refused = health_queries.ask(situation, When.READY)
+    assert (refused is None) is (sentence is None)
+    if refused is not None and sentence is not None:
+        assert sentence in refused.sentence
+        is_known = "must be" in sentence or sentence.startswith("load is")
+        assert refused.code is (Code.HEALTH_QUERY if is_known else Code.HEALTH_UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("matcher", "counts"),
+    [
+        (Matcher(label="job", value="ceph"), [0]),
+        (Matcher(label="job", value="ceph", is_negated=True), [1, 2]),
+        (Matcher(label="job", value="", pattern=re.compile("c.*|d.")), [0, 1]),
+        (Matcher(label="job", value="", pattern=re.compile("c|d")), []),  # the whole value, as in Prometheus
+        (Matcher(label="job", value="", pattern=re.compile("c.*"), is_negated=True), [1, 2]),
+        (Matcher(label="job", value=""), [2]),  # a label that is missing is empty
+    ],
+)
+def test_only_samples_with_the_labels_count(matcher: Matcher, counts: list[int]) -> None:
+    samples = (a_sample(job="ceph"), a_sample(job="db"), a_sample())
+    query = replace(CEPH, matchers=(matcher,))
+    policy = replace(a_policy(), health_queries=(query,))
+    for number in range(3):
+        bad = tuple(replace(each, value=7.0) if at == number else each for at, each in enumerate(samples))
+        refused = health_queries.ask(a_situation(policy=policy, queries={"ceph": bad}), When.READY)
+        assert (refused is not None and refused.code is Code.HEALTH_QUERY) is (number in counts)
+    if not counts:
+        refused = health_queries.ask(a_situation(policy=policy, queries={"ceph": samples}), When.READY)
+        assert refused is not None
+        assert "no sample matches the labels" in refused.sentence
+
+
+@pytest.mark.parametrize(
+    ("comparison", "holds"), [("==", "010"), ("!=", "101"), ("<", "100"), ("<=", "110"), (">", "001"), (">=", "011")]
+)
+def test_comparisons(comparison: str, holds: str) -> None:
+    query = replace(CEPH, comparison=comparison, bound=1.0)
+    assert [query.holds(value) for value in (0.0, 1.0, 2.0)] == [each == "1" for each in holds]
+    assert not query.holds(math.nan)
+
+
+def test_the_answers_are_wanted_only_where_there_are_queries() -> None:
+    assert health_queries.needs(a_policy()) == frozenset()
+    assert health_queries.needs(replace(a_policy(), health_queries=(CEPH,))) == {Evidence.QUERIES}

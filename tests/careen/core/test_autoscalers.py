@@ -1,0 +1,272 @@
+"""Autoscalers leave a node that reboots alone, and careen leaves alone a node that they remove."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from careen.core import rescue
+from careen.core.autoscalers import PROTECTION, left_alone, protected, removed_by, taken_back
+from careen.core.decision import Decision
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView, Taint
+from careen.core.facts.phases import Phase
+from careen.core.facts.policy import DrainPolicy
+from careen.core.facts.progress import to_annotation
+from careen.core.facts.reasons import Code
+from careen.core.lock import order
+from careen.core.lock.content import LockContent
+from careen.core.steps.idle import LEAVING_LOOK_SECONDS
+from tests.careen.core.builders import (
+    BOOT,
+    NO,
+    UPTIME,
+    a_node,
+    a_pod,
+    a_policy,
+    a_progress,
+    ago,
+    decided,
+    evicted,
+    remembering,
+    the_lock,
+    the_patch,
+)
+
+SCALE_DOWN, DISRUPT = keys.SCALE_DOWN_DISABLED, keys.DO_NOT_DISRUPT
+TOLD = keys.SET_ANNOTATIONS
+FREE = {SCALE_DOWN: None, DISRUPT: None}
+
+
+def applied(before: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in {**before, **patch}.items() if value is not None}
+
+
+def on(annotations: dict[str, str]) -> NodeView:
+    return a_node(annotations=annotations)
+
+
+# ---- what keeps them away ----
+
+THEIRS = [
+    {},
+    {SCALE_DOWN: "true"},
+    {DISRUPT: "true", "example.org/other": "x"},
+    {SCALE_DOWN: "false", DISRUPT: ""},
+    {SCALE_DOWN: "true", DISRUPT: "true"},
+]
+
+
+@pytest.mark.parametrize("before", THEIRS)
+def test_what_careen_set_goes_and_what_stood_there_stays_or_comes_back(before: dict[str, str]) -> None:
+    during = applied(before, protected(on(before)))
+    assert {key: during[key] for key in PROTECTION} == dict(PROTECTION)
+    assert applied(during, taken_back(during)) == before
+
+
+@pytest.mark.parametrize("key", PROTECTION)
+@pytest.mark.parametrize("value", ["false", "", "a person's", None])
+def test_what_a_person_changed_meanwhile_is_left_alone(key: str, value: str | None) -> None:
+    during = applied({}, protected(on({})))
+    changed = applied(during, {key: value})
+    assert applied(changed, taken_back(changed)) == ({} if value is None else {key: value})
+
+
+def test_a_second_claim_before_the_first_was_tidied_keeps_what_was_first() -> None:
+    first = applied({DISRUPT: "false"}, protected(on({DISRUPT: "false"})))
+    assert protected(on(first)) == {}, "nothing to set, and the memory stays"
+    lifted = applied(first, {SCALE_DOWN: "false"})
+    second = applied(lifted, protected(on(lifted)))
+    assert applied(second, taken_back(second)) == {DISRUPT: "false", SCALE_DOWN: "false"}
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["", "x", "[]", "null", "{}", '{"a":1}', "[" * 200_000, json.dumps({SCALE_DOWN: ["x"], DISRUPT: {"y": 1}}), 7],
+)
+def test_a_memory_that_cannot_be_read_goes_and_touches_nothing_else(told: Any) -> None:
+    during = {SCALE_DOWN: "true", DISRUPT: "true", TOLD: told}
+    assert taken_back(during) == {TOLD: None}
+
+
+def test_a_memory_that_names_other_keys_writes_none_of_them() -> None:
+    """Whoever may edit the annotation must not have the agent write what they may not."""
+    told = json.dumps({keys.CONTROL_PLANE: "x", "kubelet.alpha/y": None, DISRUPT: None})
+    assert taken_back({TOLD: told, DISRUPT: "true"}) == {TOLD: None, DISRUPT: None}
+
+
+# ---- from the claim to the hand-back ----
+
+SET = {SCALE_DOWN: "true", DISRUPT: "true", TOLD: json.dumps(FREE, sort_keys=True)}
+LINE = LockContent(next=("n1",), next_at="2026-03-04T11:59:59Z", waiting=1)
+
+
+def claims(**policy: Any) -> Decision:
+    node = {"label": order.READY, "annotations": {keys.MOVES: "0"}}
+    return decided(a_progress(Phase.WAITING), a_policy(taint_key=None, **policy), node=node, lock=LINE)
+
+
+def test_the_patch_that_takes_the_claim_sets_them() -> None:
+    decision = claims()
+    assert decision.phase is Phase.CLAIMING
+    assert SET.items() <= the_patch(decision).annotations.items()
+
+
+def test_switched_off_nothing_of_theirs_is_touched() -> None:
+    decision = claims(protect_from_autoscalers=False)
+    assert decision.phase is Phase.CLAIMING
+    assert not set(SET) & set(the_patch(decision).annotations)
+
+
+def ending(phase: Phase, **changes: Any) -> Decision:
+    # Switched off since: what was set goes all the same.
+    policy = a_policy(taint_key=None, protect_from_autoscalers=False)
+    return decided(a_progress(phase), policy, node={"annotations": dict(SET), **changes.pop("node", {})}, **changes)
+
+
+@pytest.mark.parametrize(
+    ("decision", "phase"),
+    [
+        (lambda: ending(Phase.CLAIMING, need=NO), Phase.WAITING),
+        (lambda: ending(Phase.DRAINING, need=NO), Phase.WAITING),
+        (lambda: ending(Phase.DRAINING, node={"unschedulable": False}), Phase.FAILED),
+        (lambda: ending(Phase.VERIFYING), Phase.SETTLING),
+        (lambda: ending(Phase.WAITING, need=NO), Phase.IDLE),
+        (lambda: ending(Phase.IDLE, need=NO), Phase.IDLE),
+    ],
+    ids=["back from the claim", "undone", "uncordoned by hand", "given back", "gone home", "an earlier agent's"],
+)
+def test_every_way_back_into_service_takes_them_away(decision: Any, phase: Phase) -> None:
+    made = decision()
+    assert made.phase is phase
+    assert {**FREE, TOLD: None}.items() <= the_patch(made).annotations.items()
+
+
+def test_a_reboot_that_never_happened_gives_the_node_back_to_autoscalers_too() -> None:
+    progress = a_progress(Phase.REBOOTING, announced=ago(901))
+    made = decided(progress, a_policy(), node={"annotations": dict(SET)})
+    assert made.phase is Phase.FAILED
+    assert FREE.items() <= the_patch(made).annotations.items()
+
+
+@pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
+def test_they_go_also_when_the_agents_turns_break(phase: Phase) -> None:
+    node = {
+        "kind": "Node",
+        "metadata": {
+            "name": "n1",
+            "uid": "u",
+            "resourceVersion": "7",
+            "annotations": {**SET, keys.PROGRESS: to_annotation(a_progress(phase))},
+        },
+        "spec": {"unschedulable": True},
+    }
+    given = rescue.Circumstances(because="x", now="2026-03-04T12:00:00Z", uptime=UPTIME, boot=BOOT)
+    patch = rescue.undone(node, given)
+    assert patch is not None
+    assert {**FREE, TOLD: None}.items() <= patch["metadata"]["annotations"].items()
+
+
+# ---- a node that they remove ----
+
+TO_BE_DELETED = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule", value="1772625600")
+DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
+DISRUPTING = Taint(key="karpenter.sh/disruption", effect="NoSchedule", value="disrupting")
+CANDIDATE = Taint(key="DeletionCandidateOfClusterAutoscaler", effect="PreferNoSchedule", value="1772625600")
+OURS = Taint(key=keys.DEFAULT_TAINT_KEY, effect=keys.TAINT_EFFECT)
+
+
+@pytest.mark.parametrize(
+    ("taint", "who"),
+    [
+        (TO_BE_DELETED, "the cluster autoscaler"),  # kubernetes/autoscaler, utils/taints: ToBeDeletedTaint, NoSchedule
+        (DISRUPTED, "Karpenter"),  # kubernetes-sigs/karpenter, pkg/apis/v1: DisruptedNoScheduleTaint
+        (DISRUPTING, "Karpenter"),  # the same before 1.0
+        (CANDIDATE, ""),  # kubernetes/autoscaler: DeletionCandidateTaintKey, PreferNoSchedule
+        (Taint(key="karpenter.sh/disruption", effect="NoSchedule", value="candidate"), ""),
+        (Taint(key="karpenter.sh/disrupted", effect="PreferNoSchedule"), ""),
+        (Taint(key="example.org/ToBeDeletedByClusterAutoscaler", effect="NoSchedule"), ""),
+    ],
+)
+def test_who_removes_a_node_is_told_by_the_taint(taint: Taint, who: str) -> None:
+    assert removed_by(a_node(taints=(CANDIDATE, taint))) == who
+    assert left_alone(a_node(taints=(taint,))) == (f"{who} is removing this node: it is left alone" if who else "")
+
+
+@pytest.mark.parametrize("taint", [TO_BE_DELETED, DISRUPTED, DISRUPTING])
+def test_a_need_on_a_node_that_is_removed_begins_nothing_and_is_told_once(taint: Taint) -> None:
+    made = decided(node={"taints": (taint,)})
+    assert (made.phase, made.reason.code, made.look_again_seconds) == (
+        Phase.IDLE,
+        Code.BEING_REMOVED,
+        LEAVING_LOOK_SECONDS,
+    )
+    assert [type(action).__name__ for action in made.actions] == ["PostEvent"]
+    again = decided(node={"taints": (taint,)}, memory=made.memory)
+    assert again.actions == ()
+
+
+def test_a_candidate_waits_as_any_other() -> None:
+    assert decided(node={"taints": (CANDIDATE,)}).phase is Phase.WAITING
+
+
+def test_a_waiting_node_that_is_removed_goes_home_and_leaves_the_line() -> None:
+    progress = a_progress(Phase.WAITING, taint_key=OURS.key)
+    made = decided(progress, node={"taints": (OURS, DISRUPTED), "label": order.READY}, lock=LINE)
+    assert (made.phase, made.reason.code) == (Phase.IDLE, Code.BEING_REMOVED)
+    patch = the_patch(made)
+    assert patch.labels == {keys.REBOOT_LABEL: None}
+    assert patch.taints == (DISRUPTED,), "their taint is theirs"
+    assert the_lock(made).next == ()
+
+
+def test_an_idle_node_that_is_removed_still_leaves_a_line_that_it_stands_in() -> None:
+    """The write that took it out may have failed."""
+    line = LockContent(next=("n1", "n2"), next_at="2026-03-04T11:59:59Z", waiting=2)
+    due = remembering(lock_due=UPTIME - 1)
+    made = decided(node={"taints": (DISRUPTED,)}, lock=line, memory=due, waiters=(a_node("n2"),))
+    assert the_lock(made).next == ("n2",)
+
+
+@pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
+def test_a_claim_of_a_node_that_is_removed_is_undone(phase: Phase) -> None:
+    made = decided(a_progress(phase), node={"taints": (TO_BE_DELETED,)}, pods=(a_pod(),))
+    assert (made.phase, made.reason.code) == (Phase.WAITING, Code.BEING_REMOVED)
+    assert made.reason.sentence.startswith("the cluster autoscaler is removing this node: it is left alone")
+    assert the_patch(made).unschedulable is (False if phase is Phase.DRAINING else None)
+    assert evicted(made) == []
+
+
+def test_a_reboot_that_was_asked_is_waited_for_whoever_removes_the_node() -> None:
+    progress = a_progress(Phase.REBOOTING)
+    made = decided(progress, node={"taints": (TO_BE_DELETED,)})
+    assert made.phase is Phase.REBOOTING
+
+
+# ---- load balancers ----
+
+
+def draining(seconds: float, settle: float) -> Decision:
+    progress = a_progress(Phase.DRAINING, drain_started=ago(seconds))
+    return decided(progress, a_policy(balancer_settle_seconds=settle), pods=(a_pod(),))
+
+
+def test_load_balancers_have_their_time_before_the_first_eviction() -> None:
+    waits = draining(10, 45)
+    assert (evicted(waits), waits.reason.sentence) == (
+        [],
+        "--load-balancer-settle: 35 s until the first eviction",
+    )
+    assert waits.look_again_seconds == 2.0
+    assert evicted(draining(45, 45)) == ["web-1"]
+    assert evicted(draining(0, 0)) == ["web-1"]
+
+
+def test_the_time_for_load_balancers_is_not_the_drains() -> None:
+    progress = a_progress(Phase.DRAINING, drain_started=ago(70))
+    policy = a_policy(balancer_settle_seconds=45, drain=DrainPolicy(timeout_seconds=60))
+    assert decided(progress, policy, pods=(a_pod(),)).phase is Phase.DRAINING
+    late = a_progress(Phase.DRAINING, drain_started=ago(106))
+    assert decided(late, policy, pods=(a_pod(),)).phase is Phase.FAILED

@@ -1,0 +1,155 @@
+"""Several sources of one host: each may ask, and what cannot be told is told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from careen.core.facts.observation import Need, NeedAnswer
+from careen.host import package_managers, probes
+from careen.host.commands import HostExec
+from careen.host.need import HostNeed, Sources
+from tests.patience import LONG_SECONDS
+
+YES, NO, UNKNOWN = NeedAnswer.YES, NeedAnswer.NO, NeedAnswer.UNKNOWN
+SENTINEL = "/run/reboot-required"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir()
+    return tmp_path
+
+
+def need_of(root: Path, **sources: Any) -> HostNeed:
+    return HostNeed(Sources(**{"seconds": LONG_SECONDS, **sources}), root=root, how=HostExec.DIRECT)
+
+
+async def test_any_of_several_sentinels_asks(root: Path) -> None:
+    need = need_of(root, files=(SENTINEL, "/run/reboot-needed"))
+    assert await need.look() == Need(
+        answer=NO, detail="no sentinel file /run/reboot-required; no sentinel file /run/reboot-needed"
+    )
+    (root / "run/reboot-needed").touch()
+    assert await need.look() == Need(answer=YES, detail="the sentinel file /run/reboot-needed exists")
+
+
+async def test_one_sentinel_that_cannot_be_looked_for_makes_the_need_unknown(root: Path) -> None:
+    need = need_of(root, files=(SENTINEL, "/gone/x"))
+    assert (await need.look()).answer is UNKNOWN
+    (root / "run/reboot-required").touch()
+    asked = await need.look()
+    assert asked.answer is YES
+    assert "besides, cannot look for the sentinel file /gone/x" in asked.detail
+
+
+@pytest.mark.parametrize(
+    ("listed", "pattern", "answer", "words"),
+    [
+        ("linux-image-6.1.0-21-amd64\n", None, YES, "asked for by linux-image-6.1.0-21-amd64"),
+        ("a\na\n\n  b \n", None, YES, "asked for by a, b"),
+        ("", None, YES, "exists"),
+        (None, None, YES, "exists"),
+        ("libc6\nlinux-image-6.1.0-21-amd64\n", "^linux-image-", YES, "asked for by linux-image-6.1.0-21-amd64"),
+        ("libc6\ndbus\n", "^linux-image-", NO, "only for libc6, dbus, which --reboot-packages leaves out"),
+        (None, "^linux-image-", UNKNOWN, "no /run/reboot-required.pkgs"),
+        ("\n \n", "^linux-image-", UNKNOWN, "no /run/reboot-required.pkgs"),
+        ("x" * 300 + "\n", None, YES, "x" * 255),
+        ("\u202emoc.live\x1b[31m\n", None, YES, "asked for by"),
+    ],
+)
+async def test_the_packages_beside_a_sentinel_are_named_and_may_be_chosen(
+    root: Path, listed: str | None, pattern: str | None, answer: NeedAnswer, words: str
+) -> None:
+    """The list as Debian's /etc/kernel/postinst.d/unattended-upgrades writes it: one name a line."""
+    (root / "run/reboot-required").touch()
+    if listed is not None:
+        (root / "run/reboot-required.pkgs").write_text(listed)
+    need = await need_of(root, files=(SENTINEL,), packages=re.compile(pattern) if pattern else None).look()
+    assert (need.answer, words in need.detail) == (answer, True), need
+    assert "x" * 256 not in need.detail
+
+
+async def test_a_list_beside_another_name_is_never_opened(root: Path) -> None:
+    """The ConfigMap may name sentinels: it must not choose what is read and shown on the Node."""
+    (root / "run/shadow").touch()
+    (root / "run/shadow.pkgs").write_text("a secret\n")
+    assert "secret" not in (await need_of(root, files=("/run/shadow",)).look()).detail
+    need = await need_of(root, files=("/run/shadow",), packages=re.compile("secret")).look()
+    assert (need.answer, "a secret" in need.detail) == (UNKNOWN, False)
+
+
+async def test_a_list_that_is_a_link_is_not_followed(root: Path) -> None:
+    (root / "run/reboot-required").touch()
+    (root / "secret").write_text("a secret\n")
+    (root / "run/reboot-required.pkgs").symlink_to(root / "secret")
+    assert "secret" not in (await need_of(root, files=(SENTINEL,)).look()).detail
+
+
+async def test_probes_that_look_and_probes_that_run_are_asked_apart(root: Path) -> None:
+    need = need_of(root, files=(SENTINEL,), probes=("sentinel", "suse", "uptime"), longest_uptime_seconds=1e12)
+    assert not need.has_commands
+    assert (await need.look()).answer is NO
+    (root / "run/reboot-needed").touch()
+    assert (await need.look()).answer is YES
+
+
+async def test_a_command_probe_runs_on_the_host_and_its_program_may_be_missing(root: Path) -> None:
+    need = need_of(root, probes=("flatcar",))
+    assert need.has_commands
+    assert await need.look() == Need(answer=NO), "no file is a source"
+    asked = await need.ask()
+    assert (asked.answer, "update_engine_client" in asked.detail) == (UNKNOWN, True)
+
+
+async def test_a_command_probe_says_what_its_program_prints(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "zypper"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\n[ "$LC_ALL $*" = "C --non-interactive needs-rebooting" ] && exit 102\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    assert (await need_of(root, probes=("zypper",)).ask()).answer is YES
+
+
+async def test_without_the_probe_sentinel_its_files_and_its_command_are_not_asked(root: Path) -> None:
+    (root / "run/reboot-required").touch()
+    need = need_of(root, files=(SENTINEL,), command="true", probes=("suse",))
+    assert not need.has_commands
+    assert (await need.look()).answer is NO
+
+
+async def test_a_package_manager_is_looked_for_once_something_asks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Path] = []
+
+    def busy(where: Path, *, proc: Path) -> str:
+        looks.append(where)
+        return "dpkg (process 7)"
+
+    monkeypatch.setattr(package_managers, "at_work", busy)
+    need = need_of(root, files=(SENTINEL,))
+    assert ((await need.look()).package_manager, looks) == ("", [])
+    (root / "run/reboot-required").touch()
+    assert ((await need.look()).package_manager, looks) == ("dpkg (process 7)", [root])
+
+
+async def test_a_command_that_asks_has_the_package_manager_looked_for_too(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_managers, "at_work", lambda where, *, proc: "rpm")
+    need = need_of(root, command="true")
+    assert (await need.look()).package_manager == ""
+    assert (await need.ask()).answer is YES
+    assert (await need.look()).package_manager == "rpm"
+
+
+def test_every_probe_has_a_module_of_its_kind() -> None:
+    for name, reach in probes.PROBES.items():
+        if reach is probes.Reach.COMMAND:
+            assert probes.running(name).ARGV
+        elif name != probes.SENTINEL:
+            assert callable(probes.looking(name))

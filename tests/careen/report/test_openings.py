@@ -1,0 +1,61 @@
+"""When windows open next, as `careen status`, `why` and `plan` say it: in the cluster's zone, which is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, time, tzinfo
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from careen.core.facts.selectors import Selector
+from careen.core.windows.values import Cron, NamedWindow, Window
+from careen.report.openings import in_zone, next_opening, opening_told, shut_at
+from tests.careen.core.builders import a_node, a_policy
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+NIGHTS = NamedWindow(name="nights", opens=Window(start=time(22), end=time(4)), nodes=Selector.parse("pool=web"))
+SUNDAYS = NamedWindow(
+    name="sundays", opens=Cron(expression="0 2 * * SUN", seconds=3600), nodes=Selector.parse("pool=batch")
+)
+POLICY = replace(a_policy(window=Window(zone=BERLIN)), windows=(NIGHTS, SUNDAYS))
+WEB, BATCH, OTHER = (a_node(pool, labels={"pool": pool}) for pool in ("web", "batch", "other"))
+
+
+@pytest.mark.parametrize(
+    ("at", "zone", "told"),
+    [
+        (NOW, UTC, "Wed 2026-03-04 12:00 UTC"),
+        (NOW, BERLIN, "Wed 2026-03-04 13:00 CET (Europe/Berlin)"),
+        (NOW.replace(month=7, second=5), BERLIN, "Sat 2026-07-04 14:00:05 CEST (Europe/Berlin)"),
+        (NOW, ZoneInfo("Asia/Kathmandu"), "Wed 2026-03-04 17:45 +0545 (Asia/Kathmandu)"),
+    ],
+)
+def test_the_zone_is_named(at: datetime, zone: tzinfo, told: str) -> None:
+    assert in_zone(at, zone) == told
+
+
+def test_the_next_opening_is_the_first_of_these_nodes_windows() -> None:
+    assert next_opening(POLICY, [WEB, BATCH], NOW) == NOW.replace(hour=22)
+    assert next_opening(POLICY, [BATCH, OTHER], NOW) == datetime(2026, 3, 8, 2, tzinfo=UTC)
+    assert next_opening(POLICY, [WEB], NOW.replace(hour=23)) == NOW.replace(hour=23)
+    assert next_opening(POLICY, [OTHER], NOW) is None
+    assert next_opening(POLICY, [], NOW) is None
+
+
+def test_what_is_told_of_shut_windows() -> None:
+    assert opening_told(POLICY, [WEB], NOW) == "which opens at Wed 2026-03-04 23:00 CET (Europe/Berlin), in 10h"
+    assert opening_told(POLICY, [WEB], NOW.replace(hour=23)) == "which has opened meanwhile"
+    assert opening_told(POLICY, [OTHER], NOW) == "which never opens"
+
+
+def test_what_a_plan_says_that_begins_outside_every_window() -> None:
+    assert shut_at(POLICY, [WEB, BATCH], NOW) == [
+        (
+            "the maintenance windows are shut when the plan begins; "
+            "the first opens Wed 2026-03-04 23:00 CET (Europe/Berlin)"
+        )
+    ]
+    assert shut_at(POLICY, [OTHER], NOW) == ["no maintenance window of these nodes ever opens"]
+    assert shut_at(POLICY, [WEB], NOW.replace(hour=23)) == shut_at(POLICY, [], NOW) == []

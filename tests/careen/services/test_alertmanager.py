@@ -1,0 +1,122 @@
+"""Active alerts of an Alertmanager, or why they are not known: whatever the server does, never "none"."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from careen.core.facts.observation import Alert, Unknown
+from careen.services.alertmanager import Alertmanager, Several
+from careen.services.prometheus import Access
+from tests.careen.services.test_prometheus import Serve, serve
+from tests.patience import LONG_SECONDS
+
+__all__ = ["serve"]  # a fixture
+
+
+def an_alert(name: str = "Slow", state: str = "active", **status: Any) -> dict[str, Any]:
+    """As GET /api/v2/alerts has it (api/v2/openapi.yaml, gettableAlert)."""
+    return {
+        "annotations": {"summary": "x"},
+        "endsAt": "2026-03-04T12:05:00.000Z",
+        "fingerprint": "0f1e",
+        "receivers": [{"name": "default"}],
+        "startsAt": "2026-03-04T12:00:00.000Z",
+        "status": {"inhibitedBy": [], "silencedBy": [], "mutedBy": [], "state": state, **status},
+        "updatedAt": "2026-03-04T12:01:00.000Z",
+        "generatorURL": "http://p/graph",
+        "labels": {"alertname": name, "node": "n1"},
+    }
+
+
+async def ask(url: str, access: Access | None = None) -> tuple[Alert, ...] | Unknown:
+    return await Alertmanager(url, timeout_seconds=LONG_SECONDS, access=access).active_alerts()
+
+
+async def test_silenced_and_inhibited_alerts_do_not_count(serve: Serve) -> None:
+    asked: list[str] = []
+    rows = [
+        an_alert("Slow"),
+        an_alert("Quiet", "suppressed", silencedBy=["7d1c"]),
+        an_alert("Behind", "suppressed", inhibitedBy=["0f1e"]),
+        an_alert("Between", "active", silencedBy=["7d1c"]),
+        an_alert("New", "unprocessed"),
+    ]
+    url = serve(json.dumps(rows).encode(), asked=asked)
+    assert await ask(f"{url}/am/") == (
+        Alert(name="New", labels={"node": "n1"}),
+        Alert(name="Slow", labels={"node": "n1"}),
+    )
+    (request,) = asked
+    assert urlsplit(request).path == "/am/api/v2/alerts"
+    assert dict(parse_qsl(urlsplit(request).query)) == {
+        "active": "true",
+        "silenced": "false",
+        "inhibited": "false",
+        "unprocessed": "true",
+    }
+
+
+async def test_no_alerts_are_no_alerts(serve: Serve) -> None:
+    assert await ask(serve(b"[]")) == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 200),
+        (b"{}", 200),
+        (b"null", 200),
+        (b"<html>log in</html>", 200),
+        (b'{"status":"success","data":[]}', 200),
+        (b"[{}]", 200),
+        (b"[null]", 200),
+        (json.dumps([an_alert(state="dreaming")]).encode(), 200),
+        (json.dumps([{**an_alert(), "labels": {"alertname": 5}}]).encode(), 200),
+        (json.dumps([{**an_alert(), "status": None}]).encode(), 200),
+        (b"[]", 500),
+        (b"[]", 401),
+        (b"[]", 204),
+    ],
+)
+async def test_what_is_no_list_of_alerts_is_unknown(serve: Serve, body: bytes, status: int) -> None:
+    answer = await ask(serve(body, status=status))
+    assert isinstance(answer, Unknown)
+    assert answer.why.startswith("Alertmanager at http://127.0.0.1")
+
+
+async def test_a_redirect_is_not_followed(serve: Serve) -> None:
+    asked: list[str] = []
+    elsewhere = serve(b"[]", asked=asked)
+    assert isinstance(await ask(serve(b"", status=302, location=elsewhere)), Unknown)
+    assert asked == []
+
+
+async def test_a_server_that_is_not_there_is_unknown_and_its_password_is_not_told() -> None:
+    answer = await ask("http://me:secret@127.0.0.1:9")
+    assert isinstance(answer, Unknown)
+    assert "secret" not in answer.why
+
+
+async def test_a_token_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    answer = await ask("http://127.0.0.1:9", Access(token_file=str(tmp_path / "none")))
+    assert isinstance(answer, Unknown)
+    assert "was not asked" in answer.why
+
+
+class Known:
+    def __init__(self, answer: tuple[Alert, ...] | Unknown) -> None:
+        self.answer = answer
+
+    async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
+        return self.answer
+
+
+async def test_of_several_sources_one_that_is_unknown_makes_all_unknown() -> None:
+    slow, down = Alert(name="Slow"), Unknown("down")
+    assert await Several([Known((slow,)), Known(())]).active_alerts() == (slow,)
+    assert await Several([Known((slow,)), Known(down)]).active_alerts() == down

@@ -1,0 +1,97 @@
+"""The list of health queries: what people write, and what is refused with its line and its field."""
+
+from __future__ import annotations
+
+import pytest
+
+from careen.core.facts.policy import HealthQuery
+from careen.settings import live
+from careen.settings.policy import policy_of
+from careen.settings.sources import BadSettings, resolve
+
+
+def queries(text: str, **flags: list[str]) -> tuple[HealthQuery, ...]:
+    resolved = resolve(
+        flags={"node_id": ["n.1"], "prometheus_url": ["http://p:9090"], **flags},
+        environment={},
+        config_map=live.parse(text, "careen"),
+        config_map_name="careen",
+    )
+    return policy_of(resolved.settings).health_queries
+
+
+def test_what_is_written_is_asked_about_this_node() -> None:
+    (found,) = queries(
+        """
+health-queries:
+  - name: load
+    query: |
+      node_load1{instance=~"$NODE:.*"}  # by instance
+    holds: "< 2.5e1"
+    fresh: 90s
+    labels: [job=node, 'instance=~"$NODE:\\\\d+"', cluster!=test, zone!~"b|c"]
+"""
+    )
+    assert (found.name, found.comparison, found.bound, found.fresh_seconds) == ("load", "<", 25.0, 90.0)
+    assert found.query == 'node_load1{instance=~"n.1:.*"}  # by instance'
+    labels = {"job": "node", "instance": "n.1:9100", "cluster": "main", "zone": "a"}
+    assert [each.holds(labels) for each in found.matchers] == [True] * 4
+    others = {"job": "x", "instance": "nx1:9100", "cluster": "test", "zone": "b"}
+    assert [each.holds(others) for each in found.matchers] == [False] * 4
+
+
+def test_without_a_limit_a_sample_counts_as_long_as_prometheus_looks_back() -> None:
+    (found,) = queries("health-queries: [{name: a, query: up, holds: '>=1'}]")
+    assert (found.fresh_seconds, found.matchers) == (300.0, ())
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("{query: up, holds: == 1}", "`health-queries[0].name` is missing"),
+        ("{name: a, holds: == 1}", "`health-queries[0].query` is missing"),
+        ("{name: a, query: up}", "`health-queries[0].holds` is missing"),
+        ("{name: a, query: up, holds: 1}", "`health-queries[0].holds` '1': expected a comparison"),
+        ("{name: a, query: up, holds: = 1}", "`health-queries[0].holds` '= 1': expected a comparison"),
+        ("{name: a, query: up, holds: == nan}", "`health-queries[0].holds` '== nan': expected a comparison"),
+        ("{name: a, query: up, holds: == ١}", "`health-queries[0].holds` '== ١': expected a comparison"),
+        ("{name: a, query: up, holds: == 1, fresh: 0}", "`health-queries[0].fresh` '0': expected a duration"),
+        ("{name: a, query: up, holds: == 1, fresh: 5}", "`health-queries[0].fresh` '5': expected a duration"),
+        ("{name: a, query: up, holds: == 1, labels: [job]}", "`health-queries[0].labels` 'job': expected a matcher"),
+        ("{name: a, query: up, holds: == 1, labels: ['a=~\"(\"']}", "expected a regular expression"),
+        ("{name: a, query: up, holds: == 1, label: [a=b]}", "`health-queries[0].label` is no field"),
+        ("{name: a, query: '', holds: == 1}", "`health-queries[0].query` expected one value"),
+        (f"{{name: a, query: {'x' * 5000}, holds: == 1}}", "expected a query of at most 4096 characters"),
+        (f"{{name: a, query: x, holds: == 1, labels: {['a=b'] * 21}}}", "has more than 20 entries"),
+        ("{name: a, query: x, holds: == 1}\n- {name: a, query: y, holds: == 1}", "has two entries named a"),
+    ],
+)
+def test_what_is_wrong_is_named(entry: str, problem: str) -> None:
+    with pytest.raises(BadSettings) as refused:
+        queries(f"health-queries:\n- {entry}\n")
+    assert problem in refused.value.problems[0]
+    assert "line 2" in refused.value.problems[0] or "two entries" in problem
+
+
+def test_queries_need_a_prometheus() -> None:
+    with pytest.raises(BadSettings, match="--health-queries needs --prometheus-url"):
+        queries("health-queries: [{name: a, query: up, holds: '== 1'}]", prometheus_url=[""])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_refused"),
+    [
+        ("alertmanager-token-file", "/t", True),
+        ("alertmanager-ca-file", "/c", True),
+        ("alertmanager-url", "http://a:9093", False),
+    ],
+)
+def test_the_config_map_names_no_file_of_alertmanagers(name: str, value: str, is_refused: bool) -> None:
+    given = {"alertmanager_url": ["http://b:9093"]} if is_refused else {}
+    if is_refused:
+        with pytest.raises(BadSettings, match=f"`{name}` .* is refused"):
+            queries(f"{name}: {value}\n", **given)
+    else:
+        assert queries(f"{name}: {value}\n") == ()
+        with pytest.raises(BadSettings, match=r"`alertmanager-url` .*--alertmanager-token-file.* would be sent there"):
+            queries(f"{name}: {value}\n", alertmanager_token_file=["/t"], alertmanager_url=["http://b:9093"])
