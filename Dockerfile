@@ -57,7 +57,7 @@ RUN cd /opt/careen/lib/python3*/site-packages && rm -rf \
       _distutils_hack distutils-precedence.pth \
  && find . -name '*.pyi' -delete
 # A SIGTERM that comes while Python itself starts waits until careen can answer it; else the pod would end as failed.
-RUN sed -i '1s|^#!|#!/usr/bin/env -S --block-signal=TERM |' /opt/careen/bin/careen /opt/careen/bin/kubectl-careen /opt/careen/bin/kured
+RUN sed -i '1s|^#!|#!/usr/bin/env -S --block-signal=TERM |' /opt/careen/bin/careen /opt/careen/bin/kubectl-careen /opt/careen/bin/kubectl_complete-careen /opt/careen/bin/kured
 # Symbols for debuggers, which some wheels carry.
 COPY mk/image/strip.py mk/image/strip.py
 RUN python mk/image/strip.py /opt/careen/lib

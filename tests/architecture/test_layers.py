@@ -139,8 +139,8 @@ def test_a_contract_refuses(copy: Path, contract: str, file: str, line: str) -> 
         ("kubernetes", {"careen.cluster.wire.client"}, "the client can be replaced by changing one file"),
         (
             "urllib3",
-            {"careen.cluster.wire.client", "careen.services.prometheus"},
-            "both clients stand on it, and both need its retries switched off",
+            {"careen.cluster.wire.client", "careen.cluster.wire.network_errors", "careen.services.prometheus"},
+            "both clients stand on it, and both need its retries switched off; beside the one its errors become words",
         ),
         ("prometheus_api_client", {"careen.services.prometheus"}, "another server, asked in one place"),
         (

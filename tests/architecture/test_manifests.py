@@ -596,7 +596,9 @@ def test_the_policies_know_careens_own_keys_and_those_of_people() -> None:
     assert said["taints"].startswith(f"['{keys.DEFAULT_TAINT_KEY}'] +")
     assert f"!key.startsWith('{keys.PREFIX}')" in said["foreignAnnotations"]
     assert f"key in ['{keys.HOLD}', '{keys.REBOOT_NOW}']" in said["foreignAnnotations"]
-    assert f"key == '{keys.RETRY}' && key in variables.annotationsAfter" in said["foreignAnnotations"]
+    assert (
+        f"key in ['{keys.RETRY}', '{keys.REQUEST}'] && key in variables.annotationsAfter" in said["foreignAnnotations"]
+    )
 
 
 @pytest.mark.kubectl

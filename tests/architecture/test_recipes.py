@@ -51,7 +51,6 @@ def test_the_recipe_of_a_setting_names_every_file_that_knows_count_cordoned() ->
     drawn = {"manifests/settings.yaml", "manifests/chart/values.yaml"}
     assert known == recipe - drawn - {
         "operator/careen/core/",
-        "operator/careen/cli/plan.py",
         "tests/chart/test_rendering.py",
     }
 

@@ -34,7 +34,9 @@ def test_every_folder_with_code_is_a_package(name: str) -> None:
 
 
 # Who starts by a name that Python itself never imports.
-ENTRY_POINTS = {"careen.__main__", "scheduler_core.__main__"} | {entry.module for entry in COMMANDS}
+ENTRY_POINTS = {"careen.__main__", "careen.cli.support.completion", "scheduler_core.__main__"} | {
+    entry.module for entry in COMMANDS
+}
 
 
 def test_no_module_is_dead() -> None:

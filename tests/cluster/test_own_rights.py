@@ -20,6 +20,7 @@ OWN_ANNOTATIONS = (
     keys.REASON,
     keys.SINCE,
     keys.NEED,
+    keys.SET_ANNOTATIONS,
     keys.REFUSALS,
     keys.PROGRESS,
     keys.SETTINGS,
@@ -66,10 +67,11 @@ def test_an_agent_cordons_and_taints_beside_the_taints_of_others(scene: Guarded)
     scene.story.admin.patch(node, {"spec": {"taints": None}})
 
 
-def test_an_agent_takes_away_a_retry_that_it_has_heard(scene: Guarded) -> None:
+@pytest.mark.parametrize("key", [keys.RETRY, keys.REQUEST])
+def test_an_agent_takes_away_a_persons_word_that_it_has_heard(scene: Guarded, key: str) -> None:
     node = f"/api/v1/nodes/{scene.own}"
-    scene.story.admin.patch(node, annotated(**{keys.RETRY: "2026-01-01T00:00:00Z"}))
-    scene.agent.patch(node, annotated(**{keys.RETRY: None}))
+    scene.story.admin.patch(node, annotated(**{key: "2026-01-01T00:00:00Z"}))
+    scene.agent.patch(node, annotated(**{key: None}))
 
 
 def test_a_setting_reaches_the_policies_through_the_daemonset(scene: Guarded) -> None:

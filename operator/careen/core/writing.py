@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from msgspec import field
 
-from careen.core import asked, autoscalers, own_taint
+from careen.core import autoscalers, own_taint
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.facts import keys
@@ -27,6 +27,7 @@ from careen.core.facts.untrusted import json_of, short
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.people import asked
 from careen.core.plain_text import one_line
 from careen.core.situation import Situation
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast

@@ -153,8 +153,8 @@ def test_outside_the_window_the_next_opening_is_told(desk: Desk) -> None:
         waits(desk, name, refusal("maintenance-window", "outside-window", "outside the maintenance window every day"))
     desk.lock(LockContent())
     said = headline(desk)
-    opening = f"{opens:%a %Y-%m-%d %H:%M} UTC"
-    assert f"Nothing will start: outside the maintenance window every day, which opens at {opening}, in " in said
+    told = f"which opens at {opens:%a %Y-%m-%d %H:%M} UTC, in "
+    assert f"Nothing will start: outside the maintenance window every day, {told}" in said
     assert "(all 2 waiting nodes)" in said
     assert "set careen.dev/reboot-now" in said
 

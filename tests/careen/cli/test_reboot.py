@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from careen.agent.clock import SystemClock
-from careen.core.asked import request_of
 from careen.core.facts import keys
 from careen.core.facts.observation import Wish
+from careen.core.people.asked import request_of
 from drydock.server.kinds.resources import resource_named
 from tests.careen.cli.conftest import Desk
 from tests.careen.core.builders import a_node

@@ -10,7 +10,7 @@ OURS = ("careen", "careen")
 """Namespace and name of the DaemonSet that manifests/ installs."""
 
 KUREDS = ("kube-system", "kured")
-"""The defaults of the settings, whose tree takes longer to load than a command does; a test holds them equal."""
+"""The defaults of the settings, whose tree takes longer to load than a command to answer; a test holds them equal."""
 
 
 async def find(api: ApiServer, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:

@@ -149,7 +149,7 @@ def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], 
 def _for_programs(output: str, value: Any) -> str:
     if output == "json":
         return as_json(value)
-    from careen.report.yaml_text import as_yaml
+    from careen.report.programs.yaml_text import as_yaml
 
     return as_yaml(value)
 

@@ -1,4 +1,4 @@
-"""How a person asks something of one node, and waits for what its agent makes of it; `core/asked.py` has the wish."""
+"""How a person asks something of one node, and waits for what comes of it; `core/people/asked.py` has the wish."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from careen.cli.support.connection import Cluster, annotate_node, read_node_or_f
 from careen.cli.support.screen import BadInput, say
 from careen.cluster.nodes import read_node
 from careen.cluster.wire.errors import ClusterError, Forbidden, Unauthorized
-from careen.core.asked import request_of, sentence, to_annotation
 from careen.core.facts import keys
 from careen.core.facts.observation import Gone, NodeView, Request, Wish
 from careen.core.facts.phases import WORKING, Phase
+from careen.core.people.asked import request_of, sentence, to_annotation
 from careen.report.fleet_report import phase_of
 
 LOOK_SECONDS = 2.0

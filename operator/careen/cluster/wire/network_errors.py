@@ -81,9 +81,10 @@ def _of_the_library(error: BaseException) -> str:
 def _of_tls(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"shows a certificate that is not trusted: {_lowered(error.verify_message)}"
-    if error.reason in _NO_TLS:
+    reason = getattr(error, "reason", None)  # OpenSSL's errors have one
+    if reason in _NO_TLS:
         return "does not speak TLS on this port"
-    words = (error.reason or "no reason given").replace("_", " ").lower()
+    words = (reason or "no reason given").replace("_", " ").lower()
     return f"ended the TLS handshake: {words}"
 
 

@@ -126,7 +126,7 @@ class Wish(StrEnum):
 
 
 class Request(Value, kw_only=True):
-    """A person's wish for this node; see `core/asked.py`."""
+    """A person's wish for this node; see `core/people/asked.py`."""
 
     wish: Wish
     reason: str = ""

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from careen.core.asked import request_of
 from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.gates.hold import until_of
 from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
+from careen.core.people.asked import request_of
 from careen.core.situation import Situation
 from careen.core.windows.openings import is_open, windows_of
 from careen.core.windows.values import Cron, Dates, NamedWindow, Window

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import asked, autoscalers
+from careen.core import autoscalers
 from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import drain_plan
@@ -15,6 +15,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.gates import hold, host_state, settings
 from careen.core.gates.question import When
+from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps import maintenance, rebooting
 from careen.core.steps.shared import failing, late_gates, working

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from careen.core import asked, autoscalers, own_taint
+from careen.core import autoscalers, own_taint
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
@@ -17,6 +17,7 @@ from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps.shared import taint_spread
 from careen.core.writing import NodeChange, annotations_of_a_need, go_home, move, stay, want, with_our_taint, write_lock

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import asked, autoscalers
+from careen.core import autoscalers
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer, Request, Wish
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
+from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps.shared import working
 from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from careen.core.actions import AskReboot, PatchNode, WriteLock
-from careen.core.asked import to_annotation
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
@@ -17,6 +16,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import DrainPolicy, Policy, Window
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import LockContent
+from careen.core.people.asked import to_annotation
 from tests.careen.core.builders import (
     BOOT,
     NO,

@@ -46,19 +46,19 @@ def test_what_is_written_is_bounded_and_on_one_line() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "",
-            "what?",
-            "null",
-            "7",
-            '"x"',
-            "[]",
-            "[7]",
-            '[{"at":7}]',
-            '[{"at":"soon"}]',
-            '[{"at":"9999-12-31T00:00:00Z"}]',
-        ),
-        *("[" * 100_000, '[{"why":"x"}]', '{"at":"2026-01-01T00:00:00Z"}'),
+        "",
+        "what?",
+        "null",
+        "7",
+        '"x"',
+        "[]",
+        "[7]",
+        '[{"at":7}]',
+        '[{"at":"soon"}]',
+        '[{"at":"9999-12-31T00:00:00Z"}]',
+        "[" * 100000,
+        '[{"why":"x"}]',
+        '{"at":"2026-01-01T00:00:00Z"}',
     ],
 )
 def test_nonsense_tells_of_no_reboot_and_is_replaced(text: str) -> None:

@@ -15,6 +15,7 @@ from careen.report.tables import plain
 # Words that YAML 1.1 or 1.2 reads as something else than a text are quoted, and so is all that begins with no letter.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./,()-]+)*")
 _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+_PAIR = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
 _INDENT = "  "
 
 
@@ -55,4 +56,10 @@ def _scalar(value: Any) -> str:
 def _text(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED:
         return text
-    return json_text(json.dumps(text, ensure_ascii=False))
+    return _PAIR.sub(_one_escape, json_text(json.dumps(text, ensure_ascii=False)))
+
+
+def _one_escape(pair: re.Match[str]) -> str:
+    """JSON writes a character beyond the first 65,536 as two escapes, YAML as one."""
+    high, low = (int(half, 16) for half in pair.groups())
+    return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"

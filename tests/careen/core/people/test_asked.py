@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from careen.core.asked import Standing, heard, request_of, standing, to_annotation
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer, Request, Unknown, Wish
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress
 from careen.core.gates.maintenance_window import is_waived
+from careen.core.people.asked import Standing, heard, request_of, standing, to_annotation
 from tests.careen.core.builders import BOOT, NO, NOW, UNKNOWN_NEED, YES, a_node, an_observation
 
 WHOLE = Request(

@@ -1,0 +1,65 @@
+"""Errors of the network in words about the server; `tests/careen/cli/test_errors.py` has the same from real sockets."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+
+import pytest
+from urllib3 import exceptions
+
+from careen.cluster.wire.network_errors import told, was_surely_not_sent
+
+URL = "https://10.0.0.1:6443"
+
+
+def caused(error: Exception, by: BaseException) -> Exception:
+    error.__cause__ = by
+    return error
+
+
+def new_connection(by: BaseException) -> Exception:
+    return caused(exceptions.NewConnectionError(None, "x"), by)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "is_not_sent"),
+    [
+        (new_connection(OSError(errno.ECONNREFUSED, "x")), "refused the connection", True),
+        (new_connection(OSError(errno.EHOSTUNREACH, "x")), "cannot be reached: there is no route to the host", True),
+        (new_connection(OSError(errno.EACCES, "x")), "cannot be reached: permission denied", True),
+        (new_connection(socket.gaierror(-2, "x")), "cannot be found: nobody here knows its name", True),
+        (exceptions.ConnectTimeoutError(), "did not accept the connection in time", True),
+        (exceptions.LocationParseError("x"), "is not the address of a server", True),
+        (exceptions.ReadTimeoutError(None, "", "x"), "did not answer in time", False),  # type: ignore[arg-type]
+        (
+            exceptions.ProtocolError("aborted", ConnectionResetError(errno.ECONNRESET, "x")),
+            "closed the connection before it answered",
+            False,
+        ),
+        (exceptions.SSLError(ssl.SSLError(1, "[SSL] x (_ssl.c:1)")), "ended the TLS handshake: no reason given", False),
+        (exceptions.HTTPError("<urllib3 at 0x7f>"), "gave no usable answer", False),
+        (OSError("x"), "gave no usable answer", False),
+    ],
+)
+def test_what_the_network_did_and_whether_anything_was_sent(error: Exception, words: str, is_not_sent: bool) -> None:
+    assert told(error, URL) == f"{URL} {words}"
+    assert was_surely_not_sent(error) is is_not_sent
+
+
+def test_a_proxy_is_named_as_what_failed() -> None:
+    error = exceptions.ProxyError("x", OSError(errno.ECONNREFUSED, "x"))
+    assert told(error, URL) == f"the proxy on the way to {URL} refused the connection"
+    assert was_surely_not_sent(error)
+
+
+@pytest.mark.parametrize(("server", "shown"), [("https://me:secret@h", "https://h"), ("", "the empty address")])
+def test_a_login_in_the_address_is_not_shown(server: str, shown: str) -> None:
+    assert told(exceptions.ConnectTimeoutError(), server).startswith(shown)
+
+
+def test_errors_that_name_each_other_end() -> None:
+    one, other = OSError("a"), OSError("b")
+    one.__cause__, other.__cause__ = other, one
+    assert told(one, URL) == f"{URL} gave no usable answer"
