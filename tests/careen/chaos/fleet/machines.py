@@ -36,6 +36,14 @@ class Host:
     is_going_down: bool = False
     is_sentinel_readable: bool = True
 
+    # What the composition of a whole agent asks of its own host beside the protocol.
+    soft_reboots: None = None
+    has_commands: bool = False
+
+    @property
+    def need(self) -> Host:
+        return self
+
     @property
     def boot_id(self) -> str:
         return f"boot-{self.name}-{self.boot}"

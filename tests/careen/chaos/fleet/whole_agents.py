@@ -88,8 +88,8 @@ class WholeAgent(wiring.Agent):
     def _follow_config_map(self, *_: object) -> None:
         return None
 
-    def _senses(self, *parts: Any) -> Any:
-        return replace(super()._senses(*parts), forecaster=ListingForecaster(self._api))
+    def _senses(self, *parts: Any, **named: Any) -> Any:
+        return replace(super()._senses(*parts, **named), forecaster=ListingForecaster(self._api))
 
 
 class ListingForecaster:
@@ -144,7 +144,7 @@ class _NamespaceFile:
 def on_virtual_hosts(worlds: list[World]) -> Iterator[None]:
     """What the composition asks for while it runs, of the world that was put into `worlds`."""
     with (
-        patch.object(wiring, "_host", lambda settings: worlds[0].fleet.hosts[settings.node_id]),
+        patch.object(wiring, "host_of", lambda settings: worlds[0].fleet.hosts[settings.node_id]),
         patch.object(wiring, "random", random.Random(0)),
         patch.object(starting, "_NAMESPACE_FILE", _NamespaceFile()),
     ):
