@@ -346,10 +346,10 @@ MUTANTS = (
         "True",
     ),
     Mutant(
-        "_may_yet_go_down: a host that was asked and has not rebooted goes back into service",
-        _FAILED + "_may_yet_go_down",
-        "situation.boot == situation.progress.boot_left",
-        "False",
+        "_nothing_happened: a node that is not ready goes back into service",
+        _REBOOTING + "_nothing_happened",
+        "is_given_back = situation.node.ready",
+        "is_given_back = True",
     ),
     Mutant(
         "_nothing_happened: the claim is given back although the host may yet go down",

@@ -400,9 +400,8 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.REBOOT_NOT_HAPPENED: ReasonText(
-        "The host was asked to reboot and runs the same boot after the deadline; it stays cordoned, and the roll-out "
-        "halts.",
-        "Look at the host; `careen retry NODE` uncordons the node and tries again.",
+        "The host was asked to reboot and runs the same boot after the deadline; the roll-out halts.",
+        "Look at the host; `careen retry NODE` tries again.",
         is_warning=True,
     ),
     Code.NEVER_READY: ReasonText(

@@ -55,14 +55,7 @@ def _code(situation: Situation) -> Code:
 def _can_be_given_back(situation: Situation) -> bool:
     """A node of ours that became ready after all goes back into service; the claim stays."""
     node = situation.node
-    is_back = situation.progress.is_cordoned_by_us and node.ready and node.boot_id == boot_id_of(situation.boot)
-    return is_back and not _may_yet_go_down(situation)
-
-
-def _may_yet_go_down(situation: Situation) -> bool:
-    """The host was asked to reboot and has not. It stays cordoned until it boots, or a person asks for another try or
-    releases the claim."""
-    return _code(situation) is Code.REBOOT_NOT_HAPPENED and is_same_boot(situation.boot, situation.progress.boot_left)
+    return situation.progress.is_cordoned_by_us and node.ready and node.boot_id == boot_id_of(situation.boot)
 
 
 def _give_back(situation: Situation) -> Decision:

@@ -25,7 +25,7 @@ from careen.core.gates import hold
 from careen.core.gates.question import When
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, late_gates, working
-from careen.core.writing import move, stay, undo, want
+from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, undo, want
 
 LOOK_SECONDS = 2.0
 _TELLING_SECONDS = 90.0  # to ask and to say so, with an API server that is slow or gone for a moment
@@ -220,12 +220,19 @@ def _stranger(situation: Situation) -> StrangerMemory:
 
 
 def _nothing_happened(situation: Situation) -> Decision:
-    """No answer to the reboot. Claim and cordon are kept: the host may yet go down, and a pod that came to it now would
-    go down with it and without a drain."""
+    """No answer to the reboot. The node goes back into service if it is ready; the claim is kept, because the
+    host may yet go down."""
     deadline = situation.policy.reboot_deadline_seconds
+    is_given_back = situation.node.ready
+    progress = (
+        replace(situation.progress, is_cordoned_by_us=False, prior_labels={}) if is_given_back else situation.progress
+    )
     return failing.halted(
         situation,
         Code.REBOOT_NOT_HAPPENED,
-        f"the same boot runs {deadline:.0f} s after the reboot was asked; the node may yet go down and stays cordoned",
-        progress=situation.progress,
+        f"the same boot runs {deadline:.0f} s after the reboot was asked",
+        progress=progress,
+        change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation))
+        if is_given_back
+        else NodeChange(),
     )

@@ -147,23 +147,6 @@ def test_a_node_that_became_ready_after_all_goes_back_into_service(make: Any) ->
     assert the_record(decision).claim == record.claim
 
 
-def test_a_host_that_was_asked_and_has_not_rebooted_stays_cordoned_until_a_person_or_a_boot_says_otherwise() -> None:
-    """It may have stopped half of its services, and its kubelet reports ready to the last."""
-    record = halted(Code.REBOOT_NOT_HAPPENED, is_cordoned_by_us=True)
-    kept = held(an_entry(boot=BOOT, failed="reboot-not-happened"))
-    node = {"unschedulable": True}
-    kept_down = decided(record, node=node, lock=kept)
-    assert all(action.unschedulable is None for action in kept_down.actions if isinstance(action, PatchNode))
-    retried = decided(record, node={**node, **RETRY}, lock=kept)
-    assert (retried.phase, the_patch(retried).unschedulable) == (Phase.WAITING, False)
-    unlocked = decided(record, node=node, lock=LockContent())
-    assert unlocked.reason.code is Code.UNLOCKED_BY_HAND
-    freed = decided(the_record(unlocked), node=node, lock=LockContent())
-    assert the_patch(freed).unschedulable is False
-    booted = decided(record, node=node, lock=kept, boot_id="boot-2")
-    assert booted.phase is Phase.VERIFYING
-
-
 def test_a_kubelet_that_still_reports_the_old_boot_does_not_prove_the_node_ready() -> None:
     """Its Ready is the one from before the reboot."""
     decision = decided(halted(Code.NEVER_READY, is_cordoned_by_us=True), node={"boot_id": "boot-0"})

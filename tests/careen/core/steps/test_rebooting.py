@@ -278,11 +278,11 @@ def test_the_same_boot_after_the_deadline_halts_the_roll_out(
         assert kinds(decision) == [PatchNode, WriteLock]
 
 
-@pytest.mark.parametrize("ready", [True, False])
-def test_then_the_node_stays_cordoned_because_it_may_yet_go_down(ready: bool) -> None:
+@pytest.mark.parametrize(("ready", "unschedulable"), [(True, False), (False, None)])
+def test_then_the_node_goes_back_into_service_if_it_is_ready(ready: bool, unschedulable: bool | None) -> None:
     decision = rebooting(RebootOutcome.ACCEPTED, announced_ago=901, node={"ready": ready})
-    assert the_patch(decision).unschedulable is None
-    assert the_record(decision).is_cordoned_by_us
+    assert the_patch(decision).unschedulable is unschedulable
+    assert the_record(decision).is_cordoned_by_us is not ready
 
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.NOT_ASKED, None])
