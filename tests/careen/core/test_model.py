@@ -192,7 +192,7 @@ def test_what_happens_right_after_a_phase_begins_breaks_no_rule(seed: int, phase
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling", "Failed"])
 @pytest.mark.parametrize("seed", seeds(4))
 def test_a_record_that_is_wiped_in_any_phase_breaks_no_rule_and_everybody_comes_home(seed: int, phase: str) -> None:
-    world = a_world(12_000 + seed, concurrency=1 + seed % 2, fault_rate=0.02 * (seed % 3))
+    world = a_world(12_100 + seed, concurrency=1 + seed % 2, fault_rate=0.02 * (seed % 3))
     for name in NAMES:
         world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0])
         world.hosts[name].reboot_behaviour = (

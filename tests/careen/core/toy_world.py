@@ -651,6 +651,8 @@ class World:
         if name in self.touched_by_person:
             return
         if by != name:
+            if name in self.wiped and entry.boot != f"{name}-{host.boot}":
+                return  # between the removal of the record and its recovery, after the reboot: its node stays up
             self.require(
                 node is None or self.progress(name).claim != entry.id, f"rule 5: {by} took the claim of {name}"
             )
