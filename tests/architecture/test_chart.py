@@ -152,6 +152,7 @@ _RULES: dict[str, Callable[[Any, Any, dict[str, Any]], bool]] = {
 }
 
 SAMPLES = [
+    "boot-id",
     "0",
     "1",
     "-1",

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from careen.core.autoscalers import PROTECTION
 from careen.core.cleanup.marks import KUREDS, LABELS, ON_THE_DAEMONSET, RECORDS, TAINTS, WORDS
 from drydock.server.kinds.resources import resource_named
 from drydock.server.testing import server_in_thread
@@ -23,7 +24,7 @@ from tests.careen.cli.conftest import Desk
 
 THEIRS = {"key": "example.org/theirs", "effect": "PreferNoSchedule"}
 _WRITTEN = {resource_named(plural).storage for plural in ("nodes", "daemonsets")}
-KNOWN = {*LABELS, *RECORDS, *WORDS, *KUREDS, *TAINTS, *ON_THE_DAEMONSET}
+KNOWN = {*LABELS, *RECORDS, *WORDS, *KUREDS, *TAINTS, *ON_THE_DAEMONSET, *PROTECTION}
 
 
 def with_marks_of_others(world: World) -> None:
@@ -91,6 +92,7 @@ def test_the_roll_outs_write_nearly_all_of_them() -> None:
     assert KNOWN - keys_written(long) <= {
         *WORDS,
         "careen.dev/forecast",
+        "careen.dev/need",  # the simulated hosts give no reason
         "careen.dev/settings",
         "careen.dev/warning",
         "careen.dev/refusals",

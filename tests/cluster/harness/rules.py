@@ -16,7 +16,7 @@ from tests.cluster.harness.observer import NodeSeen, Seen
 BLUR = 0.5
 OURS = "careen.dev/"
 # What may stay on an idle node: the record of the last reboot. `hold` and `reboot-now` belong to people.
-STAYS = ("careen.dev/last-reboot", "careen.dev/hold", "careen.dev/reboot-now")
+STAYS = ("careen.dev/last-reboot", "careen.dev/history", "careen.dev/hold", "careen.dev/reboot-now")
 
 
 def broken(

@@ -99,7 +99,7 @@ MUTANTS = (
     Mutant(
         "_timed_out: the force is taken without being earned",
         _DRAINING + "_timed_out",
-        "if drain_plan.is_force_earned(plan, policy, situation.memory):",
+        "if asked.kept(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):",
         "if policy.force_reboot:",
     ),
     Mutant(
@@ -240,8 +240,8 @@ MUTANTS = (
     Mutant(
         "elapsed: a mark of another boot counts",
         "core/situation.py:Situation.elapsed",
-        "if mark is not None and mark.boot == self.boot else None",
-        "if mark is not None else None",
+        "mark is not None and is_same_boot(mark.boot, self.boot)",
+        "mark is not None",
     ),
     Mutant(
         "rebooting: the deadline never comes",
@@ -391,7 +391,7 @@ MUTANTS = (
     Mutant(
         "what_ails: a node is given back while the kubelet reports the old boot",
         _VERIFYING + "what_ails",
-        "if node.boot_id != situation.boot:",
+        "if node.boot_id != boot_id_of(situation.boot):",
         "if False:",
     ),
     Mutant(
@@ -501,7 +501,7 @@ MUTANTS = (
     Mutant(
         "failed: a node is given back on the old boot's report",
         _FAILED + "_can_be_given_back",
-        "and node.boot_id == situation.boot",
+        "and node.boot_id == boot_id_of(situation.boot)",
         "",
     ),
     Mutant(
@@ -543,7 +543,7 @@ MUTANTS = (
     Mutant(
         "_retry: a retry on the new boot undoes a claim in place of another look",
         _FAILED + "_retry",
-        "if situation.boot != situation.progress.boot_left and code is not Code.REBOOT_LOOP:",
+        "if not is_same_boot(situation.boot, situation.progress.boot_left) and code is not Code.REBOOT_LOOP:",
         "if False:",
     ),
     Mutant(

@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         "waiting: goes home although the need cannot be told",
-        _WAITING + "decide",
+        _WAITING + "_is_over",
         "if situation.seen.need.answer is NeedAnswer.NO:",
         "if situation.seen.need.answer is not NeedAnswer.YES:",
     ),
@@ -263,9 +263,9 @@ MUTANTS = (
     ),
     Mutant(
         "_leaving: a node that is not the next in line prepares",
-        _PREPARING + "_leaving",
-        "content.next[:1] != (situation.node.name,) or",
-        "False or",
+        _PREPARING + "_is_next",
+        "is_first and is_full",
+        "is_full",
     ),
     # ---- claiming ----
     Mutant(

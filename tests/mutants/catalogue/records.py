@@ -49,7 +49,7 @@ MUTANTS = (
     Mutant(
         "recovering: a claim of an earlier boot is released without looking at the new boot",
         _RECOVERING + "_from_careen",
-        "if entry.boot and entry.boot != situation.boot:",
+        "if entry.boot and not is_same_boot(entry.boot, situation.boot):",
         "if False:",
     ),
     Mutant(
@@ -79,7 +79,7 @@ MUTANTS = (
     Mutant(
         "_is_surely_not_rebooting: a claim of another boot",
         _RECOVERING + "_is_surely_not_rebooting",
-        "or entry.boot != situation.boot",
+        "or not is_same_boot(entry.boot, situation.boot)",
         "",
     ),
     Mutant(
@@ -164,7 +164,7 @@ MUTANTS = (
     Mutant(
         "_is_new_boot: a second reboot under the same claim is not seen",
         _DECIDE + "_is_new_boot",
-        "progress.verify_started is not None and progress.verify_started.boot == situation.boot",
+        "progress.verify_started is not None and is_same_boot(progress.verify_started.boot, situation.boot)",
         "progress.verify_started is not None",
     ),
     Mutant(
@@ -176,7 +176,7 @@ MUTANTS = (
     Mutant(
         "_reconcile: an idle node never compares lock and Node",
         _DECIDE + "_reconcile",
-        "seen.need.answer is NeedAnswer.YES or _is_reconciled(memory, seen.uptime)",
+        "idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)",
         "True",
     ),
     Mutant(

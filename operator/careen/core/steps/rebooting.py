@@ -232,7 +232,11 @@ def _nothing_happened(situation: Situation) -> Decision:
         Code.REBOOT_NOT_HAPPENED,
         f"the same boot runs {deadline:.0f} s after the reboot was asked",
         progress=progress,
-        change=NodeChange(labels=prior_labels(situation), unschedulable=prior_cordon(situation))
+        change=NodeChange(
+            labels=prior_labels(situation),
+            unschedulable=prior_cordon(situation),
+            annotations=autoscalers.taken_back(situation.node.annotations),
+        )
         if is_given_back
         else NodeChange(),
     )
