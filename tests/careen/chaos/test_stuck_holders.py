@@ -45,6 +45,8 @@ async def a_reboot_that_never_happens(shape: Shape) -> World:
     asked_at = (START.timestamp() + world.fleet.log[-1].at) // 1
     for host in world.fleet.hosts.values():
         host.behaviour = "works" if host.name != stuck else "silent"
+    for name in {event.host for event in world.fleet.log if event.what == "ignored"} - {stuck}:
+        world.fleet.begin_reboot(world.fleet.hosts[name])  # asked in the same moment
     world.agents.kill(stuck)
     others = [name for name in shape.names if name != stuck]
 
