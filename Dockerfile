@@ -68,7 +68,7 @@ RUN /opt/careen/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecke
 FROM ${BASE}
 # The official image ships the standard library without bytecode. nsenter carries the reboot command to the host;
 # that it is there is checked here rather than on the first node that wants to reboot.
-RUN python -m compileall -q -j 0 -x '/(test|tests|idlelib|lib2to3|tkinter|turtledemo|ensurepip|site-packages|dist-packages)/' \
+RUN python -m compileall -q -j 0 -x '/(test|tests|idlelib|lib2to3|tkinter|turtledemo|ensurepip|pydoc_data|distutils|unittest|wsgiref|curses|sqlite3|site-packages|dist-packages)/' \
       "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" || true \
  && nsenter --version
 COPY --from=build /opt/careen /opt/careen

@@ -39,9 +39,12 @@ PANELS: tuple[Panel, ...] = (
     ),
     Panel(
         title="Nodes at work",
-        says="Nodes under a claim: draining, down, or settling.",
+        says="Nodes under a claim: draining, down, kept down for maintenance, or settling.",
         kind="stat",
-        query='sum(max by (node) (careen_phase{phase=~"Claiming|Draining|Rebooting|Verifying|Settling"})) or vector(0)',
+        query=(
+            'sum(max by (node) (careen_phase{phase=~"Claiming|Draining|Rebooting|Verifying|Maintenance|Settling"}))'
+            " or vector(0)"
+        ),
     ),
     Panel(
         title="Failed nodes",

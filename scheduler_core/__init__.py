@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scheduler_core.cache.cluster_cache import ClusterCache
-    from scheduler_core.cache.events import Sync
+    from scheduler_core.cache.events import Sync, UnusableEventError
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.cycle import CycleResult, Scheduler
     from scheduler_core.framework.binding import BindingCycle
@@ -33,6 +33,7 @@ _HOME = {
     "Scheduler": "scheduler_core.cycle",
     "Snapshot": "scheduler_core.snapshot.snapshot",
     "Sync": "scheduler_core.cache.events",
+    "UnusableEventError": "scheduler_core.cache.events",
     "handle_failed_cycle": "scheduler_core.queue.failed_cycle",
     "like_node": "scheduler_core.what_if.node_template",
     "load_objects": "scheduler_core.snapshot.loading",
@@ -55,6 +56,7 @@ __all__ = [
     "Scheduler",
     "Snapshot",
     "Sync",
+    "UnusableEventError",
     "handle_failed_cycle",
     "like_node",
     "load_objects",

@@ -8,6 +8,7 @@ from typing import Final
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.framework.verdict import Code, Verdict
 from scheduler_core.model.pod import Pod
+from scheduler_core.plugins.scheduling_gates import SchedulingGates
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 from scheduler_core.what_if.node_template import NodeTemplate, new_nodes
@@ -16,6 +17,7 @@ from scheduler_core.what_if.node_template import NodeTemplate, new_nodes
 # them as for a hundred.
 _COUNT_NODES: Final = frozenset({"PodTopologySpread", "InterPodAffinity"})
 MOST: Final = 100
+_GATES: Final = SchedulingGates()  # no node helps a pod that its owner holds back
 
 
 class MoreNodes(Value, kw_only=True):
@@ -107,6 +109,8 @@ def _is_in_vain(found: MoreNodes) -> bool:
 
 
 def _place(scheduler: Scheduler, world: Snapshot, pod: Pod) -> str | None:
+    if not _GATES.pre_enqueue(pod).is_success:
+        return None
     try:
         result = scheduler.schedule(world, pod)
     except NoProfileError:
@@ -115,7 +119,10 @@ def _place(scheduler: Scheduler, world: Snapshot, pod: Pod) -> str | None:
 
 
 def _refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None) -> Verdict:
-    """Why the pod has no place: what an empty new node says, or where there is none, all nodes together."""
+    """Why the pod has no place: its scheduling gates, what an empty new node says, or where there is none, all nodes
+    together."""
+    if not (gated := _GATES.pre_enqueue(pod)).is_success:
+        return gated
     try:
         result = scheduler.schedule(world, pod)
     except NoProfileError as nobody:

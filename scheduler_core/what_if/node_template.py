@@ -21,7 +21,7 @@ _PASSING_TAINTS: Final = (
     "node.cloudprovider.kubernetes.io/",
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",
-    "karpenter.sh/disrupted",
+    "karpenter.sh/disrupt",  # disrupted; before 1.0 disruption
 )
 # What decides whether a DaemonSet wants a node; resources do not.
 _WANTED_BY: Final = frozenset({"NodeAffinity", "TaintToleration"})

@@ -131,7 +131,11 @@ SENTENCES = [
         "configuration: {alertFilterMatchOnly: true}",
         "without alertFilterRegexp no alert",
     ),
-    case("alerts of nobody", "configuration: {alertFiringOnly: true}", "without prometheusUrl no alert"),
+    case(
+        "alerts of nobody",
+        "configuration: {alertFiringOnly: true}",
+        "without prometheusUrl or alertmanagerUrl no alert",
+    ),
     case("force past nothing", "configuration: {forceRebootPastBudgets: true}", "does nothing without forceReboot"),
     case(
         "a name without a word",

@@ -122,8 +122,8 @@ configMapData.config.yaml: the settings stand there; give them under configurati
 {{- if and (eq (get $it "alert-filter-match-only" | join "") "true") (not $regexp) }}
 configuration.alertFilterMatchOnly: without alertFilterRegexp no alert could ever forbid a reboot; give the expression, or false
 {{- end }}
-{{- if and (or $regexp (eq (get $it "alert-firing-only" | join "") "true")) (not $prometheus) }}
-configuration.alertFilterRegexp and alertFiringOnly: without prometheusUrl no alert is looked at; give its address, or remove them
+{{- if and (or $regexp (eq (get $it "alert-firing-only" | join "") "true")) (not $prometheus) (not (get $it "alertmanager-url" | join "")) }}
+configuration.alertFilterRegexp and alertFiringOnly: without prometheusUrl or alertmanagerUrl no alert is looked at; give an address, or remove them
 {{- end }}
 {{- if and (eq (get $it "force-reboot-past-budgets" | join "") "true") (not (eq (get $it "force-reboot" | join "") "true")) }}
 configuration.forceRebootPastBudgets: does nothing without forceReboot; give both or none

@@ -13,6 +13,7 @@ from careen.cli.support.connection import Cluster
 from careen.cli.support.options import cluster_command
 from careen.cli.support.requests import IDLE_LOOK, ask, is_at_rest, wait_for, withdraw
 from careen.cli.support.screen import say
+from careen.core.facts import keys
 from careen.core.facts.observation import Request, Wish
 from careen.core.facts.phases import Phase
 from careen.report.fleet_report import phase_of
@@ -76,7 +77,11 @@ async def _keep(
     await ask(cluster, node, request)
     say(f"Asked: {node} is drained when it is its turn, and kept down until `careen {wish} {node} --end`; {IDLE_LOOK}.")
     if not no_wait:
-        await wait_for(cluster, node, lambda seen: phase_of(seen) == Phase.MAINTENANCE)
+        found = await wait_for(
+            cluster, node, lambda seen: phase_of(seen) == Phase.MAINTENANCE or keys.REQUEST not in seen.annotations
+        )
+        if phase_of(found) != Phase.MAINTENANCE:
+            raise click.ClickException(f"{node} is not kept down: the request was taken back, or its end has come")
 
 
 async def _hand_back(cluster: Cluster, node: str, wish: Wish, *, no_wait: bool) -> None:

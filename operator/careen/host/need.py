@@ -41,7 +41,6 @@ class HostNeed:
         self._root = root
         self._how = how
         self._proc = proc
-        self._is_asked_for = False
         has_sentinel = probes.SENTINEL in sources.probes
         self._command = sources.command if has_sentinel else ""
         self._paths = sources.files if has_sentinel and not self._command else ()
@@ -57,14 +56,13 @@ class HostNeed:
         return bool(self._command or self._running)
 
     async def look(self) -> Need:
-        """What the files say; no where none is a source. With a package manager at work, once there is a need."""
+        """What the files say; no where none is a source. With the package manager that works: a person may ask for a
+        reboot at any time."""
         return await self._files.read()
 
     async def ask(self) -> Need:
         """What the commands say, each within its own time."""
-        need = together(await asyncio.gather(*self._asked()))
-        self._is_asked_for = need.answer is NeedAnswer.YES
-        return need
+        return together(await asyncio.gather(*self._asked()))
 
     def _asked(self) -> list[asyncio.Task[Need]]:
         asked = [asyncio.create_task(self._run(name)) for name in self._running]
@@ -82,8 +80,6 @@ class HostNeed:
         found = [sentinel.read_file(self._root, path, self._sources.packages) for path in self._paths]
         found += [probes.looking(name)(self._facts()) for name in self._looking]
         need = together(found) if found else Need(answer=NeedAnswer.NO)
-        if need.answer is not NeedAnswer.YES and not self._is_asked_for:
-            return need
         return replace(need, package_manager=package_managers.at_work(self._root, proc=self._proc))
 
     def _facts(self) -> HostFacts:

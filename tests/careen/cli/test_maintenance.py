@@ -26,12 +26,42 @@ def test_each_command_asks_for_what_it_is_called(desk: Desk, wish: Wish) -> None
 def test_it_waits_until_the_node_is_kept_down(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
-    meanwhile(lambda: booted(desk, "n1", "boot-1", "Draining"), lambda: booted(desk, "n1", "boot-1", "Maintenance"))
+    standing = {keys.REQUEST: '{"want":"drain"}'}
+    meanwhile(
+        lambda: booted(desk, "n1", "boot-1", "Draining", **standing),
+        lambda: booted(desk, "n1", "boot-1", "Maintenance", **standing),
+    )
     assert desk.ok("drain", "n1").splitlines()[1:] == [
         "n1 is Idle",
         "n1 is Draining: is Draining",
         "n1 is Maintenance: is Maintenance",
     ]
+
+
+def test_it_does_not_wait_for_a_request_that_is_taken_back(desk: Desk, meanwhile: Callable[..., None]) -> None:
+    booted(desk, "n1", "boot-1")
+    desk.lock()
+    meanwhile(lambda: booted(desk, "n1", "boot-1", "Waiting"))
+    result = desk.run("drain", "n1")
+    assert result.exit_code == 1
+    assert "n1 is not kept down: the request was taken back, or its end has come" in result.output
+
+
+def test_a_hand_back_that_fails_is_no_success(desk: Desk, meanwhile: Callable[..., None]) -> None:
+    booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: '{"want":"drain"}'})
+    desk.lock()
+    meanwhile(lambda: booted(desk, "n1", "boot-1", "Settling"), lambda: booted(desk, "n1", "boot-1", "Failed"))
+    result = desk.run("drain", "n1", "--end")
+    assert result.exit_code == 1
+    assert "n1 failed" in result.output
+
+
+def test_a_failed_node_is_asked_for_nothing(desk: Desk) -> None:
+    booted(desk, "n1", "boot-1", "Failed")
+    desk.lock()
+    result = desk.run("drain", "n1")
+    assert result.exit_code == 2
+    assert "`careen retry n1` comes first" in result.output
 
 
 def test_an_end_stands_in_the_request(desk: Desk) -> None:

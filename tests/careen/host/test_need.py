@@ -123,28 +123,13 @@ async def test_without_the_probe_sentinel_its_files_and_its_command_are_not_aske
     assert (await need.look()).answer is NO
 
 
-async def test_a_package_manager_is_looked_for_once_something_asks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[Path] = []
-
-    def busy(where: Path, *, proc: Path) -> str:
-        looks.append(where)
-        return "dpkg (process 7)"
-
-    monkeypatch.setattr(package_managers, "at_work", busy)
+async def test_a_package_manager_is_looked_for_whoever_asks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while the host asks for nothing: a person may, with `careen reboot`."""
+    monkeypatch.setattr(package_managers, "at_work", lambda where, *, proc: "dpkg (process 7)")
     need = need_of(root, files=(SENTINEL,))
-    assert ((await need.look()).package_manager, looks) == ("", [])
+    assert ((seen := await need.look()).answer, seen.package_manager) == (NO, "dpkg (process 7)")
     (root / "run/reboot-required").touch()
-    assert ((await need.look()).package_manager, looks) == ("dpkg (process 7)", [root])
-
-
-async def test_a_command_that_asks_has_the_package_manager_looked_for_too(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(package_managers, "at_work", lambda where, *, proc: "rpm")
-    need = need_of(root, command="true")
-    assert (await need.look()).package_manager == ""
-    assert (await need.ask()).answer is YES
-    assert (await need.look()).package_manager == "rpm"
+    assert (await need.look()).package_manager == "dpkg (process 7)"
 
 
 def test_every_probe_has_a_module_of_its_kind() -> None:

@@ -75,6 +75,15 @@ def test_no_node_is_needed_where_all_have_a_place() -> None:
     assert (found.best.count, found.is_enough, found.helps, found.tried) == (0, True, False, 0)
 
 
+def test_a_pod_with_scheduling_gates_takes_no_room_and_no_node_helps_it() -> None:
+    gated = pod("gated", "2", schedulingGates=[{"name": "quota"}])
+    snapshot, waiting = full(gated)
+    found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
+    assert (found.best.count, found.best.placed) == (0, {})
+    (verdict,) = found.best.refused.values()
+    assert verdict.reasons == ("waiting for scheduling gates: [quota]",)
+
+
 def test_nobody_waits_and_no_node_is_needed() -> None:
     snapshot, waiting = full()
     assert nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012")).is_enough

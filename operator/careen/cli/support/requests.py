@@ -25,6 +25,10 @@ async def ask(cluster: Cluster, name: str, wish: Request) -> NodeView:
     """Puts the request on the Node. One of another kind that stands there is not replaced: exit code 2."""
 
     def change(seen: NodeView) -> dict[str, str | None]:
+        if phase_of(seen) == Phase.FAILED:
+            raise BadInput(
+                f"{name} failed; `careen why {name}` says what would change it, and `careen retry {name}` comes first"
+            )
         before = request_of(seen)
         if before is not None and before.wish is not wish.wish:
             raise BadInput(f"{name}: {sentence(before)} already; {_way_out(before, name)} first")
@@ -91,4 +95,4 @@ def _told(node: NodeView) -> str:
 
 def is_at_rest(node: NodeView) -> bool:
     """Whether careen has nothing of this node in hand, or only waits with it."""
-    return phase_of(node) not in {*WORKING, Phase.CLAIMING, Phase.SETTLING}
+    return phase_of(node) not in {*WORKING, Phase.CLAIMING, Phase.SETTLING, Phase.FAILED}

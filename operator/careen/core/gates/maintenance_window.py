@@ -13,7 +13,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.gates.hold import until_of
 from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
-from careen.core.people.asked import request_of
+from careen.core.people.asked import Standing, request_of, standing
 from careen.core.situation import Situation
 from careen.core.windows.openings import is_open, windows_of
 from careen.core.windows.values import Cron, Dates, NamedWindow, Window
@@ -24,7 +24,7 @@ _MOST_TOLD = 3
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
     """`careen.dev/reboot-now` waives it until the instant it names."""
-    windows, now = windows_of(situation.policy, situation.node.labels), situation.seen.now
+    windows, now = windows_of(situation.policy, _own_labels(situation)), situation.seen.now
     if is_open(windows, now) or is_waived(situation.node, now):
         return None
     if not windows:
@@ -40,11 +40,20 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     )
 
 
+def _own_labels(situation: Situation) -> dict[str, str]:
+    """Without what --pre-reboot-node-labels changed: a node does not leave its window because it drains."""
+    labels = {**situation.node.labels, **situation.progress.prior_labels}
+    return {key: value for key, value in labels.items() if value is not None}
+
+
 def is_waived(node: NodeView, now: datetime) -> bool:
     """Whether a person asked for the reboot now; without a readable `until` the wish counts for nothing."""
     until = until_of(node.annotations.get(keys.REBOOT_NOW, ""))
     request = request_of(node)
-    return (until is not None and now < until) or (request is not None and request.is_now)
+    if until is not None and now < until:
+        return True
+    # The kubelet's word on the boot: what is met or over waives nothing more.
+    return request is not None and request.is_now and standing(request, now=now, boot=node.boot_id) is Standing.STANDS
 
 
 def _described(windows: Sequence[NamedWindow]) -> str:

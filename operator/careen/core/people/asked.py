@@ -14,13 +14,14 @@ from enum import StrEnum
 from careen.core.facts import keys
 from careen.core.facts.observation import Need, NeedAnswer, NodeView, Observation, Request, Unknown, Wish
 from careen.core.facts.phases import Phase
-from careen.core.facts.progress import Progress
+from careen.core.facts.progress import Progress, is_same_boot
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import object_of, short
 from careen.core.situation import Situation
 
-# In the other phases under a claim a reboot is under way or done, and only the host says whether one more is needed.
+# In the other phases under a claim a reboot is under way or done, and only the host says whether one more is needed. A
+# request for a reboot stands while that reboot is under way: on the boot that it is to end, it is what is met there.
 _ASKED_IN = frozenset({"", Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE, Phase.FAILED})
 
 
@@ -67,7 +68,7 @@ def standing(request: Request, *, now: datetime, boot: str) -> Standing:
     """Whether the request still asks for anything on this boot of the host (empty: not known)."""
     if request.until is not None and request.until <= now:
         return Standing.OVER
-    if request.wish is Wish.REBOOT and request.boot and boot and request.boot != boot:
+    if request.wish is Wish.REBOOT and request.boot and boot and not is_same_boot(request.boot, boot):
         return Standing.MET
     return Standing.STANDS
 
@@ -76,7 +77,7 @@ def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
     """The observation with a person's request as a need, in the phases in which it may begin or keep something."""
     request = request_of(node)
     boot = "" if isinstance(seen.boot_id, Unknown) else seen.boot_id
-    if request is None or progress.phase not in _ASKED_IN or progress.failed == Code.REBOOT_LOOP:
+    if request is None or not _is_asked_in(progress.phase, request) or progress.failed == Code.REBOOT_LOOP:
         return seen
     if standing(request, now=seen.now, boot=boot) is not Standing.STANDS:
         return seen
@@ -87,6 +88,10 @@ def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
         request=request,
     )
     return replace(seen, need=need)
+
+
+def _is_asked_in(phase: str, request: Request) -> bool:
+    return phase in _ASKED_IN or (phase == Phase.REBOOTING and request.wish is Wish.REBOOT)
 
 
 def sentence(request: Request) -> str:

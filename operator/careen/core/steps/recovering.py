@@ -21,6 +21,7 @@ from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock import ghosts
 from careen.core.lock.content import Entry, LockContent
+from careen.core.people.asked import met_by_this_boot
 from careen.core.situation import Situation
 from careen.core.writing import NodeChange, move, stay, want, write_lock
 
@@ -210,6 +211,7 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
         Code.ENTRY_ADOPTED,
         "a claim of this node from before the boot is taken up",
         progress=progress,
+        change=NodeChange(annotations=met_by_this_boot(situation)),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 
 import pytest
 
 from careen.core.facts import keys
+from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.gates import maintenance_window
@@ -38,6 +40,30 @@ def test_a_person_waives_it_until_the_instant_named(annotation: str | None, expe
     node = a_node(annotations={} if annotation is None else {keys.REBOOT_NOW: annotation})
     refused = maintenance_window.ask(a_situation(node, a_policy(window=OFFICE), now=at(6, "21:00")), When.READY)
     assert (refused.code if refused else None) is expected
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        ({"want": "reboot", "now": True}, None),
+        ({"want": "reboot"}, Code.OUTSIDE_WINDOW),
+        ({"want": "reboot", "now": True, "boot": "an earlier one"}, Code.OUTSIDE_WINDOW),
+        ({"want": "maintenance", "now": True, "until": "2026-03-06T20:00:00Z"}, Code.OUTSIDE_WINDOW),
+    ],
+    ids=["stands", "not now", "met", "over"],
+)
+def test_a_request_waives_it_as_long_as_it_stands(request_: dict[str, object], expected: Code | None) -> None:
+    node = a_node(annotations={keys.REQUEST: json.dumps(request_)})
+    refused = maintenance_window.ask(a_situation(node, a_policy(window=OFFICE), now=at(6, "21:00")), When.READY)
+    assert (refused.code if refused else None) is expected
+
+
+def test_a_label_that_careen_changed_for_the_drain_moves_no_node_out_of_its_window() -> None:
+    web = NamedWindow(name="web", opens=OFFICE, nodes=Selector.parse("pool=web"))
+    record = Progress(phase="Draining", claim="c1", boot_left="b", prior_labels={"pool": "web"})
+    node = a_node(labels={"pool": "away"}, annotations={keys.PROGRESS: to_annotation(record)})
+    situation = a_situation(node, a_policy(window=FRIDAY_NIGHT, windows=(web,)), now=at(6, "10:00"))
+    assert maintenance_window.ask(situation, When.CLAIMED) is None
 
 
 def test_the_refusal_names_the_window_and_not_the_time_so_that_it_need_not_be_written_again() -> None:

@@ -109,6 +109,20 @@ def test_once_a_reboot_is_under_way_only_the_host_says_whether_one_more_is_neede
     assert heard(an_observation(asking(KEEP), need=NO), asking(KEEP), Progress(phase=phase)).need == NO
 
 
+def test_a_reboot_that_a_person_asked_for_is_a_need_until_the_host_boots() -> None:
+    """Else an agent that restarts between announcing and asking would take it for called off."""
+    node = asking(Request(wish=Wish.REBOOT))
+    found = heard(an_observation(node, need=NO), node, Progress(phase=Phase.REBOOTING)).need
+    assert found.answer is NeedAnswer.YES
+    assert heard(an_observation(node, need=NO), node, Progress(phase=Phase.VERIFYING)).need == NO
+
+
+def test_a_reboot_is_not_met_by_the_count_of_soft_reboots_alone() -> None:
+    wish = Request(wish=Wish.REBOOT, boot="boot-1")
+    assert standing(wish, now=NOW, boot="boot-1+soft-reboots=0") is Standing.STANDS
+    assert standing(wish, now=NOW, boot="boot-2+soft-reboots=0") is Standing.MET
+
+
 def test_a_loop_ends_by_the_hosts_word() -> None:
     looping = Progress(phase=Phase.FAILED, failed="reboot-loop")
     assert heard(an_observation(asking(KEEP), need=NO), asking(KEEP), looping).need == NO
