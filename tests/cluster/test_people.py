@@ -68,7 +68,7 @@ def test_whoever_may_look_may_neither_hold_nor_pause_nor_clean_up(scene: Story) 
     set_the_stage(scene)
     kubeconfig = a_person(scene, "careen-view")
     scene.wait_for("the role is in force", lambda: scene.command("status", kubeconfig=kubeconfig).returncode == 0)
-    for words in (("hold", "n01", "--reason", "x"), ("lock", "pause"), ("cleanup", "--yes")):
+    for words in (("hold", "n01", "--reason", "x"), ("lock", "pause"), ("cleanup", "--yes", "--even-with-agents")):
         done = scene.command(*words, kubeconfig=kubeconfig)
         assert (done.returncode, "forbidden" in done.stdout + done.stderr) == (1, True), (words, done)
     assert "c2" in (scene.observer.lock_now().text or "")

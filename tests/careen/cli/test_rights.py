@@ -51,7 +51,7 @@ COMMANDS = {
         ("lock", "resume"),
         ("lock", "release", "n2", "--yes"),
         ("cleanup",),
-        ("cleanup", "--yes"),
+        ("cleanup", "--yes", "--even-with-agents"),
     ),
 }
 
