@@ -36,6 +36,7 @@ from careen.core.lock.content import LockContent
 from careen.plan.measured_durations import measured_boots, measured_drains, measured_settling
 from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
+from careen.plan.window_groups import WindowGroups
 from careen.report.openings import shut_at
 from careen.report.page.plan_page import plan_html
 from careen.report.plan_report import Origin, Plan, is_clean, plan_json, plan_text
@@ -302,7 +303,7 @@ def plan(
         zone=policy.window.zone,
         others=others,
         origin=replace(world.origin, settings=_followed(_with(world.agents.settings, changed))),
-        closes=RolloutRules(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
+        closes=WindowGroups(world.views, policy).next_closing(timeline.ends) if timeline.visits else None,
         zone_of={view.name: view.zone for view in world.views},
         notes=(
             *_without_effect(changed),

@@ -273,11 +273,7 @@ def undo(
         refusals=refusals,
         memory=memory,
         label=label,
-        change=NodeChange(
-            labels=prior_labels(situation),
-            unschedulable=prior_cordon(situation),
-            annotations={**autoscalers.taken_back(situation.node.annotations), **(annotations or {})},
-        ),
+        change=as_before(situation, annotations=annotations),
         then=(*removal(situation), *then),
     )
 
@@ -302,6 +298,23 @@ def write_lock(situation: Situation, purpose: str, content: LockContent) -> Writ
         expected_resource_version=reading.resource_version,
         daemonset_uid=reading.daemonset_uid,
         content=lock.render(content),
+    )
+
+
+def as_before(
+    situation: Situation,
+    *,
+    labels: Mapping[str, str | None] | None = None,
+    annotations: Mapping[str, str | None] | None = None,
+    taints: tuple[Taint, ...] | None = None,
+) -> NodeChange:
+    """What puts the Node back as it was before its drain: the cordon, the labels and what keeps autoscalers away;
+    `labels`, `annotations` and `taints` besides."""
+    return NodeChange(
+        labels={**prior_labels(situation), **(labels or {})},
+        unschedulable=prior_cordon(situation),
+        annotations={**autoscalers.taken_back(situation.node.annotations), **(annotations or {})},
+        taints=taints,
     )
 
 

@@ -31,8 +31,8 @@ MUTANTS = (
     ),
     Mutant(
         "verifying: the annotations of autoscalers stay after the hand-back",
-        _VERIFYING + "_give_back",
-        ", **autoscalers.taken_back(situation.node.annotations)",
+        "core/writing.py:as_before",
+        "**autoscalers.taken_back(situation.node.annotations), ",
         "",
     ),
     # ---- draining ----
@@ -420,8 +420,8 @@ MUTANTS = (
     ),
     Mutant(
         "_give_back: the taint goes although the host asks again",
-        _VERIFYING + "_give_back",
-        "with_our_taint(situation) if goes_on else",
+        _SHARED + "working.py:handed_back",
+        "with_our_taint(situation) if keeps_taint else",
         "with_our_taint(situation) if False else",
     ),
     Mutant(
@@ -432,7 +432,7 @@ MUTANTS = (
     ),
     Mutant(
         "_give_back: the failures of the past are not forgotten",
-        _VERIFYING + "_give_back",
+        _SHARED + "working.py:handed_back",
         "failures=0,",
         "",
     ),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer
@@ -21,10 +20,9 @@ from careen.core.steps import settling, verifying
 from careen.core.steps.shared import failing, giving_back, working
 from careen.core.writing import (
     NodeChange,
+    as_before,
     go_home,
     move,
-    prior_cordon,
-    prior_labels,
     stay,
     undo,
     want,
@@ -67,11 +65,7 @@ def _give_back(situation: Situation) -> Decision:
         _sentence(situation),
         progress=progress,
         look=failing.LOOK_SECONDS,
-        change=NodeChange(
-            labels=prior_labels(situation),
-            unschedulable=prior_cordon(situation),
-            annotations=autoscalers.taken_back(situation.node.annotations),
-        ),
+        change=as_before(situation),
     )
 
 

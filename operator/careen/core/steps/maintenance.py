@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer, Request, Wish
@@ -15,7 +14,7 @@ from careen.core.facts.times import rfc3339
 from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps.shared import working
-from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
+from careen.core.writing import move, stay
 
 LOOK_SECONDS = 10.0  # it lasts for hours; whoever hands the node back waits this long
 _BY_HAND = "somebody uncordoned the node: that ends its maintenance"
@@ -85,20 +84,5 @@ def _hand_back(situation: Situation, code: Code, sentence: str, annotations: dic
     """One patch: the cordon and the labels as they were, the taint unless the host itself needs a reboot. The claim
     goes when the displaced workloads are as well as before."""
     goes_on = situation.seen.need.answer is NeedAnswer.YES and situation.seen.need.request is None
-    taints, owned = with_our_taint(situation) if goes_on else (without_our_taint(situation), "")
-    record = replace(
-        situation.progress,
-        is_cordoned_by_us=False,
-        prior_unschedulable=False,
-        prior_labels={},
-        settle_started=situation.mark(),
-        taint_key=owned,
-        failures=0,
-    )
-    change = NodeChange(
-        labels=prior_labels(situation),
-        unschedulable=prior_cordon(situation),
-        taints=taints,
-        annotations={**annotations, **autoscalers.taken_back(situation.node.annotations)},
-    )
+    record, change = working.handed_back(situation, keeps_taint=goes_on, annotations=annotations)
     return move(situation, Phase.SETTLING, code, sentence, progress=record, change=change)

@@ -25,7 +25,7 @@ from careen.core.gates import hold
 from careen.core.gates.question import When
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, late_gates, working
-from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, undo, want
+from careen.core.writing import NodeChange, as_before, move, stay, undo, want
 
 LOOK_SECONDS = 2.0
 _TELLING_SECONDS = 90.0  # to ask and to say so, with an API server that is slow or gone for a moment
@@ -232,11 +232,5 @@ def _nothing_happened(situation: Situation) -> Decision:
         Code.REBOOT_NOT_HAPPENED,
         f"the same boot runs {deadline:.0f} s after the reboot was asked",
         progress=progress,
-        change=NodeChange(
-            labels=prior_labels(situation),
-            unschedulable=prior_cordon(situation),
-            annotations=autoscalers.taken_back(situation.node.annotations),
-        )
-        if is_given_back
-        else NodeChange(),
+        change=as_before(situation) if is_given_back else NodeChange(),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from careen.core import autoscalers
 from careen.core.actions import Notify, Occasion
 from careen.core.cleanup.labels import told_of_this_reboot
 from careen.core.decision import Decision
@@ -21,7 +20,7 @@ from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, history, reboot_report, working
 from careen.core.steps.shared.history import Reboot
-from careen.core.writing import NodeChange, move, prior_cordon, prior_labels, stay, with_our_taint, without_our_taint
+from careen.core.writing import NodeChange, move, stay
 
 LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
 FIRST_LOOK_SECONDS = 0.5  # most nodes are ready by the time their agent runs, and their own pods a moment later
@@ -123,25 +122,14 @@ def _give_back(situation: Situation) -> Decision:
     """One patch: the cordon as it was, the labels, the taint unless the need goes on, and the report."""
     seen, policy = situation.seen, situation.policy
     goes_on = seen.need.answer is NeedAnswer.YES
-    taints, owned = with_our_taint(situation) if goes_on else (without_our_taint(situation), "")
-    change = NodeChange(
-        labels={**prior_labels(situation), **policy.post_reboot_labels},
-        unschedulable=prior_cordon(situation),
-        taints=taints,
+    record, change = working.handed_back(
+        situation,
+        keeps_taint=goes_on,
+        labels=policy.post_reboot_labels,
         annotations={
             keys.LAST_REBOOT: _report(situation),
             keys.HISTORY: history.with_one_more(situation.node, _reboot(situation)),
-            **autoscalers.taken_back(situation.node.annotations),
         },
-    )
-    record = replace(
-        situation.progress,
-        is_cordoned_by_us=False,
-        prior_unschedulable=False,
-        prior_labels={},
-        settle_started=situation.mark(),
-        taint_key=owned,
-        failures=0,
     )
     if goes_on and loop_limit.is_reached(situation):
         return failing.halted(
