@@ -277,7 +277,7 @@ def test_every_half_done_state_leads_on_or_home(
             if action.unschedulable is False:
                 assert (
                     progress.is_cordoned_by_us
-                    or seen["lock"].content == '{"nodeID":"n1"}'
+                    or seen["lock"].text == '{"nodeID":"n1"}'
                     or decision.reason.code is Code.ENTRY_ADOPTED
                 )
             if (
