@@ -57,7 +57,7 @@ class AgentProcesses:
             self._folder / f"{host.name}.kubeconfig", self._url, user=agent_user(host.name), namespace="careen"
         )
         command = [
-            *_dies_with_us(),
+            *dies_with_us(),
             sys.executable,
             "-m",
             "careen",
@@ -146,11 +146,15 @@ class AgentProcesses:
         return await agent.process.wait()
 
 
-def _dies_with_us() -> list[str]:
+# prctl(2): only a parent that dies after the call sends the signal. If ours was gone before, we have another parent now.
+_UNLESS_ALONE = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
+
+
+def dies_with_us() -> list[str]:
     """A prefix that makes the kernel end an agent whose demo was killed without a chance to clean up; empty
     where there is none."""
     setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
+    return [setpriv, "--pdeathsig", "KILL", "sh", "-c", _UNLESS_ALONE, "sh", str(os.getpid())] if setpriv else []
 
 
 def _environment() -> dict[str, str]:

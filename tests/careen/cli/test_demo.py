@@ -66,13 +66,6 @@ def agents_of(folder: Path) -> list[int]:
     return found
 
 
-def is_python(process: int) -> bool:
-    try:
-        return b"setpriv" not in Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return False
-
-
 def test_every_node_is_rebooted_by_its_real_agent_and_every_rule_holds(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "3", "--seed", "7")
     output, _ = process.communicate()  # its own patience follows the machine, and says more
@@ -112,8 +105,7 @@ def test_a_signal_ends_it_and_every_process_that_it_started(demo: Any, tmp_path:
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv on the PATH")
 def test_agents_do_not_outlive_a_demo_that_was_killed(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "2")
-    # An agent whose setpriv has not asked for its signal yet outlives its parent: both have become Python.
-    wait_until(lambda: sum(is_python(agent) for agent in agents_of(tmp_path)) == 2)
+    wait_until(lambda: len(agents_of(tmp_path)) == 2)  # one of them may be about to ask for its signal
     process.kill()
     process.wait()
     wait_until(lambda: not agents_of(tmp_path))
