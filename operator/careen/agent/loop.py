@@ -160,7 +160,7 @@ class Loop:
             )
         self._metrics.show_need_since(on_record.need_since(turned.observation.node))
         self._metrics.show_refusals(decision.refusals)
-        self._metrics.show_overdue(decision.memory.overdue)
+        self._metrics.show_overdue(decision.memory.behind.overdue)
         if not turned.is_told:
             return  # not done, so it is not so; the next turn decides anew
         self._place.phase, self._place.reason = turned.phase.value if turned.phase else "", decision.reason.code.value

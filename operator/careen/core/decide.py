@@ -9,7 +9,7 @@ from careen.core import own_taint, patience
 from careen.core.actions import PatchNode, PostEvent
 from careen.core.decision import Decision, Reason
 from careen.core.facts import keys
-from careen.core.facts.memory import ClaimMemory, Memory
+from careen.core.facts.memory import ClaimMemory, Memory, in_phase
 from careen.core.facts.observation import (
     Gone,
     LockReading,
@@ -21,7 +21,7 @@ from careen.core.facts.observation import (
 )
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, is_same_boot
+from careen.core.facts.progress import Progress, UnreadableProgress, is_phase, is_same_boot, phase_of
 from careen.core.facts.reasons import Code
 from careen.core.lock import overdue
 from careen.core.lock.content import Garbage, LockContent
@@ -69,9 +69,9 @@ def decide(observation: Observation, policy: Policy) -> Decision:
     if isinstance(progress, UnreadableProgress):
         return _unreadable(observation, policy, node, progress.why)
     observation = asked.heard(observation, node, progress)
-    situation = Situation(
-        seen=observation, policy=policy, node=node, progress=progress, memory=_memory(observation, node, progress)
-    )
+    # By where the Node stands, and not by where a decision would bring it: its patch may not land.
+    memory = in_phase(_memory(observation, node, progress), phase_of(progress))
+    situation = Situation(seen=observation, policy=policy, node=node, progress=progress, memory=memory)
     return patience.after(situation, _decide(patience.of_this_turn(situation)))
 
 
@@ -132,7 +132,7 @@ def _reconcile(situation: Situation) -> Decision | None:
             return None
         if isinstance(seen.lock, NotAsked):
             # However short a time ago the lock was read: with the next write the Node would not tell of the reboot.
-            is_due = memory.holders_not_before <= seen.uptime or recovering.says_announced(situation.node)
+            is_due = memory.behind.holders_not_before <= seen.uptime or recovering.says_announced(situation.node)
             return want(situation, Evidence.LOCK) if is_due else None
     found = recovering.decide(situation)
     return _looked_idle(situation) if found is None and situation.phase is Phase.IDLE else found
@@ -147,7 +147,8 @@ def _looked_idle(situation: Situation) -> Decision:
     memory, uptime, is_known = looked.memory, situation.seen.uptime, not isinstance(situation.seen.lock, Unknown)
     is_past = memory.lock_due is None or memory.lock_due <= uptime
     due = idle.next_lock_look(looked) if is_known and is_past else memory.lock_due
-    memory = replace(memory, is_reconciled=is_known, lock_due=due, holders_not_before=uptime + _RECONCILE_SECONDS)
+    behind = replace(memory.behind, holders_not_before=uptime + _RECONCILE_SECONDS)
+    memory = replace(memory, is_reconciled=is_known, lock_due=due, behind=behind)
     return idle.decide(replace(looked, memory=memory))
 
 
@@ -166,8 +167,9 @@ def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
     if not isinstance(seen.lock, LockReading):
         return memory
     content = seen.lock.content
-    late = memory.overdue if isinstance(content, Garbage) else _overdue(content)
-    return replace(memory, agents=memory.agents if seen.lock.agents is None else seen.lock.agents, overdue=late)
+    late = memory.behind.overdue if isinstance(content, Garbage) else _overdue(content)
+    agents = memory.agents if seen.lock.agents is None else seen.lock.agents
+    return replace(memory, agents=agents, behind=replace(memory.behind, overdue=late))
 
 
 def _overdue(content: LockContent) -> tuple[tuple[str, str], ...]:
@@ -197,11 +199,11 @@ def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: s
 def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:
     """Nothing can be decided without the Node and its record; nothing is done, and it is said once."""
     shown = observation.node.annotations.get(keys.PHASE, "") if isinstance(observation.node, NodeView) else ""
-    is_news = isinstance(observation.node, NodeView) and observation.memory.said != code.value
+    is_news = isinstance(observation.node, NodeView) and observation.memory.told.code != code.value
     return Decision(
         phase=Phase(shown) if shown and is_phase(shown) else Phase.IDLE,
         reason=Reason(code=code, sentence=sentence),
-        memory=replace(observation.memory, said=code.value, stranger=None),
+        memory=replace(observation.memory, told=replace(observation.memory.told, code=code.value), stranger=None),
         look_again_seconds=_LOOK_SECONDS,
         actions=(PostEvent(code=code, sentence=sentence, is_warning=True),) if is_news else (),
     )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from careen.core.decision import Decision
-from careen.core.facts.memory import Memory
+from careen.core.facts.memory import Memory, Patience
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.gates import GATES, host_state
 from careen.core.gates.question import When
@@ -30,15 +30,16 @@ _NEEDS = {
 def began(situation: Situation) -> float:
     """The uptime since when something that must be known is not; now, if everything was known a turn ago."""
     memory, uptime = situation.memory, situation.seen.uptime
-    if memory.unknown_since is not None:
-        return memory.unknown_since
-    return uptime if memory.watched_claim == situation.progress.claim else uptime - _told_seconds(situation)
+    if memory.patience.since is not None:
+        return memory.patience.since
+    return uptime if memory.patience.claim == situation.progress.claim else uptime - _told_seconds(situation)
 
 
 def met(situation: Situation, gate: str) -> Memory:
     """The memory of a turn in which this gate did not know enough; a name of a step's own stands for what no
     gate asks."""
-    return replace(situation.memory, unknown_since=began(situation), unknown=situation.memory.unknown | {gate})
+    known = situation.memory.patience
+    return replace(situation.memory, patience=replace(known, since=began(situation), gates=known.gates | {gate}))
 
 
 def told_since(situation: Situation) -> datetime:
@@ -48,7 +49,8 @@ def told_since(situation: Situation) -> datetime:
 
 def of_this_turn(situation: Situation) -> Situation:
     """For the steps: the turn has met nothing so far."""
-    return replace(situation, memory=replace(situation.memory, unknown=frozenset()))
+    nothing_yet = replace(situation.memory.patience, gates=frozenset())
+    return replace(situation, memory=replace(situation.memory, patience=nothing_yet))
 
 
 def after(situation: Situation, decision: Decision) -> Decision:
@@ -56,11 +58,11 @@ def after(situation: Situation, decision: Decision) -> Decision:
     the patience if that is nothing."""
     if decision.wants:
         return decision
-    still = {gate for gate in situation.memory.unknown if not _is_known(situation, gate)}
-    unknown = decision.memory.unknown | still if decision.phase in _PATIENT else frozenset()
-    since = decision.memory.unknown_since if unknown else None
-    memory = replace(decision.memory, unknown=unknown, unknown_since=since, watched_claim=situation.progress.claim)
-    return replace(decision, memory=memory)
+    still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}
+    unknown = decision.memory.patience.gates | still if decision.phase in _PATIENT else frozenset()
+    since = decision.memory.patience.since if unknown else None
+    patience = Patience(gates=unknown, since=since, claim=situation.progress.claim)
+    return replace(decision, memory=replace(decision.memory, patience=patience))
 
 
 def _is_known(situation: Situation, gate: str) -> bool:

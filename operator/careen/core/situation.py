@@ -9,7 +9,7 @@ from careen.core.facts.memory import Memory
 from careen.core.facts.observation import LockReading, NodeView, NotAsked, Observation, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
-from careen.core.facts.progress import Mark, Progress, is_same_boot
+from careen.core.facts.progress import Mark, Progress, is_same_boot, phase_of
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.core.lock.order import groups
@@ -28,7 +28,7 @@ class Situation(Value, kw_only=True):
     @property
     def phase(self) -> Phase:
         """The recorded phase."""
-        return Phase(self.progress.phase) if self.progress.phase else Phase.IDLE
+        return phase_of(self.progress)
 
     @property
     def boot(self) -> str:

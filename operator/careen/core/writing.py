@@ -16,7 +16,7 @@ from careen.core import autoscalers, own_taint
 from careen.core.actions import Action, PatchNode, PostEvent, WriteLock
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.facts import keys
-from careen.core.facts.memory import Memory
+from careen.core.facts.memory import Memory, Told
 from careen.core.facts.observation import NodeView, SelfTest, Taint
 from careen.core.facts.phases import Evidence, Phase, is_allowed
 from careen.core.facts.policy import Policy
@@ -116,7 +116,7 @@ def stay(
         reason=Reason(code=code, sentence=sentence),
         look_again_seconds=look,
         refusals=refusals,
-        memory=replace(after, told_at=situation.seen.uptime) if patch else after,
+        memory=_told_at(after, situation.seen.uptime) if patch else after,
         actions=(
             *actions,
             *([patch] if patch else []),
@@ -169,7 +169,7 @@ def move(
         reason=Reason(code=code, sentence=sentence),
         look_again_seconds=look,
         refusals=refusals,
-        memory=replace(_having_said(before, code), told_at=situation.seen.uptime),
+        memory=_told_at(_having_said(before, code), situation.seen.uptime),
         actions=(*first, patch, *then, *_event(situation, before, code, sentence)),
     )
 
@@ -229,7 +229,7 @@ def go_home(
             is_reconciled=situation.memory.is_reconciled,
             lock_due=situation.memory.lock_due,
             agents=situation.memory.agents,
-            said=code.value,
+            told=Told(code=code.value),
         ),
         actions=(*first, patch, *then, *_event(situation, situation.memory, code, sentence)),
     )
@@ -442,10 +442,9 @@ def _telling(
         or node.labels.get(keys.REBOOT_LABEL) != wanted
         or ({(each.gate, each.code) for each in stored} != {(each.gate, each.code) for each in refusals})
     )
-    age = situation.seen.uptime - situation.memory.told_at
-    pause = (
-        RETELL_SECONDS if situation.memory.said == code.value else 0.0 if REASONS[code].is_warning else PASSING_SECONDS
-    )
+    told = situation.memory.told
+    age = situation.seen.uptime - told.at
+    pause = RETELL_SECONDS if told.code == code.value else 0.0 if REASONS[code].is_warning else PASSING_SECONDS
     if not is_news and (node.annotations.get(keys.REASON) == sentence or age < pause):
         return None
     return PatchNode(
@@ -467,13 +466,17 @@ def _ready_since(situation: Situation, label: str | None) -> dict[str, str | Non
     return {keys.READY_SINCE: rfc3339(situation.seen.now)} if is_news else {}
 
 
+def _told_at(memory: Memory, uptime: float) -> Memory:
+    return replace(memory, told=replace(memory.told, at=uptime))
+
+
 def _having_said(memory: Memory, code: Code) -> Memory:
     if code is Code.NO_NEED:
-        return replace(memory, said="")  # what is said after that is news again
-    return memory if code in _QUIET else replace(memory, said=code.value)
+        return replace(memory, told=replace(memory.told, code=""))  # what is said after that is news again
+    return memory if code in _QUIET else replace(memory, told=replace(memory.told, code=code.value))
 
 
 def _event(situation: Situation, memory: Memory, code: Code, sentence: str) -> tuple[PostEvent, ...]:
-    if code in _QUIET or memory.said == code.value or situation.node.annotations.get(keys.REASON) == sentence:
+    if code in _QUIET or memory.told.code == code.value or situation.node.annotations.get(keys.REASON) == sentence:
         return ()
     return (PostEvent(code=code, sentence=sentence, is_warning=REASONS[code].is_warning),)

@@ -26,6 +26,7 @@ from careen.core.facts.memory import ComerMemory, EvictAnswer, Memory, RebootMem
 from careen.core.facts.reasons import Code
 from careen.host import reboot
 from tests.careen.agent.conftest import KEY, Shell
+from tests.careen.core.builders import with_parts
 
 CONFIRM = ConfirmClaim(claim="c1", node="n1")
 ASK = AskReboot(within_seconds=5.0)
@@ -126,9 +127,9 @@ async def test_an_eviction_of_a_pod_that_keeps_coming_is_counted_by_its_owner(sh
     shell.put_node("n1")
     pod = EvictPod(namespace="shop", name="a", uid="a", comer_of="rs-web")
     shell.put_pod("a", metadata={"uid": "a"})
-    memory = Memory(comers={"rs-web": ComerMemory(rounds=1, not_before=0.0)})
+    memory = with_parts(Memory(), drain__comers={"rs-web": ComerMemory(rounds=1, not_before=0.0)})
     applied = await do(shell, Evict(pods=(pod,), parallel=1), memory=memory)
-    assert applied.memory.comers["rs-web"].judgements == 1
+    assert applied.memory.drain.comers["rs-web"].judgements == 1
 
 
 async def test_nobody_reboots_without_a_confirmation_in_the_same_turn(shell: Shell) -> None:
@@ -254,7 +255,7 @@ async def test_evictions_go_out_together_up_to_the_limit_and_each_answer_is_reme
     applied = await do(shell, Evict(pods=pods, parallel=2), memory=Memory())
     assert applied.stop is None
     assert most == 2
-    assert {uid: evicted.answer for uid, evicted in applied.memory.evictions.items()} == dict.fromkeys(
+    assert {uid: evicted.answer for uid, evicted in applied.memory.drain.evictions.items()} == dict.fromkeys(
         "abcde", EvictAnswer.ACCEPTED
     ) | {"gone": EvictAnswer.GONE}
 
@@ -291,7 +292,7 @@ async def test_behind_a_slow_webhook_a_turn_asks_for_some_seconds_and_leaves_the
     )
     assert applied.stop is None
     assert shell.clock.seconds - began < EVICTIONS_SECONDS + 8.0
-    assert list(applied.memory.evictions) == names[:2], "in order; what was not asked has not been tried"
+    assert list(applied.memory.drain.evictions) == names[:2], "in order; what was not asked has not been tried"
 
 
 @pytest.mark.parametrize("parallel", [1, 3])
@@ -333,8 +334,8 @@ async def test_a_refused_eviction_is_backed_off_at_least_as_long_as_the_server_a
     memory = (
         await do(shell, Evict(pods=(EvictPod(namespace="shop", name="a", uid="a"),), parallel=1), memory=Memory())
     ).memory
-    assert memory.evictions["a"].answer is EvictAnswer.BUDGET
-    assert memory.evictions["a"].not_before == asked_at + 10, (
+    assert memory.drain.evictions["a"].answer is EvictAnswer.BUDGET
+    assert memory.drain.evictions["a"].not_before == asked_at + 10, (
         "the server's Retry-After for a budget that is not yet observed"
     )
 

@@ -95,7 +95,7 @@ async def turns(shell: Shell, policy: Policy = POLICY, most: int = 6) -> None:
         if turned.stop:
             logging.getLogger("careen.loop").error("not done, looking again: %s", turned.stop.why)
         shell.metrics.show_refusals(turned.decision.refusals)
-        shell.metrics.show_overdue(turned.decision.memory.overdue)
+        shell.metrics.show_overdue(turned.decision.memory.behind.overdue)
         await shell.clock.sleep(60)
     await asyncio.gather(*shell.background)
 

@@ -19,6 +19,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from tests.careen.agent.conftest import Shell
+from tests.careen.core.builders import with_parts
 
 POLICY = Policy(node_name="n1")
 Decide = Callable[[Observation, Policy], Decision]
@@ -85,13 +86,13 @@ async def test_memory_is_kept_before_the_first_action_even_if_it_fails(
     shell.put_node("n1")
     think(
         monkeypatch,
-        lambda seen, _: decision(seen, memory=replace(seen.memory, turn_key="kept"), actions=(patch(seen, a="1"),)),
+        lambda seen, _: decision(seen, memory=with_parts(seen.memory, line__key="kept"), actions=(patch(seen, a="1"),)),
     )
     shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
     mind = Mind(shell.observer(), shell.hands)
     turned = await mind.turn(POLICY)
     assert turned.stop is not None
-    assert mind.memory.turn_key == "kept"
+    assert mind.memory.line.key == "kept"
 
 
 async def test_what_was_not_told_is_not_remembered_as_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,16 +101,18 @@ async def test_what_was_not_told_is_not_remembered_as_told(shell: Shell, monkeyp
     think(
         monkeypatch,
         lambda seen, _: decision(
-            seen, memory=replace(seen.memory, said="released", told_at=9.0), actions=(patch(seen, a="1"), told)
+            seen,
+            memory=with_parts(seen.memory, told__code="released", told__at=9.0),
+            actions=(patch(seen, a="1"), told),
         ),
     )
     shell.wire.before = lambda request: Unclear("down") if request.method == "PATCH" else None
     mind = Mind(shell.observer(), shell.hands)
     turned = await mind.turn(POLICY)
-    assert (mind.memory.said, mind.memory.told_at, turned.is_told) == ("", 0.0, False)
+    assert (mind.memory.told.code, mind.memory.told.at, turned.is_told) == ("", 0.0, False)
     shell.wire.before = lambda _: None
     turned = await mind.turn(POLICY)
-    assert (mind.memory.said, mind.memory.told_at, turned.is_told) == ("released", 9.0, True)
+    assert (mind.memory.told.code, mind.memory.told.at, turned.is_told) == ("released", 9.0, True)
 
 
 async def test_a_write_that_landed_is_told_although_the_next_one_meets_a_conflict(
@@ -125,14 +128,14 @@ async def test_a_write_that_landed_is_told_although_the_next_one_meets_a_conflic
     think(
         monkeypatch,
         lambda seen, _: decision(
-            seen, memory=replace(seen.memory, said="held"), actions=(patch(seen, a="1"), stale, message, told)
+            seen, memory=with_parts(seen.memory, told__code="held"), actions=(patch(seen, a="1"), stale, message, told)
         ),
         lambda seen, _: decision(seen),
     )
     mind = Mind(shell.observer(), shell.hands)
     turned = await mind.turn(POLICY)
     assert turned.stop is not None
-    assert (turned.is_told, mind.memory.said, shell.told) == (True, "held", [message])
+    assert (turned.is_told, mind.memory.told.code, shell.told) == (True, "held", [message])
 
 
 async def test_after_an_own_write_of_the_lock_it_need_not_be_read(

@@ -13,7 +13,7 @@ from careen.core.actions import Action, Evict, PatchNode, WriteLock
 from careen.core.decide import decide
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.memory import Memory
+from careen.core.facts.memory import Line, Memory
 from careen.core.facts.observation import (
     Chance,
     DryRunAnswer,
@@ -263,7 +263,15 @@ def remembering(**changes: Any) -> Memory:
         node_uid="uid-n1",
         is_reconciled=True,
         moves_counted_at=UPTIME,
-        turn_key=turn_key(LockContent()),
-        turn_since=UPTIME - GATHER_SECONDS,
+        line=Line(key=turn_key(LockContent()), since=UPTIME - GATHER_SECONDS),
     )
-    return replace(memory, **changes)
+    return with_parts(memory, **changes)
+
+
+def with_parts(memory: Memory, **changes: Any) -> Memory:
+    """The memory with these fields; `line__since=1.0` changes one field of a group."""
+    for name, value in changes.items():
+        group, _, part = name.partition("__")
+        changed = replace(getattr(memory, group), **{part: value}) if part else value
+        memory = replace(memory, **{group: changed})
+    return memory

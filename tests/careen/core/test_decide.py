@@ -131,12 +131,13 @@ def test_an_unreadable_lock_does_not_keep_an_idle_node_from_its_sentinel() -> No
 
 def test_another_node_object_begins_a_new_memory_but_what_the_host_was_asked_stays() -> None:
     asked = RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.ACCEPTED)
-    memory = replace(
-        remembering(node_uid="uid-old", reboot=asked),
-        evictions={"p": EvictionMemory(attempts=1, not_before=0, answer=EvictAnswer.BUDGET)},
+    memory = remembering(
+        node_uid="uid-old",
+        reboot=asked,
+        drain__evictions={"p": EvictionMemory(attempts=1, not_before=0, answer=EvictAnswer.BUDGET)},
     )
     after = decided(memory=memory, need=builders.NO, lock=LockContent()).memory
-    assert (after.node_uid, after.reboot, after.evictions) == ("uid-n1", asked, {})
+    assert (after.node_uid, after.reboot, after.drain.evictions) == ("uid-n1", asked, {})
 
 
 @pytest.mark.parametrize("phase", [Phase.VERIFYING, Phase.FAILED])

@@ -211,10 +211,10 @@ def test_another_claim_is_another_wait() -> None:
     story.turn(need=UNKNOWN_NEED)
     story.node = a_marked_node(a_progress(Phase.WAITING))
     story.turn(100, need=UNKNOWN_NEED, lock=held())
-    assert story.memory.unknown_since is None
+    assert story.memory.patience.since is None
 
 
 def test_what_a_person_forbids_is_no_unknown_and_undoes_at_once() -> None:
     story = draining()
     assert story.turn(alerts=(Alert(name="DiskFull"),)).phase is Phase.WAITING
-    assert story.memory.unknown_since is None
+    assert story.memory.patience.since is None

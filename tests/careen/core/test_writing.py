@@ -40,7 +40,7 @@ def staying(
     reason: str = "old words", told: float = 3, said: str = "draining", code: Code = Code.DRAINING, **changes: Any
 ) -> Decision:
     node = a_marked_node(RECORD, annotations={keys.REASON: reason})
-    situation = a_situation(node, memory=remembering(told_at=UPTIME - told, said=said))
+    situation = a_situation(node, memory=remembering(told__at=UPTIME - told, told__code=said))
     return stay(situation, code, "new words", look=1.0, **changes)
 
 

@@ -97,7 +97,7 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
             "alerts": (Alert(name="A"),),
             "policy": untainted(alerts=AlertPolicy()),
             "node": {"label": "ready"},
-            "memory": remembering(costly_refusals=9),
+            "memory": remembering(costly__refusals=9),
         },
     ),
     (

@@ -166,8 +166,8 @@ MUTANTS = (
     Mutant(
         "after: a turn that did not look begins the patience anew",
         "core/patience.py:after",
-        "decision.memory.unknown | still if",
-        "decision.memory.unknown if",
+        "decision.memory.patience.gates | still if",
+        "decision.memory.patience.gates if",
     ),
     Mutant(
         "_told_seconds: a refusal on the Node is older than the drain",
@@ -373,8 +373,8 @@ MUTANTS = (
     Mutant(
         "begin: what the old boot answered still counts on the new one",
         _VERIFYING + "begin",
-        "reboot=None, evictions={}, comers={}",
-        "evictions={}, comers={}",
+        "replace(situation.memory, reboot=None)",
+        "situation.memory",
     ),
     Mutant(
         "verifying: a missing claim is not put back",

@@ -177,10 +177,10 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "_claim: evictions that were refused under an earlier claim earn the force",
-        _LINE + "_claim",
-        "evictions={},",
-        "",
+        "in_phase: evictions that were refused under an earlier claim earn the force",
+        "core/facts/memory.py:in_phase",
+        "if phase not in phases}",
+        "if False}",
     ),
     Mutant(
         "_pass_on: the turn is handed on although the next node would be refused as well",
@@ -191,13 +191,13 @@ MUTANTS = (
     Mutant(
         "_pass_on: the same costly question is asked at every look",
         _LINE + "_pass_on",
-        "costly_not_before=situation.seen.uptime + pause",
-        "costly_not_before=0.0",
+        "not_before=situation.seen.uptime + pause",
+        "not_before=0.0",
     ),
     Mutant(
         "costly_pause_seconds: the pause after a costly refusal never grows",
         _LINE + "costly_pause_seconds",
-        "2.0 ** min(situation.memory.costly_refusals, 10)",
+        "2.0 ** min(situation.memory.costly.refusals, 10)",
         "1.0",
     ),
     Mutant(
@@ -349,7 +349,7 @@ MUTANTS = (
     Mutant(
         "_with_fresh_forecast: a forecast counts although others hold claims since",
         _CLAIMING + "_with_fresh_forecast",
-        "is_old or memory.forecast_holders != line.others_holding(situation, content)",
+        "is_old or taken.holders != line.others_holding(situation, content)",
         "is_old",
     ),
     Mutant(
@@ -391,8 +391,9 @@ MUTANTS = (
     Mutant(
         "_wait_for: a Node that changes is watched from its first version on",
         _CLAIMING + "_wait_for",
-        'situation.memory.claimers.get(\n            f"{node.name}/{node.resource_version}", uptime\n        )',
-        "min(situation.memory.claimers.values(), default=uptime)",
+        'situation.memory.claiming.claimers.get(\n            f"{node.name}/{node.resource_version}", uptime\n'
+        "        )",
+        "min(situation.memory.claiming.claimers.values(), default=uptime)",
     ),
     Mutant(
         "_cordon: a cordon that stood there is taken for ours",

@@ -312,7 +312,7 @@ MUTANTS = (
     Mutant(
         "watch_on: a mark that is younger than the own watch shortens the watch",
         _GHOSTS + "watch_on",
-        "min(at, situation.memory.ghosts.get(key, at))",
+        "min(at, before.get(key, at))",
         "at",
     ),
     Mutant(
@@ -405,14 +405,14 @@ MUTANTS = (
     Mutant(
         "whose_turn: nobody is passed over however long it does not come",
         _ORDER + "whose_turn",
-        "int((uptime - memory.turn_since) // PASSED_OVER_SECONDS)",
+        "int((uptime - memory.line.since) // PASSED_OVER_SECONDS)",
         "0",
     ),
     Mutant(
         "whose_turn: the watch on a name goes over to the next hand-over",
         _ORDER + "whose_turn",
-        "if memory.turn_key != key:",
-        "if not memory.turn_key:",
+        "if memory.line.key != key:",
+        "if not memory.line.key:",
     ),
     Mutant(
         "whose_turn: the first claim waits for nobody to show itself ready",

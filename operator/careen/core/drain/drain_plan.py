@@ -159,7 +159,7 @@ def _comes_for_ever(pod: PodView, memory: Memory) -> bool:
     """Whether a pod that came after the cordon would come back as often as it were evicted: it tolerates the
     cordon, its owner binds it to this node, or nobody knows why and many rounds of evictions have not kept its
     like away."""
-    coming = memory.comers.get(owner_of(pod))
+    coming = memory.drain.comers.get(owner_of(pod))
     if not pod.owner_kind or pod.is_terminating:  # one that ends is waited for; its successor is the one that stays
         return False
     return pod.tolerates_cordon or bool(pod.came_bound) or (coming is not None and coming.rounds >= MOST_ROUNDS)
@@ -177,7 +177,7 @@ def owners_of_comers(plan: DrainPlan) -> frozenset[str]:
 
 def _not_before(pod: PodView, memory: Memory, *, is_comer: bool) -> float:
     """From which uptime on it may be asked; in the past when nothing keeps it."""
-    asked, coming = memory.evictions.get(pod.uid), memory.comers.get(owner_of(pod)) if is_comer else None
+    asked, coming = memory.drain.evictions.get(pod.uid), memory.drain.comers.get(owner_of(pod)) if is_comer else None
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
 
@@ -220,7 +220,7 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
-        asked = memory.evictions.get(pod.uid)
+        asked = memory.drain.evictions.get(pod.uid)
         if judgements(plan, pod, memory) < policy.attempts_before_force:
             return False
         if asked is not None and asked.judgement is EvictAnswer.BUDGET and not policy.force_past_budgets:
@@ -239,13 +239,15 @@ def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
     """How often its eviction was judged; of a pod that came in spite of the cordon, in how many rounds those of
     its owner were."""
-    asked, coming = memory.evictions.get(pod.uid), memory.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
+    asked = memory.drain.evictions.get(pod.uid)
+    coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)
 
 
 def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> bool:
     """Whether its evictions do not get through: enough of them were not judged, and the last one was not either."""
-    asked, coming = memory.evictions.get(pod.uid), memory.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
+    asked = memory.drain.evictions.get(pod.uid)
+    coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     if coming is not None and coming.rounds - coming.judgements >= enough:
         return True
     return asked is not None and asked.unjudged >= enough and asked.answer not in JUDGED
@@ -268,7 +270,7 @@ def describe_returning(plan: DrainPlan) -> str:
 def _describe(pod: PodView, memory: Memory) -> str:
     if pod.is_terminating:
         return f"{pod.title} (terminating)"
-    asked = memory.evictions.get(pod.uid)
+    asked = memory.drain.evictions.get(pod.uid)
     if asked is None or asked.answer in {EvictAnswer.ACCEPTED, EvictAnswer.GONE}:
         return pod.title
     return f"{pod.title} ({asked.detail or asked.answer.value}, asked {asked.attempts} times)"

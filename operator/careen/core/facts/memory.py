@@ -12,8 +12,9 @@ from enum import StrEnum
 
 from msgspec import field
 
+from careen.core.facts.phases import Phase
 from scheduler_core.simulation.forecast import Forecast
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 EVICTION_FIRST_BACKOFF_SECONDS = 1.5
 EVICTION_GROWTH = 2.0
@@ -126,6 +127,70 @@ class Prepared(Value, kw_only=True):
     refused: str = ""  # why it does not count from the beginning: something was refused, or not known
 
 
+class Drain(Value, kw_only=True):
+    """What the eviction requests of this drain came to."""
+
+    evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)  # by pod UID
+    comers: Mapping[str, ComerMemory] = field(default_factory=dict)  # by owner UID: pods created after the cordon
+
+
+class Line(Value, kw_only=True):
+    """This process's watch over the line of waiting nodes."""
+
+    key: str = ""  # the hand-over (names and writing instant) being watched
+    since: float = 0.0  # since when a slot is free under that hand-over
+    passed: tuple[str, ...] = ()  # who was named before us and did not come
+
+
+class Costly(Value, kw_only=True):
+    """The last refusal of a costly gate."""
+
+    not_before: float = 0.0  # costly gates are not asked again before
+    refusals: int = 0  # how often in a row
+    gate: str = ""  # which gate refused
+    holders: tuple[str, ...] = ()  # who held claims then: with others holding, the gates are asked again at once
+
+
+class Claiming(Value, kw_only=True):
+    """What the own claim was taken on."""
+
+    forecast: Forecast | None = None  # the one that let the node take its claim; asked again when it is old
+    at: float = 0.0  # when that was
+    holders: tuple[str, ...] = ()  # who held claims then
+    claimers: Mapping[str, float] = field(default_factory=dict)  # by node/resourceVersion: first seen beside us
+
+
+class Behind(Value, kw_only=True):
+    """What this process saw when it looked behind the claims of the lock."""
+
+    at: float = 0.0  # the claims' holders are not looked at again before
+    ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node
+    overdue: tuple[tuple[str, str], ...] = ()  # holders that take too long and since when (RFC 3339), by the lock
+    holders_not_before: float = 0.0  # an own entry without a record is not looked at again before
+
+
+class Crowd(Value, kw_only=True):
+    """How many nodes may wait, as this one counted itself where nobody else does."""
+
+    count: int | None = None
+    until: float = 0.0  # the count holds until then
+
+
+class Patience(Value, kw_only=True):
+    """What must be known and is not; see `patience.py`."""
+
+    since: float | None = None
+    gates: frozenset[str] = frozenset()  # the gates that did not know enough
+    claim: str = ""  # the claim under which this process has ended a turn
+
+
+class Told(Value, kw_only=True):
+    """What people were told last."""
+
+    code: str = ""  # the reason code of the last Event: one per change of mind
+    at: float = 0.0  # when the reason on the Node was last written
+
+
 class Memory(Value, kw_only=True):
     """See the module; instants are host uptime in seconds."""
 
@@ -133,53 +198,53 @@ class Memory(Value, kw_only=True):
     is_reconciled: bool = False  # lock and Node were compared since the start
     lock_due: float | None = None  # when an idle node compares them once more: a claim's write may land late
     agents: int | None = None  # how many nodes should run an agent, as the lock's object last said
-    crowd: int | None = None  # how many nodes may wait, as this one counted itself where nobody else does
-    crowd_until: float = 0.0  # that count holds until then
-    need_seen_at: float | None = None  # since when an idle node has seen its need, while its taint waits
-    evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)  # by pod UID
-    comers: Mapping[str, ComerMemory] = field(default_factory=dict)  # by owner UID: pods made after the cordon
-    reboot: RebootMemory | None = None
-    stranger: StrangerMemory | None = None  # another process's announcement of this node's reboot
-    held: ClaimMemory | None = None  # outlives the Node's UID: see recovering.py
-    turn_key: str = ""  # the hand-over (names and writing instant) being watched
-    turn_since: float = 0.0  # since when a slot is free under that hand-over
-    passed: tuple[str, ...] = ()  # who was named before us and did not come
-    ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node
-    claimers: Mapping[str, float] = field(
-        default_factory=dict
-    )  # by node/resourceVersion: first seen claiming beside us
     moves_counted_at: float | None = None  # when the own pods were counted last
-    costly_not_before: float = 0.0  # alerts and forecast are not asked again before
-    unknown_since: float | None = None  # since when something that must be known is not; see `patience.py`
-    unknown: frozenset[str] = frozenset()  # what it is: the names of the gates that did not know enough
-    watched_claim: str = ""  # the claim under which this process has ended a turn
-    forecast: Forecast | None = None  # the one that let the node take its claim; asked again when it is old
-    forecast_at: float = 0.0
-    forecast_holders: tuple[str, ...] = ()  # who held claims then
+    reboot: RebootMemory | None = None
+    held: ClaimMemory | None = None  # outlives the Node's UID: see recovering.py
+    need_seen_at: float | None = None  # since when an idle node has seen its need, while its taint waits
     prepared: Prepared | None = None  # for the next turn in the line
-    behind_at: float = 0.0  # the claims' holders are not looked at again before
-    overdue: tuple[
-        tuple[str, str], ...
-    ] = ()  # the holders that take too long and since when (RFC 3339), as the lock last said
-    holders_not_before: float = 0.0  # an own entry without a record is not looked at again before
-    costly_refusals: int = 0  # how often in a row
-    costly_gate: str = ""  # which gate refused then
-    costly_holders: tuple[str, ...] = ()  # who held claims then: with others holding, it is asked again at once
-    said: str = ""  # the reason code of the last Event: one per change of mind
-    told_at: float = 0.0  # when the reason on the Node was last written
+    stranger: StrangerMemory | None = None  # another process's announcement of this node's reboot
+    line: Line = Line()
+    costly: Costly = Costly()
+    claiming: Claiming = Claiming()
+    drain: Drain = Drain()
+    behind: Behind = Behind()
+    crowd: Crowd = Crowd()
+    patience: Patience = Patience()
+    told: Told = Told()
+
+
+LIVES: Mapping[str, frozenset[Phase]] = {
+    "need_seen_at": frozenset({Phase.IDLE}),
+    "line": frozenset({Phase.WAITING, Phase.CLAIMING}),
+    "costly": frozenset({Phase.WAITING, Phase.CLAIMING}),
+    "prepared": frozenset({Phase.WAITING, Phase.CLAIMING}),
+    "claiming": frozenset({Phase.CLAIMING}),
+    "drain": frozenset({Phase.DRAINING, Phase.REBOOTING}),
+    "stranger": frozenset({Phase.REBOOTING}),
+}
+"""The phases in which a part of the memory means anything. What is not listed outlives every phase."""
+
+_EMPTY = Memory()
+
+
+def in_phase(memory: Memory, phase: Phase) -> Memory:
+    """The memory of a node that stands in this phase: what belonged to others only is dropped."""
+    left = {name: getattr(_EMPTY, name) for name, phases in LIVES.items() if phase not in phases}
+    return replace_value(memory, **left)
 
 
 def not_yet_said(decided: Memory, before: Memory) -> Memory:
     """The memory of a decision of which nothing is carried out yet: what is said is what was said before, of
     the same Node."""
     if decided.node_uid != before.node_uid:
-        return replace(decided, said="", told_at=0.0)
-    return replace(decided, said=before.said, told_at=before.told_at)
+        return replace(decided, told=Told())
+    return replace(decided, told=before.told)
 
 
 def having_said(memory: Memory, decided: Memory, *, is_node_told: bool) -> Memory:
     """The memory once the decision's Event was posted, or it had none; `is_node_told`: its patch landed as well."""
-    return replace(memory, said=decided.said, told_at=decided.told_at if is_node_told else memory.told_at)
+    return replace(memory, told=Told(code=decided.told.code, at=(decided if is_node_told else memory).told.at))
 
 
 def after_eviction(
@@ -198,7 +263,7 @@ def after_eviction(
 
     `jitter` in [0, 1) spreads agents that were refused by the same budget over half the pause. `comer_of`: see
     `EvictPod`."""
-    before, is_judged = memory.evictions.get(pod_uid), answer in JUDGED
+    before, is_judged = memory.drain.evictions.get(pod_uid), answer in JUDGED
     attempts = (before.attempts if before else 0) + 1
     pause = max(_pause_after(answer, attempts, jitter), retry_after_seconds)
     seen = EvictionMemory(
@@ -209,8 +274,8 @@ def after_eviction(
         unjudged=(before.unjudged if before else 0) + (not is_judged),
         judged_before=before.judgement if before else None,
     )
-    comers = _judged_comer(memory.comers, comer_of) if is_judged else memory.comers
-    return replace(memory, evictions={**memory.evictions, pod_uid: seen}, comers=comers)
+    comers = _judged_comer(memory.drain.comers, comer_of) if is_judged else memory.drain.comers
+    return replace(memory, drain=Drain(evictions={**memory.drain.evictions, pod_uid: seen}, comers=comers))
 
 
 def _judged_comer(comers: Mapping[str, ComerMemory], owner: str) -> Mapping[str, ComerMemory]:
@@ -224,12 +289,12 @@ def _judged_comer(comers: Mapping[str, ComerMemory], owner: str) -> Mapping[str,
 def after_evicting_comers(memory: Memory, owners: Iterable[str], *, uptime: float, jitter: float) -> Memory:
     """Memory after pods that came in spite of the cordon were evicted: each round of the same owner waits
     exponentially longer."""
-    seen = dict(memory.comers)
+    seen = dict(memory.drain.comers)
     for owner in owners:
         rounds = (seen[owner].rounds if owner in seen else 0) + 1
         judgements = seen[owner].judgements if owner in seen else 0
         seen[owner] = ComerMemory(rounds=rounds, not_before=uptime + _pause(rounds, jitter), judgements=judgements)
-    return replace(memory, comers=seen)
+    return replace(memory, drain=replace(memory.drain, comers=seen))
 
 
 def _pause_after(answer: EvictAnswer, attempts: int, jitter: float) -> float:

@@ -177,6 +177,11 @@ def is_phase(text: str) -> bool:
     return not text or text in _PHASES
 
 
+def phase_of(progress: Progress) -> Phase:
+    """The recorded phase; Idle where none is."""
+    return Phase(progress.phase) if progress.phase else Phase.IDLE
+
+
 _UNDER_CLAIM = frozenset(
     {Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING}
 )
@@ -188,7 +193,7 @@ def _contradiction(progress: Progress) -> str:
         return (
             f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"
         )
-    phase = Phase(progress.phase) if progress.phase else Phase.IDLE
+    phase = phase_of(progress)
     if bool(progress.claim) is not bool(progress.boot_left):
         return "the annotation careen.dev/progress has only one of a claim and the boot that it is to end"
     if phase in _UNDER_CLAIM and (not progress.claim or progress.is_giving_back):

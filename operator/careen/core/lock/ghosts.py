@@ -36,10 +36,10 @@ def watch_key(entry: Entry) -> str:
 
 def watch_on(situation: Situation, content: LockContent, holders: Holders) -> GhostWatch:
     """The watch of this turn, carried on from the last turn's and from the marks in the lock."""
-    uptime = situation.seen.uptime
-    since = {key: min(at, situation.memory.ghosts.get(key, at)) for key, at in _marked(situation, content).items()}
+    uptime, before = situation.seen.uptime, situation.memory.behind.ghosts
+    since = {key: min(at, before.get(key, at)) for key, at in _marked(situation, content).items()}
     deadline = situation.policy.absence_seconds
-    return watch(content, holders, {**situation.memory.ghosts, **since}, uptime=uptime, deadline_seconds=deadline)
+    return watch(content, holders, {**before, **since}, uptime=uptime, deadline_seconds=deadline)
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:

@@ -261,18 +261,23 @@ def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, 
     """Compare the names in the lock with our own watch of how long a slot has been free under them."""
     free = free_slots(content, policy.concurrency)
     if free == 0:
-        return Turn(is_ours=False, asks_waiters=False, places=0, memory=replace(memory, turn_key="", turn_since=0.0))
+        return Turn(is_ours=False, asks_waiters=False, places=0, memory=unwatched(memory))
     key = turn_key(content)
-    if memory.turn_key != key:
-        memory = replace(memory, turn_key=key, turn_since=uptime)
-    minutes = int((uptime - memory.turn_since) // PASSED_OVER_SECONDS)
+    if memory.line.key != key:
+        memory = replace(memory, line=replace(memory.line, key=key, since=uptime))
+    minutes = int((uptime - memory.line.since) // PASSED_OVER_SECONDS)
     if not content.next:
-        left = 0.0 if content.holders else max(0.0, memory.turn_since + gather_seconds(memory.agents) - uptime)
+        left = 0.0 if content.holders else max(0.0, memory.line.since + gather_seconds(memory.agents) - uptime)
         return Turn(is_ours=False, asks_waiters=True, places=free + minutes, memory=memory, gathers_for=left)
     free, places = _places(content, policy, free, minutes)
     rank = content.next.index(name) if name in content.next else len(content.next)
     passed = tuple(each for each in content.next[: places - free] if each != name)
     return Turn(is_ours=rank < places, asks_waiters=False, places=places, memory=memory, passed=passed)
+
+
+def unwatched(memory: Memory) -> Memory:
+    """The memory of a node that watches no hand-over: the next watch begins anew."""
+    return replace(memory, line=replace(memory.line, key="", since=0.0))
 
 
 def gather_seconds(agents: int | None) -> float:

@@ -13,6 +13,7 @@ from careen.core import autoscalers, patience
 from careen.core.actions import Notify, Occasion
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline, drain_plan
+from careen.core.facts.memory import Costly
 from careen.core.facts.observation import Fleet, NeedAnswer, NodeView, NotAsked, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order
@@ -88,7 +89,7 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
     is_line_whole = _is_line_whole(situation, content)
     if not is_line_whole and situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
-    added = lock.pass_over(lock.show_up(added, situation.node.name), situation.memory.passed)
+    added = lock.pass_over(lock.show_up(added, situation.node.name), situation.memory.line.passed)
     waiters = situation.seen.waiters
     if is_line_whole:
         added = replace(added, waiting=max(0, added.waiting - 1))
@@ -116,7 +117,7 @@ def _is_line_whole(situation: Situation, content: LockContent) -> bool:
     named_at = from_rfc3339(content.next_at)
     age = (situation.seen.now - named_at).total_seconds() if named_at is not None else -1.0
     are_named = situation.node.name in content.next and content.waiting <= len(content.next)
-    return are_named and 0 <= age < _LINE_SECONDS and not situation.memory.passed
+    return are_named and 0 <= age < _LINE_SECONDS and not situation.memory.line.passed
 
 
 def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
@@ -173,13 +174,13 @@ def _ask_everything(situation: Situation) -> Decision:
 def _with_fresh_forecast(situation: Situation) -> Situation:
     """The forecast that let this node take its claim, seconds ago and with the same nodes holding claims, need
     not be made twice."""
-    memory, content = situation.memory, situation.lock
-    if memory.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
+    taken, content = situation.memory.claiming, situation.lock
+    if taken.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
         return situation
-    is_old = situation.seen.uptime - memory.forecast_at > situation.policy.forecast_max_age_seconds
-    if is_old or memory.forecast_holders != line.others_holding(situation, content):
+    is_old = situation.seen.uptime - taken.at > situation.policy.forecast_max_age_seconds
+    if is_old or taken.holders != line.others_holding(situation, content):
         return situation
-    return replace(situation, seen=replace(situation.seen, forecast=memory.forecast))
+    return replace(situation, seen=replace(situation.seen, forecast=taken.forecast))
 
 
 def _is_old(situation: Situation, fleet: Fleet) -> bool:
@@ -222,7 +223,7 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
             return _back(situation, Code.SURPLUS, f"{node.name} is taking a claim in another lock")
     uptime = situation.seen.uptime
     seen = {
-        f"{node.name}/{node.resource_version}": situation.memory.claimers.get(
+        f"{node.name}/{node.resource_version}": situation.memory.claiming.claimers.get(
             f"{node.name}/{node.resource_version}", uptime
         )
         for node in claiming
@@ -235,7 +236,7 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
         f"waits until {names} steps back from the lock",
         look=1.0,
         is_silent=True,
-        memory=replace(situation.memory, claimers=seen),
+        memory=replace(situation.memory, claiming=replace(situation.memory.claiming, claimers=seen)),
     )
 
 
@@ -271,7 +272,6 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
             annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
         ),
         send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
-        memory=replace(situation.memory, costly_refusals=0, prepared=None),
         then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}", claim=progress.claim),),
     )
 
@@ -290,11 +290,12 @@ def _back(
     content = situation.lock
     memory = replace(
         situation.memory,
-        costly_not_before=situation.seen.uptime + pause,
-        costly_gate=refused[0].gate if refused else "",
-        claimers={},
+        costly=Costly(
+            not_before=situation.seen.uptime + pause,
+            refusals=situation.memory.costly.refusals + (0 if is_asked_again_soon else 1),
+            gate=refused[0].gate if refused else "",
+            holders=line.others_holding(situation, content) if isinstance(content, LockContent) else (),
+        ),
         prepared=None,
-        costly_refusals=situation.memory.costly_refusals + (0 if is_asked_again_soon else 1),
-        costly_holders=line.others_holding(situation, content) if isinstance(content, LockContent) else (),
     )
     return undo(situation, Phase.WAITING, code, sentence, refusals=refused, memory=memory, label=label)

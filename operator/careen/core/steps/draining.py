@@ -111,7 +111,11 @@ def _forget_gone(situation: Situation) -> Memory:
     pods = situation.seen.pods
     here = {pod.uid for pod in pods} if isinstance(pods, tuple) else set()
     return replace(
-        situation.memory, evictions={uid: seen for uid, seen in situation.memory.evictions.items() if uid in here}
+        situation.memory,
+        drain=replace(
+            situation.memory.drain,
+            evictions={uid: seen for uid, seen in situation.memory.drain.evictions.items() if uid in here},
+        ),
     )
 
 

@@ -69,7 +69,7 @@ def _for_its_moment(situation: Situation) -> Decision | None:
     """None once the node may taint itself, in most fleets at once. A lock that cannot be read does not tell the
     fleet's size, and holds nobody up."""
     memory, uptime = situation.memory, situation.seen.uptime
-    has_looked = memory.is_reconciled or memory.holders_not_before > 0
+    has_looked = memory.is_reconciled or memory.behind.holders_not_before > 0
     if not has_looked and situation.seen.lacks(Evidence.LOCK):
         return want(
             situation, Evidence.LOCK
@@ -135,7 +135,7 @@ def tidy_line(situation: Situation) -> Decision | None:
     if wants_reboot(situation) or not isinstance(content, LockContent) or content.is_paused or not content.next:
         return None
     waiters: object = None
-    if not situation.memory.overdue:
+    if not situation.memory.behind.overdue:
         if situation.seen.lacks(Evidence.WAITERS):
             return want(situation, Evidence.WAITERS)
         waiters = situation.seen.waiters
@@ -162,7 +162,7 @@ def next_lock_look(situation: Situation) -> float:
     agents = memory.agents or 1
     if is_named:
         pause = LOCK_LOOK_SECONDS
-    elif memory.overdue:
+    elif memory.behind.overdue:
         pause = max(LOCK_LOOK_SECONDS, agents / order.LOOKS_PER_SECOND)  # everybody knows of it by and by
     else:
         pause = max(LEAST_LOCK_LOOK_SECONDS, LOCK_LOOK_SECONDS * agents) if agents > 1 else LONE_LOCK_LOOK_SECONDS

@@ -13,7 +13,7 @@ from careen.core.actions import PatchNode
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline
 from careen.core.facts import keys
-from careen.core.facts.memory import Memory
+from careen.core.facts.memory import Claiming, Costly, Memory
 from careen.core.facts.observation import Fleet, NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
@@ -65,7 +65,7 @@ def ready(situation: Situation, content: LockContent) -> Decision:
             with_memory(situation, replace(situation.memory, moves_counted_at=situation.seen.uptime)),
         )
     memory = situation.memory
-    if memory.costly_not_before > situation.seen.uptime and memory.costly_holders == others_holding(situation, content):
+    if memory.costly.not_before > situation.seen.uptime and memory.costly.holders == others_holding(situation, content):
         return _pausing(situation, content)
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
         return _say_waiting(
@@ -99,7 +99,8 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
             return want(situation, Evidence.WAITERS, memory=turn.memory)
         turn = _first_of_all(situation, content, turn)
     if turn.is_ours:
-        return _our_turn(with_memory(situation, replace(turn.memory, passed=turn.passed)), content)
+        watched = replace(turn.memory.line, passed=turn.passed)
+        return _our_turn(with_memory(situation, replace(turn.memory, line=watched)), content)
     if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
         return _join_line(with_memory(situation, turn.memory), content)
     decision = preparing.decide(with_memory(situation, turn.memory), content) or _say_waiting(
@@ -187,14 +188,13 @@ def _claim(situation: Situation) -> Decision:
     content, forecast = situation.lock, situation.seen.forecast
     memory = replace(
         situation.memory,
-        evictions={},
-        comers={},
         reboot=None,
-        claimers={},
-        forecast_at=situation.seen.uptime,
-        # One that was made ahead is not fresh: under the claim it is compared once more with what it rests on.
-        forecast=forecast if isinstance(forecast, Forecast) and preparing.why_not(situation) != "" else None,
-        forecast_holders=others_holding(situation, content) if isinstance(content, LockContent) else (),
+        claiming=Claiming(
+            # One that was made ahead is not fresh: under the claim it is compared once more with what it rests on.
+            forecast=forecast if isinstance(forecast, Forecast) and preparing.why_not(situation) != "" else None,
+            at=situation.seen.uptime,
+            holders=others_holding(situation, content) if isinstance(content, LockContent) else (),
+        ),
     )
     return move(
         situation,
@@ -221,10 +221,12 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
     pause = costly_pause_seconds(situation)
     memory = replace(
         situation.memory,
-        costly_not_before=situation.seen.uptime + pause,
-        costly_gate=refused.gate,
-        costly_refusals=situation.memory.costly_refusals + 1,
-        costly_holders=others_holding(situation, content),
+        costly=Costly(
+            not_before=situation.seen.uptime + pause,
+            refusals=situation.memory.costly.refusals + 1,
+            gate=refused.gate,
+            holders=others_holding(situation, content),
+        ),
         prepared=None,
     )
     is_named = situation.node.name in content.next
@@ -283,7 +285,7 @@ def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str
 def costly_pause_seconds(situation: Situation) -> float:
     """The first refusals often pass within seconds (a taint that goes away, a replica that becomes ready);
     later ones do not."""
-    pause = COSTLY_PAUSE_SECONDS * 2.0 ** min(situation.memory.costly_refusals, 10)
+    pause = COSTLY_PAUSE_SECONDS * 2.0 ** min(situation.memory.costly.refusals, 10)
     return min(pause, COSTLY_PAUSE_LIMIT_SECONDS) * (0.75 + 0.5 * situation.seen.chance.jitter)
 
 
@@ -304,9 +306,9 @@ def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...
 
 def _pausing(situation: Situation, content: LockContent) -> Decision:
     """A costly gate refused a moment ago; its refusal stands until it is asked again."""
-    kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly_gate)
+    kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly.gate)
     sentence = kept[0].sentence if kept else _WAITS
-    left = situation.memory.costly_not_before - situation.seen.uptime
+    left = situation.memory.costly.not_before - situation.seen.uptime
     look = max(0.5, min(left, _refused_in_line_look(situation, content)))
     return stay(situation, Code.REFUSED, with_overdue(situation, sentence), look=look, refusals=kept, label=order.READY)
 

@@ -79,7 +79,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
     if situation.seen.lacks(Evidence.HOLDERS):
         return (
             want(situation, Evidence.HOLDERS)
-            if memory.holders_not_before <= uptime
+            if memory.behind.holders_not_before <= uptime
             else _not_before_it_is_read(situation)
         )
     holders = situation.seen.holders
@@ -104,7 +104,8 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
             memory,
         )
     watch = ghosts.watch_on(situation, content, holders)
-    memory = replace(memory, ghosts=watch.since, holders_not_before=uptime + _LOOK_SECONDS)
+    behind = replace(memory.behind, ghosts=watch.since, holders_not_before=uptime + _LOOK_SECONDS)
+    memory = replace(memory, behind=behind)
     if entry not in watch.proven:
         return stay(
             situation,

@@ -38,7 +38,7 @@ def begin(situation: Situation) -> Decision:
         failed_at=None,
         reboots_for_need=situation.progress.reboots_for_need + 1,
     )
-    memory = replace(situation.memory, reboot=None, evictions={}, comers={})
+    memory = replace(situation.memory, reboot=None)
     return move(
         situation,
         Phase.VERIFYING,

@@ -76,7 +76,7 @@ def _is_over(situation: Situation) -> Decision | None:
 
 def _halted(situation: Situation, refused: Refusal) -> Decision:
     """Ready but for another node's failure: it keeps its place in the line."""
-    memory = replace(situation.memory, turn_key="", turn_since=0.0)
+    memory = order.unwatched(situation.memory)
     return stay(
         situation,
         Code.REFUSED,
@@ -91,7 +91,7 @@ def _halted(situation: Situation, refused: Refusal) -> Decision:
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
     """Not ready: all cheap refusals are told, costly ones that stand there stay, and a place in the line is
     given up."""
-    memory = replace(situation.memory, turn_key="", turn_since=0.0)
+    memory = order.unwatched(situation.memory)
     return stay(
         situation,
         Code.REFUSED,

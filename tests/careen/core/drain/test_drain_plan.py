@@ -25,7 +25,7 @@ from scheduler_core.model.pod import OwnerReference, Pod, PodSpec
 from scheduler_core.simulation.evicted import replacements
 from scheduler_core.simulation.evicted.replacements import eviction_order
 from scheduler_core.snapshot.loading import load_objects
-from tests.careen.core.builders import NOW, UPTIME, a_daemon_pod, a_pod
+from tests.careen.core.builders import NOW, UPTIME, a_daemon_pod, a_pod, with_parts
 
 
 def plan(*pods: PodView, memory: Memory | None = None, **policy: Any) -> drain_plan.DrainPlan:
@@ -35,10 +35,11 @@ def plan(*pods: PodView, memory: Memory | None = None, **policy: Any) -> drain_p
 def asked(
     name: str, *, attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAnswer.BUDGET, detail: str = ""
 ) -> Memory:
-    return Memory(
-        evictions={
+    return with_parts(
+        Memory(),
+        drain__evictions={
             f"uid-{name}": EvictionMemory(attempts=attempts, not_before=UPTIME + wait, answer=answer, detail=detail)
-        }
+        },
     )
 
 
@@ -298,7 +299,7 @@ def test_force_is_earned_by_evictions_that_were_judged(
     found = plan(a_pod("a"), memory=memory)
     assert drain_plan.is_force_earned(found, policy, memory) is is_earned
     assert drain_plan.is_hopeless(found, policy, memory) is is_hopeless
-    assert memory.evictions["uid-a"].attempts == len(answers), "the back-off counts every attempt"
+    assert memory.drain.evictions["uid-a"].attempts == len(answers), "the back-off counts every attempt"
 
 
 FORCE = {"force_reboot": True}

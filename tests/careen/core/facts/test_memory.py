@@ -7,14 +7,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from careen.core.facts.memory import (
+    LIVES,
+    Behind,
+    Claiming,
+    ClaimMemory,
+    ComerMemory,
+    Costly,
+    Crowd,
+    Drain,
     EvictAnswer,
+    EvictionMemory,
+    Line,
     Memory,
+    Patience,
+    Prepared,
     RebootMemory,
     RebootOutcome,
+    StrangerMemory,
+    Told,
     after_eviction,
     after_reboot_asked,
     before_reboot_asked,
+    in_phase,
 )
+from careen.core.facts.phases import Phase
+from tests.careen.core.builders import UPTIME, a_progress, decided
 
 
 def refused(
@@ -33,23 +50,23 @@ def refused(
 
 @pytest.mark.parametrize(("times", "pause"), [(1, 1.5), (2, 3.0), (3, 6.0), (6, 48.0), (7, 60.0), (100, 60.0)])
 def test_the_pause_doubles_up_to_a_minute(times: int, pause: float) -> None:
-    assert refused(Memory(), times).evictions["p"].not_before == 100.0 + pause
-    assert refused(Memory(), times).evictions["p"].attempts == times
+    assert refused(Memory(), times).drain.evictions["p"].not_before == 100.0 + pause
+    assert refused(Memory(), times).drain.evictions["p"].attempts == times
 
 
 @pytest.mark.parametrize(("times", "pause"), [(1, 1.0), (2, 1.25), (3, 1.5625), (18, 44.4), (20, 60.0), (100, 60.0)])
 def test_the_pause_after_a_budget_grows_by_a_quarter_up_to_a_minute(times: int, pause: float) -> None:
-    found = refused(Memory(), times, answer=EvictAnswer.BUDGET).evictions["p"].not_before
+    found = refused(Memory(), times, answer=EvictAnswer.BUDGET).drain.evictions["p"].not_before
     assert found == pytest.approx(100.0 + pause, abs=0.05)
 
 
 def test_retry_after_is_never_undercut() -> None:
-    assert refused(Memory(), 1, retry_after=45.0).evictions["p"].not_before == 145.0
+    assert refused(Memory(), 1, retry_after=45.0).drain.evictions["p"].not_before == 145.0
 
 
 @given(st.floats(0, 0.999), st.integers(1, 200))
 def test_chance_spreads_a_pause_by_a_quarter_at_most(jitter: float, times: int) -> None:
-    pause = refused(Memory(), times, jitter).evictions["p"].not_before - 100.0
+    pause = refused(Memory(), times, jitter).drain.evictions["p"].not_before - 100.0
     middle = min(60.0, 1.5 * 2.0 ** (times - 1))
     assert 0.75 * middle <= pause <= 1.25 * middle
 
@@ -62,3 +79,78 @@ def test_from_the_moment_it_is_asked_a_reboot_is_no_longer_surely_not_asked() ->
     failed = after_reboot_asked(asked, RebootOutcome.FAILED, "exit code 1")
     assert failed.reboot is not None
     assert (failed.reboot.outcome, failed.reboot.detail) == (RebootOutcome.FAILED, "exit code 1")
+
+
+CLAIM = RebootMemory(claim="c", announcement=1, outcome=RebootOutcome.ACCEPTED)
+FULL = Memory(
+    node_uid="uid-n1",
+    is_reconciled=True,
+    lock_due=UPTIME + 60,
+    agents=3,
+    moves_counted_at=UPTIME,
+    reboot=CLAIM,
+    held=ClaimMemory(claim="c", is_announced=True),
+    need_seen_at=UPTIME,
+    prepared=Prepared(
+        at=UPTIME,
+        times=1,
+        found=(),
+        holders=(),
+        nodes={},
+        disruptions={},
+        forecast=None,
+        rehearsed=frozenset(),
+    ),
+    stranger=StrangerMemory(by="x", announcement=1, since=UPTIME),
+    line=Line(key="k", since=UPTIME, passed=("n2",)),
+    costly=Costly(not_before=UPTIME, refusals=2, gate="alerts", holders=("n2",)),
+    claiming=Claiming(at=UPTIME, holders=("n2",), claimers={"n2/1": UPTIME}),
+    drain=Drain(
+        evictions={"p": EvictionMemory(attempts=3, not_before=UPTIME, answer=EvictAnswer.DENIED)},
+        comers={"rs": ComerMemory(rounds=1, not_before=UPTIME)},
+    ),
+    behind=Behind(at=UPTIME, ghosts={"c": UPTIME}, overdue=(("n2", "2026-03-04T11:00:00Z"),)),
+    crowd=Crowd(count=3, until=UPTIME + 60),
+    patience=Patience(since=UPTIME, gates=frozenset({"alerts"}), claim="c"),
+    told=Told(code="held", at=UPTIME),
+)
+
+
+def test_the_memory_of_these_tests_has_every_field_filled() -> None:
+    empty = Memory()
+    assert [name for name in Memory.__struct_fields__ if getattr(FULL, name) == getattr(empty, name)] == []
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_no_field_of_a_left_phase_survives(phase: Phase) -> None:
+    """Once the Node has left a phase, the next decision remembers nothing of it: only of the phase in which the Node
+    stands, and of the one to which the decision brings it."""
+    decision = decided(a_progress(phase) if phase is not Phase.IDLE else None, memory=FULL)
+    survivors = {
+        name
+        for name, phases in LIVES.items()
+        if not {phase, decision.phase} & phases and getattr(decision.memory, name) != getattr(Memory(), name)
+    }
+    assert survivors == set()
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_what_a_phase_begins_with_is_nothing_that_an_earlier_one_left(phase: Phase) -> None:
+    decision = decided(a_progress(phase) if phase is not Phase.IDLE else None, memory=FULL)
+    for name, phases in LIVES.items():
+        if phase not in phases:
+            assert getattr(decision.memory, name) != getattr(FULL, name)
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_phase_keeps_its_own_fields_and_those_of_no_phase(phase: Phase) -> None:
+    kept = in_phase(FULL, phase)
+    for name in Memory.__struct_fields__:
+        expected = FULL if phase in LIVES.get(name, Phase) else Memory()
+        assert getattr(kept, name) == getattr(expected, name)
+
+
+def test_every_group_says_in_which_phases_it_lives_or_outlives_them_all() -> None:
+    assert LIVES.keys() <= set(Memory.__struct_fields__)
+    outlive = {"node_uid", "is_reconciled", "lock_due", "agents", "moves_counted_at", "reboot", "held"}
+    assert set(Memory.__struct_fields__) - LIVES.keys() == outlive | {"behind", "crowd", "patience", "told"}

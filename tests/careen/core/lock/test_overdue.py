@@ -12,6 +12,7 @@ import pytest
 from careen.core.actions import PostEvent, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts import keys
+from careen.core.facts.memory import Crowd
 from careen.core.facts.observation import NOT_ASKED, Holders, NodeView, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
@@ -194,7 +195,7 @@ def test_the_first_in_line_marks_a_reboot_that_does_not_happen_and_posts_an_even
 
 
 MARKED = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))), next=("n2", "n1"), next_at=at(600))
-QUIET = remembering(behind_at=UPTIME + 30)
+QUIET = remembering(behind__at=UPTIME + 30)
 CLAUSE = "n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
 
@@ -214,7 +215,10 @@ def test_the_words_do_not_change_while_it_lasts() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"policy": a_policy(taint_key=None, concurrency=3), "memory": remembering(behind_at=UPTIME + 30, turn_key="x")},
+        {
+            "policy": a_policy(taint_key=None, concurrency=3),
+            "memory": remembering(behind__at=UPTIME + 30, line__key="x"),
+        },
         {"policy": replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))},
     ],
 )
@@ -254,10 +258,10 @@ def test_a_paused_lock_is_left_alone() -> None:
 
 def test_what_the_lock_said_last_is_remembered_for_the_metric_and_forgotten_when_it_is_over() -> None:
     memory = waiting(MARKED, memory=QUIET, waiters=()).memory
-    assert memory.overdue == (("n9", at(480)),)
-    assert decided(RECORD, lock=Unknown("503"), memory=memory).memory.overdue == memory.overdue
-    assert waiting(LINE, memory=memory, waiters=()).memory.overdue == ()
-    assert waiting(MARKED, memory=memory, need=NO).memory.overdue == ()
+    assert memory.behind.overdue == (("n9", at(480)),)
+    assert decided(RECORD, lock=Unknown("503"), memory=memory).memory.behind.overdue == memory.behind.overdue
+    assert waiting(LINE, memory=memory, waiters=()).memory.behind.overdue == ()
+    assert waiting(MARKED, memory=memory, need=NO).memory.behind.overdue == ()
 
 
 AT_WORK = a_marked_node(a_progress(Phase.DRAINING, claim="c8"), name="n8", annotations={keys.SINCE: at(5)})
@@ -287,7 +291,7 @@ ALONE_MARKED = replace(MARKED, next=(), next_at="")
 
 
 def test_an_idle_node_marks_the_last_holder_of_a_roll_out_that_nobody_waits_for() -> None:
-    assert idle(ALONE).memory.overdue == ()
+    assert idle(ALONE).memory.behind.overdue == ()
     decision = idle(ALONE, holders=Holders(nodes=(REBOOTING,)))
     assert the_lock(decision) == ALONE_MARKED
     assert [action.code for action in decision.actions if isinstance(action, PostEvent)] == [Code.HOLDER_OVERDUE]
@@ -300,9 +304,9 @@ def test_idle_nodes_that_know_of_an_overdue_holder_look_again_six_times_a_second
     """The metric must not outlive by long what it tells of, and the API server must not pay for a host that is dead."""
     remembered = replace(remembering(is_reconciled=False), agents=agents)
     knows = idle(ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=remembered)
-    assert (knows.memory.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + pause)
+    assert (knows.memory.behind.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + pause)
     over = idle(LockContent(), memory=knows.memory, uptime=UPTIME + pause + 1)
-    assert over.memory.overdue == ()
+    assert over.memory.behind.overdue == ()
     assert over.memory.lock_due == UPTIME + pause + 1 + max(300, 60 * agents)
 
 
@@ -321,15 +325,17 @@ def test_where_nobody_is_named_a_node_looks_behind_once_in_as_many_seconds_as_th
     ("memory", "looks"),
     [
         pytest.param({}, False, id="a pause for all agents has begun"),
-        pytest.param({"crowd": 3, "crowd_until": UPTIME + 1}, True, id="few wait, as it has counted since"),
-        pytest.param({"crowd": 3, "crowd_until": UPTIME}, False, id="it counted long ago"),
-        pytest.param({"crowd": 3, "crowd_until": UPTIME + 1, "behind_at": UPTIME + 30}, False, id="few, just looked"),
+        pytest.param({"crowd": Crowd(count=3, until=UPTIME + 1)}, True, id="few wait, as it has counted since"),
+        pytest.param({"crowd": Crowd(count=3, until=UPTIME)}, False, id="it counted long ago"),
+        pytest.param(
+            {"crowd": Crowd(count=3, until=UPTIME + 1), "behind__at": UPTIME + 30}, False, id="few, just looked"
+        ),
     ],
 )
 def test_where_few_wait_in_a_large_fleet_a_dead_holder_is_not_seen_an_hour_late(
     memory: dict[str, Any], looks: bool
 ) -> None:
-    given = replace(remembering(), **{"agents": 5000, "behind_at": UPTIME + 4000, "is_reconciled": False, **memory})
+    given = remembering(**{"agents": 5000, "behind__at": UPTIME + 4000, "is_reconciled": False, **memory})
     old = replace(ENTRY, created=at(600))
     assert (Evidence.HOLDERS in idle(held(old), memory=given, holders=NOT_ASKED).wants) is looks
 

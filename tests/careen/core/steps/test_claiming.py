@@ -96,7 +96,7 @@ def test_a_claim_right_after_a_hand_over_that_named_all_who_wait_lists_nobody_ag
         ),
         pytest.param(replace(JUST_NAMED, next_at="soon"), remembering(), id="unreadable"),
         pytest.param(replace(JUST_NAMED, next=("n2", "n3")), remembering(), id="not named itself"),
-        pytest.param(JUST_NAMED, remembering(passed=("n0",)), id="somebody named did not come"),
+        pytest.param(JUST_NAMED, remembering(line__passed=("n0",)), id="somebody named did not come"),
     ],
 )
 def test_otherwise_those_who_wait_are_listed(content: LockContent, memory: Memory) -> None:
@@ -118,7 +118,7 @@ def test_by_zone_a_claim_does_not_enter_beside_one_of_another_zone(how: Order, p
 
 def test_who_did_not_come_is_named_last_from_then_on() -> None:
     decision = claiming(
-        lock=LockContent(next=("n2", "n1")), memory=remembering(passed=("n2",)), waiters=(a_node("n2"),)
+        lock=LockContent(next=("n2", "n1")), memory=remembering(line__passed=("n2",)), waiters=(a_node("n2"),)
     )
     assert the_lock(decision).passed == ("n2",)
 
@@ -154,7 +154,7 @@ def test_who_did_not_come_is_named_last_from_then_on() -> None:
     ],
 )
 def test_anything_but_yes_leads_back(changes: dict[str, Any], code: Code) -> None:
-    decision = claiming(**{"memory": remembering(unknown_since=UPTIME - 15), **changes})
+    decision = claiming(**{"memory": remembering(patience__since=UPTIME - 15), **changes})
     assert decision.reason.code is code
     assert is_stepping_back(decision)
     assert the_patch(decision).unschedulable is None
@@ -181,8 +181,8 @@ def test_a_single_answer_that_did_not_come_is_asked_again_under_the_same_claim(
 ) -> None:
     first = claiming(**changes)
     assert (first.phase, first.reason.code, kinds(first), first.look_again_seconds) == (Phase.CLAIMING, code, [], 1.0)
-    assert first.memory.unknown_since == UPTIME
-    assert is_stepping_back(claiming(**changes, memory=remembering(unknown_since=UPTIME - 15)))
+    assert first.memory.patience.since == UPTIME
+    assert is_stepping_back(claiming(**changes, memory=remembering(patience__since=UPTIME - 15)))
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_a_single_answer_that_did_not_come_is_asked_again_under_the_same_claim(
 def test_a_lost_race_is_tried_again_soon_and_a_costly_refusal_later_and_later(
     changes: dict[str, Any], pause: float, refusals: int
 ) -> None:
-    after = claiming(memory=remembering(costly_refusals=1), **changes).memory
-    assert (after.costly_not_before, after.costly_refusals) == (UPTIME + pause, refusals)
+    after = claiming(memory=remembering(costly__refusals=1), **changes).memory
+    assert (after.costly.not_before, after.costly.refusals) == (UPTIME + pause, refusals)
 
 
 def test_stepping_back_takes_the_entry_out_only_after_the_patch() -> None:
@@ -304,7 +304,9 @@ def test_the_record_of_daemon_sets_is_bounded_and_those_that_are_not_ready_stay_
 
 
 def test_with_the_cordon_earlier_refusals_are_forgotten() -> None:
-    assert claiming(memory=remembering(costly_refusals=4)).memory.costly_refusals == 0
+    cordoned = claiming(memory=remembering(costly__refusals=4))
+    assert cordoned.phase is Phase.DRAINING
+    assert decided(the_record(cordoned), memory=cordoned.memory).memory.costly.refusals == 0
 
 
 def test_a_persons_cordon_is_remembered_and_not_taken_for_ours() -> None:
@@ -325,7 +327,7 @@ def test_the_forecast_that_let_it_go_is_left_on_the_node_in_short() -> None:
 
 def made(ago_seconds: float, holders: tuple[str, ...] = ()) -> Memory:
     return remembering(
-        forecast=Forecast(node="n1", made_at=""), forecast_at=UPTIME - ago_seconds, forecast_holders=holders
+        claiming__forecast=Forecast(node="n1", made_at=""), claiming__at=UPTIME - ago_seconds, claiming__holders=holders
     )
 
 

@@ -57,7 +57,7 @@ def draining(node: dict[str, Any] | None = None, policy: Policy | None = None, *
 
 def refused(attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAnswer.BUDGET) -> Memory:
     return remembering(
-        evictions={
+        drain__evictions={
             "uid-web-1": EvictionMemory(attempts=attempts, not_before=UPTIME + wait, answer=answer, detail="budget web")
         }
     )
@@ -93,7 +93,7 @@ def test_a_pod_that_came_in_spite_of_the_cordon_is_evicted_and_the_next_of_its_o
     decision = draining(pods=(came,))
     assert evicted(decision) == ["web-2"]
     assert evicted(draining(pods=(a_pod("web-3", created_at=NOW),), memory=decision.memory)) == []
-    assert decision.memory.comers["rs-web"].not_before == UPTIME + 1.5
+    assert decision.memory.drain.comers["rs-web"].not_before == UPTIME + 1.5
 
 
 def test_who_came_back_and_tolerates_the_cordon_holds_up_no_reboot() -> None:
@@ -120,11 +120,11 @@ def test_a_pod_that_keeps_coming_for_a_reason_nobody_knows_ends_the_drain_after_
         if decision.phase is Phase.REBOOTING:
             break
     assert phases[-1] is Phase.REBOOTING
-    assert memory.comers["rs-web"].rounds == 6
+    assert memory.drain.comers["rs-web"].rounds == 6
 
 
 def test_back_offs_of_pods_that_left_are_forgotten() -> None:
-    assert draining(pods=(a_pod("other"),), memory=refused()).memory.evictions == {}
+    assert draining(pods=(a_pod("other"),), memory=refused()).memory.drain.evictions == {}
 
 
 def test_an_empty_node_is_announced_confirmed_and_asked_to_reboot_in_this_order() -> None:
@@ -221,7 +221,7 @@ def test_an_unknown_fact_stops_the_evictions_and_after_some_patience_undoes_the_
 
 def test_a_fact_that_is_known_again_resets_the_patience() -> None:
     first = draining(pods=(a_pod(),), need=UNKNOWN_NEED)
-    assert draining(pods=(a_pod(),), memory=first.memory).memory.unknown_since is None
+    assert draining(pods=(a_pod(),), memory=first.memory).memory.patience.since is None
 
 
 TIMEOUT = DrainPolicy(timeout_seconds=20)

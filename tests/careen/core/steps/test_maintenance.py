@@ -140,7 +140,7 @@ def test_it_stays_down_and_writes_the_same_words_once() -> None:
     assert (first.phase, first.reason.code) == (Phase.MAINTENANCE, Code.MAINTENANCE)
     said = {"annotations": {**asking(KEEP)["annotations"], **the_patch(first).annotations}}
     said["annotations"][keys.PROGRESS] = asking(None)["annotations"].get(keys.PROGRESS) or _progress_text()
-    again = down(KEEP, node=said, memory=remembering(said=Code.MAINTENANCE.value))
+    again = down(KEEP, node=said, memory=remembering(told__code=Code.MAINTENANCE.value))
     assert kinds(again) == []
 
 

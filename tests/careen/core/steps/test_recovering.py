@@ -34,6 +34,7 @@ from tests.careen.core.builders import (
     the_lock,
     the_patch,
     the_record,
+    with_parts,
 )
 
 FRESH = remembering(is_reconciled=False)
@@ -138,9 +139,9 @@ def test_the_claim_of_a_recreated_node_is_released_only_after_the_reboot_deadlin
     content = held(an_entry(uid="uid-former"))
     first = idle(lock=content)
     assert (first.reason.code, kinds(first)) == (Code.ENTRY_RELEASED, [])
-    early = idle(lock=content, memory=replace(first.memory, holders_not_before=0), uptime=UPTIME + 899)
+    early = idle(lock=content, memory=with_parts(first.memory, behind__holders_not_before=0), uptime=UPTIME + 899)
     assert kinds(early) == []
-    late = idle(lock=content, memory=replace(first.memory, holders_not_before=0), uptime=UPTIME + 901)
+    late = idle(lock=content, memory=with_parts(first.memory, behind__holders_not_before=0), uptime=UPTIME + 901)
     assert kinds(late) == [WriteLock]
 
 
@@ -275,7 +276,7 @@ def test_the_lock_is_read_before_a_lone_cordon_is_lifted_and_not_in_every_turn()
     fresh = idle(node=cordoned(*OURS), lock=NOT_ASKED, memory=remembering(is_reconciled=True))
     assert fresh.wants == {Evidence.LOCK}
     failing = idle(node=cordoned(*OURS), lock=Unknown("503"), memory=remembering(is_reconciled=True))
-    assert (kinds(failing), failing.memory.holders_not_before) == ([], UPTIME + 30)
+    assert (kinds(failing), failing.memory.behind.holders_not_before) == ([], UPTIME + 30)
     assert idle(node=cordoned(*OURS), lock=NOT_ASKED, memory=failing.memory).wants == frozenset()
 
 
@@ -413,7 +414,7 @@ def test_a_node_that_says_a_reboot_was_announced_is_left_alone_until_its_claim_c
 
 def test_the_wiped_record_of_an_announced_reboot_is_missed_at_once_however_lately_the_lock_was_read() -> None:
     """Written as a mere need, the Node would not tell of the reboot any more, and others would free its claim."""
-    has_looked = remembering(is_reconciled=True, holders_not_before=UPTIME + 20)
+    has_looked = remembering(is_reconciled=True, behind__holders_not_before=UPTIME + 20)
     assert idle(node=ANNOUNCED, need=YES, lock=NOT_ASKED, memory=has_looked).wants == {Evidence.LOCK}
     decision = idle(node=ANNOUNCED, need=YES, holders=NOT_ASKED, memory=has_looked)
     assert (decision.phase, kinds(decision)) == (Phase.IDLE, [])

@@ -57,6 +57,7 @@ from tests.careen.core.builders import (
     the_lock,
     the_patch,
     the_record,
+    with_parts,
 )
 
 OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
@@ -198,7 +199,7 @@ def test_by_zone_only_the_first_zone_begins_when_nobody_is_named(how: Order, pha
 
 def test_before_anybody_begins_others_are_given_time_to_show_themselves_ready() -> None:
     """Who has the fewest pods is known only when all have counted; nobody is named before that."""
-    first = waiting(memory=remembering(turn_key="another hand-over"), waiters=NOT_ASKED)
+    first = waiting(memory=remembering(line__key="another hand-over"), waiters=NOT_ASKED)
     assert (first.phase, first.reason.code, first.wants) == (Phase.WAITING, Code.WAITING_FOR_TURN, frozenset())
     assert WriteLock not in kinds(first)
     assert first.look_again_seconds == order.NEXT_LOOK_SECONDS
@@ -214,7 +215,7 @@ def test_before_anybody_begins_others_are_given_time_to_show_themselves_ready() 
 def test_while_a_large_fleet_gathers_each_node_looks_rarely_and_is_awake_at_the_end(
     agents: int | None, look: float
 ) -> None:
-    first = waiting(memory=remembering(turn_key="another hand-over", agents=agents), waiters=NOT_ASKED)
+    first = waiting(memory=remembering(line__key="another hand-over", agents=agents), waiters=NOT_ASKED)
     assert first.look_again_seconds == look
     last = order.gather_seconds(agents) - 2.0
     assert waiting(memory=first.memory, uptime=UPTIME + last, waiters=NOT_ASKED).look_again_seconds == 2.0
@@ -223,7 +224,7 @@ def test_while_a_large_fleet_gathers_each_node_looks_rarely_and_is_awake_at_the_
 
 def test_whoever_was_refused_meanwhile_gathers_anew() -> None:
     """Or all who were refused together would count the time of the refusal, and all claim at once."""
-    assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.turn_key == ""
+    assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
 
 @pytest.mark.parametrize(("jitter", "look"), [(0.0, 20.0), (0.999, 20.0 + 0.999 * OPENING_SECONDS)])
@@ -279,7 +280,7 @@ def test_nonsense_in_the_number_of_the_waiting_breaks_no_turn(number: int) -> No
 )
 @pytest.mark.parametrize(("agents", "look"), [(None, 30.0), (100, 30.0), (5000, 5000 / 6)])
 def test_whatever_refuses_a_large_fleet_looks_rarely(agents: int | None, look: float, changes: dict[str, Any]) -> None:
-    decision = waiting(memory=remembering(agents=agents, behind_at=UPTIME + 1), **changes)
+    decision = waiting(memory=remembering(agents=agents, behind__at=UPTIME + 1), **changes)
     assert decision.reason.code is Code.REFUSED
     assert decision.look_again_seconds == pytest.approx(look)
 
@@ -317,7 +318,7 @@ def test_in_a_large_fleet_not_everybody_is_awake_at_once() -> None:
 
 
 def test_nobody_waits_for_others_once_somebody_is_at_work_or_named() -> None:
-    just_now = remembering(turn_key="another hand-over")
+    just_now = remembering(line__key="another hand-over")
     assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
     assert (
         waiting(memory=just_now, lock=held(an_entry("n9", limit=2)), policy=a_policy(concurrency=2)).phase
@@ -329,7 +330,7 @@ def test_an_agent_started_anew_under_a_costly_refusal_keeps_since_when_it_stands
     refused = '[{"gate":"forecast","code":"forecast-unknown","sentence":"no answer","since":"2026-03-04T10:00:00Z"}]'
     decision = waiting(
         node={"annotations": {keys.REFUSALS: refused}},
-        memory=remembering(turn_key="another hand-over"),
+        memory=remembering(line__key="another hand-over"),
         forecast=Unknown("killed"),
         policy=a_policy(),
     )
@@ -453,10 +454,10 @@ def test_after_a_costly_refusal_nothing_costly_is_asked_for_a_while() -> None:
 
 @pytest.mark.parametrize(("refusals", "pause"), [(0, 10), (1, 20), (2, 40), (3, 60), (99, 60)])
 def test_the_pause_doubles_with_each_refusal_in_a_row(refusals: int, pause: float) -> None:
-    memory = remembering(costly_refusals=refusals)
+    memory = remembering(costly__refusals=refusals)
     after = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,), memory=memory).memory
-    assert after.costly_not_before == UPTIME + pause
-    assert after.costly_refusals == refusals + 1
+    assert after.costly.not_before == UPTIME + pause
+    assert after.costly.refusals == refusals + 1
 
 
 def test_with_other_holders_it_is_asked_again_at_once() -> None:
@@ -475,7 +476,7 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 def test_whoever_was_refused_sees_the_release_that_may_name_it(named: tuple[str, ...], look: float) -> None:
     """It has left the line; where the line has room, whoever releases next names it again, and the next start
     follows within five seconds."""
-    memory = remembering(costly_not_before=UPTIME + 50, costly_holders=("n9",))
+    memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
     assert waiting(lock=held(an_entry("n9"), next=named), memory=memory, forecast=NOT_ASKED).look_again_seconds == look
 
 
@@ -486,13 +487,13 @@ def test_whoever_is_refused_unnamed_sees_the_release_that_may_name_it() -> None:
         policy=a_policy(concurrency=2),
         forecast=Unknown("out of memory"),
         waiters=(N2,),
-        memory=remembering(turn_key="another"),
+        memory=remembering(line__key="another"),
     )
     assert (codes(refused.refusals), refused.look_again_seconds) == ([Code.FORECAST_UNKNOWN], order.NEXT_LOOK_SECONDS)
 
 
 def test_while_nobody_holds_a_claim_no_release_is_waited_for() -> None:
-    memory = remembering(costly_not_before=UPTIME + 50)
+    memory = remembering(costly__not_before=UPTIME + 50)
     assert waiting(lock=LockContent(next=("n2",)), memory=memory, forecast=NOT_ASKED).look_again_seconds > 10
 
 
@@ -529,7 +530,7 @@ def test_a_lock_is_looked_behind_by_the_first_in_line_first_and_not_before_a_cla
     looked = waiting(
         lock=content,
         holders=Holders(nodes=(AT_WORK,)),
-        memory=remembering(behind_at=UPTIME),
+        memory=remembering(behind__at=UPTIME),
         now=NOW + timedelta(seconds=pause),
     ).memory
     assert looking(pause * 2, looked, UPTIME + pause - 1).wants == frozenset()
@@ -550,7 +551,9 @@ def test_a_claim_that_does_not_tell_its_age_is_looked_behind(created: str) -> No
 def behind(
     holders: Holders, uptime: float = UPTIME, memory: Memory | None = None, content: LockContent = LINE
 ) -> Decision:
-    return waiting(lock=content, holders=holders, memory=replace(memory or remembering(), behind_at=0), uptime=uptime)
+    return waiting(
+        lock=content, holders=holders, memory=with_parts(memory or remembering(), behind__at=0), uptime=uptime
+    )
 
 
 def test_a_claim_without_a_holder_is_freed_by_proof() -> None:
@@ -575,7 +578,7 @@ THREE = a_policy(concurrency=3)
 
 
 def test_another_nodes_failure_is_told_and_costs_nobody_its_place() -> None:
-    decision = waiting(lock=HALTED, policy=THREE, holders=NOT_ASKED, memory=remembering(behind_at=UPTIME + 1))
+    decision = waiting(lock=HALTED, policy=THREE, holders=NOT_ASKED, memory=remembering(behind__at=UPTIME + 1))
     assert (decision.phase, codes(decision.refusals)) == (Phase.WAITING, [Code.HALTED])
     assert "careen retry n9" in str(the_patch(decision).annotations[keys.REASON])
     assert decision.wants == frozenset()
@@ -593,7 +596,9 @@ def test_beside_other_refusals_it_is_one_of_them() -> None:
 def test_while_halted_the_first_in_line_looks_whether_anybody_is_left_behind_the_failed_claim() -> None:
     def looking(holders: Any, uptime: float = UPTIME, memory: Memory | None = None) -> Decision:
         memory = memory or remembering()
-        return waiting(lock=HALTED, policy=THREE, holders=holders, memory=replace(memory, behind_at=0), uptime=uptime)
+        return waiting(
+            lock=HALTED, policy=THREE, holders=holders, memory=with_parts(memory, behind__at=0), uptime=uptime
+        )
 
     assert looking(NOT_ASKED).wants == {Evidence.HOLDERS}
     failed = a_marked_node(a_progress(Phase.FAILED, failed="never-ready"), name="n9")
@@ -678,15 +683,15 @@ def test_a_paused_lock_refuses_everybody(policy: Policy) -> None:
 def test_a_turn_begins_with_a_clean_memory() -> None:
     """What was refused, judged or asked under an earlier claim says nothing about this one."""
     memory: Memory = remembering(
-        claimers={"x/1": 1.0},
-        unknown_since=3.0,
-        evictions={"uid-web-1": EvictionMemory(attempts=3, not_before=1.0, answer=EvictAnswer.DENIED)},
-        comers={"rs-web": ComerMemory(rounds=6, not_before=1.0, judgements=6)},
+        claiming__claimers={"x/1": 1.0},
+        patience__since=3.0,
+        drain__evictions={"uid-web-1": EvictionMemory(attempts=3, not_before=1.0, answer=EvictAnswer.DENIED)},
+        drain__comers={"rs-web": ComerMemory(rounds=6, not_before=1.0, judgements=6)},
         reboot=RebootMemory(claim="c0", announcement=1, outcome=RebootOutcome.ACCEPTED),
     )
     after = waiting(lock=NAMED, memory=memory).memory
-    assert (after.claimers, after.unknown_since) == ({}, None)
-    assert (after.evictions, after.comers, after.reboot) == ({}, {}, None)
+    assert (after.claiming.claimers, after.patience.since) == ({}, None)
+    assert (after.drain.evictions, after.drain.comers, after.reboot) == ({}, {}, None)
 
 
 def test_the_view_of_the_own_node_wins_over_an_older_list() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from careen.core.decision import Decision
+from careen.core.facts.memory import Crowd
 from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.times import from_rfc3339
@@ -30,8 +31,8 @@ def look(situation: Situation) -> Decision | Situation:
         return want(situation, Evidence.CROWD)
     crowd = None if isinstance(seen, Unknown) else seen
     holds = max(order.COUNT_SECONDS, float(memory.agents or 0) if crowd is None else 0.0)
-    memory = replace(memory, crowd=crowd, crowd_until=situation.seen.uptime + holds)
-    return replace(situation, memory=memory)
+    counted = Crowd(count=crowd, until=situation.seen.uptime + holds)
+    return replace(situation, memory=replace(memory, crowd=counted))
 
 
 def how_many_wait(situation: Situation) -> int:
@@ -42,14 +43,14 @@ def how_many_wait(situation: Situation) -> int:
 
 def counted(situation: Situation) -> int | None:
     """How many this node has counted itself; None where it has not, or not of late, or where they are many."""
-    return situation.memory.crowd if situation.seen.uptime < situation.memory.crowd_until else None
+    return situation.memory.crowd.count if situation.seen.uptime < situation.memory.crowd.until else None
 
 
 def _is_due(situation: Situation) -> bool:
     """Not while the need is young: a whole fleet may have seen it in the same minute, and all would count at once."""
     since = from_rfc3339(situation.progress.need_since)
     is_old = since is not None and (situation.seen.now - since).total_seconds() >= order.COUNT_SECONDS
-    return is_old and situation.seen.uptime >= situation.memory.crowd_until and _as_told(situation) > FEW
+    return is_old and situation.seen.uptime >= situation.memory.crowd.until and _as_told(situation) > FEW
 
 
 def _as_told(situation: Situation) -> int:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from careen.core.decision import Decision
 from careen.core.facts import keys
+from careen.core.facts.memory import Behind
 from careen.core.facts.observation import Holders, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
@@ -33,13 +34,17 @@ def look(situation: Situation) -> Decision | Situation:
     if situation.seen.lacks(Evidence.HOLDERS):
         return want(situation, Evidence.HOLDERS)
     pause = pause_seconds(situation.node.name, content, _lookers(situation))
-    memory = replace(situation.memory, behind_at=situation.seen.uptime + pause)
-    situation, holders = replace(situation, memory=memory), situation.seen.holders
+    behind = replace(situation.memory.behind, at=situation.seen.uptime + pause)
+    situation, holders = _having_looked(situation, behind), situation.seen.holders
     if not isinstance(holders, Holders):
         return situation
     watch = ghosts.watch_on(situation, content, holders)
-    situation = replace(situation, memory=replace(memory, ghosts=watch.since))
+    situation = _having_looked(situation, replace(behind, ghosts=watch.since))
     return _free(situation, content, watch.proven) if watch.proven else _mark(situation, content, holders)
+
+
+def _having_looked(situation: Situation, behind: Behind) -> Situation:
+    return replace(situation, memory=replace(situation.memory, behind=behind))
 
 
 def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
@@ -59,7 +64,7 @@ def _lookers(situation: Situation) -> int | None:
 def _is_due(situation: Situation, content: LockContent) -> bool:
     """Not before a claim is as old as the pause: most are given back, or have moved on, by then. The claims
     tell their age themselves, so a process that has just started knows as much as one that watched."""
-    name, left = situation.node.name, situation.memory.behind_at - situation.seen.uptime
+    name, left = situation.node.name, situation.memory.behind.at - situation.seen.uptime
     pause = pause_seconds(name, content, _lookers(situation))
     is_outdated = not content.next and left > pause  # as long as for all agents, and few were counted since
     if left > 0 and not is_outdated:

@@ -43,10 +43,12 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
             {"record": replace(OLD_NEED, need_since="2026-03-04T11:58:30Z")}, False, id="others may see it just now"
         ),
         pytest.param(
-            {"memory": remembering(agents=5000, crowd=None, crowd_until=UPTIME + 1)}, False, id="many, as just counted"
+            {"memory": remembering(agents=5000, crowd__count=None, crowd__until=UPTIME + 1)},
+            False,
+            id="many, as just counted",
         ),
         pytest.param(
-            {"memory": remembering(agents=5000, crowd=3, crowd_until=UPTIME)}, True, id="the count is too old"
+            {"memory": remembering(agents=5000, crowd__count=3, crowd__until=UPTIME)}, True, id="the count is too old"
         ),
     ],
 )
@@ -66,12 +68,12 @@ def test_a_refused_node_counts_where_nobody_else_does(changes: dict[str, Any], a
 def test_few_look_as_in_a_small_fleet_and_many_as_all(crowd: Any, look: float, holds: float) -> None:
     decision = refused(crowd=crowd)
     assert decision.look_again_seconds == pytest.approx(look)
-    assert decision.memory.crowd_until == UPTIME + holds
+    assert decision.memory.crowd.until == UPTIME + holds
     again = refused(crowd=NOT_ASKED, memory=decision.memory)
     assert (again.wants, again.look_again_seconds) == (frozenset(), pytest.approx(look))
 
 
 def test_a_count_that_is_over_stretches_no_pause_and_shortens_none() -> None:
-    old = remembering(agents=5000, crowd=3, crowd_until=UPTIME - 1)
+    old = remembering(agents=5000, crowd__count=3, crowd__until=UPTIME - 1)
     young = replace(OLD_NEED, need_since="2026-03-04T11:59:30Z")
     assert refused(young, memory=old).look_again_seconds == pytest.approx(5000 / 6)

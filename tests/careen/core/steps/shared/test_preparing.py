@@ -31,6 +31,7 @@ from tests.careen.core.builders import (
     kinds,
     remembering,
     the_patch,
+    the_record,
 )
 
 OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
@@ -154,7 +155,7 @@ def test_a_holder_that_settles_for_long_is_prepared_for_less_and_less_often() ->
 
 def ready(before: Prepared, **changes: Any) -> Memory:
     return remembering(
-        prepared=before, turn_key=turn_key(changes.get("lock", FREE)), turn_since=UPTIME, costly_not_before=0.0
+        prepared=before, line__key=turn_key(changes.get("lock", FREE)), line__since=UPTIME, costly__not_before=0.0
     )
 
 
@@ -184,10 +185,11 @@ def test_what_was_prepared_is_used_and_the_node_says_so() -> None:
     decision = our_turn(before)
     assert decision.phase is Phase.CLAIMING
     assert the_patch(decision).annotations[keys.PREPARED] == "forecast and rehearsal of 4 s before were used"
-    assert decision.memory.forecast is None, "under the claim it is compared once more"
+    assert decision.memory.claiming.forecast is None, "under the claim it is compared once more"
     assert decision.memory.prepared == before
-    drained = claimed(before)
-    assert (drained.phase, drained.memory.prepared) == (Phase.DRAINING, None)
+    cordoned = claimed(before)
+    assert cordoned.phase is Phase.DRAINING
+    assert decided(the_record(cordoned), memory=cordoned.memory).memory.prepared is None
 
 
 def test_nothing_counts_before_what_it_rests_on_is_read_anew() -> None:
