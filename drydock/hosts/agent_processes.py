@@ -146,7 +146,7 @@ class AgentProcesses:
         return await agent.process.wait()
 
 
-# prctl(2): only a parent that dies after the call sends the signal. If ours was gone before, we have another parent now.
+# prctl(2): only a parent that dies after the call sends the signal. If ours died before, we have another parent now.
 _UNLESS_ALONE = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
 
 
