@@ -46,7 +46,7 @@ def main() -> None:
     )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan-2")
     given = parser.parse_args()
-    dump = _dump(given.folder / f"{given.nodes}-{given.seed}", nodes=given.nodes, seed=given.seed)
+    dump = dump_of(given.folder / f"{given.nodes}-{given.seed}", nodes=given.nodes, seed=given.seed)
     began, cpu = time.perf_counter(), time.process_time()
     snapshot = read_dump(io.BytesIO(dump)).snapshot
     print(
@@ -83,16 +83,18 @@ def _row(snapshot: Snapshot, line: Order, concurrency: int) -> list[str]:
     ]
 
 
-def _dump(folder: Path, *, nodes: int, seed: int) -> bytes:
-    cluster.write(folder, nodes=nodes, seed=seed, namespaces=NAMESPACES, old_revisions=OLD_REVISIONS)
+def dump_of(folder: Path, *, nodes: int, seed: int) -> bytes:
+    """The bench's cluster as `careen snapshot` writes it."""
     out = io.BytesIO()
-    write_dump(Header(kube_version="v1.36.0", taken_at="2026-01-01T00:00:00Z"), _uncordoned(folder), out)
+    pages = pages_of(folder, nodes=nodes, seed=seed)
+    write_dump(Header(kube_version="v1.36.0", taken_at="2026-01-01T00:00:00Z"), pages, out)
     return out.getvalue()
 
 
-def _uncordoned(folder: Path) -> Iterator[bytes]:
-    """The bench's cluster has cordoned nodes, which would count as down for the whole roll-out and use up a
-    small concurrency."""
+def pages_of(folder: Path, *, nodes: int, seed: int) -> Iterator[bytes]:
+    """The bench's cluster as pages of lists, with nobody cordoned: a cordoned node would count as down for the whole
+    roll-out and use up a small concurrency."""
+    cluster.write(folder, nodes=nodes, seed=seed, namespaces=NAMESPACES, old_revisions=OLD_REVISIONS)
     for path in sorted(folder.glob("*.json")):
         page = json.loads(path.read_bytes())
         for item in page["items"] if page["kind"] == "NodeList" else ():
