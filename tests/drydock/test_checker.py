@@ -41,12 +41,12 @@ def plan(**changes: Any) -> RolloutPlan:
     return RolloutPlan(**{**defaults, **changes})
 
 
-def test_there_is_a_rogue_for_each_rule() -> None:
+def test_there_is_a_rogue_agent_for_each_rule() -> None:
     assert set(ROGUES) == {rule.name for rule in RULES}
 
 
 @pytest.mark.parametrize("rule", [rule.name for rule in RULES])
-async def test_breaking_a_rule_is_noticed_under_its_name(rule: str, tmp_path: Path) -> None:
+async def test_a_broken_rule_is_reported_by_its_name(rule: str, tmp_path: Path) -> None:
     async with running_rollout(plan(broken_rule=rule), tmp_path) as rollout:
         await rollout.set_up()
         verdict = await rollout.run(lambda _progress: None)
@@ -142,7 +142,7 @@ class ModelAgent:
         return bool(left)
 
 
-async def test_a_good_roll_out_breaks_no_rule_and_is_counted(tmp_path: Path) -> None:
+async def test_a_correct_roll_out_breaks_no_rule_and_is_counted(tmp_path: Path) -> None:
     """Also with a hold, a person's cordon and other people's marks about: `set_up` and `run` bring those."""
     async with running_rollout(
         plan(patience_seconds=LONG_SECONDS, taint_seconds=LONG_SECONDS, concurrency=2), tmp_path
@@ -218,18 +218,18 @@ def a_host_event(at: float, what: str, boot: str = "b1") -> HostEvent:
 ROW = {"nodeID": "n1", "id": "c1"}
 
 
-def test_a_reboot_under_a_claim_that_is_not_on_the_node_is_without_its_own() -> None:
+def test_a_reboot_is_unclaimed_if_the_node_does_not_carry_the_claim_id() -> None:
     writes = (a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(2, "nodes", "n1", {}, a_node(claim="c2")))
     assert "claim" in broken(*writes, log=(a_host_event(0, "need"), a_host_event(3, "asked")))
 
 
-def test_a_claim_in_kureds_single_form_counts_too() -> None:
+def test_a_claim_in_kureds_single_owner_format_counts() -> None:
     lock = a_lock(nodeID="n1", TTL=0)
     log = (a_host_event(0, "need"), a_host_event(3, "asked"))
     assert broken(a_write(1, "daemonsets", "careen", {}, lock), log=log) == []
 
 
-def test_a_claim_given_back_when_the_node_is_ready_but_still_reports_its_old_boot_is_too_early() -> None:
+def test_releasing_a_claim_while_the_node_reports_its_old_boot_is_too_early() -> None:
     log = (
         a_host_event(0, "need"),
         a_host_event(2, "asked"),
@@ -245,7 +245,7 @@ def test_a_claim_given_back_when_the_node_is_ready_but_still_reports_its_old_boo
     assert broken(*writes, log=log) == ["release"]
 
 
-def test_a_claim_given_back_after_everything_was_undone_is_fine() -> None:
+def test_releasing_a_claim_after_the_undo_is_allowed() -> None:
     writes = (
         a_write(1, "daemonsets", "careen", {}, a_lock(ROW)),
         a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
@@ -255,7 +255,7 @@ def test_a_claim_given_back_after_everything_was_undone_is_fine() -> None:
     assert broken(*writes) == []
 
 
-def test_a_claim_given_back_from_a_cordoned_node_is_too_early() -> None:
+def test_releasing_the_claim_of_a_cordoned_node_is_too_early() -> None:
     writes = (
         a_write(1, "daemonsets", "careen", {}, a_lock(ROW)),
         a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
@@ -271,7 +271,9 @@ def a_web_pod(*, ready: bool = True) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("answer_seconds", "found"), [(0.0, ["settled"]), (12.0, [])])
-def test_what_fell_away_while_an_answer_was_late_may_have_been_counted(answer_seconds: float, found: list[str]) -> None:
+def test_a_pod_lost_while_an_answer_was_late_does_not_break_the_settled_rule(
+    answer_seconds: float, found: list[str]
+) -> None:
     """web has 2 pods, 1 while another node's drain moves one, 2 at n1's cordon, and 1 when n1's claim goes on."""
     pods = (
         a_write(1, "pods", "web-1", {}, a_web_pod()),
@@ -297,7 +299,7 @@ def test_what_fell_away_while_an_answer_was_late_may_have_been_counted(answer_se
     assert [b.rule.name for b in verdict if b.rule.name == "settled"] == found
 
 
-def test_a_ghost_may_be_freed_by_another_agent_and_a_living_holder_may_not() -> None:
+def test_another_agent_may_remove_a_ghost_but_not_the_claim_of_a_working_holder() -> None:
     lock = (
         a_write(2, "daemonsets", "careen", {}, a_lock(ROW)),
         a_write(3, "daemonsets", "careen", a_lock(ROW), a_lock(), actor="careen-agent-n2"),
@@ -306,20 +308,20 @@ def test_a_ghost_may_be_freed_by_another_agent_and_a_living_holder_may_not() -> 
     assert broken(a_write(1, "nodes", "n1", {}, a_node()), *lock) == []
 
 
-def test_nodes_that_are_down_for_other_reasons_count_at_the_cordon_once_they_could_be_known() -> None:
+def test_a_node_down_for_another_reason_counts_once_agents_could_know_of_it() -> None:
     away = a_write(0, "nodes", "n2", a_node(), a_node(ready=False), actor="system:kubelet")
     assert broken(away, a_write(20, "nodes", "n1", a_node(), a_node(cordoned=True))) == ["nodes-down"]
     assert broken(away, a_write(5, "nodes", "n1", a_node(), a_node(cordoned=True))) == []
     assert broken(away, a_write(20, "nodes", "n1", a_node(), a_node(cordoned=True)), concurrency=2) == []
 
 
-def test_a_taint_of_somebody_else_with_our_key_and_another_effect_is_not_ours_to_take() -> None:
+def test_removing_a_foreign_taint_with_our_key_breaks_a_rule() -> None:
     theirs = {**a_node(), "spec": {"taints": [{"key": "careen.dev/reboot", "effect": "NoSchedule"}]}}
     writes = (a_write(1, "nodes", "n1", a_node(), theirs, actor="person"), a_write(2, "nodes", "n1", theirs, a_node()))
     assert broken(*writes) == ["foreign"]
 
 
-def test_a_taint_that_never_comes_is_noticed_though_nobody_writes_anything() -> None:
+def test_a_missing_taint_is_reported_even_if_no_write_follows() -> None:
     def judged(until: float) -> list[str]:
         return [
             b.rule.name
@@ -340,7 +342,7 @@ def test_a_taint_that_never_comes_is_noticed_though_nobody_writes_anything() -> 
 
 
 @pytest.mark.parametrize("key", ["careen.dev/retry", "careen.dev/reboot-now"])
-def test_what_a_person_asks_for_is_taken_away_when_it_was_done(key: str) -> None:
+def test_an_agent_may_remove_a_persons_request_after_serving_it(key: str) -> None:
     asked = a_node()
     asked["metadata"]["annotations"][key] = "now"
     assert (
@@ -349,7 +351,7 @@ def test_what_a_person_asks_for_is_taken_away_when_it_was_done(key: str) -> None
     )
 
 
-def test_the_documentation_lists_the_rules_in_their_order() -> None:
+def test_the_documentation_lists_the_rules_in_order() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "embedded-cluster.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert rows == [f"| `{rule.name}` | {rule.sentence} |" for rule in RULES]

@@ -92,7 +92,7 @@ def test_get_prints_the_table_of_the_real_server(kubectl: Kubectl, nodes: Runnin
     assert [line[:3] for line in lines[1:]] == [["n1", "Ready", "<none>"], ["n2", "Ready", "<none>"]]
 
 
-def test_get_wide_and_custom_columns_show_what_is_asked(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_get_supports_wide_output_and_custom_columns(kubectl: Kubectl, nodes: RunningServer) -> None:
     nodes.seed(running_pod("web-a", "n1"))
     assert "n1" in kubectl("get", "pods", "-o", "wide").splitlines()[1].split()
     assert kubectl("get", "pods", "-o", "custom-columns=P:.metadata.name,N:.spec.nodeName", "--no-headers").split() == [
@@ -101,7 +101,7 @@ def test_get_wide_and_custom_columns_show_what_is_asked(kubectl: Kubectl, nodes:
     ]
 
 
-def test_a_watch_follows_a_change(kubectl: Kubectl, nodes: RunningServer, tmp_path: Path) -> None:
+def test_get_watch_prints_a_change(kubectl: Kubectl, nodes: RunningServer, tmp_path: Path) -> None:
     environment = {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig"), "HOME": str(tmp_path)}
     with subprocess.Popen(
         ["kubectl", "get", "node", "n1", "--watch", "--no-headers"], env=environment, stdout=subprocess.PIPE, text=True
@@ -114,7 +114,7 @@ def test_a_watch_follows_a_change(kubectl: Kubectl, nodes: RunningServer, tmp_pa
     assert (first, second) == (["n1", "Ready"], ["n1", "Ready,SchedulingDisabled"])
 
 
-def test_annotate_label_and_taint_write_and_take_away(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_annotate_label_and_taint_add_and_remove(kubectl: Kubectl, nodes: RunningServer) -> None:
     kubectl("annotate", "node", "n1", "careen.dev/hold=maintenance until Monday")
     kubectl("label", "node", "n1", "zone=a")
     kubectl("taint", "node", "n1", "dedicated=db:NoSchedule")
@@ -137,7 +137,7 @@ def test_cordon_and_uncordon(kubectl: Kubectl, nodes: RunningServer) -> None:
     assert not (nodes.get("nodes", "n1") or {})["spec"].get("unschedulable")
 
 
-def test_apply_creates_then_changes_exactly_what_the_file_says(kubectl: Kubectl, server: RunningServer) -> None:
+def test_apply_creates_and_then_changes_only_the_fields_of_the_file(kubectl: Kubectl, server: RunningServer) -> None:
     """Client-side apply, with validation left to the server: discovery must say that PATCH takes fieldValidation."""
     kubectl("apply", "-f", "-", text=DEPLOYMENT)
     changed = (
@@ -178,14 +178,14 @@ def test_drain_evicts_through_the_budgets_and_cordons(kubectl: Kubectl, nodes: R
     assert marked == [3, 3]
 
 
-def test_a_server_side_dry_run_of_a_drain_moves_nothing(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_a_server_side_dry_run_of_a_drain_evicts_nothing(kubectl: Kubectl, nodes: RunningServer) -> None:
     nodes.seed(running_pod("web-a", "n1"))
     before = nodes.store.version
     kubectl("drain", "n1", "--force", "--dry-run=server")
     assert nodes.store.version == before
 
 
-def test_a_drain_against_a_budget_without_room_says_so_and_gives_up(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_a_drain_reports_a_blocking_budget_and_gives_up(kubectl: Kubectl, nodes: RunningServer) -> None:
     nodes.seed(
         running_pod("web-a", "n1"),
         {
@@ -199,7 +199,7 @@ def test_a_drain_against_a_budget_without_room_says_so_and_gives_up(kubectl: Kub
     assert "would violate the pod's disruption budget" in kubectl("drain", "n1", "--force", "--timeout=2s", fails=True)
 
 
-def test_delete_takes_objects_and_namespaces_away(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_delete_removes_objects_and_namespaces(kubectl: Kubectl, nodes: RunningServer) -> None:
     kubectl("create", "namespace", "spare")
     kubectl("create", "configmap", "settings", "-n", "spare", "--from-literal=a=b")
     kubectl("delete", "node", "n2")
@@ -211,14 +211,14 @@ def test_delete_takes_objects_and_namespaces_away(kubectl: Kubectl, nodes: Runni
     ) == (None, None, None)
 
 
-def test_scale_and_rights_can_be_asked(kubectl: Kubectl, server: RunningServer) -> None:
+def test_scale_and_auth_can_i_work(kubectl: Kubectl, server: RunningServer) -> None:
     kubectl("apply", "-f", "-", text=DEPLOYMENT)
     kubectl("scale", "deployment", "web", "--replicas=5")
     assert (server.get("deployments", "web") or {})["spec"]["replicas"] == 5
     assert kubectl("auth", "can-i", "patch", "configmaps").strip() == "yes"
 
 
-def test_kubectl_deletes_a_pod_by_waiting_for_its_kubelet(tmp_path: Path) -> None:
+def test_kubectl_delete_waits_for_the_kubelet(tmp_path: Path) -> None:
     with server_in_thread(pod_stop_seconds=0.5) as server:
         server.seed(running_pod("web-a", "n1"))
         environment = {

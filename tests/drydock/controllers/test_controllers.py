@@ -104,7 +104,7 @@ def workload(replicas: int | None, app: str = "web", image: str = "web:1", **spe
 # Deployments and ReplicaSets ------------------------------------------------------------------------------------
 
 
-def test_a_deployment_has_its_pods_through_a_replica_set_named_by_hash(world: World) -> None:
+def test_a_deployment_creates_its_pods_through_a_replica_set_named_after_the_template_hash(world: World) -> None:
     world.create("deployments", "web", workload(3))
     world.settle()
     (owner,) = world.verbs.store.items(("apps", "replicasets"))
@@ -123,7 +123,7 @@ def test_a_deployment_has_its_pods_through_a_replica_set_named_by_hash(world: Wo
     ) == (3, 3, 3, 0, 1)
 
 
-def test_a_pod_that_goes_comes_back_under_another_name(world: World) -> None:
+def test_a_deleted_pod_is_replaced_under_another_name(world: World) -> None:
     world.create("deployments", "web", workload(2))
     world.settle()
     gone = world.pod_names()[0]
@@ -133,7 +133,7 @@ def test_a_pod_that_goes_comes_back_under_another_name(world: World) -> None:
     assert gone not in world.pod_names()
 
 
-def test_a_pod_that_is_still_stopping_is_replaced_already(world: World) -> None:
+def test_a_terminating_pod_is_replaced_at_once(world: World) -> None:
     add_node(world, "n1")
     world.create("deployments", "web", workload(1))
     world.settle()
@@ -145,7 +145,7 @@ def test_a_pod_that_is_still_stopping_is_replaced_already(world: World) -> None:
     assert world.status("replicasets", world.verbs.store.items(("apps", "replicasets"))[0].key[1])["replicas"] == 1
 
 
-def test_scaling_down_takes_pods_that_serve_nobody_first(world: World) -> None:
+def test_scaling_down_deletes_unready_pods_first(world: World) -> None:
     world.create("deployments", "web", workload(3))
     world.settle()
     keep = world.pods()[1]
@@ -162,7 +162,7 @@ def test_scaling_down_takes_pods_that_serve_nobody_first(world: World) -> None:
     assert world.pod_names() == [keep["metadata"]["name"]]
 
 
-def test_a_new_template_rolls_over_without_ever_falling_below_what_must_be_available(world: World) -> None:
+def test_a_rolling_update_never_has_fewer_available_pods_than_allowed(world: World) -> None:
     world.create("deployments", "web", workload(4))
     world.settle()
     world.verbs.change(
@@ -187,7 +187,7 @@ def test_a_new_template_rolls_over_without_ever_falling_below_what_must_be_avail
     assert [p["spec"]["containers"][0]["image"] for p in world.pods()] == ["web:2"] * 4
 
 
-def test_recreate_waits_until_the_old_pods_are_gone(world: World) -> None:
+def test_the_recreate_strategy_waits_until_the_old_pods_are_gone(world: World) -> None:
     add_node(world, "n1")
     world.create("deployments", "web", workload(2, strategy={"type": "Recreate"}))
     world.settle()
@@ -208,7 +208,7 @@ def test_recreate_waits_until_the_old_pods_are_gone(world: World) -> None:
     assert [p["spec"]["containers"][0]["image"] for p in world.pods()] == ["web:2"] * 2
 
 
-def test_what_belongs_to_a_deleted_deployment_goes_with_it(world: World) -> None:
+def test_deleting_a_deployment_deletes_its_dependents(world: World) -> None:
     world.create("deployments", "web", workload(2))
     world.settle()
     world.delete("deployments", "web")
@@ -216,7 +216,7 @@ def test_what_belongs_to_a_deleted_deployment_goes_with_it(world: World) -> None
     assert (world.pods(), world.verbs.store.items(("apps", "replicasets"))) == ([], [])
 
 
-def test_orphaned_dependents_stay(world: World) -> None:
+def test_deleting_with_orphan_policy_keeps_the_dependents(world: World) -> None:
     world.create("deployments", "web", workload(1))
     world.settle()
     world.verbs.delete(resource_named("deployments"), "shop", "web", DeleteOptions(orphan=True), actor="admin")
@@ -227,7 +227,7 @@ def test_orphaned_dependents_stay(world: World) -> None:
 # StatefulSets ---------------------------------------------------------------------------------------------------
 
 
-def test_a_stateful_set_starts_one_ordinal_after_another(world: World) -> None:
+def test_a_stateful_set_starts_its_pods_in_order(world: World) -> None:
     world.create("statefulsets", "db", workload(3, "db", serviceName="db"))
     world.settle(ready=False)
     assert world.pod_names() == ["db-0"]
@@ -239,13 +239,13 @@ def test_a_stateful_set_starts_one_ordinal_after_another(world: World) -> None:
     assert world.status("statefulsets", "db")["readyReplicas"] == 3
 
 
-def test_a_parallel_one_starts_all_at_once(world: World) -> None:
+def test_a_parallel_stateful_set_starts_all_pods_at_once(world: World) -> None:
     world.create("statefulsets", "db", workload(3, "db", podManagementPolicy="Parallel"))
     world.settle(ready=False)
     assert world.pod_names() == ["db-0", "db-1", "db-2"]
 
 
-def test_an_ordinal_comes_back_under_its_name_and_only_when_the_old_one_is_gone(world: World) -> None:
+def test_a_stateful_set_recreates_a_pod_under_its_name_after_the_old_one_is_gone(world: World) -> None:
     add_node(world, "n1")
     world.create("statefulsets", "db", workload(2, "db"))
     world.settle()
@@ -261,7 +261,7 @@ def test_an_ordinal_comes_back_under_its_name_and_only_when_the_old_one_is_gone(
     assert again["metadata"]["labels"]["apps.kubernetes.io/pod-index"] == "0"
 
 
-def test_scaling_a_stateful_set_down_takes_the_highest_ordinals(world: World) -> None:
+def test_scaling_a_stateful_set_down_deletes_the_highest_ordinals(world: World) -> None:
     world.create("statefulsets", "db", workload(3, "db"))
     world.settle()
     world.verbs.change(
@@ -297,7 +297,7 @@ def daemon_nodes(world: World) -> list[str]:
     return sorted(t["matchFields"][0]["values"][0] for t in terms)
 
 
-def test_a_daemon_runs_on_every_node_that_will_have_it_also_a_cordoned_one(world: World) -> None:
+def test_a_daemonset_runs_on_every_eligible_node_including_cordoned_ones(world: World) -> None:
     add_node(world, "n1")
     add_node(world, "n2", taints=({"key": "dedicated", "effect": "NoSchedule"},))
     add_node(world, "n3", taints=({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},))
@@ -307,7 +307,7 @@ def test_a_daemon_runs_on_every_node_that_will_have_it_also_a_cordoned_one(world
     assert daemon_nodes(world) == ["n1", "n3", "n4"]
 
 
-def test_a_daemon_follows_its_node_selector_and_tolerations(world: World) -> None:
+def test_a_daemonset_follows_its_node_selector_and_tolerations(world: World) -> None:
     add_node(world, "n1", disk="ssd")
     add_node(world, "n2", taints=({"key": "dedicated", "effect": "NoSchedule", "value": "db"},), disk="ssd")
     add_node(world, "n3")
@@ -320,7 +320,7 @@ def test_a_daemon_follows_its_node_selector_and_tolerations(world: World) -> Non
     assert daemon_nodes(world) == ["n1", "n2"]
 
 
-def test_a_daemon_that_is_gone_is_made_again_on_the_same_node_and_goes_with_its_node(world: World) -> None:
+def test_a_daemonset_pod_is_recreated_on_its_node_and_deleted_with_its_node(world: World) -> None:
     add_node(world, "n1")
     world.create("daemonsets", "agent", workload(None, "agent"))
     world.settle()
@@ -353,7 +353,9 @@ def test_a_daemon_that_is_gone_is_made_again_on_the_same_node_and_goes_with_its_
         pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="never"),
     ],
 )
-def test_a_budget_counts(world: World, spec: dict[str, Any], unready: int, expected: tuple[int, int, int, int]) -> None:
+def test_a_budget_counts_healthy_and_expected_pods(
+    world: World, spec: dict[str, Any], unready: int, expected: tuple[int, int, int, int]
+) -> None:
     world.create("deployments", "web", workload(4))
     world.settle()
     for pod in world.pods()[:unready]:
@@ -376,7 +378,7 @@ def test_a_budget_without_pods_allows_nothing(world: World) -> None:
     assert world.status("poddisruptionbudgets", "web")["disruptionsAllowed"] == 0
 
 
-def test_a_granted_eviction_that_deleted_nothing_is_counted_for_two_minutes(world: World) -> None:
+def test_a_granted_eviction_that_deleted_nothing_counts_for_two_minutes(world: World) -> None:
     world.create("deployments", "web", workload(2))
     world.create("poddisruptionbudgets", "web", {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}})
     world.settle()
@@ -404,7 +406,7 @@ def taint_keys(world: World, name: str) -> list[str]:
     return [f"{t['key']}:{t['effect']}" for t in taints]
 
 
-def test_cordon_and_absence_show_as_taints_and_others_taints_stay(world: World) -> None:
+def test_cordoned_and_absent_nodes_get_taints_and_other_taints_stay(world: World) -> None:
     add_node(world, "n1", taints=({"key": "dedicated", "effect": "NoSchedule"},), ready=False)
     world.verbs.change(
         resource_named("nodes"),
@@ -436,7 +438,7 @@ def test_cordon_and_absence_show_as_taints_and_others_taints_stay(world: World) 
     assert taint_keys(world, "n1") == ["dedicated:NoSchedule"]
 
 
-def test_pods_of_a_node_that_went_away_are_not_ready(world: World) -> None:
+def test_pods_of_an_absent_node_become_unready(world: World) -> None:
     add_node(world, "n1", ready=False)
     world.create("deployments", "web", workload(1))
     world.settle()

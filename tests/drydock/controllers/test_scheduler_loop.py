@@ -41,12 +41,12 @@ async def bound_after(world: World, *, decisions: int, loop: SchedulerLoop) -> s
     return str(world.pods()[0]["spec"].get("nodeName", ""))
 
 
-async def test_a_pod_is_bound() -> None:
+async def test_the_scheduler_binds_a_pending_pod() -> None:
     world = a_cluster()
     assert await bound_after(world, decisions=1, loop=SchedulerLoop(world.verbs, seed=1)) == "n1"
 
 
-async def test_a_gated_pod_is_bound_when_its_last_gate_is_gone() -> None:
+async def test_the_scheduler_binds_a_gated_pod_after_its_last_gate_is_removed() -> None:
     world = a_cluster(schedulingGates=[{"name": "quota"}])
     loop = SchedulerLoop(world.verbs, seed=1)
     assert await bound_after(world, decisions=0, loop=loop) == ""

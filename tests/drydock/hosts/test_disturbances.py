@@ -26,7 +26,7 @@ async def crashes(nodes: int, seed: int, seconds: float) -> dict[str, list[float
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_each_agent_is_left_alone_for_twice_as_long_as_the_time_before(seed: int) -> None:
+def test_the_pause_between_kills_of_one_agent_doubles(seed: int) -> None:
     """However slow the computer: in the end even a single agent has the time to start, to forecast and to drain."""
     (times,) = run_virtually(crashes(1, seed, 600.0)).values()
     pauses = [later - before for before, later in itertools.pairwise(times)]
@@ -35,5 +35,5 @@ def test_each_agent_is_left_alone_for_twice_as_long_as_the_time_before(seed: int
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_dozen_agents_die_many_times_in_one_roll_out(seed: int) -> None:
+def test_twelve_agents_are_killed_many_times_in_one_roll_out(seed: int) -> None:
     assert sum(len(times) for times in run_virtually(crashes(12, seed, 120.0)).values()) >= 12

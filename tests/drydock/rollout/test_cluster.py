@@ -36,13 +36,13 @@ def pods(cluster: EmbeddedCluster, namespace: str = "shop") -> list[dict[str, An
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, 4, 5, 12])
-async def test_the_sample_finds_room_on_any_number_of_nodes(tmp_path: Path, nodes: int) -> None:
+async def test_the_sample_workloads_fit_on_any_number_of_nodes(tmp_path: Path, nodes: int) -> None:
     async with cluster_of(tmp_path, nodes) as cluster:
         await cluster.wait_until_settled(20)
         assert {p["status"]["phase"] for p in pods(cluster)} == {"Running"}
 
 
-async def test_careens_daemon_set_says_what_its_agents_run_with(tmp_path: Path) -> None:
+async def test_careens_daemonset_lists_the_arguments_of_its_agents(tmp_path: Path) -> None:
     """So that `careen config` and the policy of `careen forecast` work in the demo as they do in a real cluster."""
     async with cluster_of(tmp_path, 1, agent_arguments=["--concurrency", "7"]) as cluster:
         config = write_kubeconfig(tmp_path / "kubeconfig", cluster.api.url)
@@ -51,7 +51,7 @@ async def test_careens_daemon_set_says_what_its_agents_run_with(tmp_path: Path) 
     assert ["concurrency", "7", "--concurrency"] in [line.split() for line in result.output.splitlines()]
 
 
-async def test_with_two_nodes_away_everything_still_fits(tmp_path: Path) -> None:
+async def test_all_pods_fit_while_two_nodes_are_down(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 12) as cluster:
         await cluster.wait_until_settled(20)
         for name in ("node-02", "node-07"):
@@ -65,7 +65,9 @@ async def test_with_two_nodes_away_everything_still_fits(tmp_path: Path) -> None
         assert {p["spec"]["nodeName"] for p in pods(cluster)}.isdisjoint({"node-02", "node-07"})
 
 
-async def test_an_evicted_pod_comes_back_on_another_node_and_its_budget_waits_for_it(tmp_path: Path) -> None:
+async def test_an_evicted_pod_is_replaced_on_another_node_and_its_budget_waits_for_the_replacement(
+    tmp_path: Path,
+) -> None:
     async with cluster_of(tmp_path, 5) as cluster:
         await cluster.wait_until_settled(20)
         first, second = (p for p in pods(cluster) if p["metadata"]["labels"]["app"] == "cache")
@@ -94,7 +96,7 @@ def is_evicted(cluster: EmbeddedCluster, name: str) -> bool:
     return True
 
 
-async def test_a_pod_without_room_says_why_and_is_placed_when_there_is_some(tmp_path: Path) -> None:
+async def test_a_pending_pod_reports_the_reason_and_is_placed_when_room_appears(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 3) as cluster:
         await cluster.wait_until_settled(20)
         for node in ("node-01", "node-02", "node-03"):
@@ -118,7 +120,7 @@ async def test_a_pod_without_room_says_why_and_is_placed_when_there_is_some(tmp_
         assert cluster.api.verbs.read(PODS, "shop", "late").content["spec"]["nodeName"] == "node-02"
 
 
-async def test_the_important_pods_are_placed_before_those_that_came_earlier(tmp_path: Path) -> None:
+async def test_pods_of_higher_priority_are_placed_before_older_pods(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.wait_until_settled(20)
         cluster.api.verbs.create(
@@ -138,7 +140,7 @@ async def test_the_important_pods_are_placed_before_those_that_came_earlier(tmp_
         assert bound == ["high", "low-1", "low-2"]
 
 
-async def test_a_reboot_takes_the_host_down_and_brings_it_back_as_another_boot(tmp_path: Path) -> None:
+async def test_a_reboot_takes_the_host_down_and_brings_it_back_with_a_new_boot_id(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 3) as cluster:
         await cluster.wait_until_settled(20)
         told: list[tuple[str, str]] = []
@@ -173,7 +175,7 @@ async def test_a_reboot_takes_the_host_down_and_brings_it_back_as_another_boot(t
         assert Counter(restarts) == Counter({1: len(stayed)})
 
 
-async def test_pods_of_a_host_that_is_down_stop_only_when_it_is_back(tmp_path: Path) -> None:
+async def test_terminating_pods_of_a_host_that_is_down_end_only_after_it_is_back(tmp_path: Path) -> None:
     async with running_cluster(
         tmp_path,
         nodes=3,
@@ -190,7 +192,7 @@ async def test_pods_of_a_host_that_is_down_stop_only_when_it_is_back(tmp_path: P
         assert went_after_boot(cluster, victim, "node-02")
 
 
-async def test_a_stop_that_was_under_way_when_the_host_went_down_waits_for_the_next_boot(tmp_path: Path) -> None:
+async def test_a_pod_that_was_terminating_when_the_host_went_down_ends_after_the_next_boot(tmp_path: Path) -> None:
     async with running_cluster(
         tmp_path,
         nodes=3,
@@ -221,7 +223,7 @@ def went_after_boot(cluster: EmbeddedCluster, pod: dict[str, Any], node: str) ->
     return gone > booted
 
 
-async def test_the_same_seed_makes_the_same_boots(tmp_path: Path) -> None:
+async def test_the_same_seed_gives_the_same_boot_ids(tmp_path: Path) -> None:
     boots = []
     for run in ("one", "two"):
         async with cluster_of(tmp_path / run, 2) as cluster:

@@ -88,12 +88,12 @@ TWO = [evicted(2, "web-a", "web"), evicted(3, "web-b", "web")]
         pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, [], 0, id="never came back"),
     ],
 )
-def test_hits_are_counted(said: dict[str, list[str]], went: list[str], hits: int) -> None:
+def test_landings_in_the_forecast_set_count_as_hits(said: dict[str, list[str]], went: list[str], hits: int) -> None:
     binds = [bound(4 + i, f"new-{i}", "web", node) for i, node in enumerate(went)]
     assert score_forecasts([cordon(1, said), *TWO, *binds, back(9)]) == ForecastScore(hits=hits, total=2)
 
 
-def test_a_set_that_is_not_told_whole_is_not_counted() -> None:
+def test_a_truncated_forecast_set_is_not_counted() -> None:
     writes = [
         cordon(1, {"shop/web-a": ["n2", "…"], "shop/web-b": ["n3"]}),
         *TWO,
@@ -104,7 +104,7 @@ def test_a_set_that_is_not_told_whole_is_not_counted() -> None:
     assert score_forecasts(writes) == ForecastScore(hits=1, total=1)
 
 
-def test_what_belongs_to_another_owner_or_comes_after_the_node_is_back_does_not_count() -> None:
+def test_pods_of_other_owners_and_pods_bound_after_the_node_is_back_do_not_count() -> None:
     writes = [
         cordon(1, {"shop/web-a": ["n2"]}),
         evicted(2, "web-a", "web"),

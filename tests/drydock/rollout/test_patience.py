@@ -22,14 +22,14 @@ class World:
         return over
 
 
-def test_a_computer_with_nothing_else_to_do_has_the_seconds_of_the_clock() -> None:
+def test_on_an_idle_machine_a_limit_counts_clock_seconds() -> None:
     world = World()
     assert not world.after(10)
     assert world.after(1)
     assert world.patience.waited == "after 11 s"
 
 
-def test_a_computer_on_which_thirty_share_a_processor_has_thirty_times_as_long() -> None:
+def test_with_thirty_processes_per_processor_a_limit_lasts_thirty_times_as_long() -> None:
     world = World()
     world.crowd = 30.0
     assert not world.after(299)
@@ -37,7 +37,7 @@ def test_a_computer_on_which_thirty_share_a_processor_has_thirty_times_as_long()
     assert world.patience.waited == "after 301 s on a computer with 30 processes for each processor"
 
 
-def test_a_crowd_that_comes_or_goes_counts_while_it_is_there() -> None:
+def test_load_stretches_the_limit_only_while_it_lasts() -> None:
     world = World()
     assert not world.after(6)
     world.crowd = 60.0
@@ -46,7 +46,7 @@ def test_a_crowd_that_comes_or_goes_counts_while_it_is_there() -> None:
     assert world.after(2)
 
 
-def test_each_step_forward_starts_the_limit_anew() -> None:
+def test_each_step_of_progress_restarts_the_limit() -> None:
     world = World()
     for step in range(20):
         assert not world.after(9, progress=step)
@@ -56,7 +56,7 @@ def test_each_step_forward_starts_the_limit_anew() -> None:
 @pytest.mark.parametrize(
     ("load", "ours", "expected"), [(0.0, 0, 1.0), (1.5, 0, 1.0), (60.0, 0, 30.0), (72.0, 12, 30.0), (12.0, 12, 1.0)]
 )
-def test_the_crowd_is_the_load_of_each_processor_without_ours(
+def test_the_load_is_counted_per_processor_without_our_own_process(
     monkeypatch: pytest.MonkeyPatch, load: float, ours: int, expected: float
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
@@ -64,7 +64,7 @@ def test_the_crowd_is_the_load_of_each_processor_without_ours(
     assert crowding(ours) == expected
 
 
-def test_a_system_that_counts_no_load_is_taken_for_an_idle_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_without_load_figures_counts_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> tuple[float, float, float]:
         raise OSError("unobtainable")
 

@@ -39,7 +39,7 @@ def at(seconds: float, *lines: NodeLine) -> Progress:
     return Progress(seconds=seconds, nodes=lines, moved=2, moved_twice=1)
 
 
-def test_a_line_is_printed_for_each_change_and_none_in_between() -> None:
+def test_the_view_prints_one_line_per_change() -> None:
     out = io.StringIO()
     show = line_printer(out)
     show(at(0.0, a_line()))
@@ -92,5 +92,5 @@ def test_the_table_shows_every_node_and_the_count() -> None:
         ("[]", ""),
     ],
 )
-def test_a_forecast_is_told_by_its_outcomes(annotation: str, words: str) -> None:
+def test_the_view_shows_a_forecast_as_counts_of_outcomes(annotation: str, words: str) -> None:
     assert forecast_words(annotation) == words

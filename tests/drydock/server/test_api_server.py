@@ -103,7 +103,7 @@ def raw(
 # Creating and reading --------------------------------------------------------------------------------------------
 
 
-def test_a_created_object_gets_identity_version_and_birthday(core: client.CoreV1Api) -> None:
+def test_a_created_object_gets_uid_resource_version_and_creation_time(core: client.CoreV1Api) -> None:
     first, second = core.create_node(a_node("n1")), core.create_node(a_node("n2"))
     assert first.metadata.uid
     assert first.metadata.uid != second.metadata.uid
@@ -141,11 +141,11 @@ def test_pods_budgets_and_daemon_sets_are_created_with_the_servers_defaults(core
     )
 
 
-def test_reading_what_is_not_there_is_404(core: client.CoreV1Api) -> None:
+def test_reading_a_missing_object_is_404(core: client.CoreV1Api) -> None:
     assert refusal(core.read_node, "nobody") == (404, "NotFound")
 
 
-def test_a_status_that_comes_with_a_new_pod_is_dropped_but_a_kubelets_node_keeps_it(core: client.CoreV1Api) -> None:
+def test_a_create_drops_the_status_of_a_pod_and_keeps_that_of_a_node(core: client.CoreV1Api) -> None:
     pod = core.create_namespaced_pod("default", {**a_pod("p1"), "status": {"phase": "Running"}})
     node = core.create_node({**a_node("n1"), "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
     assert pod.status.phase == "Pending"
@@ -158,7 +158,7 @@ def test_an_object_in_a_namespace_that_does_not_exist_is_refused(core: client.Co
     assert refusal(core.create_namespaced_pod, "nowhere", pod) == (404, "NotFound")
 
 
-def test_generate_name_makes_names_that_differ(core: client.CoreV1Api) -> None:
+def test_generate_name_creates_distinct_names(core: client.CoreV1Api) -> None:
     pod = a_pod("")
     pod["metadata"] = {"generateName": "web-"}
     names = [core.create_namespaced_pod("default", pod).metadata.name for _ in range(2)]
@@ -166,7 +166,7 @@ def test_generate_name_makes_names_that_differ(core: client.CoreV1Api) -> None:
     assert names[0] != names[1]
 
 
-def test_dry_run_answers_as_if_and_stores_nothing(core: client.CoreV1Api) -> None:
+def test_a_dry_run_answers_normally_and_stores_nothing(core: client.CoreV1Api) -> None:
     assert core.create_node(a_node("n1"), dry_run="All").metadata.name == "n1"
     assert refusal(core.read_node, "n1") == (404, "NotFound")
 
@@ -201,7 +201,7 @@ def test_items_of_a_list_carry_no_kind_as_on_the_real_server(server: RunningServ
         ("zone,zone!=b", ["n1"]),
     ],
 )
-def test_label_selectors_choose(core: client.CoreV1Api, selector: str, expected: list[str]) -> None:
+def test_label_selectors_filter_a_list(core: client.CoreV1Api, selector: str, expected: list[str]) -> None:
     for node in (a_node("n1", zone="a"), a_node("n2", zone="b"), a_node("n3")):
         core.create_node(node)
     assert [n.metadata.name for n in core.list_node(label_selector=selector).items] == expected
@@ -217,17 +217,17 @@ def test_label_selectors_choose(core: client.CoreV1Api, selector: str, expected:
         ("metadata.namespace=default,spec.nodeName!=n1", ["p2", "p3"]),
     ],
 )
-def test_field_selectors_choose(core: client.CoreV1Api, selector: str, expected: list[str]) -> None:
+def test_field_selectors_filter_a_list(core: client.CoreV1Api, selector: str, expected: list[str]) -> None:
     for pod in (a_pod("p1", "n1"), a_pod("p2", "n2"), a_pod("p3")):
         core.create_namespaced_pod("default", pod)
     assert [p.metadata.name for p in core.list_pod_for_all_namespaces(field_selector=selector).items] == expected
 
 
-def test_a_field_selector_that_nobody_indexes_is_refused_not_ignored(core: client.CoreV1Api) -> None:
+def test_an_unsupported_field_selector_is_refused(core: client.CoreV1Api) -> None:
     assert refusal(core.list_node, field_selector="spec.podCIDR=x") == (400, "BadRequest")
 
 
-def test_pages_show_one_instant_though_objects_come_and_go_meanwhile(core: client.CoreV1Api) -> None:
+def test_all_pages_of_a_list_show_the_same_resource_version(core: client.CoreV1Api) -> None:
     for name in ("n1", "n2", "n3", "n4", "n5"):
         core.create_node(a_node(name))
     first = core.list_node(limit=2)
@@ -271,7 +271,7 @@ def test_json_patch_works_and_its_failed_test_changes_nothing(core: client.CoreV
     assert core.read_node("n1").metadata.labels == {"zone": "a", "x": "1"}
 
 
-def test_strategic_merge_keeps_the_conditions_that_it_does_not_name(core: client.CoreV1Api) -> None:
+def test_a_strategic_merge_keeps_conditions_that_it_does_not_name(core: client.CoreV1Api) -> None:
     core.create_node(
         {
             **a_node("n1"),
@@ -284,21 +284,21 @@ def test_strategic_merge_keeps_the_conditions_that_it_does_not_name(core: client
     assert {c.type: c.status for c in patched.status.conditions} == {"Ready": "False", "DiskPressure": "False"}
 
 
-def test_taints_are_one_value_and_a_strategic_patch_replaces_them_all(core: client.CoreV1Api) -> None:
+def test_a_strategic_merge_replaces_the_whole_list_of_taints(core: client.CoreV1Api) -> None:
     core.create_node({**a_node("n1"), "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}})
     patched = core.patch_node("n1", {"spec": {"taints": [{"key": "b", "effect": "NoSchedule"}]}})
     assert [t.key for t in patched.spec.taints] == ["b"]
 
 
 @pytest.mark.parametrize("content_type", [MERGE, STRATEGIC])
-def test_a_patch_that_names_an_old_version_is_a_conflict(core: client.CoreV1Api, content_type: str) -> None:
+def test_a_patch_with_an_old_resource_version_is_a_conflict(core: client.CoreV1Api, content_type: str) -> None:
     old = core.create_node(a_node("n1")).metadata.resource_version
     core.patch_node("n1", {"metadata": {"labels": {"x": "1"}}})
     stale = {"metadata": {"resourceVersion": old, "labels": {"y": "1"}}}
     assert refusal(core.patch_node, "n1", stale, _content_type=content_type) == (409, "Conflict")
 
 
-def test_a_put_drops_what_it_does_not_say_and_a_stale_one_is_a_conflict(core: client.CoreV1Api) -> None:
+def test_a_put_replaces_the_object_and_a_stale_put_is_a_conflict(core: client.CoreV1Api) -> None:
     first = core.create_node(a_node("n1", zone="a", disk="ssd")).metadata.resource_version
     body = a_node("n1", zone="b")
     body["metadata"]["resourceVersion"] = first
@@ -306,14 +306,14 @@ def test_a_put_drops_what_it_does_not_say_and_a_stale_one_is_a_conflict(core: cl
     assert refusal(core.replace_node, "n1", body) == (409, "Conflict")
 
 
-def test_every_change_is_a_new_version_and_no_change_is_none(core: client.CoreV1Api) -> None:
+def test_only_a_real_change_gives_a_new_resource_version(core: client.CoreV1Api) -> None:
     first = core.create_node(a_node("n1")).metadata.resource_version
     second = core.patch_node("n1", {"metadata": {"labels": {"x": "1"}}}).metadata.resource_version
     third = core.patch_node("n1", {"metadata": {"labels": {"x": "1"}}}).metadata.resource_version
     assert first != second == third
 
 
-def test_status_moves_through_its_own_door_only(core: client.CoreV1Api) -> None:
+def test_status_changes_only_through_the_status_subresource(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1"))
     core.patch_node_status("n1", {"status": {"phase": "true"}, "spec": {"unschedulable": True}}, _content_type=MERGE)
     core.patch_node("n1", {"status": {"phase": "a lie"}, "metadata": {"labels": {"x": "1"}}}, _content_type=MERGE)
@@ -338,7 +338,7 @@ def test_status_moves_through_its_own_door_only(core: client.CoreV1Api) -> None:
         ({"spec": {"taints": [{"key": "a", "effect": "Sometimes"}]}}, "spec.taints[0].effect"),
     ],
 )
-def test_nonsense_is_refused_with_the_field_that_is_wrong(
+def test_an_invalid_object_is_refused_with_the_name_of_the_field(
     server: RunningServer, change: dict[str, Any], field: str
 ) -> None:
     server.seed(a_node("n1"))
@@ -346,13 +346,13 @@ def test_nonsense_is_refused_with_the_field_that_is_wrong(
     assert (code, body["details"]["causes"][0]["field"]) == (422, field)
 
 
-def test_a_running_pod_cannot_be_moved_by_an_update(server: RunningServer) -> None:
+def test_an_update_cannot_move_a_bound_pod_to_another_node(server: RunningServer) -> None:
     server.seed(a_pod("p1", "n1"))
     code, body, _ = raw(server, "PATCH", "/api/v1/namespaces/default/pods/p1", {"spec": {"nodeName": "n2"}}, MERGE)
     assert (code, body["details"]["causes"][0]["field"]) == (422, "spec.nodeName")
 
 
-def test_generation_counts_changes_of_spec_and_nothing_else(core: client.CoreV1Api) -> None:
+def test_only_changes_of_spec_increase_the_generation(core: client.CoreV1Api) -> None:
     apps = client.AppsV1Api(core.api_client)
     apps.create_namespaced_daemon_set("default", a_daemon_set("agent"))
     labelled = apps.patch_namespaced_daemon_set("agent", "default", {"metadata": {"annotations": {"lock": "x"}}})
@@ -360,7 +360,7 @@ def test_generation_counts_changes_of_spec_and_nothing_else(core: client.CoreV1A
     assert (labelled.metadata.generation, respecified.metadata.generation) == (1, 2)
 
 
-def test_the_lock_of_a_hundred_contenders_has_never_two_holders(server: RunningServer) -> None:
+def test_of_a_hundred_contenders_only_one_gets_the_lock(server: RunningServer) -> None:
     """Compare-and-swap on the annotation of one DaemonSet: the base of every rule about claims."""
     server.seed(a_daemon_set("agent"))
     path = "/apis/apps/v1/namespaces/default/daemonsets/agent"
@@ -409,13 +409,15 @@ def running_pod(name: str, node: str = "n1", **labels: str) -> dict[str, Any]:
     }
 
 
-def test_an_evicted_pod_is_gone_once_its_kubelet_let_it_go(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_an_evicted_pod_is_removed_after_its_kubelet_confirms(core: client.CoreV1Api, server: RunningServer) -> None:
     server.seed(running_pod("p1"))
     evict(core, "p1")
     wait_until(lambda: server.get("pods", "p1") is None)
 
 
-def test_a_budget_that_says_no_answers_429_with_its_cause(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_an_eviction_refused_by_a_budget_answers_429_with_the_cause(
+    core: client.CoreV1Api, server: RunningServer
+) -> None:
     server.seed(
         running_pod("p1", app="web"),
         {
@@ -437,7 +439,9 @@ def test_a_budget_that_says_no_answers_429_with_its_cause(core: client.CoreV1Api
     ]
 
 
-def test_a_budget_not_yet_counted_answers_429_with_retry_after(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_an_eviction_under_a_budget_without_status_answers_429_with_retry_after(
+    core: client.CoreV1Api, server: RunningServer
+) -> None:
     server.seed(running_pod("p1", app="web"))
     client.PolicyV1Api(core.api_client).create_namespaced_pod_disruption_budget(
         "default", a_budget("web", 1, app="web")
@@ -447,7 +451,7 @@ def test_a_budget_not_yet_counted_answers_429_with_retry_after(core: client.Core
     assert (caught.value.status, caught.value.headers["Retry-After"]) == (429, "10")
 
 
-def test_an_eviction_that_names_another_uid_touches_nothing(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_an_eviction_with_another_uid_changes_nothing(core: client.CoreV1Api, server: RunningServer) -> None:
     server.seed(running_pod("p1"))
     with pytest.raises(ApiException) as caught:
         evict(core, "p1", preconditions=client.V1Preconditions(uid="another"))
@@ -455,7 +459,7 @@ def test_an_eviction_that_names_another_uid_touches_nothing(core: client.CoreV1A
     assert "deletionTimestamp" not in (server.get("pods", "p1") or {})["metadata"]
 
 
-def test_a_dry_run_of_an_eviction_asks_the_budget_and_leaves_both_alone(
+def test_a_dry_run_eviction_checks_the_budget_and_changes_nothing(
     core: client.CoreV1Api, server: RunningServer
 ) -> None:
     status = {"disruptionsAllowed": 1, "desiredHealthy": 1, "currentHealthy": 2, "expectedPods": 2}
@@ -466,7 +470,7 @@ def test_a_dry_run_of_an_eviction_asks_the_budget_and_leaves_both_alone(
     assert (server.get("poddisruptionbudgets", "web") or {})["status"] == status
 
 
-def test_a_pod_waits_for_its_kubelet_and_grace_zero_does_not() -> None:
+def test_a_pod_with_grace_period_zero_is_deleted_without_its_kubelet() -> None:
     from drydock.server.testing import server_in_thread
 
     with server_in_thread(pod_stop_seconds=None) as server, client.ApiClient(configuration(server)) as api_client:
@@ -481,7 +485,7 @@ def test_a_pod_waits_for_its_kubelet_and_grace_zero_does_not() -> None:
         assert refusal(core.read_namespaced_pod, "p1", "default") == (404, "NotFound")
 
 
-def test_a_binding_puts_a_pod_on_a_node_once(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_a_pod_can_be_bound_only_once(core: client.CoreV1Api, server: RunningServer) -> None:
     core.create_namespaced_pod("default", a_pod("p1"))
     path = "/api/v1/namespaces/default/pods/p1/binding"
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p1"}, "target": {"kind": "Node", "name": "n1"}}
@@ -490,7 +494,7 @@ def test_a_binding_puts_a_pod_on_a_node_once(core: client.CoreV1Api, server: Run
     assert raw(server, "POST", path, body)[0] == 409
 
 
-def test_an_object_with_a_finalizer_stays_until_it_is_taken_off(core: client.CoreV1Api) -> None:
+def test_an_object_stays_until_its_finalizer_is_removed(core: client.CoreV1Api) -> None:
     node = a_node("n1")
     node["metadata"]["finalizers"] = ["example.com/wait"]
     core.create_node(node)
@@ -500,7 +504,7 @@ def test_an_object_with_a_finalizer_stays_until_it_is_taken_off(core: client.Cor
     assert refusal(core.read_node, "n1") == (404, "NotFound")
 
 
-def test_deleting_by_uid_spares_a_successor_of_the_same_name(core: client.CoreV1Api) -> None:
+def test_a_delete_with_a_uid_spares_a_later_object_of_the_same_name(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1"))
     options = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid="its predecessor"))
     assert refusal(core.delete_node, "n1", body=options) == (409, "Conflict")
@@ -508,7 +512,9 @@ def test_deleting_by_uid_spares_a_successor_of_the_same_name(core: client.CoreV1
     assert refusal(core.read_node, "n1") == (404, "NotFound")
 
 
-def test_events_written_in_one_group_are_read_in_the_other(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_events_written_in_one_api_group_can_be_read_in_the_other(
+    core: client.CoreV1Api, server: RunningServer
+) -> None:
     event = {
         "metadata": {"name": "e1", "namespace": "default"},
         "involvedObject": {"kind": "Node", "name": "n1"},
@@ -526,7 +532,7 @@ def test_events_written_in_one_group_are_read_in_the_other(core: client.CoreV1Ap
     assert core.read_namespaced_event("e2", "default").message == "now"
 
 
-def test_scale_reads_and_writes_the_replica_count(core: client.CoreV1Api) -> None:
+def test_the_scale_subresource_reads_and_writes_the_replica_count(core: client.CoreV1Api) -> None:
     apps = client.AppsV1Api(core.api_client)
     workload = a_daemon_set("web")
     apps.create_namespaced_deployment("default", {**workload, "kind": "Deployment"})
@@ -550,13 +556,13 @@ def watched(core: client.CoreV1Api, count: int, **options: Any) -> list[tuple[st
     return seen
 
 
-def test_a_watch_without_a_version_tells_what_is_there_and_then_what_happens(core: client.CoreV1Api) -> None:
+def test_a_watch_without_a_version_sends_existing_objects_and_then_changes(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1"))
     threading.Timer(0.1, lambda: core.patch_node("n1", {"metadata": {"labels": {"x": "1"}}})).start()
     assert watched(core, 2) == [("ADDED", "n1"), ("MODIFIED", "n1")]
 
 
-def test_a_watch_resumes_after_the_version_it_names(core: client.CoreV1Api) -> None:
+def test_a_watch_resumes_after_the_given_resource_version(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1"))
     version = core.list_node().metadata.resource_version
     core.create_node(a_node("n2"))
@@ -564,7 +570,7 @@ def test_a_watch_resumes_after_the_version_it_names(core: client.CoreV1Api) -> N
     assert watched(core, 2, resource_version=version) == [("ADDED", "n2"), ("DELETED", "n1")]
 
 
-def test_a_watch_sees_only_what_its_selectors_choose_and_tells_leaving_as_deletion(core: client.CoreV1Api) -> None:
+def test_a_watch_reports_an_object_that_no_longer_matches_as_deleted(core: client.CoreV1Api) -> None:
     version = core.list_node().metadata.resource_version
     core.create_node(a_node("n1", zone="a"))
     core.create_node(a_node("n2", zone="a"))
@@ -584,7 +590,7 @@ def lines_of_watch(server: RunningServer, query: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in answer]
 
 
-def test_a_watch_ends_when_its_time_is_over_with_a_bookmark_to_go_on_from(server: RunningServer) -> None:
+def test_a_watch_ends_at_its_timeout_with_a_bookmark(server: RunningServer) -> None:
     server.seed(a_node("n1"))
     for seconds in growing(1):
         lines = lines_of_watch(
@@ -597,14 +603,14 @@ def test_a_watch_ends_when_its_time_is_over_with_a_bookmark_to_go_on_from(server
     assert lines[-1]["object"]["metadata"]["resourceVersion"] == str(server.store.version)
 
 
-def test_a_watch_from_before_the_history_is_told_410_on_the_stream(server: RunningServer) -> None:
+def test_a_watch_from_a_forgotten_version_gets_410_on_the_stream(server: RunningServer) -> None:
     server.seed(a_node("n1"), a_node("n2"))
     server.store.forget_history()
     (line,) = lines_of_watch(server, "resourceVersion=1")
     assert (line["type"], line["object"]["code"], line["object"]["reason"]) == ("ERROR", 410, "Expired")
 
 
-def test_a_streaming_list_ends_with_the_marked_bookmark(server: RunningServer) -> None:
+def test_a_streaming_list_ends_with_the_annotated_bookmark(server: RunningServer) -> None:
     server.seed(a_node("n1"))
     lines = lines_of_watch(
         server, "sendInitialEvents=true&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersionMatch=NotOlderThan"
@@ -616,7 +622,7 @@ def test_a_streaming_list_ends_with_the_marked_bookmark(server: RunningServer) -
 # Around it -------------------------------------------------------------------------------------------------------
 
 
-def test_discovery_names_the_kinds_and_the_eviction_that_kubectl_looks_for(server: RunningServer) -> None:
+def test_discovery_lists_the_kinds_and_the_eviction_subresource(server: RunningServer) -> None:
     assert raw(server, "GET", "/api")[1]["versions"] == ["v1"]
     assert "apps" in [g["name"] for g in raw(server, "GET", "/apis")[1]["groups"]]
     rows = {r["name"]: r for r in raw(server, "GET", "/api/v1")[1]["resources"]}
@@ -628,7 +634,7 @@ def test_discovery_names_the_kinds_and_the_eviction_that_kubectl_looks_for(serve
     assert raw(server, "GET", "/version")[1]["major"] == "1"
 
 
-def test_the_server_says_what_a_user_may_do_and_refuses_the_rest(server: RunningServer) -> None:
+def test_access_reviews_and_requests_follow_the_users_rights(server: RunningServer) -> None:
     server.api.authorizer = lambda user, verb, _group, resource, _namespace, _name: (
         (user, verb, resource) != ("agent", "list", "nodes")
     )
@@ -647,13 +653,13 @@ def test_the_server_says_what_a_user_may_do_and_refuses_the_rest(server: Running
     )
 
 
-def test_tokens_that_nobody_has_are_refused_where_there_is_a_list_of_them(server: RunningServer) -> None:
+def test_unknown_tokens_are_refused_if_tokens_are_configured(server: RunningServer) -> None:
     server.api.users = {"s3cret": "admin"}
     assert raw(server, "GET", "/api/v1/nodes", Authorization="Bearer s3cret")[0] == 200
     assert raw(server, "GET", "/api/v1/nodes", Authorization="Bearer other")[0] == 401
 
 
-def test_every_answer_carries_the_servers_date_also_a_wrong_one(server: RunningServer) -> None:
+def test_every_answer_carries_the_servers_date_even_if_its_clock_is_wrong(server: RunningServer) -> None:
     right = parsedate_to_datetime(raw(server, "GET", "/api/v1/nodes")[2]["Date"])
     server.api.date_offset = timedelta(days=10)
     wrong = parsedate_to_datetime(raw(server, "GET", "/api/v1/nodes/nobody")[2]["Date"])
@@ -663,11 +669,11 @@ def test_every_answer_carries_the_servers_date_also_a_wrong_one(server: RunningS
 @pytest.mark.parametrize(
     "path", ["/api/v1/unicorns", "/apis/apps/v2/deployments", "/api/v1/nodes/n1/unknown", "/nothing"]
 )
-def test_a_path_that_leads_nowhere_is_404(server: RunningServer, path: str) -> None:
+def test_an_unknown_path_is_404(server: RunningServer, path: str) -> None:
     assert raw(server, "GET", path)[0] == 404
 
 
-def test_requests_are_written_down_with_who_what_and_the_answer(server: RunningServer) -> None:
+def test_the_audit_log_has_user_request_and_answer(server: RunningServer) -> None:
     server.seed(a_node("n1"))
     raw(server, "PATCH", "/api/v1/nodes/n1/status?dryRun=All", {}, MERGE, Authorization="Bearer agent-n1")
     raw(server, "GET", "/api/v1/nodes/n2")
@@ -684,7 +690,7 @@ def test_requests_are_written_down_with_who_what_and_the_answer(server: RunningS
     assert (read.user, read.verb, read.name, read.code) == ("system:anonymous", "get", "n2", 404)
 
 
-def test_a_server_that_is_down_cuts_connections(server: RunningServer) -> None:
+def test_a_server_that_is_down_closes_connections(server: RunningServer) -> None:
     server.api.is_down = True
     with pytest.raises((ConnectionError, urllib.error.URLError)):
         raw(server, "GET", "/api/v1/nodes")
@@ -692,7 +698,7 @@ def test_a_server_that_is_down_cuts_connections(server: RunningServer) -> None:
     assert raw(server, "GET", "/api/v1/nodes")[0] == 200
 
 
-def test_kubectl_gets_a_table_when_it_asks_for_one(server: RunningServer) -> None:
+def test_kubectl_gets_a_table_if_it_asks_for_one(server: RunningServer) -> None:
     server.seed(
         {
             **a_node("n1"),

@@ -78,7 +78,7 @@ def a_cluster(
         pytest.param({"disruptionsAllowed": 1, "budgets": 2, "phase": "Pending"}, id="two budgets and a pending pod"),
     ],
 )
-def test_it_is_granted(options: dict[str, Any]) -> None:
+def test_an_eviction_is_granted(options: dict[str, Any]) -> None:
     verbs = a_cluster(**options)
     evict(verbs, "default", "p", DeleteOptions(), actor="me")
     pod = verbs.store.get(PODS, ("default", "p"))
@@ -117,7 +117,7 @@ def test_it_is_granted(options: dict[str, Any]) -> None:
         pytest.param({"disruptionsAllowed": 1, "budgets": 2}, 500, None, id="two budgets"),
     ],
 )
-def test_it_is_refused_and_the_pod_stays(options: dict[str, Any], code: int, retry_after: str | None) -> None:
+def test_a_refused_eviction_leaves_the_pod_running(options: dict[str, Any], code: int, retry_after: str | None) -> None:
     verbs = a_cluster(**options)
     version = verbs.store.version
     with pytest.raises(ApiError) as refusal:
@@ -126,14 +126,14 @@ def test_it_is_refused_and_the_pod_stays(options: dict[str, Any], code: int, ret
     assert verbs.store.version == version
 
 
-def test_an_allowance_is_used_up_at_once_so_that_two_evictions_never_share_it() -> None:
+def test_a_granted_eviction_uses_up_its_allowance_at_once() -> None:
     verbs = a_cluster(disruptionsAllowed=1, currentHealthy=3, desiredHealthy=2)
     evict(verbs, "default", "p", DeleteOptions(), actor="me")
     budget = verbs.store.items(BUDGETS)[0].content["status"]
     assert (budget["disruptionsAllowed"], list(budget["disruptedPods"])) == (0, ["p"])
 
 
-def test_the_pod_says_that_it_was_evicted() -> None:
+def test_an_evicted_pod_gets_the_disruption_target_condition() -> None:
     verbs = a_cluster(disruptionsAllowed=1)
     evict(verbs, "default", "p", DeleteOptions(), actor="me")
     conditions = {c["type"]: c for c in verbs.store.items(PODS)[0].content["status"]["conditions"]}
@@ -144,7 +144,7 @@ def test_the_pod_says_that_it_was_evicted() -> None:
     assert verbs.store.journal[-1].verb == "evict"
 
 
-def test_a_resource_version_that_is_not_the_newest_is_a_conflict() -> None:
+def test_an_eviction_with_an_old_resource_version_is_a_conflict() -> None:
     verbs = a_cluster(disruptionsAllowed=1)
     with pytest.raises(ApiError) as refusal:
         evict(verbs, "default", "p", DeleteOptions(resource_version="1"), actor="me")

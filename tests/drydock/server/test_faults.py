@@ -27,12 +27,12 @@ def drawn(seed: int, verb: str, count: int = 400, **options: Any) -> list[Fault 
     return [plan(asked(verb), "agent", False) for _ in range(count)]
 
 
-def test_the_same_seed_draws_the_same_faults_and_another_seed_others() -> None:
+def test_the_seed_decides_which_faults_are_drawn() -> None:
     assert drawn(1, "patch") == drawn(1, "patch")
     assert drawn(1, "patch") != drawn(2, "patch")
 
 
-def test_only_those_who_should_suffer_do() -> None:
+def test_only_the_chosen_users_meet_faults() -> None:
     plan = seeded_faults(1, suffers=lambda user: user == "agent")
     assert {plan(asked("patch"), "person", False) for _ in range(400)} == {None}
 
@@ -52,12 +52,12 @@ def test_only_those_who_should_suffer_do() -> None:
         ("patch", {FaultKind.STALE_LIST}),
     ],
 )
-def test_each_kind_comes_only_where_a_real_server_could_commit_it(verb: str, never: set[FaultKind]) -> None:
+def test_a_fault_is_drawn_only_for_requests_where_a_real_server_could_have_it(verb: str, never: set[FaultKind]) -> None:
     kinds = {fault.kind for fault in drawn(3, verb, 3000) if fault is not None}
     assert kinds == set(FaultKind) - never
 
 
-def test_rates_are_kept() -> None:
+def test_faults_are_drawn_at_the_given_rates() -> None:
     faults = drawn(
         5,
         "patch",
@@ -86,7 +86,7 @@ LABEL = {"metadata": {"labels": {"x": "1"}}}
 
 
 @pytest.mark.parametrize(("kind", "is_written"), [(FaultKind.LOST_BEFORE, False), (FaultKind.LOST_AFTER, True)])
-def test_a_lost_answer_leaves_the_write_undone_or_done(
+def test_after_a_lost_answer_the_write_is_either_done_or_not(
     server: RunningServer, kind: FaultKind, is_written: bool
 ) -> None:
     server.seed(NODE)
@@ -97,7 +97,7 @@ def test_a_lost_answer_leaves_the_write_undone_or_done(
     assert (server.api.requests[-1].code, server.api.requests[-1].fault) == (0, kind.value)
 
 
-def test_a_late_write_lands_after_its_client_has_given_up(server: RunningServer) -> None:
+def test_a_late_write_is_applied_after_its_client_gave_up(server: RunningServer) -> None:
     server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.LATE, seconds=0.3)
     with pytest.raises((urllib.error.URLError, ConnectionError)):
@@ -109,7 +109,7 @@ def test_a_late_write_lands_after_its_client_has_given_up(server: RunningServer)
     assert request(server, "GET", "/api/v1/nodes/n1")[1]["metadata"]["labels"] == {"x": "1"}
 
 
-def test_a_late_write_that_names_an_older_version_is_refused_though_nobody_hears_it(server: RunningServer) -> None:
+def test_a_late_write_with_an_old_version_changes_nothing(server: RunningServer) -> None:
     """What makes an unclear write harmless: a changing write with the version just read gets in between."""
     (stored,) = server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.LATE, seconds=0.3)
@@ -126,7 +126,7 @@ def test_a_late_write_that_names_an_older_version_is_refused_though_nobody_hears
     assert request(server, "GET", "/api/v1/nodes/n1")[1]["metadata"]["labels"] == {"x": "1"}
 
 
-def test_an_error_after_the_write_leaves_it_done(server: RunningServer) -> None:
+def test_an_error_after_the_write_does_not_undo_it(server: RunningServer) -> None:
     server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.ERROR_AFTER)
     assert request(server, "PATCH", "/api/v1/nodes/n1", LABEL)[0] == 504
@@ -142,7 +142,7 @@ def test_an_error_after_the_write_leaves_it_done(server: RunningServer) -> None:
         (Fault(kind=FaultKind.SERVER_ERROR, code=500), 500, "InternalError"),
     ],
 )
-def test_a_refusal_on_purpose_changes_nothing(server: RunningServer, fault: Fault, code: int, reason: str) -> None:
+def test_an_injected_refusal_changes_nothing(server: RunningServer, fault: Fault, code: int, reason: str) -> None:
     server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: fault
     answer = request(server, "PATCH", "/api/v1/nodes/n1", LABEL)
@@ -154,14 +154,14 @@ def test_a_refusal_on_purpose_changes_nothing(server: RunningServer, fault: Faul
     assert "labels" not in (server.get("nodes", "n1") or {})["metadata"]
 
 
-def test_a_slow_answer_is_right_all_the_same(server: RunningServer) -> None:
+def test_a_slow_answer_is_still_correct(server: RunningServer) -> None:
     server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.SLOW, seconds=0.05)
     assert request(server, "GET", "/api/v1/nodes/n1")[1]["metadata"]["name"] == "n1"
     assert server.api.requests[-1].seconds >= 0.05
 
 
-def test_a_stale_list_is_offered_only_to_those_who_take_one(server: RunningServer) -> None:
+def test_a_stale_list_is_sent_only_if_the_client_accepts_one(server: RunningServer) -> None:
     """resourceVersion=0 means `any version will do`; a list without it must be the newest."""
     clock = [0.0]
     server.store.clock = lambda: clock[0]

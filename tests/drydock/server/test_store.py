@@ -28,7 +28,7 @@ def put(store: Store, name: str, **content: Any) -> int:
     ).version
 
 
-def test_one_counter_serves_all_kinds_and_stands_in_the_object() -> None:
+def test_all_kinds_share_one_counter_of_resource_versions() -> None:
     store = a_store()
     first = put(store, "n1")
     second = store.put(("", "pods"), ("default", "p"), {"metadata": {}}, actor="me", verb="create")
@@ -36,7 +36,7 @@ def test_one_counter_serves_all_kinds_and_stands_in_the_object() -> None:
     assert second.content["metadata"]["resourceVersion"] == str(second.version)
 
 
-def test_a_write_keeps_what_stood_before_and_who_did_it() -> None:
+def test_a_write_records_the_old_object_and_the_actor() -> None:
     store = a_store()
     put(store, "n1", spec={"a": 1})
     put(store, "n1", spec={"a": 2})
@@ -47,7 +47,7 @@ def test_a_write_keeps_what_stood_before_and_who_did_it() -> None:
     assert (change.before.content["spec"], change.after.content["spec"]) == ({"a": 1}, {"a": 2})
 
 
-def test_what_is_removed_carries_the_version_of_its_removal() -> None:
+def test_a_removed_object_carries_the_version_of_its_removal() -> None:
     store = a_store()
     put(store, "n1")
     gone = store.remove(NODES, ("", "n1"), actor="me", verb="delete")
@@ -55,7 +55,7 @@ def test_what_is_removed_carries_the_version_of_its_removal() -> None:
     assert (store.get(NODES, ("", "n1")), store.journal[-1].kind) == (None, "DELETED")
 
 
-def test_history_that_was_forgotten_says_how_far_it_reaches() -> None:
+def test_a_read_of_forgotten_history_reports_the_oldest_version() -> None:
     store = a_store()
     put(store, "n1")
     store.forget_history()
@@ -65,7 +65,7 @@ def test_history_that_was_forgotten_says_how_far_it_reaches() -> None:
     assert store.changes_after(NODES, store.version) == []
 
 
-def test_a_history_that_grows_too_long_loses_its_older_half_and_not_its_newest() -> None:
+def test_a_history_that_grows_too_long_drops_its_older_half() -> None:
     store = a_store(history_length=10)
     versions = [put(store, "n1", i=i) for i in range(11)]
     assert [c.version for c in store.changes_after(NODES, versions[5])] == versions[6:]
@@ -73,7 +73,7 @@ def test_a_history_that_grows_too_long_loses_its_older_half_and_not_its_newest()
         store.changes_after(NODES, versions[0])
 
 
-def test_listeners_hear_of_their_kinds_until_they_stop() -> None:
+def test_listeners_get_changes_of_their_kinds_until_they_stop() -> None:
     store, heard = a_store(), []
     stop = store.listen([NODES], lambda: heard.append(store.version))
     version = put(store, "n1")
@@ -83,7 +83,7 @@ def test_listeners_hear_of_their_kinds_until_they_stop() -> None:
     assert heard == [version]
 
 
-def test_an_item_of_a_list_is_the_whole_without_its_kind() -> None:
+def test_list_items_omit_kind_and_api_version() -> None:
     store = a_store()
     put(store, "n1")
     stored = store.items(NODES)[0]
@@ -92,7 +92,7 @@ def test_an_item_of_a_list_is_the_whole_without_its_kind() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.booleans()), max_size=30))
-def test_the_past_can_be_read_at_every_version(steps: list[tuple[str, bool]]) -> None:
+def test_an_object_can_be_read_as_of_any_version(steps: list[tuple[str, bool]]) -> None:
     """Law: what `items_at` rebuilds is what `items` showed then."""
     store = a_store()
     seen: dict[int, list[tuple[str, Any]]] = {store.version: []}

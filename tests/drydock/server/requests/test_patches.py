@@ -34,12 +34,12 @@ json_values = st.recursive(
         ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
     ],
 )
-def test_merge_patch_does_what_its_rfc_says(target: Any, patch: Any, expected: Any) -> None:
+def test_merge_patch_follows_rfc_7386(target: Any, patch: Any, expected: Any) -> None:
     assert merge_patch(target, patch) == expected
 
 
 @given(json_values, json_values)
-def test_a_merge_patch_leaves_its_target_alone_and_is_idempotent(target: Any, patch: Any) -> None:
+def test_a_merge_patch_does_not_modify_its_target_and_is_idempotent(target: Any, patch: Any) -> None:
     before = copy.deepcopy(target)
     once = merge_patch(target, patch)
     assert target == before
@@ -64,7 +64,7 @@ def test_a_merge_patch_leaves_its_target_alone_and_is_idempotent(target: Any, pa
         ({}, [{"op": "add", "path": "/a"}], {"a": None}),
     ],
 )
-def test_json_patch_does_what_its_rfc_says(target: Any, operations: Any, expected: Any) -> None:
+def test_json_patch_follows_rfc_6902(target: Any, operations: Any, expected: Any) -> None:
     before = copy.deepcopy(target)
     assert json_patch(target, operations) == expected
     assert target == before
@@ -91,7 +91,7 @@ def test_json_patch_does_what_its_rfc_says(target: Any, operations: Any, expecte
         ({"a": 1}, 400),
     ],
 )
-def test_a_json_patch_that_cannot_be_done_is_refused(operations: Any, code: int) -> None:
+def test_a_json_patch_that_cannot_be_applied_is_refused(operations: Any, code: int) -> None:
     with pytest.raises(ApiError) as refusal:
         json_patch({"a": 1, "list": []}, operations)
     assert refusal.value.code == code
