@@ -48,7 +48,7 @@ NEAR = {"podAffinityTerm": {"topologyKey": "zone", "labelSelector": {}}, "weight
         pytest.param(UNSPREAD, "1.36", {"schedulerName": "another"}, False, id="the pod is another scheduler's"),
     ],
 )
-def test_which_pods_are_placed_in_batches(
+def test_pods_are_placed_in_batches_as_in_kube_scheduler(
     configuration: Manifest, version: str, spec: Manifest, is_batched: bool
 ) -> None:
     pod = load_objects([a_pod("p", "", **spec)]).pending[0]
@@ -64,7 +64,7 @@ class Own:
         return SUCCESS
 
 
-def test_a_plugin_outside_the_tree_signs_no_pod() -> None:
+def test_an_out_of_tree_plugin_disables_batching() -> None:
     profile = {**UNSPREAD["profiles"][0], "plugins": {"filter": {"enabled": [{"name": "Own"}]}}}
     configuration = Configuration.from_mapping({"profiles": [profile]})
     pod = load_objects([a_pod("p", "")]).pending[0]
@@ -72,7 +72,7 @@ def test_a_plugin_outside_the_tree_signs_no_pod() -> None:
 
 
 @pytest.mark.parametrize(("replicas", "is_said"), [(1, False), (2, True)])
-def test_a_forecast_says_that_alike_pods_are_placed_in_batches(replicas: int, is_said: bool) -> None:
+def test_a_forecast_notes_that_identical_pods_are_placed_in_batches(replicas: int, is_said: bool) -> None:
     objects = [*(a_node(f"n{n}") for n in range(4)), *(a_pod(f"p{n}", "n0", app="web") for n in range(replicas))]
     (made,) = simulate_drain(
         load_objects(objects), ["n0"], made_at="", configuration=Configuration.from_mapping(UNSPREAD)

@@ -37,13 +37,13 @@ def cluster(*builders: Any) -> Snapshot:
     return load_objects(manifests(*builders))
 
 
-def test_one_node_is_chosen_without_scoring() -> None:
+def test_a_single_feasible_node_is_chosen_without_scoring() -> None:
     result = Scheduler().schedule(cluster(a_node("n1"), a_node("n2").cordoned()), a_pod().build())
     assert (result.node, result.best, dict(result.scores), result.sentence) == ("n1", ("n1",), {}, "")
     assert {name: verdict.is_success for name, verdict in result.statuses.items()} == {"n1": True, "n2": False}
 
 
-def test_several_are_scored_and_the_best_wins() -> None:
+def test_several_feasible_nodes_are_scored_and_the_best_wins() -> None:
     result = Scheduler().schedule(
         cluster(a_node("busy"), a_node("idle"), a_pod("p").requesting(cpu="3", memory="1Gi").on("busy")),
         a_pod().requesting(cpu="500m", memory="1Gi").build(),
@@ -55,7 +55,7 @@ def test_several_are_scored_and_the_best_wins() -> None:
     assert list(result.scores) == ["busy", "idle"]
 
 
-def test_equal_nodes_are_all_named() -> None:
+def test_all_nodes_with_the_best_score_are_named() -> None:
     result = Scheduler().schedule(cluster(a_node("c"), a_node("a"), a_node("b")), a_pod().build())
     assert result.best == ("a", "b", "c")
     assert result.node == "c", "since 1.35 the first of the list"
@@ -76,7 +76,7 @@ def test_equal_nodes_are_all_named() -> None:
         ([1, 1, 2], 2),
     ],
 )
-def test_the_root_of_the_heap_wins(totals: list[int], index: int) -> None:
+def test_among_equal_scores_the_root_of_gos_heap_wins(totals: list[int], index: int) -> None:
     assert first_of_heap(np.array(totals)) == index
 
 
@@ -99,14 +99,14 @@ def go_heap_root(totals: list[int]) -> int:
     return heap[0][0]
 
 
-def test_the_closed_form_is_gos_heap() -> None:
+def test_the_closed_form_equals_gos_heap() -> None:
     d = random.Random(3)
     for _ in range(3000):
         totals = [d.randrange(4) for _ in range(d.randrange(1, 40))]
         assert first_of_heap(np.array(totals)) == go_heap_root(totals), totals
 
 
-def test_when_nothing_fits_the_sentence_counts_the_reasons() -> None:
+def test_when_no_node_fits_the_message_counts_the_reasons() -> None:
     nodes = [
         a_node("n1").cordoned(),
         a_node("n2").tainted("x"),
@@ -124,11 +124,11 @@ def test_when_nothing_fits_the_sentence_counts_the_reasons() -> None:
     )
 
 
-def test_a_cluster_without_nodes() -> None:
+def test_in_a_cluster_without_nodes_the_message_reports_that() -> None:
     assert Scheduler().schedule(cluster(), a_pod().build()).sentence == "no nodes available to schedule pods"
 
 
-def test_a_pods_own_nominated_node_comes_first_even_if_others_score_higher() -> None:
+def test_a_pods_nominated_node_wins_even_if_others_score_higher() -> None:
     snapshot = cluster(a_node("idle"), a_node("busy"), a_pod("p").requesting(cpu="3").on("busy"))
     pod = a_pod("new").with_field("status.nominatedNodeName", "busy").build()
     assert Scheduler().schedule(snapshot, pod).node == "busy"
@@ -137,7 +137,7 @@ def test_a_pods_own_nominated_node_comes_first_even_if_others_score_higher() -> 
 
 
 @pytest.mark.parametrize(("priority", "node"), [(10, "n2"), (0, "n2"), (-1, "n1")])
-def test_pods_promised_a_node_keep_their_room_unless_they_are_less_important(priority: int, node: str) -> None:
+def test_nominated_pods_keep_their_room_unless_their_priority_is_lower(priority: int, node: str) -> None:
     snapshot = cluster(a_node("n1").offering(cpu="3"), a_node("n2").offering(cpu="2"))
     promised = {"n1": (a_pod("promised").with_priority(priority).requesting(cpu="2").build(),)}
     result = Scheduler().schedule(snapshot, a_pod("new").requesting(cpu="2").build(), nominated=promised)
@@ -145,7 +145,7 @@ def test_pods_promised_a_node_keep_their_room_unless_they_are_less_important(pri
     assert result.statuses["n1"].is_success is (node == "n1")
 
 
-def test_a_promised_pod_may_not_be_what_makes_room() -> None:
+def test_a_nominated_pod_does_not_satisfy_an_affinity() -> None:
     """Affinity to a pod that is only promised does not count: the node must fit with it and without it."""
     snapshot = cluster(a_node("n1"))
     promised = {"n1": (a_pod("friend").labelled(app="db").build(),)}
@@ -157,7 +157,7 @@ def test_a_promised_pod_may_not_be_what_makes_room() -> None:
     )
 
 
-def test_a_pod_of_another_scheduler_is_nobodys() -> None:
+def test_a_pod_of_another_scheduler_is_refused() -> None:
     with pytest.raises(NoProfileError, match="pod default/pod: no profile schedules for 'other'"):
         Scheduler().schedule(cluster(a_node("n")), a_pod().with_field("spec.schedulerName", "other").build())
 
@@ -235,7 +235,7 @@ def with_plugin(plugin: Any, *, args: dict[str, Any] | None = None) -> Scheduler
     )
 
 
-def test_a_plugin_of_ones_own_needs_only_the_per_node_form() -> None:
+def test_a_custom_plugin_needs_only_the_per_node_form() -> None:
     scheduler = with_plugin(RackOnly, args={"rack": "r1"})
     nodes = [
         a_node("short").labelled(rack="r1"),
@@ -251,7 +251,7 @@ def test_a_plugin_of_ones_own_needs_only_the_per_node_form() -> None:
     )
 
 
-def test_a_plugin_may_not_take_a_name_that_is_taken() -> None:
+def test_a_custom_plugin_may_not_reuse_a_name() -> None:
     with pytest.raises(DuplicatePluginError, match="a plugin named NodeName exists already"):
         Scheduler(plugins={"NodeName": lambda args, version: RackOnly("r")})
 
@@ -289,20 +289,20 @@ class Scores:
         return self.value
 
 
-def test_a_filter_that_fails_ends_the_cycle() -> None:
+def test_a_failing_filter_ends_the_cycle_with_an_error() -> None:
     result = with_plugin(Says(error("disk on fire"))).schedule(cluster(a_node("n1"), a_node("n2")), a_pod().build())
     assert (result.node, result.sentence) == (None, "")
     assert result.error == 'running "Says" filter plugin: disk on fire'
 
 
-def test_what_is_unknown_is_neither_yes_nor_no() -> None:
+def test_an_unknown_verdict_is_neither_a_yes_nor_a_no() -> None:
     result = with_plugin(Says(unknown("depends on the moon"))).schedule(cluster(a_node("n1")), a_pod().build())
     assert (result.node, result.unknown) == (None, "depends on the moon")
     assert Scheduler().schedule(cluster(a_node("n1")), a_pod().build()).unknown == ""
 
 
 @pytest.mark.parametrize("value", [-1, 101])
-def test_a_score_outside_of_its_range_ends_the_cycle(value: int) -> None:
+def test_a_score_out_of_range_ends_the_cycle_with_an_error(value: int) -> None:
     result = with_plugin(Scores(value)).schedule(cluster(a_node("n1"), a_node("n2")), a_pod().build())
     assert result.node is None
     assert 'plugin "Scores" returns an invalid score' in result.error
@@ -311,12 +311,12 @@ def test_a_score_outside_of_its_range_ends_the_cycle(value: int) -> None:
 # ---- the package ----
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
+def test_importing_the_package_loads_no_heavy_libraries() -> None:
     program = "import sys, scheduler_core, scheduler_core.simulation.forecast; sys.exit('numpy' in sys.modules)"
     assert run([sys.executable, "-c", program]).returncode == 0
 
 
-def test_public_names_are_there_and_others_are_not() -> None:
+def test_public_names_are_exported_and_others_are_not() -> None:
     assert all(getattr(scheduler_core, name) for name in scheduler_core.__all__)
     with pytest.raises(AttributeError, match="module 'scheduler_core' has no attribute 'nonsense'"):
         scheduler_core.nonsense  # noqa: B018

@@ -17,7 +17,9 @@ from scheduler_core.testing.builders import a_node, a_pod, manifests
 README = (Path(scheduler_core.__file__).parent / "README.md").read_text()
 
 
-def test_the_twenty_lines_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_example_of_the_readme_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     objects = manifests(a_node("n1"), a_node("n2").cordoned(), a_pod("bad").requesting(cpu="lots"))
 
     def listed(*_args: Any, **_more: Any) -> Any:
@@ -48,7 +50,7 @@ def test_the_examples_of_the_cache_and_of_more_nodes_run(
     assert capsys.readouterr().out == "0 more nodes like n1 hold 1 of 1\n"
 
 
-def test_every_plugin_the_table_of_old_names_points_to_exists() -> None:
+def test_every_plugin_in_the_table_of_old_predicate_names_exists() -> None:
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", README.split("## Old names")[1], re.MULTILINE)
     assert len(rows) > 20
     for _, now in rows[1:]:

@@ -41,7 +41,7 @@ Manifest = dict[str, Any]
         (160, 70, 112),
     ],
 )
-def test_the_number_is_kube_schedulers(nodes: int, percentage: int, found: int) -> None:
+def test_the_number_of_nodes_to_find_is_that_of_kube_scheduler(nodes: int, percentage: int, found: int) -> None:
     assert nodes_to_find(nodes, percentage) == found
 
 
@@ -75,7 +75,7 @@ CHOOSY = {"nodeSelector": {"fits": "yes"}}
         pytest.param(101, 99, True, id="many nodes, of which one more fits"),
     ],
 )
-def test_nodes_have_shares_where_more_fit_than_the_scheduler_looks_for(
+def test_nodes_have_shares_if_more_fit_than_the_scheduler_searches_for(
     fitting: int, others: int, is_open: bool
 ) -> None:
     made = forecast([*a_cluster(fitting, others), a_pod("p", "n000", **CHOOSY)])
@@ -109,12 +109,14 @@ def test_nodes_have_shares_where_more_fit_than_the_scheduler_looks_for(
         pytest.param({"percentageOfNodesToScore": 99}, False, id="a percentage that is enough for those that fit"),
     ],
 )
-def test_the_percentage_that_closes_the_set(configuration: Manifest, is_open: bool) -> None:
+def test_the_percentage_of_nodes_to_score_decides_whether_there_are_shares(
+    configuration: Manifest, is_open: bool
+) -> None:
     made = forecast([*a_cluster(150, 10), a_pod("p", "n000", **CHOOSY)], configuration)
     assert (bool(made.pods[0].shares), bool(made.notes)) == (is_open, is_open)
 
 
-def test_what_pre_filter_leaves_out_is_not_counted() -> None:
+def test_nodes_excluded_by_prefilter_are_not_counted() -> None:
     """Node affinity for names narrows the search itself: of 50 nodes all are looked at, however large the
     cluster is."""
     names = [f"n{number:03}" for number in range(1, 51)]
@@ -124,14 +126,14 @@ def test_what_pre_filter_leaves_out_is_not_counted() -> None:
     assert (made.pods[0].landing, made.pods[0].shares, made.notes) == (("n001",), (), ())
 
 
-def test_where_all_nodes_are_equally_good_all_are_as_likely() -> None:
+def test_equally_good_nodes_are_equally_likely() -> None:
     nodes = [a_node(f"n{number:03}") for number in range(151)]
     (pod,) = forecast([*nodes, a_pod("p", "n000")]).pods
     assert 0.94 * 150 <= len(pod.landing) < 150
     assert max(pod.shares) < 1.2 / 150
 
 
-def test_a_pod_that_fits_nowhere_is_pending_without_a_doubt() -> None:
+def test_a_pod_that_fits_nowhere_is_certainly_pending() -> None:
     (pod,) = forecast([*a_cluster(150), a_pod("p", "n000", cpu="5")]).pods
     assert (pod.outcome, pod.is_cut) == (Outcome.PENDING, False)
 
@@ -143,7 +145,7 @@ def test_only_pods_that_fit_on_many_nodes_are_marked() -> None:
     assert {pod.name: bool(pod.shares) for pod in made.pods} == {"wide": True, "narrow": False}
 
 
-def test_shares_are_those_of_the_starts_from_which_the_scheduler_sees_the_node() -> None:
+def test_a_nodes_share_is_the_share_of_search_starts_that_reach_it() -> None:
     """n001 is the best of 150. A search for 100 nodes sees it from two of three starts, and otherwise takes one of the
     equals."""
     (pod,) = forecast([*a_cluster(150), a_pod("p", "n000", **CHOOSY)], {"parallelism": 1}).pods
@@ -166,13 +168,13 @@ FITS = np.array([True, True, False, True, False, True, True, False, True, True])
         pytest.param(9, [9, 0, 1], 4, id="from the last"),
     ],
 )
-def test_one_worker_finds_the_next_that_fit(start: int, found: list[int], processed: int) -> None:
+def test_a_single_worker_finds_the_next_fitting_nodes(start: int, found: list[int], processed: int) -> None:
     seen = look(np.arange(10), FITS, 3, Search(start), parallelism=1)
     assert (seen.rows.tolist(), seen.processed) == (found, processed)
 
 
 @pytest.mark.parametrize("start", range(10))
-def test_a_search_that_sees_every_node_leaves_the_start_where_it_was(start: int) -> None:
+def test_a_search_of_all_nodes_does_not_move_the_start(start: int) -> None:
     seen = look(np.arange(10), FITS, 7, Search(start), parallelism=1)
     assert (sorted(seen.rows.tolist()), seen.processed % 10) == ([0, 1, 3, 5, 6, 8, 9], 0)
 
@@ -189,12 +191,12 @@ def test_a_search_that_sees_every_node_leaves_the_start_where_it_was(start: int)
         ),
     ],
 )
-def test_workers_share_out_chunks(workers: int, runs: list[tuple[int, int]]) -> None:
+def test_parallel_workers_search_in_chunks(workers: int, runs: list[tuple[int, int]]) -> None:
     seen = look(np.arange(200), np.ones(200, dtype=bool), 100, Search(0, workers), parallelism=16)
     assert sorted(seen.rows.tolist()) == [place for run in runs for place in range(*run)]
 
 
-def test_the_next_cycle_begins_where_this_one_stopped() -> None:
+def test_the_next_cycle_starts_where_the_last_one_stopped() -> None:
     snapshot = load_objects(a_cluster(150)).with_node_cordoned("n000")
     pod = load_objects([a_pod("p", "", **CHOOSY)]).pending[0]
     first, second = Scheduler().schedule_each(snapshot, pod, [Search(0), Search(120)])
@@ -204,7 +206,7 @@ def test_the_next_cycle_begins_where_this_one_stopped() -> None:
     assert (missed.node != "n001", missed.evaluated, missed.next_start) == (True, 100, 102)
 
 
-def test_a_scheduler_that_saw_a_node_come_later_looks_at_it_last() -> None:
+def test_a_node_added_later_is_searched_last() -> None:
     nodes = [a_node(f"n{number:03}") for number in range(150)]
     for number, node in enumerate(nodes):
         node["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z" if number == 7 else "2026-01-01T00:00:00Z"
@@ -216,7 +218,7 @@ def test_a_scheduler_that_saw_a_node_come_later_looks_at_it_last() -> None:
 NOBODY_SCORES: Manifest = {"profiles": [{"plugins": {"score": {"disabled": [{"name": "*"}]}}}]}
 
 
-def test_where_nothing_scores_the_first_node_that_fits_takes_the_pod() -> None:
+def test_without_score_plugins_the_first_fitting_node_wins() -> None:
     """numFeasibleNodesToFind is 1 then, also in a cluster of fewer than 100 nodes."""
     snapshot = load_objects([*a_cluster(20, 5), a_pod("p", "", **CHOOSY)]).with_node_cordoned("n000")
     scheduler = Scheduler(Configuration.from_mapping(NOBODY_SCORES))
@@ -227,7 +229,7 @@ def test_where_nothing_scores_the_first_node_that_fits_takes_the_pod() -> None:
     assert len(made.best) == 20
 
 
-def test_where_nothing_scores_every_node_that_fits_is_as_likely_and_no_percentage_helps() -> None:
+def test_without_score_plugins_all_fitting_nodes_are_equally_likely() -> None:
     made = forecast([*a_cluster(150), a_pod("p", "n000", **CHOOSY)], {**NOBODY_SCORES, "percentageOfNodesToScore": 100})
     (pod,), (note,) = made.pods, made.notes
     assert 0.94 * 150 <= len(pod.landing) <= 150
@@ -237,7 +239,7 @@ def test_where_nothing_scores_every_node_that_fits_is_as_likely_and_no_percentag
     )
 
 
-def test_an_extender_that_filters_is_asked_about_as_many_nodes_as_ever_where_nothing_scores() -> None:
+def test_without_score_plugins_a_filtering_extender_still_gets_all_found_nodes() -> None:
     extender = {"urlPrefix": "http://x", "filterVerb": "filter"}
     scheduler = Scheduler(Configuration.from_mapping({**NOBODY_SCORES, "extenders": [extender]}))
     pod = load_objects([a_pod("p", "")]).pending[0]
@@ -246,7 +248,7 @@ def test_an_extender_that_filters_is_asked_about_as_many_nodes_as_ever_where_not
     assert Scheduler(Configuration.from_mapping({**NOBODY_SCORES, "extenders": [ranks]})).nodes_wanted(pod, 200) == 100
 
 
-def test_a_scheduler_since_1_35_has_the_nodes_that_it_found_at_its_start_in_any_order() -> None:
+def test_since_1_35_the_nodes_known_at_start_may_be_in_any_order() -> None:
     """Each zone in turn all the same."""
     columns = load_objects([a_node(f"n{n:03}", zone="abc"[n % 3]) for n in range(150)]).columns
     orders = [columns.shuffled_order(number).tolist() for number in (1, 2)]
@@ -257,7 +259,7 @@ def test_a_scheduler_since_1_35_has_the_nodes_that_it_found_at_its_start_in_any_
     assert columns.shuffled_order(1).tolist() == orders[0]
 
 
-def test_half_of_the_searches_go_through_the_nodes_in_an_order_that_nobody_knows() -> None:
+def test_half_of_the_searches_use_an_unknown_node_order() -> None:
     snapshot = load_objects(a_cluster(150))
     searches = possible_searches(snapshot, Scheduler())
     assert sum(each.weight for each in searches if each.search.shuffle) == pytest.approx(0.5)
@@ -266,7 +268,7 @@ def test_half_of_the_searches_go_through_the_nodes_in_an_order_that_nobody_knows
     assert not any(each.search.shuffle for each in possible_searches(snapshot, Scheduler(kube_version="1.34")))
 
 
-def test_the_nodes_named_take_the_pod_in_95_of_100_cases() -> None:
+def test_the_named_nodes_receive_the_pod_in_95_percent_of_cases() -> None:
     """Three nodes are better than the others, each better than the next: from every third start, with numbers of
     workers that the forecast does not try, the pod goes where the forecast says, but for a few."""
     objects = a_cluster(150)
@@ -287,13 +289,13 @@ def test_the_nodes_named_take_the_pod_in_95_of_100_cases() -> None:
     assert inside >= 0.93 * len(went)
 
 
-def test_a_cycle_says_how_many_of_how_many() -> None:
+def test_a_cycle_reports_how_many_of_all_nodes_it_searched() -> None:
     snapshot = load_objects(a_cluster(600))
     pod = load_objects([a_pod("p", "")]).pending[0]
     assert Scheduler().schedule(snapshot, pod).sample == Sample(looked_at=276, feasible=601)
 
 
-def test_a_roll_out_marks_moves_that_may_go_elsewhere() -> None:
+def test_a_roll_out_marks_moves_with_an_uncertain_node() -> None:
     snapshot = load_objects([*a_cluster(110), a_pod("p", "n000", **CHOOSY)])
     (made,) = run_drain(snapshot, ["n000"], Scheduler()).displaced
     assert made.result is not None

@@ -36,7 +36,7 @@ def test_a_value_is_replaced_field_by_field() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"color": "red"}, {"row": 2, "column": 3}])
-def test_a_field_that_is_not_there_cannot_be_replaced(changes: dict[str, Any]) -> None:
+def test_replacing_an_unknown_field_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
         replace(HOME, **changes)
 
@@ -47,12 +47,12 @@ def test_values_are_equal_by_class_and_fields() -> None:
     assert len({Seat("a", row=1, labels=()), Seat("a", row=1, labels=())}) == 1  # type: ignore[arg-type]
 
 
-def test_what_dataclasses_tells_of_a_value() -> None:
+def test_dataclasses_fields_work_on_a_value() -> None:
     assert is_dataclass(HOME)
     assert [each.name for each in fields(Seat)] == ["name", "labels", "row", "window"]
     assert asdict(HOME) == {"name": "home", "labels": {}, "row": 1, "window": {"name": "left", "labels": {}}}
     assert repr(Place("a")) == "Place(name='a', labels={})"
 
 
-def test_each_value_has_defaults_of_its_own() -> None:
+def test_mutable_defaults_are_not_shared_between_values() -> None:
     assert Place("a").labels is not Place("b").labels

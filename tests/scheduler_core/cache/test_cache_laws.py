@@ -257,7 +257,7 @@ class EventsOfACluster(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("changes_per_table", [2048, 3], ids=["one table", "many tables"])
-def test_after_any_events_the_cache_is_what_reading_the_objects_anew_gives(
+def test_after_any_events_the_cache_equals_a_snapshot_loaded_from_the_same_objects(
     changes_per_table: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)

@@ -49,7 +49,7 @@ def where(cache: ClusterCache) -> dict[str, str]:
     return {**placed, **waiting, **{pod.name: f"{pod.node_name}?" for pod in snapshot.ghosts}}
 
 
-def test_a_pod_waits_is_bound_ends_and_goes() -> None:
+def test_the_cache_follows_a_pod_from_pending_to_deleted() -> None:
     cache = cache_of(node("n1"), pod())
     assert where(cache) == {"web": ""}
     cache.apply({"type": "MODIFIED", "object": pod(on="n1")})
@@ -87,13 +87,13 @@ def test_a_pod_of_an_unknown_node_is_kept_and_counts_when_the_node_appears() -> 
         ("100", "1" * 40, False),
     ],
 )
-def test_an_event_is_ignored_only_if_it_is_certainly_older(held: str, late: str, is_ignored: bool) -> None:
+def test_an_event_is_ignored_only_if_it_is_provably_older(held: str, late: str, is_ignored: bool) -> None:
     cache = cache_of(node("n1"), node("n2"), pod(on="n1", version=held))
     cache.apply({"type": "MODIFIED", "object": pod(on="n2", version=late)})
     assert where(cache) == {"web": "n1" if is_ignored else "n2"}
 
 
-def test_a_late_event_does_not_bring_back_what_was_deleted() -> None:
+def test_a_late_event_does_not_restore_a_deleted_object() -> None:
     cache = cache_of(node("n1"), pod(on="n1", version="5"))
     cache.apply({"type": "DELETED", "object": pod(on="n1", version="9")})
     assert not cache.apply({"type": "MODIFIED", "object": pod(on="n1", version="8")})
@@ -103,13 +103,13 @@ def test_a_late_event_does_not_bring_back_what_was_deleted() -> None:
 
 
 @pytest.mark.parametrize(("uid", "stays"), [("next", False), ("before", True), ("", False)])
-def test_the_deletion_of_a_predecessor_does_not_take_the_present_object(uid: str, stays: bool) -> None:
+def test_the_deletion_of_a_former_object_does_not_remove_its_successor(uid: str, stays: bool) -> None:
     cache = cache_of(node("n1"), pod(on="n1", uid="next"))
     cache.apply({"type": "DELETED", "object": pod(on="n1", uid=uid)})
     assert where(cache) == ({"web": "n1"} if stays else {})
 
 
-def test_a_list_says_all_that_there_is_also_after_versions_went_back() -> None:
+def test_a_list_replaces_all_objects_even_after_versions_went_back() -> None:
     cache = cache_of(node("n1"), pod("a", on="n1", version="500"), pod("b", on="n1", version="600"))
     cache.apply({"kind": "PodList", "apiVersion": "v1", "items": [pod("a", on="", version="3"), pod("c", version="4")]})
     assert where(cache) == {"a": "", "c": ""}
@@ -118,7 +118,7 @@ def test_a_list_says_all_that_there_is_also_after_versions_went_back() -> None:
     assert where(cache) == {"a": "n1", "c": ""}
 
 
-def test_a_list_of_several_pages_deletes_only_when_it_has_come_to_its_end() -> None:
+def test_a_paged_list_deletes_missing_objects_only_after_its_last_page() -> None:
     cache = cache_of(node("n1"), pod("a", on="n1"), pod("b", on="n1"))
     pages = [json.dumps({"items": [each]}).encode() for each in (pod("b", on="n1"), pod("c", on="n1"))]
 
@@ -152,7 +152,7 @@ def test_a_list_of_several_pages_deletes_only_when_it_has_come_to_its_end() -> N
     ],
     ids=repr,
 )
-def test_what_is_no_event_is_refused_and_changes_nothing(event: Any) -> None:
+def test_an_invalid_event_is_refused_and_changes_nothing(event: Any) -> None:
     cache = cache_of(node("n1"), pod(on="n1"))
     before = cache.snapshot()
     with pytest.raises(UnusableEventError):
@@ -173,14 +173,14 @@ def test_what_is_no_event_is_refused_and_changes_nothing(event: Any) -> None:
     ],
     ids=["bookmark", "kind that nobody reads", "field that nobody reads", "kind of another group"],
 )
-def test_an_event_that_concerns_nobody_leaves_the_same_snapshot(event: Json) -> None:
+def test_an_event_without_effect_leaves_the_same_snapshot(event: Json) -> None:
     cache = cache_of(node("n1"), pod(on="n1"))
     before = cache.snapshot()
     assert not cache.apply(event)
     assert cache.snapshot() is before
 
 
-def test_what_can_no_longer_be_read_counts_for_nothing_until_it_can_be_read_again() -> None:
+def test_an_object_that_becomes_unreadable_is_left_out_until_it_is_readable_again() -> None:
     cache = cache_of(node("n1"), pod(on="n1"))
     broken = pod(on="n1")
     broken["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "much"}}
@@ -224,7 +224,7 @@ def test_an_assumed_pod_that_is_deleted_is_gone() -> None:
     assert where(cache) == {"web": ""}
 
 
-def test_a_pod_that_is_assumed_on_a_node_that_goes_stands_on_no_node() -> None:
+def test_a_pod_assumed_on_a_deleted_node_is_on_no_node() -> None:
     cache = cache_of(node("n1"), pod())
     cache.assume("default/web", "n1")
     cache.apply({"type": "DELETED", "object": node("n1")})
@@ -241,7 +241,7 @@ def order(cache: ClusterCache) -> list[str]:
     return [columns.names[row] for row in columns.tree_order]
 
 
-def test_a_zone_that_became_empty_is_the_last_when_it_comes_again() -> None:
+def test_a_zone_that_became_empty_comes_last_when_it_returns() -> None:
     cache = cache_of(node("a1", **{ZONE: "a"}), node("b1", **{ZONE: "b"}), node("a2", **{ZONE: "a"}))
     assert order(cache) == ["a1", "b1", "a2"]
     cache.apply({"type": "DELETED", "object": node("a1")})
@@ -254,13 +254,13 @@ def test_a_zone_that_became_empty_is_the_last_when_it_comes_again() -> None:
     assert order(cache) == ["b1", "a1"]
 
 
-def test_nodes_that_a_list_lacks_go_before_its_new_ones_come() -> None:
+def test_a_list_removes_missing_nodes_before_it_adds_new_ones() -> None:
     cache = cache_of(node("a1", **{ZONE: "a"}), node("b1", **{ZONE: "b"}))
     cache.apply({"kind": "NodeList", "items": [node("a2", **{ZONE: "a"}), node("b1", **{ZONE: "b"})]})
     assert order(cache) == ["b1", "a2"]
 
 
-def test_what_nobody_uses_any_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interned_values_of_deleted_pods_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels, specs, owners, kinds of pods, groups of affinity: after a thousand templates there is room for a few."""
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 16)
     cache = cache_of(node("n1"), pod("stays", on="n1"))

@@ -37,7 +37,7 @@ def test_the_defaults_are_those_of_kube_scheduler() -> None:
     assert [profile.scheduler_name for profile in configuration.profiles] == ["default-scheduler"]
 
 
-def test_a_profile_is_found_by_its_name_and_its_percentage_wins_even_when_zero() -> None:
+def test_a_profiles_percentage_wins_over_the_global_one_even_if_zero() -> None:
     configuration = Configuration.from_mapping(
         {
             "percentageOfNodesToScore": 40,
@@ -54,7 +54,7 @@ def test_a_profile_is_found_by_its_name_and_its_percentage_wins_even_when_zero()
     ) == (40, 0, None)
 
 
-def test_plugin_arguments_are_typed_and_absent_ones_defaulted() -> None:
+def test_plugin_arguments_are_typed_and_get_defaults() -> None:
     configuration = Configuration.from_mapping(
         {
             "profiles": [
@@ -73,7 +73,7 @@ def test_plugin_arguments_are_typed_and_absent_ones_defaulted() -> None:
     assert profile.plugin_args("Mine", NOW) == {"x": 1}
 
 
-def test_plugin_sets_are_kept_point_by_point() -> None:
+def test_plugin_sets_are_kept_per_extension_point() -> None:
     mapping = {
         "profiles": [
             {
@@ -133,7 +133,7 @@ def test_an_extender_is_read_with_all_its_settings() -> None:
     )
 
 
-def test_an_extender_without_timeout_has_five_seconds() -> None:
+def test_the_default_timeout_of_an_extender_is_five_seconds() -> None:
     assert Configuration.from_mapping({"extenders": [{"urlPrefix": "http://e"}]}).extenders[0].timeout_seconds == 5.0
 
 
@@ -152,7 +152,7 @@ def test_ignorable_extenders_are_asked_last() -> None:
     ]
 
 
-def test_what_an_extender_wants_ignored_replaces_the_list_of_node_resources_fit() -> None:
+def test_ignored_resources_of_extenders_replace_those_of_node_resources_fit() -> None:
     mapping = {
         "profiles": [
             {
@@ -294,15 +294,15 @@ def test_what_an_extender_wants_ignored_replaces_the_list_of_node_resources_fit(
         ),
     ],
 )
-def test_each_problem_is_told_with_the_path_of_its_field(mapping: dict[str, Any], expected: list[str]) -> None:
+def test_each_problem_names_the_path_of_its_field(mapping: dict[str, Any], expected: list[str]) -> None:
     assert problems(mapping) == expected
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     assert len(problems({"parallelism": -1, "podInitialBackoffSeconds": 0, "typo": 1})) == 3
 
 
-def test_settings_of_the_real_scheduler_alone_are_skipped() -> None:
+def test_settings_that_only_the_real_scheduler_uses_are_skipped() -> None:
     mapping = {
         "leaderElection": {"leaderElect": False},
         "clientConnection": {"kubeconfig": "/k"},
@@ -315,14 +315,14 @@ def test_settings_of_the_real_scheduler_alone_are_skipped() -> None:
 @pytest.mark.parametrize(
     ("parsed", "kind"), [("just text", "a string"), ([1], "a list"), (7, "an integer"), (None, "NoneType")]
 )
-def test_what_is_no_mapping_at_all_is_refused_with_a_sentence(parsed: Any, kind: str) -> None:
+def test_a_configuration_that_is_not_a_mapping_is_refused(parsed: Any, kind: str) -> None:
     with pytest.raises(ConfigurationError, match=f"a KubeSchedulerConfiguration is a mapping, this is {kind}"):
         Configuration.from_mapping(parsed)
 
 
 @pytest.mark.parametrize("character", ["?", "#", " ", "\t", "\r", "\n", "\x00", "\x7f", "\x85", "\u2028"])
 @pytest.mark.parametrize("field", ["urlPrefix", "filterVerb", "prioritizeVerb", "preemptVerb", "bindVerb"])
-def test_an_address_of_an_extender_has_no_query_and_no_white_space(field: str, character: str) -> None:
+def test_an_extender_url_with_a_query_or_white_space_is_refused(field: str, character: str) -> None:
     extender = {"urlPrefix": "http://e/p", "weight": 1, "filterVerb": "f"}
     extender[field] = f"{extender.get(field, 'verb')}{character}x"
     with pytest.raises(ConfigurationError) as refused:
@@ -331,7 +331,7 @@ def test_an_address_of_an_extender_has_no_query_and_no_white_space(field: str, c
     assert problem.startswith(f"extenders[0].{field}: must not have '?', '#', white space or control characters")
 
 
-def test_a_configuration_that_may_not_name_files_may_hold_their_content() -> None:
+def test_a_configuration_without_file_access_may_hold_certificates_inline() -> None:
     files = {"certFile": "/c", "keyFile": "/k", "caFile": "/a"}
     content = {"certData": "eA==", "keyData": "eA==", "caData": "eA==", "serverName": "s"}
     extenders = [{"urlPrefix": "https://e", "tlsConfig": content}, {"urlPrefix": "https://f", "tlsConfig": files}]

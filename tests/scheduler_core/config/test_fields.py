@@ -30,7 +30,7 @@ def test_a_go_duration_is_read_in_seconds(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 s", "1d", "five", "1s2", "1..5s"])
-def test_what_is_no_duration_gives_none(text: str) -> None:
+def test_an_invalid_duration_gives_none(text: str) -> None:
     assert parse_duration_seconds(text) is None
 
 
@@ -44,7 +44,7 @@ def test_what_is_no_duration_gives_none(text: str) -> None:
         (lambda s: s.texts("x"), "profiles[0].x: must be a list, not an integer"),
     ],
 )
-def test_a_wrong_kind_is_told_with_its_path(read: Any, problem: str) -> None:
+def test_a_value_of_the_wrong_type_is_reported_with_its_path(read: Any, problem: str) -> None:
     fields = section(x=3)
     read(fields)
     assert fields.problems == [problem]
@@ -76,7 +76,7 @@ def test_null_counts_as_absent() -> None:
     )
 
 
-def test_elements_of_a_list_are_told_by_their_index() -> None:
+def test_a_problem_in_a_list_names_the_index() -> None:
     fields = section(names=["a", 2], things=[{}, "b"])
     fields.texts("names")
     fields.sections("things")
@@ -86,7 +86,7 @@ def test_elements_of_a_list_are_told_by_their_index() -> None:
     ]
 
 
-def test_a_field_that_nobody_read_is_unknown() -> None:
+def test_a_field_that_was_not_read_is_reported_as_unknown() -> None:
     fields = section(known=1, misspelt=2, skipped=3)
     fields.integer("known", 0)
     fields.refuse_unknown("skipped")

@@ -51,11 +51,11 @@ def test_an_older_behaviour_ends_with_its_release(behaviour: str, minor: int) ->
 @pytest.mark.parametrize(
     ("minor", "rule"), [(32, "random"), (33, "random"), (34, "random"), (35, "heap"), (36, "heap"), (37, "heap")]
 )
-def test_equal_totals_are_told_apart_at_random_until_1_34_and_by_heap_order_since(minor: int, rule: str) -> None:
+def test_the_choice_among_equal_totals_is_random_until_1_34_and_heap_order_since(minor: int, rule: str) -> None:
     assert version(minor).tie_break == rule
 
 
-def test_every_switch_is_in_one_of_the_tables_above() -> None:
+def test_every_version_switch_is_tested() -> None:
     switches = {name for name, value in vars(KubeVersion).items() if type(value).__name__ == "cached_property"}
     assert switches == set(FIRST_RELEASE_WITH) | set(LAST_RELEASE_WITH) | {"tie_break"}
 
@@ -66,17 +66,17 @@ def test_a_release_is_read_with_or_without_its_patch(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "1.x", "latest", "36"])
-def test_what_is_no_version_is_refused(text: str) -> None:
+def test_an_invalid_version_is_refused(text: str) -> None:
     with pytest.raises(UnsupportedKubeVersionError, match="is not a Kubernetes version"):
         KubeVersion.parse(text)
 
 
 @pytest.mark.parametrize("text", ["1.31", "1.38", "2.0"])
-def test_a_release_out_of_range_is_refused_and_the_known_ones_are_named(text: str) -> None:
+def test_an_unsupported_release_is_refused_and_the_supported_ones_are_named(text: str) -> None:
     with pytest.raises(UnsupportedKubeVersionError, match=r"known are 1\.32 to 1\.36"):
         KubeVersion.parse(text)
 
 
 @pytest.mark.parametrize(("minor", "experimental"), [(36, False), (37, True)])
-def test_only_1_37_is_an_experiment(minor: int, experimental: bool) -> None:
+def test_only_1_37_is_experimental(minor: int, experimental: bool) -> None:
     assert version(minor).is_experimental is experimental

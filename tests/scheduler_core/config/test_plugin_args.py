@@ -137,7 +137,7 @@ def test_a_plugin_that_is_not_mentioned_gets_its_defaults(plugin: str, defaults:
         ),
     ],
 )
-def test_written_arguments_become_typed_ones(plugin: str, args: dict[str, Any], typed: object) -> None:
+def test_arguments_are_read_into_typed_values(plugin: str, args: dict[str, Any], typed: object) -> None:
     assert read(plugin, args) == (typed, [])
 
 
@@ -389,7 +389,7 @@ def test_added_affinity_is_checked_term_by_term(args: dict[str, Any], problems: 
     assert typed == NodeAffinityArgs(added_affinity=args["addedAffinity"])
 
 
-def test_since_1_37_storage_is_scored_and_emptier_storage_is_better_by_default() -> None:
+def test_since_1_37_storage_scoring_prefers_emptier_storage_by_default() -> None:
     shape = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
     assert default_plugin_args("VolumeBinding", NEXT) == VolumeBindingArgs(shape=shape)
     assert read("VolumeBinding", {"shape": [{"utilization": 30, "score": 4}]}, NEXT) == (

@@ -137,7 +137,7 @@ def test_the_order_and_weights_are_those_of_kube_scheduler(
     )
 
 
-def test_a_star_in_multi_point_leaves_only_what_is_enabled_there() -> None:
+def test_disabling_star_in_multi_point_leaves_only_the_plugins_enabled_there() -> None:
     plugins = effective(multiPoint=selection("Order", "C", "Bind", disabled=("*",)))
     assert plugins.names == ("Order", "C", "Bind")
 
@@ -153,7 +153,7 @@ def test_merging_keeps_a_plugin_that_was_enabled_twice_so_that_it_can_be_refused
     ]
 
 
-def test_the_plugins_to_build_are_those_of_every_point() -> None:
+def test_the_plugins_of_all_extension_points_are_built() -> None:
     own = rules(multiPoint=selection(disabled=("A", "C")), score=selection("Own", disabled=("B",)))
     assert own.needed(DEFAULTS) == ("Order", "B", "Bind", "Own")
 
@@ -183,7 +183,7 @@ def test_the_plugins_to_build_are_those_of_every_point() -> None:
         ),
     ],
 )
-def test_a_set_that_cannot_run_is_refused_with_its_path(own: dict[str, PluginSelection], problem: str | None) -> None:
+def test_an_invalid_plugin_set_is_refused_with_its_path(own: dict[str, PluginSelection], problem: str | None) -> None:
     if problem is None:
         assert effective(**own).by_point["score"] == ("A", "B")
         return
@@ -192,14 +192,14 @@ def test_a_set_that_cannot_run_is_refused_with_its_path(own: dict[str, PluginSel
     assert refusal.value.problems == (problem,)
 
 
-def test_a_plugin_that_does_not_exist_is_refused_in_multi_point_too() -> None:
+def test_an_unknown_plugin_is_refused_in_multi_point_too() -> None:
     with pytest.raises(
         ConfigurationError, match=r"profiles\[0\]\.plugins\.multiPoint\.enabled\[1\]: plugin Misspelt does not exist"
     ):
         effective(multiPoint=selection("Own", "Misspelt"))
 
 
-def test_a_negative_weight_is_taken_unless_it_makes_the_sum_of_those_before_negative() -> None:
+def test_a_negative_weight_is_accepted_unless_the_running_sum_becomes_negative() -> None:
     assert effective(multiPoint=selection("B", weight=-1)).weights == {"A": 3, "B": -1}
     with pytest.raises(ConfigurationError, match="could overflow"):
         effective(multiPoint=selection("A", weight=-1))

@@ -46,7 +46,7 @@ def dead(**settings: Any) -> ExtenderSettings:
 # ---- filter ----
 
 
-def test_each_extender_is_asked_about_the_survivors_of_the_one_before(servers: Any) -> None:
+def test_each_extender_gets_the_nodes_that_passed_the_previous_one(servers: Any) -> None:
     first, first_settings = servers({"filter": only("n3", "n1")}, filter_verb="filter", node_cache_capable=True)
     second, second_settings = servers({"filter": only("n1")}, filter_verb="filter", node_cache_capable=True)
     survivors = chain(first_settings, second_settings).filter(POD, NODES)
@@ -57,14 +57,14 @@ def test_each_extender_is_asked_about_the_survivors_of_the_one_before(servers: A
     ]
 
 
-def test_nobody_is_asked_once_no_node_is_left(servers: Any) -> None:
+def test_no_further_extender_is_called_once_no_node_is_left(servers: Any) -> None:
     _, first = servers({"filter": only()}, filter_verb="filter", node_cache_capable=True)
     second, second_settings = servers({"filter": only("n1")}, filter_verb="filter", node_cache_capable=True)
     assert chain(first, second_settings).filter(POD, NODES).nodes == ()
     assert second.requests == []
 
 
-def test_refusals_say_whether_preemption_may_help_and_for_good_wins(servers: Any) -> None:
+def test_an_unresolvable_refusal_wins_over_a_resolvable_one(servers: Any) -> None:
     _, settings = servers(
         {
             "filter": lambda _: {
@@ -83,7 +83,7 @@ def test_refusals_say_whether_preemption_may_help_and_for_good_wins(servers: Any
     }
 
 
-def test_an_extender_without_a_cache_gets_the_nodes_and_answers_with_nodes(servers: Any) -> None:
+def test_an_extender_that_is_not_cache_capable_gets_and_returns_whole_nodes(servers: Any) -> None:
     server, settings = servers(
         {"filter": lambda body: {"Nodes": {"items": body["Nodes"]["items"][1:]}}}, filter_verb="filter"
     )
@@ -106,7 +106,7 @@ def test_an_error_ends_the_cycle_unless_the_extender_may_be_ignored(servers: Any
     assert failed.problem.reasons[0].startswith("extender http://127.0.0.1:9: POST http://127.0.0.1:9/filter: ")
 
 
-def test_an_error_the_extender_reports_itself_counts_like_any_other(servers: Any) -> None:
+def test_an_error_in_the_extenders_answer_counts_as_an_error(servers: Any) -> None:
     server, settings = servers({"filter": lambda _: {"Error": "no licence"}}, filter_verb="filter")
     assert chain(settings).filter(POD, NODES) == Survivors(
         nodes=(), refusals={}, problem=error(f"extender {server.url}: no licence")
@@ -134,7 +134,7 @@ def asking_for(*, requests: tuple[str, ...] = (), limits: tuple[str, ...] = (), 
         (asking_for(requests=("example.com/fpga",), in_init=True), True),
     ],
 )
-def test_an_extender_that_manages_resources_is_asked_about_pods_that_want_one(
+def test_an_extender_with_managed_resources_is_called_only_for_pods_that_request_one(
     servers: Any, pod: Pod, is_asked: bool
 ) -> None:
     server, settings = servers(
@@ -150,7 +150,7 @@ def test_an_extender_that_manages_resources_is_asked_about_pods_that_want_one(
 # ---- prioritize ----
 
 
-def test_scores_are_weighted_and_scaled_from_ten_to_a_hundred_and_added_up(servers: Any) -> None:
+def test_extender_scores_are_weighted_scaled_to_a_hundred_and_added(servers: Any) -> None:
     _, one = servers(
         {"prioritize": lambda _: [{"Host": "n1", "Score": 3}, {"Host": "n2", "Score": 10}]},
         prioritize_verb="prioritize",
@@ -164,12 +164,12 @@ def test_scores_are_weighted_and_scaled_from_ten_to_a_hundred_and_added_up(serve
     assert chain(one, other).prioritize(POD, NODES) == {"n1": 60, "n2": 210, "stranger": 90}
 
 
-def test_an_error_while_prioritizing_only_costs_that_extenders_say(servers: Any) -> None:
+def test_an_error_in_prioritize_only_drops_that_extenders_scores(servers: Any) -> None:
     _, healthy = servers({"prioritize": lambda _: [{"Host": "n1", "Score": 1}]}, prioritize_verb="prioritize", weight=1)
     assert chain(dead(prioritize_verb="prioritize", weight=5), healthy).prioritize(POD, NODES) == {"n1": 10}
 
 
-def test_an_interested_extender_that_does_not_prioritize_names_every_node_with_nothing(servers: Any) -> None:
+def test_an_interested_extender_without_prioritize_scores_every_node_zero(servers: Any) -> None:
     _, settings = servers({}, filter_verb="filter")
     assert chain(settings).prioritize(POD, NODES) == {"n1": 0, "n2": 0, "n3": 0}
 
@@ -188,7 +188,7 @@ def remain(**nodes: list[str]) -> Answer:
     }
 
 
-def test_extenders_narrow_the_candidates_one_after_the_other(servers: Any) -> None:
+def test_extenders_narrow_the_preemption_candidates_one_after_another(servers: Any) -> None:
     first, first_settings = servers(
         {"preempt": remain(n1=["uid-low"], n2=["uid-low"])}, preempt_verb="preempt", node_cache_capable=True
     )
@@ -203,14 +203,14 @@ def test_extenders_narrow_the_candidates_one_after_the_other(servers: Any) -> No
     assert [p["metadata"]["name"] for p in second.asked("preempt")[0]["NodeNameToVictims"]["n1"]["Pods"]] == ["low"]
 
 
-def test_extenders_that_do_not_preempt_are_not_asked(servers: Any) -> None:
+def test_extenders_without_preempt_verb_are_not_called(servers: Any) -> None:
     server, settings = servers({}, filter_verb="filter")
     assert chain(settings).narrow_preemption(POD, CANDIDATES, PODS_ON) == CANDIDATES
     assert server.requests == []
 
 
 @pytest.mark.parametrize("ignorable", [True, False])
-def test_a_node_left_without_victims_is_dropped_or_an_error(servers: Any, ignorable: bool) -> None:
+def test_an_extender_answer_without_victims_drops_the_node_or_is_an_error(servers: Any, ignorable: bool) -> None:
     server, settings = servers({"preempt": remain(n1=[], n2=["uid-low"])}, preempt_verb="preempt", ignorable=ignorable)
     answer = chain(settings).narrow_preemption(POD, CANDIDATES, PODS_ON)
     assert answer == (
@@ -247,6 +247,6 @@ def test_a_binding_that_fails_is_an_error_or_left_to_the_plugins(servers: Any) -
     assert chain(dead(bind_verb="bind", ignorable=True)).bind(POD, "n1") is None
 
 
-def test_a_chain_knows_which_services_it_offers() -> None:
+def test_a_chain_reports_which_verbs_it_supports() -> None:
     assert (chain(dead(filter_verb="f")).has_filters, chain(dead(filter_verb="f")).has_prioritizers) == (True, False)
     assert (bool(chain()), chain().has_filters) == (False, False)

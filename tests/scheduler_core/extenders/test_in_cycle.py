@@ -39,7 +39,7 @@ def passing(*names: str, **more: Any) -> Answer:
     return lambda _: {"NodeNames": list(names), **more}
 
 
-def test_an_extender_is_asked_about_the_nodes_that_the_plugins_let_through(extender: Any) -> None:
+def test_an_extender_gets_the_nodes_that_passed_the_plugins(extender: Any) -> None:
     server, settings = extender({"filter": passing("n3")}, filterVerb="filter")
     nodes = [a_node("n1").cordoned().manifest, *NODES[1:]]
     result = cycle(settings, nodes=nodes)
@@ -48,7 +48,7 @@ def test_an_extender_is_asked_about_the_nodes_that_the_plugins_let_through(exten
     assert result.statuses["n1"].reasons == ("node(s) were unschedulable",)
 
 
-def test_refusals_of_extenders_stand_in_the_diagnosis_and_in_the_sentence(extender: Any) -> None:
+def test_refusals_of_extenders_appear_in_the_diagnosis_and_in_the_message(extender: Any) -> None:
     answer = passing(FailedNodes={"n1": "no licence"}, FailedAndUnresolvableNodes={"n2": "wrong site"})
     result = cycle(extender({"filter": answer}, filterVerb="filter")[1])
     assert result.node is None
@@ -70,25 +70,25 @@ def test_scores_of_extenders_are_added_to_the_total(extender: Any) -> None:
     assert result.scores["n1"].total == plain.scores["n1"].total
 
 
-def test_an_extender_that_must_answer_and_does_not_ends_the_cycle(extender: Any) -> None:
+def test_a_failing_extender_ends_the_cycle(extender: Any) -> None:
     server, settings = extender({"filter": 500}, filterVerb="filter")
     result = cycle(settings)
     assert result.error == f"extender {server.url}: failed filter with extender at URL {server.url}/filter, code 500"
     assert result.node is None
 
 
-def test_one_that_may_be_ignored_does_not(extender: Any) -> None:
+def test_a_failing_ignorable_extender_does_not_end_the_cycle(extender: Any) -> None:
     assert cycle(extender({"filter": 500}, filterVerb="filter", ignorable=True)[1]).best == ("n1", "n2", "n3")
 
 
-def test_the_nominated_node_is_put_to_extenders_alone_and_first(extender: Any) -> None:
+def test_the_nominated_node_is_filtered_by_extenders_first_and_alone(extender: Any) -> None:
     nominated = a_pod("new").with_field("status.nominatedNodeName", "n2")
     agrees, settings = extender({"filter": lambda body: {"NodeNames": body["NodeNames"]}}, filterVerb="filter")
     assert cycle(settings, pod=nominated).node == "n2"
     assert [body["NodeNames"] for body in agrees.asked("filter")] == [["n2"]]
 
 
-def test_a_nominated_node_that_an_extender_refuses_has_no_first_refusal(extender: Any) -> None:
+def test_an_extenders_refusal_of_the_nominated_node_is_not_the_first_refusal(extender: Any) -> None:
     nominated = a_pod("new").with_field("status.nominatedNodeName", "n2")
     server, settings = extender(
         {"filter": lambda body: {"NodeNames": [name for name in body["NodeNames"] if name != "n2"]}},
@@ -98,7 +98,7 @@ def test_a_nominated_node_that_an_extender_refuses_has_no_first_refusal(extender
     assert [body["NodeNames"] for body in server.asked("filter")] == [["n2"], ["n1", "n2", "n3"]]
 
 
-def test_a_resource_that_an_extender_manages_alone_is_not_looked_for_on_nodes(extender: Any) -> None:
+def test_a_resource_ignored_by_the_scheduler_is_not_required_on_nodes(extender: Any) -> None:
     pod = a_pod("new").with_container({"name": "c", "resources": {"requests": {"example.com/fpga": "1"}}})
     managed = [{"name": "example.com/fpga", "ignoredByScheduler": True}]
     assert (

@@ -30,12 +30,12 @@ def encoded(value: Any) -> bytes:
 # ---- what is sent ----
 
 
-def test_an_extender_without_a_cache_is_sent_whole_nodes() -> None:
+def test_an_extender_that_is_not_cache_capable_gets_whole_nodes() -> None:
     body = json.loads(nodes_request(POD, names=["n1"], nodes=[{"metadata": {"name": "n1"}}]))
     assert body == {"Pod": POD, "Nodes": {"metadata": {}, "items": [{"metadata": {"name": "n1"}}]}, "NodeNames": None}
 
 
-def test_an_extender_with_a_cache_is_sent_names() -> None:
+def test_a_cache_capable_extender_gets_node_names() -> None:
     assert json.loads(nodes_request(POD, names=["n1", "n2"], nodes=None)) == {
         "Pod": POD,
         "Nodes": None,
@@ -43,7 +43,7 @@ def test_an_extender_with_a_cache_is_sent_names() -> None:
     }
 
 
-def test_victims_are_sent_whole_or_by_uid() -> None:
+def test_victims_are_sent_as_pods_or_as_uids() -> None:
     candidates = {"n1": Victims(pods=(VICTIM,), budget_violations=2)}
     whole = json.loads(preemption_request(POD, candidates, {"uid-v": {"metadata": {"name": "v"}}}))
     by_uid = json.loads(preemption_request(POD, candidates, None))
@@ -126,13 +126,13 @@ def test_a_filter_answer_is_read(answer: dict[str, Any], by_name: bool, expected
         (b"", "did not answer with JSON: "),
     ],
 )
-def test_a_filter_answer_that_cannot_be_used_is_an_error(body: bytes, problem: str) -> None:
+def test_an_invalid_filter_answer_is_an_error(body: bytes, problem: str) -> None:
     with pytest.raises(ExtenderError) as found:
         read_filter_answer(body, asked=["n1"], by_name=True)
     assert str(found.value).startswith(problem)
 
 
-def test_priorities_are_read_in_their_order_and_repetitions_stay() -> None:
+def test_priorities_keep_their_order_and_repetitions() -> None:
     assert read_priorities(encoded([{"Host": "n1", "Score": 3}, {"host": "n2"}, {"Host": "n1", "Score": 11}])) == [
         ("n1", 3),
         ("n2", 0),
@@ -144,7 +144,7 @@ def test_priorities_are_read_in_their_order_and_repetitions_stay() -> None:
     "body",
     [{"Host": "n1"}, [{"Host": "n1", "Score": 1.5}], [{"Host": 1, "Score": 1}], [{"Host": "n1", "Score": True}], [3]],
 )
-def test_priorities_that_cannot_be_used_are_an_error(body: Any) -> None:
+def test_invalid_priorities_are_an_error(body: Any) -> None:
     with pytest.raises(ExtenderError):
         read_priorities(encoded(body))
 
@@ -169,13 +169,13 @@ def test_remaining_victims_are_found_by_uid_on_their_node() -> None:
         ),
     ],
 )
-def test_a_preemption_answer_about_strangers_is_an_error(answer: dict[str, Any], problem: str) -> None:
+def test_a_preemption_answer_with_unknown_pods_or_nodes_is_an_error(answer: dict[str, Any], problem: str) -> None:
     with pytest.raises(ExtenderError) as found:
         read_preemption_answer(encoded(answer), {"n1": [VICTIM]})
     assert str(found.value) == problem
 
 
-def test_a_binding_that_failed_is_an_error_in_the_extenders_words() -> None:
+def test_a_failed_binding_is_an_error_with_the_extenders_message() -> None:
     read_binding_answer(encoded({"Error": ""}))
     with pytest.raises(ExtenderError, match="node is full"):
         read_binding_answer(encoded({"Error": "node is full"}))

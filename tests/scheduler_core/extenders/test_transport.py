@@ -20,7 +20,7 @@ def transport(url: str, **settings: Any) -> HttpTransport:
     return HttpTransport(ExtenderSettings(url_prefix=url, **settings))
 
 
-def test_a_request_is_posted_as_json_to_prefix_and_verb() -> None:
+def test_a_request_is_posted_as_json_to_the_prefix_and_verb() -> None:
     with ExtenderServer({"filter": echo}).running() as server:
         assert transport(server.url + "//").post("filter", b'{"a": 1}') == b'{"echo": {"a": 1}}'
     assert server.requests == [("/scheduler/filter", "application/json", {"a": 1})]
@@ -33,14 +33,14 @@ def test_any_status_but_200_is_an_error(status: int) -> None:
     assert str(problem.value) == f"failed filter with extender at URL {server.url}/filter, code {status}"
 
 
-def test_a_server_that_is_not_there_is_an_error() -> None:
+def test_an_unreachable_extender_is_an_error() -> None:
     with ExtenderServer({}).running() as server:
         url = server.url
     with pytest.raises(ExtenderError, match=f"POST {url}/filter: .*refused"):
         transport(url).post("filter", b"{}")
 
 
-def test_an_answer_that_comes_too_late_is_an_error() -> None:
+def test_an_answer_after_the_deadline_is_an_error() -> None:
     with (
         ExtenderServer({"filter": echo}, delay_seconds=3).running() as server,
         pytest.raises(ExtenderError, match=r"no answer within 0\.1 s"),
@@ -48,7 +48,7 @@ def test_an_answer_that_comes_too_late_is_an_error() -> None:
         transport(server.url, timeout_seconds=0.1).post("filter", b"{}")
 
 
-def test_an_answer_that_trickles_in_is_given_up_at_the_deadline() -> None:
+def test_a_slowly_dripping_answer_is_cut_off_at_the_deadline() -> None:
     # Each byte comes in time for itself: only a deadline for the whole ends this before some 17 s.
     with (
         ExtenderServer({"filter": echo}, trickle_seconds=0.3).running() as server,
@@ -58,7 +58,7 @@ def test_an_answer_that_trickles_in_is_given_up_at_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("url", ["extender:80/x", "ftp://extender/x", "/scheduler", "http://"])
-def test_an_address_that_is_not_http_is_refused_when_the_transport_is_made(url: str) -> None:
+def test_a_non_http_url_is_refused_when_the_transport_is_created(url: str) -> None:
     with pytest.raises(ExtenderError, match="urlPrefix must be an http or https address"):
         transport(url)
 
@@ -75,13 +75,13 @@ def server_side(certificates: Any, *, asks_for_client: bool = False) -> ssl.SSLC
     return context
 
 
-def test_a_server_is_checked_against_the_given_root_and_name(certificates: Any) -> None:
+def test_a_server_certificate_is_checked_against_the_given_ca_and_name(certificates: Any) -> None:
     tls = ExtenderTls(authority_file=str(certificates.authority), server_name="extender.test")
     with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server:
         assert transport(server.url, enable_https=True, tls=tls).post("filter", b"1") == b'{"echo": 1}'
 
 
-def test_the_root_may_be_given_as_text(certificates: Any) -> None:
+def test_the_ca_may_be_given_inline(certificates: Any) -> None:
     tls = ExtenderTls(
         authority_pem=certificates.authority.read_bytes(), authority_file="/nowhere", server_name="extender.test"
     )
@@ -104,7 +104,7 @@ def test_the_root_may_be_given_as_text(certificates: Any) -> None:
         ),
     ],
 )
-def test_a_server_that_cannot_be_trusted_is_an_error(certificates: Any, tls: Any, why: str) -> None:
+def test_an_untrusted_server_certificate_is_an_error(certificates: Any, tls: Any, why: str) -> None:
     with (
         ExtenderServer({"filter": echo}).running(server_side(certificates)) as server,
         pytest.raises(ExtenderError, match=why),
@@ -121,7 +121,7 @@ def test_a_server_that_cannot_be_trusted_is_an_error(certificates: Any, tls: Any
         pytest.param({"enable_https": False}, True, id="an https address alone is verified against the system's roots"),
     ],
 )
-def test_whether_a_server_is_verified_without_a_root_certificate(
+def test_without_a_ca_a_server_is_verified_as_kube_scheduler_does(
     certificates: Any, settings: dict[str, Any], is_verified: bool
 ) -> None:
     with ExtenderServer({"filter": echo}).running(server_side(certificates)) as server:
@@ -134,7 +134,7 @@ def test_whether_a_server_is_verified_without_a_root_certificate(
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-def test_a_client_certificate_is_shown_to_a_server_that_asks_for_one(certificates: Any, as_text: bool) -> None:
+def test_a_client_certificate_is_sent_to_a_server_that_requests_one(certificates: Any, as_text: bool) -> None:
     base = ExtenderTls(authority_file=str(certificates.authority), server_name="extender.test")
     if as_text:
         tls = replace(
@@ -148,7 +148,7 @@ def test_a_client_certificate_is_shown_to_a_server_that_asks_for_one(certificate
             transport(server.url, enable_https=True, tls=base).post("filter", b"1")
 
 
-def test_a_root_certificate_together_with_insecure_is_refused(certificates: Any) -> None:
+def test_a_ca_together_with_insecure_is_refused(certificates: Any) -> None:
     with pytest.raises(ExtenderError, match="a root certificate together with insecure is not allowed"):
         transport(
             "https://extender",
@@ -157,6 +157,6 @@ def test_a_root_certificate_together_with_insecure_is_refused(certificates: Any)
         )
 
 
-def test_a_certificate_that_cannot_be_read_is_named() -> None:
+def test_an_unreadable_certificate_is_named_in_the_error() -> None:
     with pytest.raises(ExtenderError, match=r"tlsConfig: caFile /nowhere/ca\.pem cannot be used"):
         transport("https://extender", enable_https=True, tls=ExtenderTls(authority_file="/nowhere/ca.pem"))

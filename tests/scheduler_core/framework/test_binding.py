@@ -61,7 +61,7 @@ def spies(**answers: dict[str, Verdict]) -> tuple[list[str], Spy, Spy]:
     return calls, Spy("A", calls, answers.get("a", {})), Spy("B", calls, answers.get("b", {}))
 
 
-def test_all_points_are_run_in_order_and_the_first_binder_binds() -> None:
+def test_all_extension_points_run_in_order_and_the_first_bind_plugin_binds() -> None:
     calls, a, b = spies()
     assert run(cycle_of(a, b)) == Progress(stage=Stage.BOUND)
     assert calls == [
@@ -92,16 +92,14 @@ def test_all_points_are_run_in_order_and_the_first_binder_binds() -> None:
         ),
     ],
 )
-def test_a_failure_gives_everything_back_last_plugin_first(
-    point: str, answer: Verdict, stage: Stage, verdict: Verdict
-) -> None:
+def test_a_failure_unreserves_in_reverse_order(point: str, answer: Verdict, stage: Stage, verdict: Verdict) -> None:
     calls, a, b = spies(b={point: answer})
     assert run(cycle_of(a, b)) == Progress(stage=stage, verdict=verdict)
     assert calls[-2:] == ["B.unreserve", "A.unreserve"]
     assert "A.bind" not in calls
 
 
-def test_a_binding_that_fails_gives_everything_back() -> None:
+def test_a_failed_binding_unreserves_every_plugin() -> None:
     calls, a, b = spies(a={"bind": error("conflict")})
     assert run(cycle_of(a, b)) == Progress(
         stage=Stage.BOUND, verdict=Verdict(Code.ERROR, ('running Bind plugin "A": conflict',), "A")
@@ -109,19 +107,19 @@ def test_a_binding_that_fails_gives_everything_back() -> None:
     assert calls[-3:] == ["A.bind", "B.unreserve", "A.unreserve"]
 
 
-def test_a_binder_that_is_not_responsible_hands_on_to_the_next() -> None:
+def test_a_bind_plugin_that_skips_hands_on_to_the_next() -> None:
     calls, a, b = spies(a={"bind": SKIP})
     assert run(cycle_of(a, b)).verdict == SUCCESS
     assert calls[6:] == ["A.bind", "B.bind", "A.post_bind", "B.post_bind"]
 
 
-def test_a_pod_that_nobody_binds_is_an_error() -> None:
+def test_it_is_an_error_if_every_bind_plugin_skips() -> None:
     calls, a, b = spies(a={"bind": SKIP}, b={"bind": SKIP})
     assert run(cycle_of(a, b)).verdict == error("no bind plugin was responsible for the pod")
     assert calls[-2:] == ["B.unreserve", "A.unreserve"]
 
 
-def test_a_pod_that_is_told_to_wait_keeps_its_reservation() -> None:
+def test_a_pod_that_permit_makes_wait_keeps_its_reservation() -> None:
     calls, a, b = spies(a={"permit": WAIT})
     cycle = cycle_of(a, b)
     progress = cycle.reserve(CycleState(), POD, "n1")
@@ -131,12 +129,12 @@ def test_a_pod_that_is_told_to_wait_keeps_its_reservation() -> None:
     assert cycle.bind(CycleState(), POD, "n1") == Progress(stage=Stage.BOUND)
 
 
-def test_a_refusal_outweighs_a_wait() -> None:
+def test_a_permit_refusal_outweighs_a_wait() -> None:
     _, a, b = spies(a={"permit": WAIT}, b={"permit": unschedulable("no")})
     assert run(cycle_of(a, b)).verdict == Verdict(Code.UNSCHEDULABLE, ("no",), "B")
 
 
-def test_an_extender_that_binds_comes_before_the_plugins() -> None:
+def test_an_extender_that_binds_runs_before_the_bind_plugins() -> None:
     calls, a, b = spies()
     bound: list[tuple[str, str]] = []
 
@@ -150,6 +148,6 @@ def test_an_extender_that_binds_comes_before_the_plugins() -> None:
     assert calls[-1] == "B.post_bind"
 
 
-def test_pre_bind_may_have_nothing_to_do() -> None:
+def test_a_plugin_may_skip_pre_bind() -> None:
     _, a, b = spies(a={"pre_bind": SKIP})
     assert run(cycle_of(a, b)) == Progress(stage=Stage.BOUND)

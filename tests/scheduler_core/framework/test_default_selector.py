@@ -33,7 +33,7 @@ def a_replica_set(name: str) -> SelectingOwner:
 
 
 @given(st.lists(LABELS, max_size=5), st.sets(NAMES), LABELS, st.none() | NAMES)
-def test_every_service_and_the_one_controller_add_what_they_select(
+def test_the_default_selector_joins_the_selectors_of_services_and_controller(
     services: list[dict[str, str]], sets: set[str], labels: dict[str, str], owned_by: str | None
 ) -> None:
     owners = (*(a_service(*each) for each in enumerate(services)), *map(a_replica_set, sorted(sets)))
@@ -48,7 +48,7 @@ def test_every_service_and_the_one_controller_add_what_they_select(
     assert list(found.requirements or ()) == wanted
 
 
-def test_a_controller_of_another_api_group_selects_nothing() -> None:
+def test_a_controller_of_another_api_group_adds_no_selector() -> None:
     owners = (a_replica_set("one"),)
     snapshot = Snapshot.of([], objects=ClusterObjects(owners={"shop": owners}))
     foreign = OwnerReference("example.com/v1", "ReplicaSet", "one", "u")

@@ -35,11 +35,11 @@ def test_every_node_has_the_verdict_of_the_first_plugin_that_refused_it() -> Non
     assert diagnosis.passed.tolist() == [3]
 
 
-def test_only_nodes_where_evicting_may_help_are_offered_to_preemption() -> None:
+def test_only_nodes_with_resolvable_refusals_are_offered_to_preemption() -> None:
     assert diagnosis_of(a_pod().requesting(cpu="2")).rows_that_may_be_helped.tolist() == [2]
 
 
-def test_refusals_are_counted_by_verdict_and_plugins_named_once() -> None:
+def test_refusals_are_counted_by_verdict_and_each_plugin_is_named_once() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="9"))
     assert {verdict.reasons: count for verdict, count in diagnosis.verdict_counts().items()} == {
         ("node(s) were unschedulable",): 1,
@@ -54,7 +54,7 @@ def test_refusals_are_counted_by_verdict_and_plugins_named_once() -> None:
     )
 
 
-def test_the_first_verdict_of_a_code_is_found_wherever_it_was_said() -> None:
+def test_the_first_verdict_of_a_code_is_found_on_any_node() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     too_small, gone = (diagnosis.first_of(code) for code in (Code.UNSCHEDULABLE, Code.UNKNOWN))
     assert (too_small is not None and too_small.plugin, gone) == ("NodeResourcesFit", None)
@@ -68,7 +68,7 @@ def test_a_verdict_that_was_replaced_is_not_found() -> None:
     assert diagnosis.first_of(Code.UNSCHEDULABLE) is None
 
 
-def test_the_sentence_counts_reasons_not_verdicts() -> None:
+def test_the_message_counts_reasons_not_verdicts() -> None:
     """ "3 Insufficient cpu" may be made of verdicts with and without a second reason; they are sorted as text,
     10 before 2."""
     nodes = [
@@ -81,7 +81,7 @@ def test_the_sentence_counts_reasons_not_verdicts() -> None:
     assert result.sentence.startswith("0/12 nodes are available: 11 Insufficient cpu, 2 Too many pods.")
 
 
-def test_a_refusal_at_a_stroke_is_everybodys() -> None:
+def test_a_prefilter_refusal_applies_to_every_node() -> None:
     nodes = NodeList(load_objects(manifests(NODES)))
     for verdict, helped in ((unresolvable("no"), []), (unschedulable("no"), [0, 1, 2, 3, 4])):
         diagnosis = Diagnosis(nodes, prefilter=verdict)
@@ -92,7 +92,7 @@ def test_a_refusal_at_a_stroke_is_everybodys() -> None:
         assert diagnosis.verdict_counts() == {verdict: 5}
 
 
-def test_later_verdicts_replace_the_filters() -> None:
+def test_an_extenders_verdict_replaces_that_of_the_filters() -> None:
     """What nominated pods and extenders add: it counts in the sentence, among those preemption may help, and
     against passing."""
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))

@@ -60,20 +60,20 @@ NODES = (node("a", zone="1"), node("b", zone="2"))
         "DynamicResources",
     ],
 )
-def test_a_filter_without_its_preparation_ends_the_cycle_in_an_error_that_names_it(plugin: str) -> None:
+def test_a_filter_without_its_prefilter_state_is_an_error_that_names_the_plugin(plugin: str) -> None:
     result = scheduled(pod(), *NODES, preFilter=plugin)
     assert result.node is None
     assert result.error.startswith(f'running "{plugin}" filter plugin: ')
 
 
 @pytest.mark.parametrize("plugin", ["PodTopologySpread", "InterPodAffinity", "TaintToleration"])
-def test_a_score_without_its_preparation_ends_the_cycle_in_an_error_that_names_it(plugin: str) -> None:
+def test_a_score_without_its_prescore_state_is_an_error_that_names_the_plugin(plugin: str) -> None:
     result = scheduled(pod(), *NODES, preScore=plugin)
     assert result.error.startswith(f'running Score plugins: plugin "{plugin}" failed with: ')
 
 
 @pytest.mark.parametrize("plugin", ["NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation"])
-def test_scores_that_prepare_late_are_what_they_were(plugin: str) -> None:
+def test_scores_prepared_on_demand_equal_those_prepared_before(plugin: str) -> None:
     wish = {
         "nodeAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [
@@ -87,14 +87,14 @@ def test_scores_that_prepare_late_are_what_they_were(plugin: str) -> None:
     }
 
 
-def test_a_best_effort_pods_balance_is_zero_instead_of_left_out_when_prepared_late() -> None:
+def test_without_prescore_a_best_effort_pod_has_balance_zero_instead_of_none() -> None:
     best_effort = pod(containers=[{"name": "c", "image": "x"}])
     late = scheduled(best_effort, *NODES, preScore="NodeResourcesBalancedAllocation")
     assert {score.by_plugin["NodeResourcesBalancedAllocation"] for score in late.scores.values()} == {0}
     assert "NodeResourcesBalancedAllocation" not in scheduled(best_effort, *NODES).scores["a"].by_plugin
 
 
-def test_a_volumes_zone_refuses_nodes_also_when_prepared_late() -> None:
+def test_volume_zone_refuses_nodes_also_without_prefilter() -> None:
     zone = "topology.kubernetes.io/zone"
     nodes = (node("a", **{zone: "1"}), node("b", **{zone: "2"}))
     claim = {
@@ -124,7 +124,7 @@ def test_a_volumes_zone_refuses_nodes_also_when_prepared_late() -> None:
     assert late.statuses["a"].reasons == ("node(s) had no available volume zone",)
 
 
-def test_a_late_preparation_that_refuses_refuses_every_node_by_that_plugin() -> None:
+def test_a_refusal_of_a_preparation_on_demand_refuses_every_node() -> None:
     lost = pod(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "nowhere"}}])
     plugins = {
         "multiPoint": {

@@ -23,7 +23,7 @@ def answers(text: str) -> dict[str, dict[str, Any]]:
     return judge(read_case(text))
 
 
-def test_a_pod_that_fits_one_node() -> None:
+def test_the_answer_for_a_pod_that_fits_one_node() -> None:
     assert answers(line(a_node("n1"), a_node("n2").cordoned(), a_pod("p"), pods=["default/p"])) == {
         "default/p": {
             "nodes": {
@@ -39,7 +39,7 @@ def test_a_pod_that_fits_one_node() -> None:
     }
 
 
-def test_a_pod_that_fits_two_has_scores() -> None:
+def test_the_answer_for_a_pod_that_fits_two_nodes_has_scores() -> None:
     answer = answers(line(a_node("n1"), a_node("n2"), a_pod("p"), pods=["default/p"]))["default/p"]
     assert answer["best"] == ["n1", "n2"]
     assert answer["scores"]["n1"] == {
@@ -49,7 +49,7 @@ def test_a_pod_that_fits_two_has_scores() -> None:
     assert "fit_error" not in answer
 
 
-def test_a_prefilter_refusal_has_no_nodes() -> None:
+def test_the_answer_for_a_prefilter_refusal_lists_no_nodes() -> None:
     pod = a_pod("p").with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nope"}}])
     answer = answers(line(a_node("n1"), pod, pods=["default/p"]))["default/p"]
     assert answer["prefilter"] == {
@@ -61,7 +61,7 @@ def test_a_prefilter_refusal_has_no_nodes() -> None:
     assert "nodes" not in answer
 
 
-def test_preemption_names_node_and_victims() -> None:
+def test_the_answer_for_a_preemption_names_node_and_victims() -> None:
     low = a_pod("low").requesting(cpu="3").with_priority(0).on("n1")
     answer = answers(line(a_node("n1"), low, a_pod("p").requesting(cpu="3").with_priority(9), pods=["default/p"]))[
         "default/p"
@@ -69,7 +69,7 @@ def test_preemption_names_node_and_victims() -> None:
     assert answer["preemption"] == {"node": "n1", "victims": ["default/low"]}
 
 
-def test_judged_pods_do_not_see_one_another_even_when_they_name_a_node() -> None:
+def test_judged_pods_do_not_affect_each_other_even_if_they_name_a_node() -> None:
     pods = [a_pod(name).requesting(cpu="3").with_field("spec.nodeName", "n1") for name in ("a", "b")]
     assert {
         key: answer["best"]
@@ -77,14 +77,14 @@ def test_judged_pods_do_not_see_one_another_even_when_they_name_a_node() -> None
     } == {"default/a": ["n1"], "default/b": ["n1"]}
 
 
-def test_waiting_pods_with_a_promise_hold_their_room_and_the_judged_ones_promise_is_nothing() -> None:
+def test_nominated_pods_keep_their_room_but_the_judged_pods_nomination_is_ignored() -> None:
     promised = a_pod("promised").requesting(cpu="3").with_field("status.nominatedNodeName", "n1")
     asked = a_pod("asked").requesting(cpu="3").with_field("status.nominatedNodeName", "n1")
     answer = answers(line(a_node("n1"), a_node("n2"), promised, asked, pods=["default/asked"]))["default/asked"]
     assert answer["best"] == ["n2"]
 
 
-def test_a_gated_pod_is_not_judged_further() -> None:
+def test_the_answer_for_a_gated_pod_names_the_gate_only() -> None:
     pod = a_pod("p").with_field("spec.schedulingGates", [{"name": "wait"}])
     assert answers(line(a_node("n1"), pod, pods=["default/p"])) == {
         "default/p": {
@@ -97,7 +97,7 @@ def test_a_gated_pod_is_not_judged_further() -> None:
     }
 
 
-def test_a_pod_that_cannot_be_judged_says_why_and_the_others_are_judged() -> None:
+def test_an_unreadable_pod_is_answered_with_an_error_and_the_others_are_judged() -> None:
     bad = a_pod("bad").requesting(cpu="lots")
     other = a_pod("other").with_field("spec.schedulerName", "another")
     got = answers(
@@ -117,7 +117,7 @@ def test_a_pod_that_cannot_be_judged_says_why_and_the_others_are_judged() -> Non
     assert got["default/other"] == {"error": "pod default/other: no profile schedules for 'another'"}
 
 
-def test_the_release_and_the_configuration_are_the_cases() -> None:
+def test_each_case_names_its_release_and_configuration() -> None:
     tainted = a_node("n1").tainted("k", "v")
     old = answers(line(tainted, a_pod("p"), pods=["default/p"], kubeVersion="1.33"))["default/p"]
     assert old["nodes"]["n1"]["reasons"] == ["node(s) had untolerated taint {k: v}"]
@@ -132,7 +132,7 @@ def test_the_release_and_the_configuration_are_the_cases() -> None:
 @pytest.mark.parametrize(
     "text", ["{}", "not json", '{"id": 7, "objects": [], "pods": []}', '{"id": "x", "objects": {}, "pods": []}']
 )
-def test_what_is_no_case_is_refused(text: str) -> None:
+def test_an_invalid_case_is_refused(text: str) -> None:
     with pytest.raises(CaseError, match=r"^not a case: "):
         read_case(text)
 
@@ -151,7 +151,7 @@ def test_an_answer_is_one_line() -> None:
     assert write_answers("c", {"default/p": {"best": ["n1"]}}) == '{"id":"c","answers":{"default/p":{"best":["n1"]}}}'
 
 
-def test_the_command_goes_on_after_a_bad_line_and_ends_with_2(
+def test_the_command_continues_after_a_bad_line_and_exits_with_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good = line(a_node("n1"), a_pod("p"), pods=["default/p"])
@@ -162,7 +162,7 @@ def test_the_command_goes_on_after_a_bad_line_and_ends_with_2(
     assert said.err.startswith("case 2: not a case: ")
 
 
-def test_a_mistake_of_ours_in_one_case_does_not_cost_the_others_their_answers(
+def test_a_crash_in_one_case_does_not_affect_the_other_answers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken_for_three_nodes(case: Case) -> dict[str, dict[str, Any]]:
@@ -184,7 +184,7 @@ def test_a_mistake_of_ours_in_one_case_does_not_cost_the_others_their_answers(
 
 
 @pytest.mark.parametrize("arguments", [[], ["judge", "--processes", "0"], ["nonsense"]])
-def test_wrong_arguments_end_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_exit_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2

@@ -39,7 +39,9 @@ from scheduler_core.model.manifests.wire import WireExpression, WireNodeTerm, Wi
         ("Gt", ("5",), "9223372036854775808", False),
     ],
 )
-def test_a_requirement(operator: str, values: tuple[str, ...], value: str | None, meets: bool) -> None:
+def test_a_label_requirement_matches_as_in_kubernetes(
+    operator: str, values: tuple[str, ...], value: str | None, meets: bool
+) -> None:
     labels = {} if value is None else {"k": value}
     assert Requirement("k", operator, values).matches(labels) is meets
 
@@ -53,7 +55,7 @@ def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
     assert not NOTHING.is_empty
 
 
-def test_added_labels_narrow_a_selector_but_not_one_of_nothing() -> None:
+def test_added_labels_narrow_a_selector_unless_it_selects_nothing() -> None:
     assert EVERYTHING.and_labels([("a", "1")]) == LabelSelector((Requirement("a", "In", ("1",)),))
     assert NOTHING.and_labels([("a", "1")]) == NOTHING
     assert EVERYTHING.and_labels([]) == EVERYTHING
@@ -69,7 +71,7 @@ def test_added_labels_narrow_a_selector_but_not_one_of_nothing() -> None:
         (WireExpression("app", "In", ("not a value",)), "is not a valid label value"),
     ],
 )
-def test_a_selector_that_cannot_be_read_selects_nothing_and_says_why(expression: WireExpression, part: str) -> None:
+def test_an_unreadable_selector_selects_nothing_and_reports_why(expression: WireExpression, part: str) -> None:
     selector = label_selector(WireSelector(None, (expression,)))
     assert selector.requirements is None
     assert part in selector.problem
@@ -94,11 +96,13 @@ def test_a_selector_that_cannot_be_read_selects_nothing_and_says_why(expression:
         ),
     ],
 )
-def test_a_node_selector_term(term: WireNodeTerm, labels: dict[str, str], name: str, chosen: bool) -> None:
+def test_a_node_selector_term_matches_as_in_kubernetes(
+    term: WireNodeTerm, labels: dict[str, str], name: str, chosen: bool
+) -> None:
     assert node_selector_term(term).matches(labels, name) is chosen
 
 
-def test_an_unreadable_expression_makes_only_its_own_term_useless() -> None:
+def test_an_unreadable_expression_disables_only_its_own_term() -> None:
     term = node_selector_term(WireNodeTerm((WireExpression("a", "Exists"), WireExpression("b", "Nonsense"))))
     assert term.problem
     assert not term.matches({"a": "1"}, "n")
@@ -108,7 +112,7 @@ def test_an_unreadable_expression_makes_only_its_own_term_useless() -> None:
     ("text", "number"),
     [("7", 7), ("-7", -7), ("+7", 7), ("", None), ("7.0", None), (" 7", None), ("1_0", None), (None, None)],
 )
-def test_integers_are_read_as_go_reads_them(text: str | None, number: int | None) -> None:
+def test_gt_and_lt_read_integers_as_go_does(text: str | None, number: int | None) -> None:
     assert parse_int64(text) == number
 
 
@@ -124,18 +128,18 @@ def test_integers_are_read_as_go_reads_them(text: str | None, number: int | None
         ("a/b/c", False),
     ],
 )
-def test_what_may_be_a_label_key(key: str, fits: bool) -> None:
+def test_label_keys_are_validated_as_in_kubernetes(key: str, fits: bool) -> None:
     assert is_label_key(key) is fits
 
 
 @pytest.mark.parametrize(
     ("value", "fits"), [("", True), ("a-b", True), ("-a", False), ("x" * 64, False), ("a b", False)]
 )
-def test_what_may_be_a_label_value(value: str, fits: bool) -> None:
+def test_label_values_are_validated_as_in_kubernetes(value: str, fits: bool) -> None:
     assert is_label_value(value) is fits
 
 
-def test_a_spread_constraint_honours_affinity_and_ignores_taints_unless_told_otherwise() -> None:
+def test_by_default_a_spread_constraint_honours_affinity_and_ignores_taints() -> None:
     plain = spread_constraint_from_manifest({"maxSkew": 2, "topologyKey": "z", "whenUnsatisfiable": "ScheduleAnyway"})
     assert (plain.honors_affinity, plain.honors_taints, plain.min_domains, plain.selector) == (
         True,

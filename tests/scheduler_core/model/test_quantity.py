@@ -54,7 +54,7 @@ def test_quantities_are_read_exactly_and_rounded_up(text: str, millis: int, unit
 @pytest.mark.parametrize(
     "text", ["", " ", "1 ", "1KB", "K1", "--1", "1e", "1e+", "0x10", "1.2.3", "NaN", "1,5", "1Mi5", "½", "٣"]
 )
-def test_what_is_no_quantity_is_refused_by_name(text: str) -> None:
+def test_an_invalid_quantity_is_refused_with_its_text(text: str) -> None:
     with pytest.raises(QuantityError, match="is not a quantity"):
         parse_nanos(text)
 
@@ -62,7 +62,7 @@ def test_what_is_no_quantity_is_refused_by_name(text: str) -> None:
 @given(
     whole=st.integers(0, 10**7), fraction=st.text("0123456789", max_size=12), suffix=st.sampled_from(sorted(FACTORS))
 )
-def test_every_suffix_follows_the_rule(whole: int, fraction: str, suffix: str) -> None:
+def test_every_suffix_scales_by_its_factor(whole: int, fraction: str, suffix: str) -> None:
     """Exact, but for what is finer than a nano-unit (rounded away from zero) or larger than 2⁶³−1 units."""
     exact = Fraction(f"{whole}.{fraction or '0'}") * FACTORS[suffix]
     assert parse_nanos(f"{whole}.{fraction}{suffix}") == min(
@@ -71,7 +71,7 @@ def test_every_suffix_follows_the_rule(whole: int, fraction: str, suffix: str) -
 
 
 @given(digits=st.integers(1, 10**6), exponent=st.integers(-12, 9), letter=st.sampled_from("eE"))
-def test_every_exponent_follows_the_rule(digits: int, exponent: int, letter: str) -> None:
+def test_every_exponent_scales_by_a_power_of_ten(digits: int, exponent: int, letter: str) -> None:
     assert parse_nanos(f"{digits}{letter}{exponent}") == math.ceil(
         Fraction(digits) * Fraction(10) ** exponent * NANOS_PER_UNIT
     )
@@ -82,6 +82,6 @@ def test_a_sum_is_rounded_once(nanos: list[int]) -> None:
     assert nanos_to_millis(sum(nanos)) == -(-sum(nanos) // 10**6)
 
 
-def test_an_absurd_exponent_neither_hangs_nor_overflows() -> None:
+def test_a_huge_exponent_neither_hangs_nor_overflows() -> None:
     assert parse_nanos("1e999999999") == LARGEST * NANOS_PER_UNIT
     assert parse_nanos("1e-999999999") == 1

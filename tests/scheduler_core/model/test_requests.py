@@ -77,7 +77,7 @@ SIDECAR = {"restartPolicy": "Always"}
         "nothing",
     ],
 )
-def test_what_a_pod_requests(what: Pod, expected: tuple[int, int]) -> None:
+def test_a_pods_request_is_computed_as_in_kubernetes(what: Pod, expected: tuple[int, int]) -> None:
     assert cpu_and_memory(incoming_requests(what.spec, CURRENT_RULES)) == expected
 
 
@@ -102,12 +102,12 @@ def test_what_a_pod_requests(what: Pod, expected: tuple[int, int]) -> None:
         "both",
     ],
 )
-def test_scores_see_a_default_for_silent_containers(what: Pod, cpu: int, memory_mi: int) -> None:
+def test_scores_use_default_requests_for_containers_without_any(what: Pod, cpu: int, memory_mi: int) -> None:
     requests = incoming_requests(what.spec, CURRENT_RULES)
     assert (requests.nonzero_cpu, requests.nonzero_memory) == (cpu, memory_mi * MI)
 
 
-def test_the_fit_score_of_an_incoming_pod_overlooks_pod_level_requests() -> None:
+def test_the_fit_score_of_an_incoming_pod_ignores_pod_level_requests() -> None:
     """A quirk of noderesources/fit.go: its scorer is built without the feature flags."""
     what = pod(container(cpu="100m", memory="1Mi"), resources={"requests": {"cpu": "4"}})
     assert scored_requests(what.spec)["cpu"] == 100
@@ -153,13 +153,13 @@ RESIZED = {
         "another container",
     ],
 )
-def test_a_running_pod_during_a_resize(status: dict[str, Any], rules: RequestRules, cpu: int) -> None:
+def test_the_request_of_a_running_pod_follows_its_resize(status: dict[str, Any], rules: RequestRules, cpu: int) -> None:
     what = pod(container(cpu="1"), status=status)
     assert running_requests(what, rules).cpu == cpu
     assert incoming_requests(what.spec, rules).cpu == 1000
 
 
-def test_pod_level_requests_follow_their_gates() -> None:
+def test_pod_level_requests_follow_their_feature_gates() -> None:
     what = pod(
         container(cpu="1"),
         resources={"requests": {"cpu": "4"}},
@@ -170,7 +170,7 @@ def test_pod_level_requests_follow_their_gates() -> None:
     assert running_requests(what, RequestRules(pod_level=False)).cpu == 1000
 
 
-def test_scalars_are_counted_and_unknown_bare_names_are_not() -> None:
+def test_extended_resources_count_and_unknown_unprefixed_names_do_not() -> None:
     amounts = {
         "example.com/gpu": "2",
         "hugepages-2Mi": "4Mi",
@@ -202,5 +202,5 @@ def test_scalars_are_counted_and_unknown_bare_names_are_not() -> None:
         ("a/b/c", False, False, False),
     ],
 )
-def test_kinds_of_resources(name: str, extended: bool, scalar: bool, counted: bool) -> None:
+def test_resource_names_are_classified_as_in_kubernetes(name: str, extended: bool, scalar: bool, counted: bool) -> None:
     assert (is_extended(name), is_scalar(name), is_counted(name)) == (extended, scalar, counted)

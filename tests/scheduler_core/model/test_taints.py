@@ -23,18 +23,18 @@ T = Taint("dedicated", "db", "NoSchedule")
         (Toleration("dedicated", "Nonsense", "db"), False),
     ],
 )
-def test_who_tolerates_what(toleration: Toleration, covers: bool) -> None:
+def test_a_toleration_matches_taints_as_in_kubernetes(toleration: Toleration, covers: bool) -> None:
     assert toleration.tolerates(T) is covers
 
 
-def test_only_taints_that_keep_pods_away_are_looked_for() -> None:
+def test_only_no_schedule_and_no_execute_taints_refuse_a_pod() -> None:
     soft, hard = Taint("a", "", "PreferNoSchedule"), Taint("b", "", "NoExecute")
     assert first_untolerated((soft, hard), ()) == hard
     assert first_untolerated((soft,), ()) is None
     assert first_untolerated((hard,), (Toleration("b", "Exists"),)) is None
 
 
-def test_soft_taints_are_counted_against_tolerations_for_them_only() -> None:
+def test_soft_taints_are_counted_against_soft_tolerations_only() -> None:
     taints = (Taint("a", "", "PreferNoSchedule"), Taint("b", "", "PreferNoSchedule"), Taint("c", "", "NoSchedule"))
     assert count_unpreferred(taints, ()) == 2
     assert count_unpreferred(taints, (Toleration("a", "Exists"),)) == 1

@@ -96,7 +96,7 @@ def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any,
 
 @settings(max_examples=80, deadline=None)
 @given(objects=clusters(), pending=pods("new"), version=st.sampled_from(VERSIONS), drawn=st.data())
-def test_both_forms_agree_on_drawn_clusters(
+def test_columns_and_single_nodes_agree_on_generated_clusters(
     objects: list[dict[str, Any]], pending: dict[str, Any], version: KubeVersion, drawn: st.DataObject
 ) -> None:
     snapshot, pod = load_objects(objects), pod_from_manifest(pending)
@@ -114,7 +114,7 @@ def test_both_forms_agree_on_drawn_clusters(
 
 
 @pytest.mark.parametrize("name", sorted({*FILTERS, *SCORERS}))
-def test_both_forms_agree_on_recorded_clusters(name: str) -> None:
+def test_columns_and_single_nodes_agree_on_recorded_clusters(name: str) -> None:
     plugin = built(name)
     for case in CASES:
         snapshot = load_objects(case["objects"])
@@ -127,12 +127,12 @@ def test_both_forms_agree_on_recorded_clusters(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", IN_TREE)
-def test_a_plugin_goes_by_the_name_it_is_registered_under_and_serves_a_point(name: str) -> None:
+def test_a_plugin_has_its_registered_name_and_an_extension_point(name: str) -> None:
     plugin = built(name)
     assert plugin.name == name
     assert any(serves(plugin, point) for point in METHOD_OF)
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=str)
-def test_every_default_plugin_exists(version: KubeVersion) -> None:
+def test_every_default_plugin_is_registered(version: KubeVersion) -> None:
     assert {plugin.name for plugin in default_plugins(version)} <= set(IN_TREE)

@@ -44,28 +44,28 @@ def cycle(
     return Scheduler(configuration, **settings).schedule(snapshot, snapshot.pod("default/new"))
 
 
-def test_the_node_whose_pod_matters_least_is_chosen() -> None:
+def test_preemption_chooses_the_node_with_the_least_important_victim() -> None:
     result = cycle(wanting(), running("a", "n1", 5), running("b", "n2", 1))
     assert result.node is None
     assert result.preemption == Nomination(node="n2", victims=("default/b",))
     assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu."
 
 
-def test_a_pod_that_is_going_already_is_awaited_and_not_evicted_again() -> None:
+def test_preemption_waits_for_a_terminating_victim() -> None:
     going = running("a", "n1", 1)
     going["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
     result = cycle(wanting(), going, running("b", "n2", 500))
     assert result.preemption == Nomination(node="n1", victims=())
 
 
-def test_a_budget_weighs_more_than_priorities() -> None:
+def test_fewer_budget_violations_outweigh_priorities() -> None:
     result = cycle(
         wanting(), running("a", "n1", 1), running("b", "n2", 50), a_budget().selecting(app="a").allowing(0).manifest
     )
     assert result.preemption == Nomination(node="n2", victims=("default/b",))
 
 
-def test_nobody_to_evict_is_said_node_by_node_and_the_nomination_is_cleared() -> None:
+def test_without_victims_each_node_has_a_reason_and_the_nomination_is_cleared() -> None:
     result = cycle(wanting(), running("a", "n1", 100), running("b", "n2", 500))
     assert (
         result.sentence
@@ -76,7 +76,7 @@ def test_nobody_to_evict_is_said_node_by_node_and_the_nomination_is_cleared() ->
     assert result.preemption is None
 
 
-def test_a_node_refused_for_good_is_not_tried() -> None:
+def test_an_unresolvable_node_is_not_tried() -> None:
     result = cycle(wanting(cpu="2"), running("a", "n1"), running("b", "n2"))
     assert (
         result.sentence
@@ -85,7 +85,7 @@ def test_a_node_refused_for_good_is_not_tried() -> None:
     )
 
 
-def test_until_1_33_a_request_that_no_empty_node_could_serve_was_tried_all_the_same() -> None:
+def test_until_1_33_a_request_larger_than_the_node_was_still_tried() -> None:
     result = cycle(wanting(cpu="2"), running("a", "n1"), running("b", "n2"), kube_version="1.33")
     assert (
         result.sentence
@@ -93,7 +93,7 @@ def test_until_1_33_a_request_that_no_empty_node_could_serve_was_tried_all_the_s
     )
 
 
-def test_different_answers_of_the_nodes_are_counted_in_one_sentence() -> None:
+def test_the_message_counts_the_different_reasons_of_the_nodes() -> None:
     nodes = [*NODES, a_node("n3").offering(cpu="1", memory="1Gi", pods="10").tainted("gpu").manifest]
     # n1 keeps a pod as important as the newcomer; on n2 nobody is less important; n3 is tainted.
     result = cycle(
@@ -105,7 +105,7 @@ def test_different_answers_of_the_nodes_are_counted_in_one_sentence() -> None:
     )
 
 
-def test_a_policy_of_never_is_said_and_leaves_a_nomination_alone() -> None:
+def test_a_pod_with_preemption_policy_never_does_not_preempt() -> None:
     result = cycle(wanting().with_field("spec.preemptionPolicy", "Never"), running("a", "n1"), running("b", "n2"))
     assert result.sentence.endswith(
         "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
@@ -113,7 +113,7 @@ def test_a_policy_of_never_is_said_and_leaves_a_nomination_alone() -> None:
     assert result.nomination is None
 
 
-def test_a_pod_whose_victims_are_still_going_waits() -> None:
+def test_a_pod_waits_while_its_victims_terminate() -> None:
     victim = running("a", "n1")
     victim["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
     victim["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
@@ -122,21 +122,21 @@ def test_a_pod_whose_victims_are_still_going_waits() -> None:
     assert result.nomination is None
 
 
-def test_room_promised_to_a_more_important_pod_is_not_taken() -> None:
+def test_room_of_a_nominated_pod_of_higher_priority_is_not_taken() -> None:
     snapshot = load_objects([*NODES, running("a", "n1", 1), running("b", "n2", 2), wanting().manifest])
     promised = a_pod("promised").requesting(cpu="1").with_priority(1000).build()
     result = Scheduler().schedule(snapshot, snapshot.pod("default/new"), nominated={"n1": (promised,)})
     assert result.preemption == Nomination(node="n2", victims=("default/b",))
 
 
-def test_room_promised_to_a_less_important_pod_may_be_taken() -> None:
+def test_room_of_a_nominated_pod_of_lower_priority_may_be_taken() -> None:
     snapshot = load_objects([*NODES, running("a", "n1", 1), running("b", "n2", 2), wanting().manifest])
     promised = a_pod("promised").requesting(cpu="1").with_priority(50).build()
     result = Scheduler().schedule(snapshot, snapshot.pod("default/new"), nominated={"n1": (promised,)})
     assert result.preemption == Nomination(node="n1", victims=("default/a",))
 
 
-def test_an_exclusive_claim_can_be_taken_from_its_holder() -> None:
+def test_preemption_can_free_a_read_write_once_pod_claim() -> None:
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -175,7 +175,7 @@ def test_an_exclusive_claim_can_be_taken_from_its_holder() -> None:
         (DefaultPreemptionArgs(min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=0), 200, 200),
     ],
 )
-def test_how_many_candidates_the_search_wants(args: DefaultPreemptionArgs, nodes: int, wanted: int) -> None:
+def test_the_number_of_candidates_follows_the_arguments(args: DefaultPreemptionArgs, nodes: int, wanted: int) -> None:
     assert DefaultPreemption(args)._wanted(nodes) == wanted
 
 
@@ -202,7 +202,7 @@ def test_the_search_stops_when_it_has_enough() -> None:
     )
 
 
-def test_the_search_goes_on_while_every_candidate_overdraws_a_budget() -> None:
+def test_the_search_continues_while_every_candidate_violates_a_budget() -> None:
     pods = [
         running(f"p{number}" if number < 120 else "free", f"n{number}", 1 if number < 120 else 5) for number in MANY
     ]
@@ -250,11 +250,11 @@ def test_an_extender_may_narrow_the_candidates() -> None:
     assert emptied.nomination is None
 
 
-def test_an_extender_that_fails_ends_preemption_with_its_error() -> None:
+def test_a_failing_extender_ends_preemption_with_its_error() -> None:
     result = cycle(wanting(), running("a", "n1", 5), running("b", "n2", 1), **with_extender(None))
     assert result.preemption is None
     assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu. preemption: extender http://e: no answer"
 
 
-def test_the_plugin_asks_nobody_when_no_extender_is_configured() -> None:
+def test_without_extenders_preemption_calls_none() -> None:
     assert DefaultPreemption().extenders == ExtenderChain()

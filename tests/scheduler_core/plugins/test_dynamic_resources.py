@@ -68,11 +68,11 @@ def test_an_allocated_claim_refuses_nodes_that_cannot_reach_its_devices() -> Non
     assert refused(ask(PLUGIN, POD, A, B, claim(zone="a"))) == {"b": ("resourceclaim not available on the node",)}
 
 
-def test_devices_that_every_node_can_reach_refuse_none_however_many_share_them() -> None:
+def test_devices_reachable_from_every_node_refuse_none() -> None:
     assert refused(ask(PLUGIN, POD, A, B, claim(reserved_for=("x", "y")))) == {}
 
 
-def test_a_claim_that_has_yet_to_be_allocated_is_unknown() -> None:
+def test_a_claim_that_is_not_allocated_yet_gives_unknown() -> None:
     verdict = ask(PLUGIN, POD, A, claim(allocated=False), device_class())
     assert verdict == unknown('resourceclaim "gpu-1" has yet to be allocated, which is not predicted')
 
@@ -131,7 +131,7 @@ def test_a_claim_that_has_yet_to_be_allocated_is_unknown() -> None:
         ),
     ],
 )
-def test_a_claim_that_cannot_be_used_refuses_the_pod(
+def test_an_unusable_claim_refuses_the_pod(
     pod: dict[str, Any], objects: tuple[dict[str, Any], ...], verdict: Any
 ) -> None:
     assert ask(PLUGIN, pod, A, *objects) == verdict
@@ -146,12 +146,12 @@ def test_a_claim_made_from_a_template_for_this_pod_is_used() -> None:
     }
 
 
-def test_a_template_that_turned_out_to_need_no_claim_asks_for_nothing() -> None:
+def test_a_template_without_a_generated_claim_requires_nothing() -> None:
     pod = FROM_TEMPLATE.with_field("status.resourceClaimStatuses", [{"name": "gpu"}]).manifest
     assert ask(PLUGIN, pod, A) == SKIPPED
 
 
-def test_a_pod_without_claims_is_not_looked_at() -> None:
+def test_a_pod_without_device_claims_is_skipped() -> None:
     assert ask(PLUGIN, a_pod().manifest, A, device_class()) == SKIPPED
 
 
@@ -175,7 +175,7 @@ def test_an_extended_resource_that_only_a_device_class_offers_is_unknown_on_node
         assert answer == SKIPPED
 
 
-def test_a_device_class_can_be_asked_for_by_its_own_name() -> None:
+def test_a_device_class_can_be_requested_by_its_implicit_resource_name() -> None:
     pod = (
         a_pod()
         .with_container({"name": "c", "resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}}})
@@ -194,7 +194,7 @@ def test_before_1_36_device_classes_offered_no_extended_resources() -> None:
 # ---- at the queue's door ----
 
 
-def test_a_pod_stays_out_of_the_queue_until_its_claims_are_made() -> None:
+def test_a_pod_stays_out_of_the_queue_until_its_claims_are_created() -> None:
     assert PLUGIN.pre_enqueue(FROM_TEMPLATE.build()) == unresolvable('pod "default/pod": ResourceClaim not created yet')
     assert (
         PLUGIN.pre_enqueue(
@@ -235,13 +235,13 @@ def test_a_pod_stays_out_of_the_queue_until_its_claims_are_made() -> None:
         pytest.param((POD,), "no new claims to deallocate, preemption: ", id="its own refusal of the pod"),
     ],
 )
-def test_what_it_says_when_nothing_fits(objects: tuple[dict[str, Any], ...], said: str) -> None:
+def test_the_reason_when_no_node_can_reach_the_devices(objects: tuple[dict[str, Any], ...], said: str) -> None:
     snapshot = load_objects([A, B, *objects])
     sentence = Scheduler().schedule(snapshot, snapshot.pod("default/pod")).sentence
     assert f". {said}0/2 nodes are available: " in sentence
 
 
-def test_a_refusal_before_its_own_turn_leaves_it_without_notes() -> None:
+def test_an_earlier_prefilter_refusal_leaves_dynamic_resources_without_state() -> None:
     pod = (
         a_pod().with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}]).manifest
     )

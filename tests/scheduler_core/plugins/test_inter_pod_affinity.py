@@ -79,11 +79,11 @@ def db(name: str = "db", namespace: str = "default") -> PodBuilder:
         "or somebody else",
     ],
 )
-def test_who_is_refused(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
+def test_inter_pod_affinity_refuses_nodes(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
     assert filtered(plugin(IPA), pod, cluster(NODES, pods)) == verdicts
 
 
-def test_one_pod_must_meet_all_terms_of_an_affinity() -> None:
+def test_a_single_pod_must_match_all_affinity_terms() -> None:
     terms = [{"topologyKey": ZONE, "labelSelector": {"matchLabels": labels}} for labels in (DB, {"tier": "x"})]
     pod = a_pod().with_affinity(podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": terms})
     apart = [db().on("a1"), a_pod("t").labelled(tier="x").on("a1")]
@@ -106,7 +106,7 @@ def test_negative_namespace_selectors_reach_every_namespace_since_1_34(version: 
 
 
 @pytest.mark.parametrize("version", ["1.32", "1.36"])
-def test_positive_namespace_selectors_reach_the_chosen_ones(version: str) -> None:
+def test_namespace_selectors_reach_the_selected_namespaces(version: str) -> None:
     pod = a_pod().away_from(ZONE, DB, namespaceSelector={"matchLabels": {"team": "red"}})
     assert filtered(
         plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])
@@ -116,7 +116,7 @@ def test_positive_namespace_selectors_reach_the_chosen_ones(version: str) -> Non
     ) == {"a1": ""}
 
 
-def test_other_pods_terms_look_at_the_newcomers_namespace() -> None:
+def test_existing_pods_terms_check_the_incoming_pods_namespace() -> None:
     shy = a_pod("shy", "shop").away_from(ZONE, DB, namespaceSelector=NOT_RED).on("a1")
     assert filtered(plugin(IPA), db("new", "ops"), cluster(NODES[:1], shy, objects=[RED, BLUE])) == {"*": "Skip"}
     assert filtered(plugin(IPA), db("new", "shop"), cluster(NODES[:1], shy, objects=[RED, BLUE])) == {"a1": UNWANTED}
@@ -125,7 +125,7 @@ def test_other_pods_terms_look_at_the_newcomers_namespace() -> None:
     }
 
 
-def test_an_unreadable_term_is_the_pods_own_fault() -> None:
+def test_an_unreadable_affinity_term_refuses_its_own_pod() -> None:
     pod = a_pod().with_affinity(
         podAffinity={
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -148,7 +148,9 @@ def test_an_unreadable_term_is_the_pods_own_fault() -> None:
     ],
     ids=["the one it avoids", "the one that avoids it", "the only friend", "the only friend of a first of its kind"],
 )
-def test_a_pod_that_goes_in_a_trial_is_no_neighbour_any_more(pod: PodBuilder, gone: PodBuilder, verdict: str) -> None:
+def test_a_pod_removed_in_a_trial_no_longer_counts_as_a_neighbour(
+    pod: PodBuilder, gone: PodBuilder, verdict: str
+) -> None:
     snapshot = cluster(NODES[:1], gone)
     affinity, state, value = plugin(IPA), CycleState(), pod.build()
     assert affinity.pre_filter(state, value, NodeList(snapshot)).verdict.is_success
@@ -162,7 +164,7 @@ def test_a_pod_that_goes_in_a_trial_is_no_neighbour_any_more(pod: PodBuilder, go
     assert said(affinity.filter(state, value, info)) == before
 
 
-def test_a_pod_that_comes_in_a_trial_brings_terms_of_its_own() -> None:
+def test_a_pod_added_in_a_trial_brings_its_own_terms() -> None:
     snapshot = cluster(NODES[:1], db().on("a1"))
     affinity, state, value = plugin(IPA), CycleState(), db("new").near("rack", {"x": "y"}).build()
     assert affinity.pre_filter(state, value, NodeList(snapshot)).verdict.is_success
@@ -202,12 +204,14 @@ def prefers(kind: str, weight: int) -> PodBuilder:
         "somebody's need counts as 1",
     ],
 )
-def test_raw_scores(pod: PodBuilder, pods: list[PodBuilder], raw: dict[str, int]) -> None:
+def test_raw_scores_sum_the_weights_of_matching_terms(
+    pod: PodBuilder, pods: list[PodBuilder], raw: dict[str, int]
+) -> None:
     assert raw_scores(plugin(IPA), pod, cluster(NODES, pods)) == raw
 
 
 @pytest.mark.parametrize(("weight", "raw"), [(1, 1), (50, 50), (0, None)])
-def test_the_weight_of_others_needs_is_a_setting(weight: int, raw: int | None) -> None:
+def test_hard_pod_affinity_weight_sets_the_weight_of_existing_pods_required_terms(weight: int, raw: int | None) -> None:
     subject, snapshot = (
         plugin(IPA, {"hardPodAffinityWeight": weight}),
         cluster(NODES[2:3], db("needs").near(ZONE, DB).on("b1")),
@@ -217,7 +221,7 @@ def test_the_weight_of_others_needs_is_a_setting(weight: int, raw: int | None) -
     )
 
 
-def test_others_wishes_can_be_ignored_unless_the_pod_has_some_of_its_own() -> None:
+def test_preferred_terms_of_existing_pods_can_be_ignored_unless_the_pod_has_its_own() -> None:
     ignoring = plugin(IPA, {"ignorePreferredTermsOfExistingPods": True})
     snapshot = cluster(NODES[:3], a_pod("fan").preferring_near(ZONE, DB, 3).on("b1"))
     assert scored(ignoring, db("new"), snapshot) is None
@@ -225,13 +229,13 @@ def test_others_wishes_can_be_ignored_unless_the_pod_has_some_of_its_own() -> No
     assert scored(ignoring, db("new").preferring_near(ZONE, {"no": "body"}), snapshot) == {"a1": 0, "a2": 0, "b1": 100}
 
 
-def test_nothing_anywhere_is_skipped_and_a_tie_scores_nothing() -> None:
+def test_without_terms_the_score_is_skipped_and_equal_raw_scores_become_zero() -> None:
     assert scored(plugin(IPA), prefers("near", 1), cluster(NODES)) is None
     assert scored(plugin(IPA), prefers("near", 1), cluster(NODES[:2], db().on("a1"))) == {"a1": 0, "a2": 0}
 
 
 @pytest.mark.parametrize(("value", "score"), [(29, 28), (57, 56), (58, 57), (50, 50)])
-def test_normalizing_follows_the_schedulers_floating_point(value: int, score: int) -> None:
+def test_normalizing_uses_the_floating_point_of_kube_scheduler(value: int, score: int) -> None:
     hosts = [a_node(name) for name in ("low", "mid", "high")]
     pods: list[Any] = [
         a_pod(f"fan-{host}").preferring_near("kubernetes.io/hostname", DB, weight).on(host)

@@ -23,11 +23,11 @@ CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
         (a_pod().tolerating({"operator": "Exists"}), a_node("n").cordoned(), ""),
     ],
 )
-def test_node_unschedulable(pod: PodBuilder, node: NodeBuilder, verdict: str) -> None:
+def test_node_unschedulable_refuses_cordoned_nodes(pod: PodBuilder, node: NodeBuilder, verdict: str) -> None:
     assert filtered(plugin("NodeUnschedulable"), pod, cluster(node)) == {"n": verdict}
 
 
-def test_node_name() -> None:
+def test_node_name_refuses_other_nodes() -> None:
     snapshot = cluster(a_node("n1"), a_node("n2"))
     assert filtered(plugin("NodeName"), a_pod(), snapshot) == {"n1": "", "n2": ""}
     named = a_pod().with_field("spec.nodeName", "n2")
@@ -46,7 +46,7 @@ def test_node_name() -> None:
         ("1.36", "node(s) had untolerated taint(s)"),
     ],
 )
-def test_taint_toleration_and_its_words_by_release(version: str, text: str) -> None:
+def test_taint_toleration_refuses_with_the_message_of_the_release(version: str, text: str) -> None:
     snapshot = cluster(
         a_node("n1"),
         a_node("n2")
@@ -111,7 +111,7 @@ NOT_OURS = "!node(s) didn't match Pod's node affinity/selector"
         "absent labels",
     ],
 )
-def test_node_affinity(pod: PodBuilder, verdicts: dict[str, str]) -> None:
+def test_node_affinity_refuses_nodes_that_do_not_match(pod: PodBuilder, verdicts: dict[str, str]) -> None:
     snapshot = cluster(a_node("fast").labelled(disk="ssd"), a_node("slow").labelled(disk="hdd"))
     assert filtered(plugin("NodeAffinity"), pod, snapshot) == verdicts
 
@@ -135,7 +135,7 @@ def test_node_affinity_by_name_narrows_the_search_before_it_begins() -> None:
     )  # a term without a name: all nodes are searched
 
 
-def test_node_affinity_refuses_everything_when_the_names_contradict() -> None:
+def test_node_affinity_with_contradicting_names_refuses_every_node() -> None:
     result = decided(a_pod().requiring_nodes(named("n1", "n2")), cluster(a_node("n1"), a_node("n2")))
     assert (result.prefilter.plugin, result.prefilter.reasons) == ("NodeAffinity", ("pod affinity terms conflict",))
     assert result.sentence.startswith("0/2 nodes are available: pod affinity terms conflict.")
@@ -147,7 +147,7 @@ def test_a_search_narrowed_to_unknown_nodes_finds_none() -> None:
     assert result.sentence.startswith("0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [NodeAffinity].")
 
 
-def test_added_affinity_must_hold_too() -> None:
+def test_added_affinity_must_match_too() -> None:
     added = plugin(
         "NodeAffinity",
         {
@@ -189,7 +189,7 @@ def test_an_unreadable_preferred_term_fails_the_cycle() -> None:
     assert result.error.startswith('running PreScore plugin "NodeAffinity": ')
 
 
-def test_node_ports() -> None:
+def test_node_ports_refuses_nodes_with_a_conflicting_port() -> None:
     snapshot = cluster(a_node("taken"), a_node("free"), a_pod("p").with_host_port(80).on("taken"))
     no_room = "node(s) didn't have free ports for the requested pod ports"
     assert filtered(plugin("NodePorts"), a_pod(), snapshot) == {"*": "Skip"}
@@ -221,14 +221,16 @@ def test_node_ports() -> None:
         ),
     ],
 )
-def test_node_declared_features(pod: PodBuilder, verdicts: dict[str, str]) -> None:
+def test_node_declared_features_refuses_nodes_without_a_required_feature(
+    pod: PodBuilder, verdicts: dict[str, str]
+) -> None:
     snapshot = cluster(
         a_node("old"), a_node("new").with_field("status.declaredFeatures", ["UserNamespacesHostNetworkSupport"])
     )
     assert filtered(plugin("NodeDeclaredFeatures"), pod, snapshot) == verdicts
 
 
-def test_node_declared_features_runs_since_1_36_only() -> None:
+def test_node_declared_features_exists_only_since_1_36() -> None:
     pod = a_pod().with_field("spec.hostNetwork", True).with_field("spec.hostUsers", False)
     assert decided(pod, cluster(a_node("n")), "1.35").node == "n"
     assert decided(pod, cluster(a_node("n")), "1.36").node is None

@@ -74,11 +74,11 @@ ZONES = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_z
         "no label",
     ],
 )
-def test_who_is_refused(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
+def test_pod_topology_spread_refuses_nodes(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
     assert filtered(plugin(SPREAD), pod, cluster(ZONES, pods)) == verdicts
 
 
-def test_a_cordoned_empty_node_still_is_the_emptiest_domain() -> None:
+def test_a_cordoned_empty_node_is_still_the_domain_with_the_fewest_pods() -> None:
     """What keeps a drained workload pending: its old host counts with zero pods until the node is tainted away
     or gone."""
     nodes = [a_node("drained").cordoned().tainted("node.kubernetes.io/unschedulable"), a_node("n2"), a_node("n3")]
@@ -95,7 +95,7 @@ def test_a_cordoned_empty_node_still_is_the_emptiest_domain() -> None:
     }
 
 
-def test_nodes_that_the_pods_affinity_excludes_are_no_domains_unless_told_otherwise() -> None:
+def test_nodes_excluded_by_the_pods_affinity_are_no_domains_by_default() -> None:
     pods = running(a1=1)
     chosen = web().with_field("spec.nodeSelector", {ZONE: "a"})
     assert filtered(plugin(SPREAD), chosen.spread_over(ZONE), cluster(ZONES, pods)) == {"a1": "", "a2": "", "b1": ""}
@@ -106,13 +106,13 @@ def test_nodes_that_the_pods_affinity_excludes_are_no_domains_unless_told_otherw
     }
 
 
-def test_a_node_without_one_of_the_keys_counts_for_none_of_them() -> None:
+def test_a_node_without_one_of_the_topology_keys_counts_for_none() -> None:
     nodes = [a_node("a1").in_zone("a").labelled(rack="r"), a_node("b1").in_zone("b")]
     verdicts = filtered(plugin(SPREAD), web().spread_over(ZONE).spread_over("rack"), cluster(nodes, running(b1=5)))
     assert verdicts == {"a1": "", "b1": NO_LABEL}
 
 
-def test_with_no_domain_at_all_the_minimum_is_zero() -> None:
+def test_without_domains_the_minimum_is_zero() -> None:
     pod = web().with_field("spec.nodeSelector", {"no": "such"}).spread_over(ZONE)
     assert filtered(plugin(SPREAD), pod, cluster(ZONES, running(a1=5))) == {"a1": "", "a2": "", "b1": ""}
 
@@ -126,7 +126,7 @@ def test_an_unreadable_selector_fails_the_cycle() -> None:
 @pytest.mark.parametrize(
     ("change", "verdicts"), [("removed", {"a1": "", "b1": ""}), ("added", {"a1": SKEWED, "b1": SKEWED})]
 )
-def test_pods_that_come_and_go_in_a_trial_count_even_when_terminating(change: str, verdicts: dict[str, str]) -> None:
+def test_pods_added_or_removed_in_a_trial_count_even_if_terminating(change: str, verdicts: dict[str, str]) -> None:
     snapshot = cluster([a_node("a1").in_zone("a"), a_node("b1").in_zone("b")], running(a1=1))
     spread, state, pod = plugin(SPREAD), CycleState(), web().spread_over(ZONE, minDomains=2).build()
     assert spread.pre_filter(state, pod, NodeList(snapshot)).verdict.is_success
@@ -160,7 +160,7 @@ SOFT: dict[str, Any] = {"whenUnsatisfiable": "ScheduleAnyway"}
     ("max_skew", "raw", "normalized"),
     [(1, [4, 2, 0, 5], [20, 60, 100, 0]), (2, [5, 3, 1, 6], [33, 66, 100, 16])],
 )
-def test_scores_by_host(max_skew: int, raw: list[int], normalized: list[int]) -> None:
+def test_spread_over_host_names_scores_each_node(max_skew: int, raw: list[int], normalized: list[int]) -> None:
     """Upstream's numbers."""
     counts = {"n1": 2, "n2": 1, "n3": 0, "n4": 3}
     snapshot = cluster(by_host(**counts), running(**counts))
@@ -234,7 +234,7 @@ def test_system_defaults_apply_to_pods_of_services_and_replicated_controllers(
     assert scores == {True: {"a": 35, "b": 100}, False: None, None: {"a": 0, "b": 100}}[applies]
 
 
-def test_system_defaults_tolerate_nodes_without_a_zone_and_own_constraints_do_not() -> None:
+def test_system_defaults_accept_nodes_without_a_zone_but_a_pods_constraints_do_not() -> None:
     snapshot = cluster([a_node("a").in_zone("a"), a_node("none")], running(a=2, none=1), objects=[SERVICE])
     # Two hosts, and two zones: "a" and none at all. a: 2·ln 4 + 2 + 2·ln 4 + 4 = 12; none: ln 4 + 2 = 3.
     assert scored(plugin(SPREAD), web(), snapshot) == {"a": 25, "none": 100}
@@ -242,7 +242,7 @@ def test_system_defaults_tolerate_nodes_without_a_zone_and_own_constraints_do_no
     assert scored(plugin(SPREAD), own, snapshot) == {"a": 100, "none": 0}
 
 
-def test_only_feasible_nodes_make_the_size_of_a_topology_but_all_nodes_the_counts() -> None:
+def test_topology_size_counts_feasible_nodes_and_pod_counts_use_all_nodes() -> None:
     nodes = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_zone("b"), a_node("c1").in_zone("c")]
     pod = web().spread_over(ZONE, **SOFT)
     snapshot = cluster(nodes, running(a2=2, b1=1))
@@ -250,7 +250,7 @@ def test_only_feasible_nodes_make_the_size_of_a_topology_but_all_nodes_the_count
     assert scored(plugin(SPREAD), pod, snapshot, ["a1", "b1"]) == {"a1": 33, "b1": 100}
 
 
-def test_list_defaults_replace_the_systems() -> None:
+def test_default_constraints_of_type_list_replace_the_system_defaults() -> None:
     constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     hard = plugin(SPREAD, {"defaultingType": "List", "defaultConstraints": [constraint]})
     assert filtered(hard, web(), cluster(ZONES, running(a1=1), objects=[SERVICE])) == {

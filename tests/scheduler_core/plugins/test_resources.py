@@ -40,13 +40,13 @@ MI = 2**20
         "a name nobody counts",
     ],
 )
-def test_what_fits(pod: PodBuilder, verdict: str) -> None:
+def test_node_resources_fit_refuses_nodes_without_room(pod: PodBuilder, verdict: str) -> None:
     taken = a_pod("taken").requesting(cpu="3", **{"example.com/gpu": "1"}).on("n")
     snapshot = cluster(a_node("n").offering_also({"example.com/gpu": "2"}), taken)
     assert filtered(plugin("NodeResourcesFit"), pod, snapshot) == {"n": verdict}
 
 
-def test_the_number_of_pods_counts_terminating_ones_and_is_named_first() -> None:
+def test_the_pod_limit_counts_terminating_pods_and_is_the_first_reason() -> None:
     snapshot = cluster(a_node("n").offering(pods="1"), a_pod("p").terminating().on("n"))
     assert filtered(plugin("NodeResourcesFit"), a_pod(), snapshot) == {"n": "Too many pods"}
     assert filtered(plugin("NodeResourcesFit"), a_pod().requesting(cpu="9"), snapshot) == {
@@ -54,20 +54,20 @@ def test_the_number_of_pods_counts_terminating_ones_and_is_named_first() -> None
     }
 
 
-def test_a_node_that_does_not_say_how_many_pods_takes_none() -> None:
+def test_a_node_without_allocatable_pods_accepts_none() -> None:
     assert filtered(
         plugin("NodeResourcesFit"), a_pod(), cluster(a_node("n").with_field("status.allocatable", {"cpu": "4"}))
     ) == {"n": "Too many pods"}
 
 
 @pytest.mark.parametrize(("version", "verdict"), [("1.33", "Insufficient cpu"), ("1.34", "!Insufficient cpu")])
-def test_an_oversized_request_is_refused_for_good_since_1_34(version: str, verdict: str) -> None:
+def test_since_1_34_a_request_larger_than_the_node_is_unresolvable(version: str, verdict: str) -> None:
     assert filtered(plugin("NodeResourcesFit", version=version), a_pod().requesting(cpu="5"), cluster(a_node("n"))) == {
         "n": verdict
     }
 
 
-def test_ignored_extended_resources_are_not_looked_at() -> None:
+def test_ignored_extended_resources_are_not_checked() -> None:
     pod = a_pod().requesting(**{"example.com/gpu": "1", "other.io/x": "1", "cpu": "9"})
     ignoring = plugin(
         "NodeResourcesFit", {"ignoredResources": ["example.com/gpu"], "ignoredResourceGroups": ["other.io"]}
@@ -82,7 +82,7 @@ def two_nodes() -> tuple[NodeBuilder, NodeBuilder]:
 POD = a_pod().requesting(cpu="3", memory="5000")
 
 
-def test_least_allocated() -> None:
+def test_least_allocated_prefers_emptier_nodes() -> None:
     assert scored(plugin("NodeResourcesFit"), POD, cluster(*two_nodes())) == {"a": 37, "b": 50}  # upstream's numbers
     used = a_pod("used").requesting(cpu="2", memory="8Gi").on("n")
     assert scored(
@@ -92,12 +92,12 @@ def test_least_allocated() -> None:
     ) == {"n": 60}
 
 
-def test_silent_containers_count_with_defaults() -> None:
+def test_containers_without_requests_score_with_defaults() -> None:
     # 100m of 4 cores and 200Mi of 8Gi: (97 + 97) / 2, both cut down.
     assert scored(plugin("NodeResourcesFit"), a_pod(), cluster(a_node("n"))) == {"n": 97}
 
 
-def test_an_overcommitted_node_scores_nothing_for_that_resource() -> None:
+def test_an_overcommitted_resource_scores_zero() -> None:
     used = a_pod("used").requesting(cpu="5", memory="1Gi").on("n")
     assert scored(
         plugin("NodeResourcesFit"), a_pod().requesting(cpu="1", memory="1Gi"), cluster(a_node("n"), used)
@@ -114,7 +114,7 @@ def strategy(kind: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_most_allocated() -> None:
+def test_most_allocated_prefers_fuller_nodes() -> None:
     assert scored(plugin("NodeResourcesFit", strategy("MostAllocated")), POD, cluster(*two_nodes())) == {
         "a": 62,
         "b": 50,
@@ -142,7 +142,7 @@ def test_most_allocated() -> None:
         "three corners",
     ],
 )
-def test_requested_to_capacity_follows_its_shape(shape: list[tuple[int, int]], cpu: str, score: int) -> None:
+def test_requested_to_capacity_ratio_follows_its_shape(shape: list[tuple[int, int]], cpu: str, score: int) -> None:
     points = [{"utilization": u, "score": s} for u, s in shape]
     args = {
         "scoringStrategy": {
@@ -156,7 +156,7 @@ def test_requested_to_capacity_follows_its_shape(shape: list[tuple[int, int]], c
     }
 
 
-def test_requested_to_capacity_leaves_zero_scores_out_of_the_mean_and_rounds_halves_up() -> None:
+def test_requested_to_capacity_ratio_leaves_zeros_out_of_the_mean_and_rounds_half_up() -> None:
     points = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
     args = {
         "scoringStrategy": {
@@ -178,7 +178,7 @@ def test_requested_to_capacity_leaves_zero_scores_out_of_the_mean_and_rounds_hal
     ) == {"n": 25}
 
 
-def test_extended_resources_count_only_for_pods_that_ask_and_nodes_that_have() -> None:
+def test_extended_resources_score_only_if_the_pod_requests_and_the_node_offers_them() -> None:
     args = {
         "scoringStrategy": {
             "type": "MostAllocated",
@@ -195,7 +195,7 @@ def test_extended_resources_count_only_for_pods_that_ask_and_nodes_that_have() -
 
 
 @pytest.mark.parametrize(("version", "scores"), [("1.35", {"a": 87, "b": 100}), ("1.36", {"a": 68, "b": 75})])
-def test_balance_is_measured_against_the_balance_without_the_pod_since_1_36(
+def test_since_1_36_the_balance_is_compared_with_the_balance_without_the_pod(
     version: str, scores: dict[str, int]
 ) -> None:
     assert (
@@ -203,7 +203,7 @@ def test_balance_is_measured_against_the_balance_without_the_pod_since_1_36(
     )  # upstream's numbers
 
 
-def test_balance_improves_or_suffers() -> None:
+def test_the_balance_score_rises_if_the_pod_improves_the_balance() -> None:
     balanced = plugin("NodeResourcesBalancedAllocation")
     lopsided = a_pod("lopsided").requesting(cpu="3").on("n")
     node = a_node("n").offering(cpu="10", memory="20000")
@@ -231,7 +231,7 @@ def test_three_resources_use_the_standard_deviation() -> None:
 # ---- image locality ----
 
 
-def test_images_count_by_size_and_spread() -> None:
+def test_images_score_by_size_and_spread() -> None:
     pod = a_pod().with_container({"name": "c", "image": "web"})
     snapshot = cluster(a_node("has").with_image("web:latest", size_bytes=250 * MI), a_node("lacks"))
     assert scored(plugin("ImageLocality"), pod, snapshot) == {"has": 10, "lacks": 0}
@@ -249,7 +249,7 @@ def test_images_count_by_size_and_spread() -> None:
         ("a/web@sha256:00", "a/web@sha256:00", True),
     ],
 )
-def test_a_tag_is_added_where_there_is_none(image: str, reported: str, found: bool) -> None:
+def test_an_image_without_tag_gets_the_tag_latest(image: str, reported: str, found: bool) -> None:
     scores = scored(
         plugin("ImageLocality"),
         a_pod().with_container({"name": "c", "image": image}),
@@ -268,7 +268,7 @@ def test_an_image_has_the_size_its_first_node_reports() -> None:
 
 
 @pytest.mark.parametrize(("version", "score"), [("1.35", 0), ("1.36", 100)])
-def test_image_volumes_count_since_1_36(version: str, score: int) -> None:
+def test_since_1_36_image_volumes_score(version: str, score: int) -> None:
     pod = a_pod().with_field("spec.volumes", [{"name": "v", "image": {"reference": "model:1"}}])
     assert scored(
         plugin("ImageLocality", version=version), pod, cluster(a_node("n").with_image("model:1", size_bytes=1000 * MI))

@@ -85,13 +85,13 @@ EPHEMERAL = (
         (POD, (claim(), storage_class(mode=None)), error('VolumeBindingMode not set for StorageClass "wait"')),
     ],
 )
-def test_a_claim_that_no_node_can_help_refuses_the_pod(
+def test_a_claim_that_no_node_can_satisfy_refuses_the_pod(
     pod: dict[str, Any], objects: tuple[dict[str, Any], ...], verdict: Any
 ) -> None:
     assert ask(PLUGIN, pod, A, *objects) == verdict
 
 
-def test_a_pod_without_claims_is_not_looked_at() -> None:
+def test_a_pod_without_volume_claims_is_skipped() -> None:
     assert ask(PLUGIN, a_pod().manifest, A) == SKIPPED
 
 
@@ -102,17 +102,17 @@ def test_a_bound_volume_must_be_reachable_from_the_node() -> None:
     assert nodes_refused(claim(bound_to="pv"), volume(zones=("a",))) == {"b": (UNREACHABLE,)}
 
 
-def test_a_bound_volume_without_affinity_is_reachable_from_everywhere() -> None:
+def test_a_bound_volume_without_affinity_is_reachable_from_every_node() -> None:
     assert nodes_refused(claim(bound_to="pv"), volume()) == {}
 
 
-def test_until_1_32_the_refusal_had_other_words() -> None:
+def test_until_1_32_the_refusal_message_differed() -> None:
     assert nodes_refused(claim(bound_to="pv"), volume(zones=("a",)), by=plugin("1.32")) == {
         "b": ("node(s) had volume node affinity conflict",)
     }
 
 
-def test_a_claim_bound_to_a_volume_that_is_gone_refuses_every_node() -> None:
+def test_a_claim_bound_to_a_missing_volume_refuses_every_node() -> None:
     assert nodes_refused(claim(bound_to="gone")) == {"a": (GONE,), "b": (GONE,)}
 
 
@@ -132,7 +132,7 @@ def test_a_term_on_the_nodes_name_never_matches_a_volume() -> None:
     assert set(nodes_refused(claim(bound_to="pv"), local)) == {"a", "b"}
 
 
-def test_an_old_disk_is_looked_for_under_its_drivers_label_once_the_node_has_migrated() -> None:
+def test_an_in_tree_disk_uses_the_drivers_topology_label_once_the_node_has_migrated() -> None:
     disk = volume(
         zones=(), spec={"awsElasticBlockStore": {"volumeID": "vol-1"}}, labels={"topology.kubernetes.io/zone": "eu-1a"}
     )
@@ -199,7 +199,7 @@ def test_an_old_disk_is_looked_for_under_its_drivers_label_once_the_node_has_mig
         ),
     ],
 )
-def test_which_volume_may_serve_a_claim(pv: dict[str, Any], fits: bool) -> None:
+def test_a_volume_matches_a_claim_as_in_kubernetes(pv: dict[str, Any], fits: bool) -> None:
     assert nodes_refused(claim(), storage_class(), pv) == ({} if fits else {"a": (NO_VOLUME,), "b": (NO_VOLUME,)})
 
 
@@ -207,12 +207,12 @@ def test_a_volume_serves_only_nodes_that_can_reach_it() -> None:
     assert nodes_refused(claim(), storage_class(), volume(zones=("b",))) == {"a": (NO_VOLUME,)}
 
 
-def test_a_promised_volume_out_of_reach_is_not_made_up_for_by_another() -> None:
+def test_an_unreachable_pre_bound_volume_is_not_replaced_by_another() -> None:
     promised = volume("promised", zones=("b",), spec={"claimRef": {"namespace": "default", "name": "data"}})
     assert nodes_refused(claim(), storage_class(), promised, volume("free")) == {"a": (NO_VOLUME,)}
 
 
-def test_a_selector_on_the_claim_chooses_among_volumes() -> None:
+def test_the_selector_of_a_claim_restricts_its_volumes() -> None:
     wanting_fast = claim(spec={"selector": {"matchLabels": {"speed": "fast"}}})
     assert nodes_refused(wanting_fast, storage_class(), volume(labels={"speed": "slow"})) != {}
     assert nodes_refused(wanting_fast, storage_class(), volume(labels={"speed": "fast"})) == {}
@@ -224,7 +224,7 @@ def test_two_claims_need_two_volumes() -> None:
     assert nodes_refused(*claims, volume("x"), volume("y"), pod=TWO) == {}
 
 
-def test_before_1_34_attributes_classes_were_not_compared() -> None:
+def test_before_1_34_volume_attributes_classes_were_not_compared() -> None:
     wanting = claim(spec={"volumeAttributesClassName": "gold"})
     assert nodes_refused(wanting, storage_class(), volume(), by=plugin("1.33")) == {}
     assert set(nodes_refused(wanting, storage_class(), volume())) == {"a", "b"}
@@ -307,21 +307,23 @@ def topologies(*zones: str) -> list[dict[str, Any]]:
         pytest.param((MAKER, counting(counts=False)), {}, id="a driver that does not count its room"),
     ],
 )
-def test_where_a_volume_can_be_made(objects: tuple[dict[str, Any], ...], expected: dict[str, tuple[str, ...]]) -> None:
+def test_a_volume_can_be_provisioned_where_the_class_allows_it(
+    objects: tuple[dict[str, Any], ...], expected: dict[str, tuple[str, ...]]
+) -> None:
     assert nodes_refused(claim(), *objects) == expected
 
 
-def test_a_node_chosen_earlier_is_the_only_one() -> None:
+def test_only_the_selected_node_of_a_claim_passes() -> None:
     chosen = claim(annotations={"volume.kubernetes.io/selected-node": "b"})
     assert nodes_refused(chosen, MAKER) == {"a": (NO_VOLUME,)}
 
 
-def test_a_claim_whose_node_is_chosen_is_not_given_an_existing_volume() -> None:
+def test_a_claim_with_a_selected_node_gets_no_existing_volume() -> None:
     chosen = claim(annotations={"volume.kubernetes.io/selected-node": "b"})
     assert set(nodes_refused(chosen, storage_class(), volume())) == {"a", "b"}
 
 
-def test_reasons_about_bound_and_unbound_claims_stand_together() -> None:
+def test_reasons_about_bound_and_unbound_claims_are_joined() -> None:
     assert nodes_refused(
         claim("one", bound_to="pv"),
         volume(zones=("b",), status={"phase": "Bound"}),
@@ -342,7 +344,7 @@ def reserved(*objects: dict[str, Any], node: str, pod: dict[str, Any] = POD) -> 
     return state.read(VolumePlan)
 
 
-def test_reserving_promises_the_smallest_volume_that_fits() -> None:
+def test_reserve_assumes_the_smallest_volume_that_fits() -> None:
     plan = reserved(
         claim(),
         storage_class(),
@@ -360,7 +362,7 @@ def test_reserving_promises_the_smallest_volume_that_fits() -> None:
     assert plan.claims == ()
 
 
-def test_the_smaller_claim_chooses_first_even_where_that_leaves_none_for_the_larger() -> None:
+def test_the_smaller_claim_chooses_first_even_if_none_is_left_for_the_larger() -> None:
     plan = reserved(
         claim("one", size="5Gi"),
         claim("two", size="1Gi"),
@@ -373,19 +375,19 @@ def test_the_smaller_claim_chooses_first_even_where_that_leaves_none_for_the_lar
     assert [made.name for made in plan.claims] == ["one"]
 
 
-def test_reserving_chooses_the_node_for_a_volume_to_be_made() -> None:
+def test_reserve_selects_the_node_of_a_volume_to_be_provisioned() -> None:
     (chosen,) = reserved(claim(), MAKER, node="b").claims
     assert chosen.annotations["volume.kubernetes.io/selected-node"] == "b"
 
 
-def test_reserving_bound_claims_plans_nothing_and_giving_up_forgets_the_plan() -> None:
+def test_reserve_plans_nothing_for_bound_claims_and_unreserve_forgets_the_plan() -> None:
     assert reserved(claim(bound_to="pv"), volume(), node="a") == VolumePlan()
     state = CycleState()
     PLUGIN.unreserve(state, load_objects([POD]).pod("default/pod"), "a")
     assert state.read(VolumePlan) == VolumePlan()
 
 
-def test_the_next_pod_finds_a_promised_volume_taken() -> None:
+def test_an_assumed_volume_is_taken_for_the_next_pod() -> None:
     snapshot = load_objects([POD, A, B, claim(), storage_class(), volume()])
     state, pod = CycleState(), snapshot.pod("default/pod")
     PLUGIN.pre_filter(state, pod, NodeList(snapshot))
@@ -413,13 +415,13 @@ def test_since_1_37_the_emptier_storage_scores_higher() -> None:
     ) == [50, 75]
 
 
-def test_pools_score_by_what_would_be_taken_of_them_and_one_pool_is_counted_once() -> None:
+def test_a_storage_pool_scores_by_its_use_and_counts_once() -> None:
     pools = (MAKER, counting(), pool("a", capacity="10Gi"), pool("b", capacity="4Gi"))
     assert scores(claim(), *pools) == [90, 75]
     assert scores(claim("one"), claim("two"), *pools, pod=TWO) == [80, 50]
 
 
-def test_where_nobody_counts_storage_there_is_no_score() -> None:
+def test_without_storage_capacity_there_is_no_score() -> None:
     assert scores(claim(), MAKER) == [0, 0]
     assert scores(claim(bound_to="pv"), volume()) == [0, 0]
 
@@ -431,7 +433,7 @@ def test_until_1_36_storage_is_not_scored() -> None:
 @pytest.mark.parametrize(
     ("utilization", "score"), [(0, 20), (9, 20), (10, 20), (15, 35), (20, 50), (25, 30), (29, 14), (30, 10), (100, 10)]
 )
-def test_a_shape_is_followed_in_straight_lines_cut_toward_zero(utilization: int, score: int) -> None:
+def test_a_rising_shape_is_interpolated_and_truncated_toward_zero(utilization: int, score: int) -> None:
     shape = (
         ShapePoint(utilization=10, score=2),
         ShapePoint(utilization=20, score=5),
@@ -440,5 +442,5 @@ def test_a_shape_is_followed_in_straight_lines_cut_toward_zero(utilization: int,
     assert interpolate(shape, utilization) == score
 
 
-def test_a_falling_line_is_cut_toward_zero_as_well() -> None:
+def test_a_falling_shape_is_truncated_toward_zero() -> None:
     assert interpolate((ShapePoint(utilization=0, score=10), ShapePoint(utilization=3, score=0)), 1) == 67

@@ -90,11 +90,11 @@ def is_full(*objects: dict[str, Any], plugin: NodeVolumeLimits = PLUGIN) -> bool
         pytest.param((pod("c0", "c1", "c2"),), False, id="no CSINode at all"),
     ],
 )
-def test_a_drivers_volumes_are_counted_once_each(objects: tuple[dict[str, Any], ...], expected: bool) -> None:
+def test_each_volume_of_a_driver_is_counted_once(objects: tuple[dict[str, Any], ...], expected: bool) -> None:
     assert is_full(*objects) is expected
 
 
-def test_a_claim_not_bound_yet_counts_for_its_classs_provisioner() -> None:
+def test_an_unbound_claim_counts_for_the_provisioner_of_its_class() -> None:
     objects = (claim("new"), storage_class(provisioner="csi.example"), pod("new"))
     assert is_full(csi_node("n1", limit=1), pod("c0", name="o", node="n1"), *objects)
     assert not is_full(csi_node("n1", limit=2), pod("c0", name="o", node="n1"), *objects)
@@ -135,13 +135,13 @@ EBS_PV = volume("ebs", spec={"awsElasticBlockStore": {"volumeID": "aws://eu-1a/v
         ),
     ],
 )
-def test_disks_of_the_old_kinds_count_for_the_driver_that_took_them_over(
+def test_in_tree_disks_count_for_the_csi_driver_they_migrated_to(
     objects: tuple[dict[str, Any], ...], expected: bool
 ) -> None:
     assert is_full(csi_node("n1", "ebs.csi.aws.com", limit=1), *objects) is expected
 
 
-def test_an_ephemeral_volume_counts_and_its_claim_must_be_the_pods_own() -> None:
+def test_an_ephemeral_volume_counts_and_the_pod_must_own_its_claim() -> None:
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     owned = claim(
         "pod-scratch",
@@ -159,7 +159,7 @@ def test_an_ephemeral_volume_counts_and_its_claim_must_be_the_pods_own() -> None
     )
 
 
-def test_a_missing_claim_refuses_the_node_for_good() -> None:
+def test_a_missing_claim_makes_the_node_unresolvable() -> None:
     assert ask(PLUGIN, N1, pod("nowhere"))["n1"] == unresolvable(
         'looking up PVC default/nowhere: persistentvolumeclaim "nowhere" not found'
     )
@@ -168,7 +168,7 @@ def test_a_missing_claim_refuses_the_node_for_good() -> None:
 @pytest.mark.parametrize(
     "volumes", [[], [{"name": "e", "emptyDir": {}}], [{"name": "c", "csi": {"driver": "csi.example"}}]]
 )
-def test_a_pod_that_attaches_nothing_is_not_looked_at(volumes: list[dict[str, Any]]) -> None:
+def test_a_pod_without_attachable_volumes_is_skipped(volumes: list[dict[str, Any]]) -> None:
     assert ask(PLUGIN, N1, pod(volumes=volumes)) == SKIPPED
 
 
@@ -190,7 +190,7 @@ def driver(*, insists: bool) -> dict[str, Any]:
         ("1.36", True, "other.example", False),
     ],
 )
-def test_since_1_37_a_driver_may_insist_on_being_installed(
+def test_since_1_37_a_driver_may_require_that_it_is_installed(
     version: str, insists: bool, installed: str, expected: bool
 ) -> None:
     verdict = ask(

@@ -86,7 +86,7 @@ def asking(*claims: str) -> dict[str, Any]:
     return a_pod().with_field("spec.volumes", using(*claims)).manifest
 
 
-def test_an_exclusive_claim_in_use_anywhere_refuses_every_node_but_eviction_may_help() -> None:
+def test_a_read_write_once_pod_claim_in_use_refuses_every_node_resolvably() -> None:
     verdicts = ask(PLUGIN, *NODES, exclusive(), asking("data"), holder("data"))
     assert set(verdicts.values()) == {unschedulable(IN_USE)}
 
@@ -102,26 +102,26 @@ def test_an_exclusive_claim_in_use_anywhere_refuses_every_node_but_eviction_may_
         ),
     ],
 )
-def test_a_pod_whose_claims_are_free_is_not_looked_at_again(objects: tuple[dict[str, Any], ...]) -> None:
+def test_a_pod_whose_claims_are_free_skips_the_filter(objects: tuple[dict[str, Any], ...]) -> None:
     assert ask(PLUGIN, *NODES, asking("data"), *objects) == SKIPPED
 
 
-def test_a_pod_without_volumes_is_not_looked_at() -> None:
+def test_a_pod_without_volumes_is_skipped() -> None:
     assert ask(PLUGIN, *NODES, asking()) == SKIPPED
 
 
-def test_a_claim_that_does_not_exist_refuses_the_pod_for_good() -> None:
+def test_a_missing_claim_makes_the_pod_unresolvable() -> None:
     assert ask(PLUGIN, *NODES, asking("nowhere")) == unresolvable('persistentvolumeclaim "nowhere" not found')
 
 
-def test_until_1_33_the_refusal_had_other_words() -> None:
+def test_until_1_33_the_refusal_message_differed() -> None:
     verdicts = ask(VolumeRestrictions(KubeVersion.parse("1.33")), *NODES, exclusive(), asking("data"), holder("data"))
     assert verdicts["n2"] == unschedulable(
         "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
     )
 
 
-def test_taking_the_holder_away_frees_the_claim_and_bringing_it_back_blocks_it_again() -> None:
+def test_removing_the_user_of_a_claim_frees_it_and_adding_it_again_blocks_it() -> None:
     snapshot = load_objects([*NODES, exclusive(), asking("data"), holder("data")])
     state, pod, other = CycleState(), snapshot.pod("default/pod"), snapshot.pod("default/holder")
     PLUGIN.pre_filter(state, pod, NodeList(snapshot))

@@ -65,7 +65,7 @@ def test_a_node_must_be_in_the_volumes_zone(
 
 
 @pytest.mark.parametrize("labels", [{}, {"other": "x"}, {ZONE: ""}, {ZONE: "a__"}])
-def test_a_volume_that_names_no_zone_asks_for_nothing(labels: dict[str, str]) -> None:
+def test_a_volume_without_zone_label_refuses_no_node(labels: dict[str, str]) -> None:
     assert ask(PLUGIN, POD, claim(bound_to="pv"), volume(labels=labels), node("a", zone="a")) == SKIPPED
 
 
@@ -80,15 +80,15 @@ def test_a_volume_that_names_no_zone_asks_for_nothing(labels: dict[str, str]) ->
         ((claim(), storage_class(mode="Immediate")), "PersistentVolume had no name"),
     ],
 )
-def test_a_claim_that_cannot_be_used_refuses_the_pod_for_good(objects: tuple[dict[str, Any], ...], reason: str) -> None:
+def test_an_unusable_claim_makes_the_pod_unresolvable(objects: tuple[dict[str, Any], ...], reason: str) -> None:
     assert ask(PLUGIN, POD, node("a"), *objects) == unresolvable(reason)
 
 
-def test_a_claim_without_a_name_refuses_the_pod_for_good() -> None:
+def test_a_claim_without_a_name_makes_the_pod_unresolvable() -> None:
     assert ask(PLUGIN, a_pod().with_field("spec.volumes", using("")).manifest, node("a")) == unresolvable(
         "PersistentVolumeClaim had no name"
     )
 
 
-def test_a_claim_that_waits_for_its_consumer_asks_for_nothing_yet() -> None:
+def test_a_claim_that_waits_for_its_first_consumer_refuses_no_node() -> None:
     assert ask(PLUGIN, POD, claim(), storage_class(), node("a")) == SKIPPED

@@ -43,7 +43,7 @@ def test_the_first_criterion_that_differs_decides(better: Victims, worse: Victim
     assert choose_node({"a": better, "b": worse}) == "a"
 
 
-def test_the_last_tie_falls_to_the_name() -> None:
+def test_the_name_breaks_the_last_tie() -> None:
     assert choose_node({"n2": victims((1, 1.0)), "n1": victims((1, 1.0)), "n3": victims((1, 1.0))}) == "n1"
 
 
@@ -54,6 +54,6 @@ def test_the_last_tie_falls_to_the_name() -> None:
         min_size=1,
     )
 )
-def test_the_order_in_which_candidates_come_does_not_matter(nodes: dict[str, list[tuple[int, float | None]]]) -> None:
+def test_the_order_of_the_candidates_does_not_matter(nodes: dict[str, list[tuple[int, float | None]]]) -> None:
     candidates = {name: victims(*pods) for name, pods in nodes.items()}
     assert choose_node(candidates) == choose_node(dict(reversed(candidates.items())))

@@ -46,10 +46,12 @@ WAITS = "not eligible due to a terminating pod on the nominated node."
         ),
     ],
 )
-def test_who_may_evict(pod: Pod, verdict: Verdict | None, there: tuple[Pod, ...], obstacle: str) -> None:
+def test_a_pod_may_preempt_as_in_kube_scheduler(
+    pod: Pod, verdict: Verdict | None, there: tuple[Pod, ...], obstacle: str
+) -> None:
     assert why_ineligible(pod, verdict, there) == obstacle
 
 
 @pytest.mark.parametrize(("priority", "expected"), [(9, True), (10, False), (11, False), (-1, True)])
-def test_only_a_lower_priority_can_be_pushed_aside(priority: int, expected: bool) -> None:
+def test_only_pods_of_lower_priority_can_be_preempted(priority: int, expected: bool) -> None:
     assert is_preemptible_by(Pod(name="v", spec=PodSpec(priority=priority)), POD) is expected

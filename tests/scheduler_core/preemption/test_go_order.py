@@ -75,7 +75,7 @@ def places(keys: list[int]) -> list[int]:
         ),
     ],
 )
-def test_equals_come_out_as_from_go(length: int, kinds: int, expected: list[int]) -> None:
+def test_equal_items_are_sorted_as_by_go(length: int, kinds: int, expected: list[int]) -> None:
     draw = generator(length)
     assert places([draw(kinds) for _ in range(length)]) == expected
 
@@ -93,26 +93,26 @@ def shaped(seed: int) -> list[int]:
     return [index * index % (step + 2) for index in range(length)]
 
 
-def test_three_thousand_runs_come_out_as_from_go() -> None:
+def test_three_thousand_inputs_are_sorted_as_by_go() -> None:
     digest = hashlib.sha256()
     for seed in range(3000):
         digest.update(b"".join(struct.pack("<I", place) for place in places(shaped(seed))))
     assert digest.hexdigest() == "ede0b11145227b1346284f05c0854e91dd24c8de96594d52266fbc324180b69b"
 
 
-def test_a_short_run_is_sorted_stably() -> None:
+def test_a_short_list_is_sorted_stably() -> None:
     assert places([1, 0] * 6) == [1, 3, 5, 7, 9, 11, 0, 2, 4, 6, 8, 10]
 
 
 @given(st.lists(st.integers(0, 9), max_size=200))
-def test_a_run_is_sorted_and_nothing_is_lost(keys: list[int]) -> None:
+def test_a_list_is_sorted_and_keeps_all_its_items(keys: list[int]) -> None:
     found = places(keys)
     assert sorted(found) == list(range(len(keys)))
     assert [keys[place] for place in found] == sorted(keys)
 
 
 @given(st.lists(st.integers(0, 9), min_size=13, max_size=80))
-def test_a_run_that_keeps_defeating_its_pivots_is_sorted_by_a_heap(keys: list[int]) -> None:
+def test_a_list_with_bad_pivots_is_sorted_by_heap_sort(keys: list[int]) -> None:
     run = list(keys)
     _Sort(run, lambda one, other: one < other).sort(0, len(run), 0)
     assert run == sorted(keys)

@@ -88,11 +88,11 @@ def names(found: Victims | Verdict) -> tuple[str, ...]:
 PREEMPTOR = a_pod("preemptor", 100)
 
 
-def test_the_most_important_are_spared_first() -> None:
+def test_the_most_important_pods_are_reprieved_first() -> None:
     assert names(select(PREEMPTOR, a_pod("low", 1), a_pod("high", 9), a_pod("mid", 5), room=3)) == ("low",)
 
 
-def test_among_equals_the_one_that_has_run_longer_is_spared() -> None:
+def test_of_equal_priorities_the_pod_that_started_earlier_is_reprieved() -> None:
     assert names(
         select(
             PREEMPTOR,
@@ -104,17 +104,17 @@ def test_among_equals_the_one_that_has_run_longer_is_spared() -> None:
     ) == ("unstarted",)
 
 
-def test_sparing_a_large_important_pod_may_cost_several_small_ones() -> None:
+def test_reprieving_a_large_important_pod_may_evict_several_small_ones() -> None:
     # Not the smallest set: evicting `large` alone would do.
     found = select(PREEMPTOR, a_pod("large", 9, size=2), a_pod("small1", 1), a_pod("small2", 1), room=3)
     assert names(found) == ("small1", "small2")
 
 
-def test_a_pod_that_does_not_fit_again_leaves_room_for_smaller_ones() -> None:
+def test_a_pod_that_cannot_be_reprieved_leaves_room_for_smaller_ones() -> None:
     assert names(select(PREEMPTOR, a_pod("large", 9, size=3), a_pod("small", 1), room=3)) == ("large",)
 
 
-def test_victims_come_most_important_first_whatever_budgets_say() -> None:
+def test_victims_are_listed_by_importance_regardless_of_budgets() -> None:
     budget = DisruptionBudget(
         name="b",
         namespace="default",
@@ -127,7 +127,7 @@ def test_victims_come_most_important_first_whatever_budgets_say() -> None:
     assert found.budget_violations == 1
 
 
-def test_a_pod_under_an_exhausted_budget_is_spared_before_a_more_important_one() -> None:
+def test_a_pod_under_an_exhausted_budget_is_reprieved_before_a_more_important_one() -> None:
     budget = DisruptionBudget(
         name="b",
         namespace="default",
@@ -140,29 +140,29 @@ def test_a_pod_under_an_exhausted_budget_is_spared_before_a_more_important_one()
     assert found.budget_violations == 0
 
 
-def test_nobody_less_important_means_nobody_to_evict() -> None:
+def test_without_pods_of_lower_priority_there_are_no_victims() -> None:
     assert select(PREEMPTOR, a_pod("equal", 100), room=1) == unresolvable(
         "No preemption victims found for incoming pod"
     )
 
 
-def test_a_node_that_is_too_small_even_when_emptied_says_why() -> None:
+def test_a_node_too_small_even_when_empty_reports_why() -> None:
     assert select(PREEMPTOR, a_pod("equal", 100), a_pod("low", 1), room=1) == FULL
 
 
-def test_a_node_where_everybody_can_stay_is_an_error() -> None:
+def test_a_node_where_every_pod_can_stay_is_an_error() -> None:
     # The search refused it, and yet it fits: something is out of step.
     assert select(PREEMPTOR, a_pod("low", 1), room=2) == error('expected at least one victim pod on node "n1"')
 
 
-def test_an_error_of_a_plugin_is_the_answer() -> None:
+def test_an_error_of_a_plugin_is_returned() -> None:
     trial = Room(1, bad=error("broken"))
     assert select_victims(trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1)]), ()) == error(
         "broken"
     )
 
 
-def test_the_plugins_hear_of_every_pod_that_leaves_and_comes_back() -> None:
+def test_plugins_are_called_for_every_pod_removed_and_added_again() -> None:
     trial = Room(2)
     select_victims(
         trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1), a_pod("high", 9)]), ()
@@ -174,7 +174,7 @@ def test_the_plugins_hear_of_every_pod_that_leaves_and_comes_back() -> None:
     sizes=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.floats(0, 5)), min_size=1, max_size=8),
     room=st.integers(1, 16),
 )
-def test_the_preemptor_fits_afterwards_and_no_spared_pod_could_take_a_victims_place(
+def test_the_preemptor_fits_and_no_further_victim_could_be_reprieved(
     sizes: list[tuple[int, int, float]], room: int
 ) -> None:
     others = [
@@ -211,11 +211,11 @@ def test_the_preemptor_fits_afterwards_and_no_spared_pod_could_take_a_victims_pl
         ),
     ],
 )
-def test_who_is_more_important(one: Pod, other: Pod, first: bool) -> None:
+def test_importance_is_priority_then_start_time(one: Pod, other: Pod, first: bool) -> None:
     assert is_more_important(one, other) is first
 
 
-def test_equals_are_ordered_as_by_the_real_scheduler() -> None:
+def test_equally_important_pods_are_ordered_as_by_kube_scheduler() -> None:
     # Thirteen pods of one ReplicaSet: more than Go sorts by insertion. All equal, they stay as they are; one
     # that stands out moves the others.
     pods = [a_pod(f"p{index}") for index in range(13)]
@@ -263,7 +263,7 @@ PODS = [a_pod("a", app="x"), a_pod("b", app="x"), a_pod("c", app="y")]
         ),
     ],
 )
-def test_who_overdraws_a_budget(budgets: list[DisruptionBudget], violating: str) -> None:
+def test_a_victim_violates_a_budget_as_in_kube_scheduler(budgets: list[DisruptionBudget], violating: str) -> None:
     found, others = split_by_budget(PODS, budgets)
     assert "".join(pod.name for pod in found) == violating
     assert {pod.name for pod in others} == {"a", "b", "c"} - set(violating)

@@ -16,7 +16,7 @@ def room() -> ActiveRoom:
     return ActiveRoom(lambda one, other: one.timestamp < other.timestamp)
 
 
-def test_each_pod_being_tried_sees_what_happened_after_it_was_taken_out() -> None:
+def test_each_pod_in_flight_gets_the_events_since_it_was_popped() -> None:
     active, first, second = room(), queued("first"), queued("second")
     active.note(NODE_ADDED, None, "before anybody")
     active.begin(first)
@@ -28,7 +28,7 @@ def test_each_pod_being_tried_sees_what_happened_after_it_was_taken_out() -> Non
     assert active.happened_since_taken(queued("stranger").pod) is None
 
 
-def test_what_no_attempt_can_ask_for_any_more_is_forgotten() -> None:
+def test_events_that_no_pod_in_flight_needs_are_forgotten() -> None:
     active, first, second = room(), queued("first"), queued("second")
     active.begin(first)
     active.note(NODE_ADDED, None, 1)
@@ -44,7 +44,7 @@ def test_what_no_attempt_can_ask_for_any_more_is_forgotten() -> None:
     assert (active.remembered_happenings, active.in_flight) == (0, ())
 
 
-def test_a_pod_cannot_be_tried_twice_at_once() -> None:
+def test_a_pod_cannot_be_in_flight_twice() -> None:
     active, pod = room(), queued("a")
     assert (active.begin(pod), active.begin(pod), pod.attempts) == (True, False, 2)
 

@@ -53,7 +53,7 @@ class World:
 SMALL = a_node("n1").offering(cpu="1", memory="1Gi", pods="10")
 
 
-def test_a_pod_preempts_waits_for_its_victim_and_lands_where_it_was_nominated() -> None:
+def test_a_preempting_pod_waits_for_its_victim_and_lands_on_its_nominated_node() -> None:
     world = World(SMALL, a_pod("old").requesting(cpu="1").with_priority(1).on("n1"))
     world.arrive(a_pod("new").requesting(cpu="1").with_priority(100), 0.0)
     failed = world.step(0.1)
@@ -65,7 +65,7 @@ def test_a_pod_preempts_waits_for_its_victim_and_lands_where_it_was_nominated() 
     assert world.queue.nominations.all == ()
 
 
-def test_room_made_for_one_pod_is_not_taken_by_a_less_important_one_that_comes_first() -> None:
+def test_a_pod_of_lower_priority_does_not_take_the_room_of_a_nominated_pod() -> None:
     world = World(SMALL, a_pod("old").requesting(cpu="1").with_priority(1).on("n1"))
     world.arrive(a_pod("new").requesting(cpu="1").with_priority(100), 0.0)
     world.step(0.1)
@@ -78,7 +78,7 @@ def test_room_made_for_one_pod_is_not_taken_by_a_less_important_one_that_comes_f
     assert world.snapshot.pod("default/new").node_name == "n1"
 
 
-def test_a_pod_that_found_no_room_is_tried_again_when_a_node_comes_that_can_hold_it() -> None:
+def test_an_unschedulable_pod_is_retried_when_a_node_with_room_is_added() -> None:
     world = World(SMALL)
     world.arrive(a_pod("big").requesting(cpu="2"), 0.0)
     assert isinstance(world.step(0.1), FailedCycle)
@@ -91,7 +91,7 @@ def test_a_pod_that_found_no_room_is_tried_again_when_a_node_comes_that_can_hold
     assert world.step(31.1) == "n2"
 
 
-def test_an_uncordon_wakes_those_whom_the_cordon_refused() -> None:
+def test_an_uncordon_wakes_pods_that_the_cordon_refused() -> None:
     world = World(SMALL.cordoned())
     world.arrive(a_pod("new"), 0.0)
     assert isinstance(world.step(0.1), FailedCycle)
@@ -102,7 +102,7 @@ def test_an_uncordon_wakes_those_whom_the_cordon_refused() -> None:
     assert world.step(30.1) == "n1"
 
 
-def test_a_gated_pod_is_scheduled_once_its_gate_is_gone() -> None:
+def test_a_gated_pod_is_scheduled_after_its_gate_is_removed() -> None:
     world = World(SMALL)
     gated = world.arrive(a_pod("new").with_field("spec.schedulingGates", [{"name": "quota"}]), 0.0)
     assert world.step(1.0) is None
@@ -111,7 +111,7 @@ def test_a_gated_pod_is_scheduled_once_its_gate_is_gone() -> None:
     assert world.step(2.1) == "n1"
 
 
-def test_two_pods_are_not_promised_the_same_volume() -> None:
+def test_two_pods_are_not_given_the_same_volume() -> None:
     nodes = [a_node(name) for name in ("n1", "n2")]
     world = World(*nodes, claim("one"), claim("two"), storage_class(), volume("pv-1"), volume("pv-2"))
     for index, name in enumerate(("one", "two")):
@@ -122,7 +122,7 @@ def test_two_pods_are_not_promised_the_same_volume() -> None:
     assert sorted(map(str, promised.values())) == ["one", "two"]
 
 
-def test_the_last_volume_goes_to_one_pod_and_the_other_says_so() -> None:
+def test_of_two_pods_only_one_gets_the_last_volume_and_the_other_reports_why() -> None:
     world = World(SMALL, claim("one"), claim("two"), storage_class(), volume("pv-1"))
     for index, name in enumerate(("one", "two")):
         world.arrive(a_pod(name).with_field("spec.volumes", using(name)), float(index))
@@ -132,7 +132,7 @@ def test_the_last_volume_goes_to_one_pod_and_the_other_says_so() -> None:
     assert "1 node(s) didn't find available persistent volumes to bind" in failed.message
 
 
-def test_the_queues_waiting_times_come_from_the_configuration() -> None:
+def test_the_backoff_times_come_from_the_configuration() -> None:
     scheduler = Scheduler(
         Configuration.from_mapping({"podInitialBackoffSeconds": 7, "podMaxBackoffSeconds": 9}), kube_version="1.32"
     )

@@ -40,11 +40,11 @@ def names(pods: list[QueuedPod]) -> list[str]:
 @pytest.mark.parametrize(
     ("failures", "seconds"), [(0, 0), (1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (6, 10), (64, 10), (10_000, 10)]
 )
-def test_the_wait_doubles_from_one_second_to_ten(failures: int, seconds: float) -> None:
+def test_the_backoff_doubles_from_one_second_to_ten(failures: int, seconds: float) -> None:
     assert POLICY.duration_seconds(failures) == seconds
 
 
-def test_a_maximum_of_zero_switches_waiting_off() -> None:
+def test_a_maximum_of_zero_switches_the_backoff_off() -> None:
     assert BackoffPolicy(max_seconds=0).is_waiting(refused("a", at=100), now=100) is False
 
 
@@ -58,46 +58,46 @@ def test_a_maximum_of_zero_switches_waiting_off() -> None:
         (False, 101.6, False),
     ],
 )
-def test_a_wait_that_began_at_half_past_ends_with_its_whole_second(aligned: bool, now: float, waits: bool) -> None:
+def test_a_backoff_ends_at_a_whole_second(aligned: bool, now: float, waits: bool) -> None:
     assert BackoffPolicy(aligned=aligned).is_waiting(refused("a", at=100.5), now) is waits
 
 
-def test_errors_count_before_refusals() -> None:
+def test_the_backoff_counts_errors_before_refusals() -> None:
     queued = QueuedPod(pod=Pod(name="a"), timestamp=100, unschedulable_count=5, consecutive_errors=2)
     assert POLICY.ends_at(queued) == 102
 
 
-def test_a_pod_that_never_failed_does_not_wait() -> None:
+def test_a_pod_that_never_failed_has_no_backoff() -> None:
     assert POLICY.ends_at(QueuedPod(pod=Pod(name="a"), timestamp=100)) is None
 
 
-def test_within_one_second_priority_decides_whose_turn_comes_first() -> None:
+def test_of_backoffs_that_end_in_the_same_second_the_higher_priority_is_first() -> None:
     backoff = room(
         refused("low", at=100.1), refused("later", at=101.5, priority=9), refused("high", at=100.9, priority=5)
     )
     assert names(backoff.take_finished(110)) == ["high", "low", "later"]
 
 
-def test_without_alignment_the_end_alone_decides() -> None:
+def test_without_alignment_only_the_end_of_the_backoff_decides() -> None:
     backoff = room(refused("high", at=100.9, priority=5), refused("low", at=100.1), policy=BackoffPolicy(aligned=False))
     assert names(backoff.take_finished(110)) == ["low", "high"]
 
 
-def test_only_those_whose_wait_is_over_are_taken_and_the_refused_ones_first() -> None:
+def test_only_pods_whose_backoff_is_over_are_popped_refused_pods_first() -> None:
     backoff = room(failed("error", at=100), refused("once", at=100), refused("thrice", at=100, times=3))
     assert names(backoff.take_finished(102)) == ["once", "error"]
     assert names(backoff.take_finished(104.9)) == []
     assert names(backoff.take_finished(105)) == ["thrice"]
 
 
-def test_a_refused_pod_may_be_taken_early_but_one_that_failed_by_error_may_not() -> None:
+def test_a_refused_pod_may_be_popped_early_but_not_one_that_failed_with_an_error() -> None:
     backoff = room(failed("error", at=1), refused("second", at=100), refused("first", at=50))
     taken = [backoff.take_early(), backoff.take_early(), backoff.take_early()]
     assert [queued and queued.pod.name for queued in taken] == ["first", "second", None]
     assert [queued.pod.name for queued in backoff.pods] == ["error"]
 
 
-def test_a_pod_stands_in_one_of_the_two_rooms_only() -> None:
+def test_a_pod_is_in_only_one_of_the_two_backoff_queues() -> None:
     queued = refused("a")
     backoff = room(queued)
     queued.unschedulable_plugins.clear()

@@ -69,5 +69,5 @@ ANY = ClusterEvent(Resource.ANY, Action.ALL)
         ),
     ],
 )
-def test_a_registration_hears_what_it_asked_for(registered: ClusterEvent, happened: ClusterEvent, heard: bool) -> None:
+def test_a_registration_matches_only_its_events(registered: ClusterEvent, happened: ClusterEvent, heard: bool) -> None:
     assert registered.matches(happened) is heard

@@ -43,7 +43,7 @@ def failed(
     return handle_failed_cycle(line, queued, result, 20.0), line, queued, result
 
 
-def test_a_refused_pod_waits_for_events_of_those_who_refused_it() -> None:
+def test_a_refused_pod_waits_for_events_of_the_plugins_that_refused_it() -> None:
     outcome, line, queued, _ = failed(new(), NODE, occupant(100))
     assert (outcome.room, outcome.reason, queued.unschedulable_plugins, queued.timestamp) == (
         Room.WAITING,
@@ -55,18 +55,18 @@ def test_a_refused_pod_waits_for_events_of_those_who_refused_it() -> None:
     assert line.in_flight == ()
 
 
-def test_a_pod_refused_before_the_nodes_were_looked_at_waits_for_that_plugin() -> None:
+def test_a_pod_refused_by_a_prefilter_waits_for_events_of_that_plugin() -> None:
     pod = new().with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}])
     assert failed(pod, NODE)[2].unschedulable_plugins == {"VolumeRestrictions"}
 
 
-def test_preemption_nominates_the_node() -> None:
+def test_a_preemption_nominates_the_node() -> None:
     outcome, line, queued, _ = failed(new(), NODE, occupant(1))
     assert outcome.nominated_node == "n1"
     assert line.nominations.on("n1") == (queued.pod,)
 
 
-def test_a_pod_that_no_preemption_helps_loses_its_nomination() -> None:
+def test_a_pod_that_preemption_cannot_help_loses_its_nomination() -> None:
     outcome, line, _, _ = failed(new().with_field("status.nominatedNodeName", "n1"), NODE, occupant(100))
     assert outcome.nominated_node == ""
     assert line.nominations.all == ()
@@ -81,7 +81,7 @@ def test_a_pod_that_waits_for_its_victims_keeps_its_nomination() -> None:
     assert line.nominations.on("n1") == (queued.pod,)
 
 
-def test_less_important_pods_lose_their_nomination_to_the_node() -> None:
+def test_pods_of_lower_priority_lose_their_nomination_to_the_node() -> None:
     line = queue()
     less, more = (a_pod(name).with_priority(priority).build() for name, priority in (("less", 5), ("more", 500)))
     for pod in (less, more):
@@ -99,7 +99,7 @@ class Broken:
         return PreFilterResult(error("lost my mind"))
 
 
-def test_an_error_sends_the_pod_into_its_backoff_and_clears_its_nomination() -> None:
+def test_an_error_moves_the_pod_to_the_backoff_queue_and_clears_its_nomination() -> None:
     configuration = Configuration.from_mapping(
         {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Broken"}]}}}]}
     )
@@ -110,7 +110,7 @@ def test_an_error_sends_the_pod_into_its_backoff_and_clears_its_nomination() -> 
     assert (queued.unschedulable_plugins, queued.consecutive_errors, line.nominations.all) == (set(), 1, ())
 
 
-def test_a_cluster_without_nodes_counts_like_an_error_but_is_called_unschedulable() -> None:
+def test_a_cluster_without_nodes_counts_as_an_error_but_is_reported_as_unschedulable() -> None:
     outcome, _, queued, _ = failed(new())
     assert (outcome.room, outcome.reason, outcome.message, outcome.nominated_node) == (
         Room.BACKOFF,
@@ -121,7 +121,7 @@ def test_a_cluster_without_nodes_counts_like_an_error_but_is_called_unschedulabl
     assert queued.consecutive_errors == 1
 
 
-def test_without_a_plugin_to_make_room_the_nomination_is_cleared() -> None:
+def test_without_a_postfilter_plugin_the_nomination_is_cleared() -> None:
     configuration = Configuration.from_mapping(
         {"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}]}
     )
@@ -134,18 +134,20 @@ def test_without_a_plugin_to_make_room_the_nomination_is_cleared() -> None:
     ("nomination", "expected"),
     [(None, None), (Nomination(clears=True), ""), (Nomination(node="n1", victims=("default/x",)), "n1")],
 )
-def test_what_a_cycle_says_about_the_nominated_node(nomination: Nomination | None, expected: str | None) -> None:
+def test_each_result_of_a_cycle_sets_keeps_or_clears_the_nominated_node(
+    nomination: Nomination | None, expected: str | None
+) -> None:
     *_, result = failed(new(), NODE, occupant(100))
     assert nominated_by(CycleResult(result.pod, result.diagnosis, nomination=nomination)) == expected
 
 
 @pytest.mark.parametrize(("length", "event_length", "end"), [(1024, 1024, "xxxx"), (1025, 1024, " ...")])
-def test_an_event_holds_1024_characters(length: int, event_length: int, end: str) -> None:
+def test_the_message_of_an_event_is_cut_to_1024_characters(length: int, event_length: int, end: str) -> None:
     outcome = FailedCycle(room=Room.WAITING, reason="Unschedulable", message="x" * length)
     assert (len(outcome.event), outcome.event[-4:]) == (event_length, end)
 
 
-def test_a_plugin_that_asks_to_wait_is_remembered_as_such() -> None:
+def test_a_plugin_that_returned_wait_is_recorded_as_pending() -> None:
     class Patient:
         name = "Patient"
 

@@ -23,7 +23,7 @@ def drained(heap: KeyedHeap[Item]) -> list[Item]:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 5), st.booleans()), max_size=60))
-def test_whatever_is_put_replaced_and_removed_comes_out_in_order(steps: list[tuple[str, int, bool]]) -> None:
+def test_items_come_out_in_order_after_any_changes(steps: list[tuple[str, int, bool]]) -> None:
     heap, model = heap_of(), {}
     for key, rank, removes in steps:
         if removes:
@@ -36,7 +36,7 @@ def test_whatever_is_put_replaced_and_removed_comes_out_in_order(steps: list[tup
     assert [rank for _, rank in drained(heap)] == sorted(model.values())
 
 
-def test_items_that_compare_equal_come_out_in_the_order_of_gos_heap() -> None:
+def test_equal_items_come_out_in_the_order_of_gos_heap() -> None:
     # container/heap: the last item takes the place of the first, so equals do not come out first in, first out.
     assert [key for key, _ in drained(heap_of(*((key, 1) for key in "abcdef")))] == ["a", "f", "e", "d", "c", "b"]
 

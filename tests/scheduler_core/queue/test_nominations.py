@@ -8,7 +8,7 @@ from scheduler_core.queue.nominations import Nominations
 POD = Pod(name="a", uid="1")
 
 
-def test_a_pod_is_nominated_where_it_says_or_where_the_scheduler_decided() -> None:
+def test_a_nomination_comes_from_the_pods_status_or_from_the_scheduler() -> None:
     nominations = Nominations()
     nominations.add(replace(POD, nominated_node_name="n1"))
     assert nominations.node_of(POD) == "n1"
@@ -16,7 +16,7 @@ def test_a_pod_is_nominated_where_it_says_or_where_the_scheduler_decided() -> No
     assert (nominations.on("n1"), nominations.on("n2"), nominations.node_of(POD)) == ((), (POD,), "n2")
 
 
-def test_a_pod_that_names_no_node_is_not_nominated() -> None:
+def test_a_pod_without_a_nominated_node_name_is_not_nominated() -> None:
     nominations = Nominations()
     nominations.add(POD)
     assert nominations.all == ()
@@ -29,7 +29,7 @@ def test_an_empty_name_withdraws_the_nomination() -> None:
     assert nominations.all == ()
 
 
-def test_a_decision_outlives_an_update_that_does_not_know_of_it_yet() -> None:
+def test_a_nomination_survives_an_update_that_does_not_contain_it_yet() -> None:
     nominations = Nominations()
     nominations.add(POD, "n1")
     newer = replace(POD, labels={"x": "y"})

@@ -95,7 +95,7 @@ def refuse(line: SchedulingQueue, name: str, *plugins: str, at: float, pending_f
 # ---- order ----
 
 
-def test_the_higher_priority_goes_first_and_among_equals_the_one_that_waited_longer() -> None:
+def test_pods_are_popped_by_priority_and_then_by_queueing_time() -> None:
     line = queue()
     for name, priority, at in (("late", 0, 3.0), ("early", 0, 1.0), ("important", 7, 9.0)):
         line.add(pod(name, priority=priority), at)
@@ -103,7 +103,7 @@ def test_the_higher_priority_goes_first_and_among_equals_the_one_that_waited_lon
     assert line.pop() is None
 
 
-def test_a_pod_that_comes_back_goes_behind_those_that_waited() -> None:
+def test_a_returned_pod_is_queued_behind_waiting_pods_of_equal_priority() -> None:
     line = queue(policy=BackoffPolicy(max_seconds=0))
     line.add(pod("a"), 1.0)
     line.add(pod("b"), 2.0)
@@ -114,7 +114,7 @@ def test_a_pod_that_comes_back_goes_behind_those_that_waited() -> None:
 # ---- back-off ----
 
 
-def test_a_refused_pod_waits_for_an_event_and_then_sits_out_its_backoff() -> None:
+def test_a_refused_pod_waits_for_an_event_and_then_for_its_backoff() -> None:
     line = queue()
     assert refuse(line, "a", "Fit", at=100.0) is Room.WAITING
     line.move_all(NODE_ADDED, None, "room for a", 100.5)
@@ -132,7 +132,7 @@ def test_an_event_after_the_backoff_makes_a_pod_active_at_once() -> None:
     assert names(line, Room.ACTIVE) == ["a"]
 
 
-def test_an_idle_scheduler_takes_the_next_pod_out_of_its_backoff_early() -> None:
+def test_an_idle_scheduler_pops_the_next_pod_before_its_backoff_ends() -> None:
     line = queue()
     refuse(line, "a", "Fit", at=100.0)
     line.move_all(NODE_ADDED, None, "room for a", 100.1)
@@ -140,14 +140,14 @@ def test_an_idle_scheduler_takes_the_next_pod_out_of_its_backoff_early() -> None
     assert [taken(line).pod.name, taken(line).pod.name, line.pop()] == ["b", "a", None]
 
 
-def test_before_1_33_nobody_is_taken_out_of_the_backoff_early() -> None:
+def test_before_1_33_no_pod_is_popped_before_its_backoff_ends() -> None:
     line = queue(policy=BackoffPolicy(aligned=False))
     refuse(line, "a", "Fit", at=100.0)
     line.move_all(NODE_ADDED, None, "room for a", 100.1)
     assert (names(line, Room.BACKOFF), line.pop()) == (["a"], None)
 
 
-def test_a_pod_that_failed_by_error_backs_off_and_is_never_taken_early() -> None:
+def test_a_pod_that_failed_with_an_error_is_never_popped_before_its_backoff_ends() -> None:
     line = queue()
     assert refuse(line, "a", at=100.0) is Room.BACKOFF
     assert line.pop() is None
@@ -155,7 +155,7 @@ def test_a_pod_that_failed_by_error_backs_off_and_is_never_taken_early() -> None
     assert taken(line).pod.name == "a"
 
 
-def test_refusals_and_errors_are_counted_apart() -> None:
+def test_refusals_and_errors_are_counted_separately() -> None:
     line = queue(policy=BackoffPolicy(max_seconds=0))
     line.add(pod("a"), 0.0)
     counts = []
@@ -191,14 +191,14 @@ def test_an_event_moves_a_pod_only_when_it_may_help(
     assert names(line, Room.ACTIVE) == (["a"] if moves else [])
 
 
-def test_an_event_for_which_a_pod_was_told_to_wait_moves_it_past_its_backoff() -> None:
+def test_an_event_of_a_pending_plugin_moves_a_pod_past_its_backoff() -> None:
     line = queue()
     refuse(line, "a", "Fit", at=100.0, pending_for=("Patient",))
     line.move_all(NODE_ADDED, None, "no room", 100.1)
     assert names(line, Room.ACTIVE) == ["a"]
 
 
-def test_a_caller_may_spare_pods_an_event() -> None:
+def test_a_caller_may_exclude_pods_from_an_event() -> None:
     line = queue()
     for name in ("a", "b"):
         refuse(line, name, "Patient", at=0.0)
@@ -206,7 +206,7 @@ def test_a_caller_may_spare_pods_an_event() -> None:
     assert (names(line, Room.WAITING), names(line, Room.ACTIVE)) == (["a"], ["b"])
 
 
-def test_an_event_that_came_during_the_attempt_counts_when_the_pod_comes_back() -> None:
+def test_an_event_during_the_attempt_counts_when_the_pod_returns() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
     queued = taken(line)
@@ -250,7 +250,7 @@ def waiting_for(name: str, plugin: str, spec: PodSpec, line: SchedulingQueue) ->
     line.add_unschedulable(queued, 0.0, refused_by=(plugin,))
 
 
-def test_a_bound_pod_wakes_those_whose_affinity_it_meets_and_those_that_spread_in_its_namespace() -> None:
+def test_a_bound_pod_wakes_pods_whose_affinity_or_spread_constraint_concerns_it() -> None:
     line = queue()
     term = PodAffinityTerm(
         topology_key="zone", selector=APP, namespaces=frozenset({"default"}), namespace_selector=LabelSelector(None)
@@ -275,7 +275,7 @@ def test_a_bound_pod_in_another_namespace_wakes_no_spread_pod() -> None:
     ("namespace", "frees_resources", "active"),
     [("default", False, ["spread"]), ("other", False, []), ("other", True, ["spread"])],
 )
-def test_a_change_of_a_bound_pod_concerns_those_that_count_it_unless_it_asks_for_less(
+def test_a_change_of_a_bound_pod_wakes_only_pods_that_count_it_unless_it_shrinks(
     namespace: str, frees_resources: bool, active: list[str]
 ) -> None:
     line = queue()
@@ -290,7 +290,7 @@ def test_a_change_of_a_bound_pod_concerns_those_that_count_it_unless_it_asks_for
 # ---- gates ----
 
 
-def test_a_gated_pod_stays_outside_until_its_gate_is_gone() -> None:
+def test_a_gated_pod_enters_the_queue_only_after_its_gate_is_removed() -> None:
     line = queue()
     gated = pod("a", gates=("g",))
     assert line.add(gated, 0.0) is Room.WAITING
@@ -311,7 +311,7 @@ def test_removing_one_of_two_gates_is_not_enough() -> None:
     )
 
 
-def test_a_gatekeeper_is_asked_on_the_way_into_the_backoff_and_not_again_on_the_way_out() -> None:
+def test_a_pre_enqueue_plugin_runs_before_the_backoff_and_not_again_after_it() -> None:
     doorman = Doorman()
     line = queue(doorman)
     refuse(line, "a", "Fit", at=100.0)
@@ -321,7 +321,7 @@ def test_a_gatekeeper_is_asked_on_the_way_into_the_backoff_and_not_again_on_the_
     assert (doorman.asked, names(line, Room.ACTIVE)) == (["a"], ["a"])
 
 
-def test_a_gatekeeper_may_keep_a_pod_out_of_the_backoff() -> None:
+def test_a_pre_enqueue_plugin_may_keep_a_pod_out_of_the_backoff_queue() -> None:
     doorman = Doorman()
     line = queue(doorman)
     refuse(line, "a", "Fit", at=100.0)
@@ -336,7 +336,7 @@ class NightPorter(Doorman):
     name = "Patient"
 
 
-def test_a_gatekeeper_is_asked_again_on_its_own_events_and_on_no_others() -> None:
+def test_a_pre_enqueue_plugin_runs_again_only_on_its_own_events() -> None:
     porter = NightPorter()
     porter.lets_in = False
     line = queue(porter)
@@ -350,7 +350,7 @@ def test_a_gatekeeper_is_asked_again_on_its_own_events_and_on_no_others() -> Non
     assert (porter.asked, names(line, Room.ACTIVE)) == (["a"], ["a"])
 
 
-def test_a_pod_that_a_gatekeeper_holds_back_is_freed_by_activation_only() -> None:
+def test_a_pod_that_a_pre_enqueue_plugin_refused_enters_only_by_activation() -> None:
     doorman = Doorman()
     line = queue(doorman)
     refuse(line, "a", "Fit", at=0.0)
@@ -374,7 +374,7 @@ def test_activation_skips_the_backoff() -> None:
     assert names(line, Room.ACTIVE) == ["a"]
 
 
-def test_activating_a_pod_that_is_being_tried_brings_it_back_but_nobody_else() -> None:
+def test_activating_a_pod_in_flight_brings_back_only_that_pod() -> None:
     line = queue()
     for name in ("a", "b"):
         line.add(pod(name), 0.0)
@@ -387,7 +387,7 @@ def test_activating_a_pod_that_is_being_tried_brings_it_back_but_nobody_else() -
 # ---- updates and deletion ----
 
 
-def test_a_changed_pod_takes_its_new_place() -> None:
+def test_a_changed_pod_moves_to_its_new_position() -> None:
     line = queue()
     line.add(pod("a"), 1.0)
     line.add(pod("b"), 2.0)
@@ -395,7 +395,7 @@ def test_a_changed_pod_takes_its_new_place() -> None:
     assert taken(line).pod.name == "b"
 
 
-def test_a_change_during_the_attempt_is_looked_at_when_the_pod_comes_back() -> None:
+def test_a_change_of_the_pod_during_the_attempt_counts_when_it_returns() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
     queued = taken(line)
@@ -404,12 +404,12 @@ def test_a_change_during_the_attempt_is_looked_at_when_the_pod_comes_back() -> N
     assert line.add_unschedulable(queued, 2.0, refused_by=("InterPodAffinity",)) is Room.BACKOFF
 
 
-def test_a_changed_pod_that_nobody_knows_is_added() -> None:
+def test_an_update_of_an_unknown_pod_adds_it() -> None:
     assert queue().update(pod("a"), pod("a"), (), 0.0) is Room.ACTIVE
 
 
 @pytest.mark.parametrize("room", list(Room))
-def test_a_deleted_pod_is_gone_from_every_room(room: Room) -> None:
+def test_a_deleted_pod_is_removed_from_every_part_of_the_queue(room: Room) -> None:
     line = queue()
     if room is Room.ACTIVE:
         line.add(pod("a"), 0.0)
@@ -420,7 +420,7 @@ def test_a_deleted_pod_is_gone_from_every_room(room: Room) -> None:
     assert (len(line), line.find("default/a")) == (0, None)
 
 
-def test_a_pod_cannot_come_back_while_it_is_in_the_queue() -> None:
+def test_returning_a_pod_that_is_already_queued_is_refused() -> None:
     line = queue()
     line.add(pod("a"), 0.0)
     queued = taken(line)
@@ -429,7 +429,7 @@ def test_a_pod_cannot_come_back_while_it_is_in_the_queue() -> None:
         line.add_unschedulable(queued, 1.0)
 
 
-def test_a_pod_that_names_a_nominated_node_is_nominated_when_it_enters_and_forgotten_when_deleted() -> None:
+def test_a_nomination_lasts_from_adding_to_deleting_the_pod() -> None:
     line = queue()
     nominated = pod("a", nominated_node_name="n1")
     line.add(nominated, 0.0)

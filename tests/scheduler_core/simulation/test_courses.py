@@ -106,13 +106,13 @@ def landings(forecast: Forecast) -> dict[str, tuple[str, ...]]:
 # ---- ties ----
 
 
-def test_a_pod_that_follows_another_may_go_wherever_the_tie_before_it_may_fall() -> None:
+def test_an_earlier_tie_widens_the_set_of_a_pod_with_affinity() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a")))
     assert landings(forecast) == {"a": ("n2", "n3"), "b": ("n2", "n3")}
     assert forecast.courses == 2
 
 
-def test_its_sentence_says_which_nodes_are_those_of_another_fall() -> None:
+def test_the_sentence_names_nodes_that_depend_on_an_earlier_tie() -> None:
     follower = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a"))).pods[1]
     assert follower.sentence in (
         "fits best on n2, or on n3 if an earlier tie falls otherwise",
@@ -120,13 +120,13 @@ def test_its_sentence_says_which_nodes_are_those_of_another_fall() -> None:
     )
 
 
-def test_replicas_are_interchangeable_so_two_that_share_a_tie_are_one_course() -> None:
+def test_a_tie_between_two_replicas_is_a_single_course() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", app="web"), a_pod("q", app="web"))
     assert sorted(landings(forecast).values()) == [("n2",), ("n3",)]
     assert forecast.courses == 1
 
 
-def test_where_a_tie_decides_whether_there_is_room_the_pod_is_pending_and_says_so() -> None:
+def test_a_pod_is_pending_if_a_tie_decides_whether_it_has_room() -> None:
     room = [a_node("n2", cpu="2"), a_node("n3", cpu="2")]
     forecast = drained(
         a_node("n1"),
@@ -141,7 +141,7 @@ def test_where_a_tie_decides_whether_there_is_room_the_pod_is_pending_and_says_s
     assert follower.sentence.startswith("finds room or not, as earlier ties fall: 0/3 nodes are available")
 
 
-def test_a_bound_that_is_met_is_told_and_marks_the_pods_after_it() -> None:
+def test_reaching_the_bound_is_reported_and_marks_the_later_pods() -> None:
     forecast = drained(
         a_node("n1"), a_node("n2"), a_node("n3"), a_node("n4"), a_pod("a"), a_pod("b", **near("a")), most=2
     )
@@ -153,7 +153,7 @@ def test_a_bound_that_is_met_is_told_and_marks_the_pods_after_it() -> None:
     )
 
 
-def test_the_last_tie_of_a_drain_cuts_nothing_off() -> None:
+def test_the_last_tie_of_a_drain_does_not_exceed_the_bound() -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), most=1)
     assert (landings(forecast)["a"], forecast.pods[0].is_cut, forecast.notes) == (("n2", "n3"), False, ())
 
@@ -161,7 +161,7 @@ def test_the_last_tie_of_a_drain_cuts_nothing_off() -> None:
 # ---- the order of events ----
 
 
-def test_the_least_important_pod_is_evicted_first_and_has_its_choice() -> None:
+def test_the_pod_of_lowest_priority_is_evicted_and_placed_first() -> None:
     forecast = drained(
         a_node("n1"), a_node("n2"), a_node("n3", cpu="3"), a_pod("a", cpu="2", priority=7), a_pod("b", cpu="2")
     )
@@ -169,7 +169,7 @@ def test_the_least_important_pod_is_evicted_first_and_has_its_choice() -> None:
     assert landings(forecast) == {"b": ("n2",), "a": ("n3",)}
 
 
-def test_a_replacement_is_placed_while_the_pods_that_go_later_still_stand() -> None:
+def test_a_replacement_is_placed_while_later_pods_still_run() -> None:
     spread = zone_spread("web")
     cluster = [a_node("n1"), a_node("n2", cpu="3"), a_node("n3", cpu="8", zone="b")]
     forecast = drained(
@@ -180,7 +180,7 @@ def test_a_replacement_is_placed_while_the_pods_that_go_later_still_stand() -> N
     )
 
 
-def test_pods_under_a_budget_wait_until_the_first_round_has_its_places() -> None:
+def test_pods_under_a_budget_wait_until_the_first_round_is_placed() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     forecast = drained(
         *cluster,
@@ -192,7 +192,7 @@ def test_pods_under_a_budget_wait_until_the_first_round_has_its_places() -> None
     assert landings(forecast) == {"a": ("n2",), "b": ("n2",), "c": ("n3",)}, "b would have taken n3 from c"
 
 
-def test_the_order_in_which_pods_of_two_stateful_sets_end_is_open() -> None:
+def test_all_orders_in_which_pods_of_two_stateful_sets_end_are_simulated() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     forecast = drained(
         *cluster,
@@ -206,7 +206,7 @@ def test_the_order_in_which_pods_of_two_stateful_sets_end_is_open() -> None:
     }
 
 
-def test_a_stateful_sets_pod_may_end_before_or_after_the_next_round_begins() -> None:
+def test_a_pod_of_a_stateful_set_may_end_before_or_after_the_next_round() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     pods = [
         a_pod("a", cpu="100m", app="web"),
@@ -218,20 +218,20 @@ def test_a_stateful_sets_pod_may_end_before_or_after_the_next_round_begins() -> 
     assert (set(said["b"]), set(said["c-0"])) == ({"n2", "n3"}, {"n2", "n3"})
 
 
-def test_a_round_that_no_budget_allows_opens_nothing() -> None:
+def test_a_round_without_allowed_evictions_adds_no_course() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     forecast = drained(*cluster, a_pod("b", app="web"), a_pod("c-0", cpu="3", owner="StatefulSet"), a_budget("web", 0))
     assert ([pod.outcome for pod in forecast.pods], forecast.courses) == ([Outcome.BLOCKED, Outcome.MOVES], 1)
 
 
-def test_a_job_replaces_its_pod_after_everything_else() -> None:
+def test_the_replacement_of_a_job_is_placed_last() -> None:
     cluster = [a_node("n1", cpu="8"), a_node("n2", cpu="5"), a_node("n3", cpu="4")]
     forecast = drained(*cluster, a_pod("a", cpu="2", owner="Job"), a_pod("b-0", cpu="2", owner="StatefulSet"))
     assert landings(forecast) == {"a": ("n3",), "b-0": ("n2",)}
 
 
 @pytest.mark.parametrize(("owner", "outcome"), [("ReplicaSet", None), ("StatefulSet", Outcome.MOVES)])
-def test_a_pod_that_ends_already_has_its_replacement_unless_that_bears_its_name(
+def test_a_terminating_pod_is_already_replaced_unless_the_replacement_keeps_its_name(
     owner: str, outcome: Outcome | None
 ) -> None:
     forecast = drained(a_node("n1"), a_node("n2"), a_pod("p", owner=owner, deleted=True))
@@ -283,7 +283,7 @@ def walk(snapshot: Snapshot, chance: random.Random) -> Course:
 
 @settings(max_examples=25, deadline=None)
 @given(clusters(), st.integers(0, 2**32))
-def test_whatever_course_chance_takes_its_landings_are_in_the_sets(snapshot: Snapshot, seed: int) -> None:
+def test_every_random_course_lands_within_the_sets(snapshot: Snapshot, seed: int) -> None:
     forecast = simulate_drain(snapshot, ["n1"], made_at="x", most_courses=2000)[0]
     by_chance = walk(snapshot, random.Random(seed))
     said: dict[str, list[tuple[str, ...]]] = {}
@@ -302,7 +302,7 @@ def test_whatever_course_chance_takes_its_landings_are_in_the_sets(snapshot: Sna
 
 @settings(max_examples=15, deadline=None)
 @given(clusters(), st.integers(1, 6))
-def test_a_bound_only_takes_nodes_away_and_marks_where_it_may_have(snapshot: Snapshot, most: int) -> None:
+def test_a_bound_only_removes_nodes_and_marks_the_affected_pods(snapshot: Snapshot, most: int) -> None:
     whole, bounded = (simulate_drain(snapshot, ["n1"], made_at="x", most_courses=n)[0] for n in (2000, most))
     if any(pod.is_cut for pod in bounded.pods):
         assert all(nodes <= nodes_of_owners(whole)[owner] for owner, nodes in nodes_of_owners(bounded).items())
@@ -320,7 +320,7 @@ def nodes_of_owners(forecast: Forecast) -> dict[str, set[str]]:
 
 @settings(max_examples=15, deadline=None)
 @given(clusters())
-def test_the_drain_that_is_gone_on_from_is_the_main_course(snapshot: Snapshot) -> None:
+def test_the_single_course_of_a_drain_is_the_main_course(snapshot: Snapshot) -> None:
     alone = run_drain(snapshot, ["n1"], Scheduler())
     among = run_drain(snapshot, ["n1"], Scheduler(), most_courses=50)
     assert [(each.pod.key, each.replacement.node_name) for each in alone.displaced] == [
@@ -328,7 +328,7 @@ def test_the_drain_that_is_gone_on_from_is_the_main_course(snapshot: Snapshot) -
     ]
 
 
-def test_following_takes_no_more_courses_than_it_may() -> None:
+def test_no_more_courses_than_allowed_are_followed() -> None:
     snapshot = load_objects([a_node(f"n{n}") for n in range(1, 6)] + [a_pod(name) for name in "abcd"])
     assert len(follow(a_course(snapshot), 7)) <= 7
 

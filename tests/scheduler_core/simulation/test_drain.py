@@ -111,9 +111,7 @@ def an_owner(kind: str, node: str | None, *, app: str = "web") -> Manifest:
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "ReplicationController", "Job"])
 @pytest.mark.parametrize(("node", "outcome"), [("n1", Outcome.STAYS), ("n2", Outcome.MOVES), (None, Outcome.MOVES)])
-def test_a_pod_whose_owners_template_names_this_node_stays_because_no_eviction_gets_rid_of_it(
-    kind: str, node: str | None, outcome: Outcome
-) -> None:
+def test_a_pod_whose_owners_template_names_the_node_stays(kind: str, node: str | None, outcome: Outcome) -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), an_owner(kind, node), a_pod("p", "n1", owner=kind)))
     assert (pod.outcome, pod.is_bound) == (outcome, node == "n1")
     if pod.is_bound:
@@ -123,24 +121,24 @@ def test_a_pod_whose_owners_template_names_this_node_stays_because_no_eviction_g
         )
 
 
-def test_a_pod_that_the_drain_leaves_alone_anyway_is_not_said_to_be_bound() -> None:
+def test_a_pod_that_the_drain_ignores_is_not_reported_as_bound() -> None:
     objects = [a_node("n1"), an_owner("ReplicaSet", "n1"), a_pod("p", "n1")]
     (made,) = simulate_drain(load_objects(objects), ["n1"], made_at="", stays=lambda _: "not selected")
     assert (only(made).sentence, only(made).is_bound) == ("not selected", False)
 
 
-def test_daemon_set_pods_that_are_not_ready_already_are_named() -> None:
+def test_daemonset_pods_that_are_already_unready_are_named() -> None:
     ailing = {**a_pod("cni", "n1", owner="DaemonSet", app="cni"), "status": {"phase": "Running"}}
     assert drain("n1", a_node("n1"), ailing, a_pod("ok", "n1", owner="DaemonSet")).notes == (
         "1 DaemonSet pod of the node is not ready already: shop/cni",
     )
 
 
-def test_nodes_of_equal_highest_score_are_a_set() -> None:
+def test_nodes_with_the_same_highest_score_form_a_set() -> None:
     assert only(drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"))).landing == ("n2", "n3")
 
 
-def test_a_full_cluster_leaves_pods_pending_and_says_why() -> None:
+def test_in_a_full_cluster_pods_stay_pending_with_the_reason() -> None:
     pod = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", cpu="3"), a_pod("q", "n2", cpu="3")).pods[0]
     assert pod.outcome is Outcome.PENDING
     assert pod.sentence.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.")
@@ -151,7 +149,7 @@ def test_on_a_cluster_of_one_node_everything_returns() -> None:
     assert forecast.counts == {Outcome.RETURNS: 2}
 
 
-def test_a_cordon_elsewhere_does_not_bind_a_pod_to_the_drained_node() -> None:
+def test_a_cordon_of_another_node_does_not_bind_a_pod_to_the_drained_node() -> None:
     forecast = drain("n1", a_node("n1"), a_node("n2", unschedulable=True), a_pod("p", "n1"))
     assert forecast.counts == {Outcome.PENDING: 1}
 
@@ -167,7 +165,7 @@ _NOT_READY = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSc
         pytest.param(_NOT_READY, id="not ready yet"),
     ],
 )
-def test_a_pod_bound_to_its_node_returns_whatever_passing_trouble_the_others_have(trouble: Manifest) -> None:
+def test_a_pod_bound_to_its_node_returns_even_if_other_nodes_are_cordoned_or_unready(trouble: Manifest) -> None:
     forecast = drain(
         "n1",
         a_node("n1"),
@@ -177,7 +175,7 @@ def test_a_pod_bound_to_its_node_returns_whatever_passing_trouble_the_others_hav
     assert forecast.counts == {Outcome.RETURNS: 1}
 
 
-def test_a_taint_that_a_person_set_binds_a_pod_to_the_node_without_it() -> None:
+def test_a_pod_returns_if_every_other_node_has_a_persons_taint() -> None:
     forecast = drain(
         "n1",
         a_node("n1"),
@@ -187,7 +185,7 @@ def test_a_taint_that_a_person_set_binds_a_pod_to_the_node_without_it() -> None:
     assert forecast.counts == {Outcome.RETURNS: 1}
 
 
-def test_a_pod_whose_volume_is_on_its_node_returns_though_the_others_are_full_as_well() -> None:
+def test_a_pod_with_a_local_volume_returns_even_if_the_other_nodes_are_full() -> None:
     local = {
         "kind": "PersistentVolume",
         "metadata": {"name": "disk"},
@@ -222,7 +220,7 @@ def test_a_pod_whose_volume_is_on_its_node_returns_though_the_others_are_full_as
     assert forecast.pods[0].outcome is Outcome.RETURNS
 
 
-def test_two_replacements_are_not_promised_the_same_volume() -> None:
+def test_two_replacements_are_not_given_the_same_volume() -> None:
     waiting = {
         "kind": "StorageClass",
         "metadata": {"name": "local"},
@@ -273,7 +271,7 @@ def test_the_drained_node_stays_a_topology_domain() -> None:
     )
 
 
-def test_a_replica_is_judged_beside_its_terminating_predecessor_and_again_without_it() -> None:
+def test_a_replica_is_placed_with_and_then_without_its_terminating_predecessor() -> None:
     apart = {
         "affinity": {
             "podAntiAffinity": {
@@ -287,21 +285,21 @@ def test_a_replica_is_judged_beside_its_terminating_predecessor_and_again_withou
     assert (forecast.outcome, forecast.landing) == (Outcome.MOVES, ("n2",))
 
 
-def test_each_replacement_takes_its_room_before_the_next_is_judged() -> None:
+def test_each_replacement_takes_its_room_before_the_next_is_placed() -> None:
     forecast = drain(
         "n1", a_node("n1", cpu="8"), a_node("n2", cpu="4"), a_pod("p", "n1", cpu="3"), a_pod("q", "n1", cpu="3")
     )
     assert [pod.outcome for pod in forecast.pods] == [Outcome.MOVES, Outcome.PENDING]
 
 
-def test_a_budget_of_one_lets_pods_go_one_after_another() -> None:
+def test_a_budget_of_one_evicts_pods_one_after_another() -> None:
     forecast = drain(
         "n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_pod("q", "n1"), a_pod("r", "n2"), a_budget(1)
     )
     assert forecast.counts == {Outcome.MOVES: 2}
 
 
-def test_a_budget_is_not_refilled_by_a_replacement_that_stays_pending() -> None:
+def test_a_pending_replacement_does_not_refill_the_budget() -> None:
     full = (a_node("n2", cpu="4"), a_pod("other", "n2", cpu="3", app="batch"))
     forecast = drain(
         "n1", a_node("n1", cpu="8"), *full, a_pod("p", "n1", cpu="3"), a_pod("q", "n1", cpu="3"), a_budget(1)
@@ -312,7 +310,7 @@ def test_a_budget_is_not_refilled_by_a_replacement_that_stays_pending() -> None:
     ]
 
 
-def test_a_budget_that_waits_for_what_returns_with_the_node_alone_blocks_for_ever() -> None:
+def test_a_budget_blocks_for_ever_if_its_replacements_only_fit_on_the_drained_node() -> None:
     """On a cluster of one node: the drain would evict the first pod, wait for its replacement, and the
     replacement for the drain."""
     first, second = drain(
@@ -326,14 +324,14 @@ def test_a_budget_that_waits_for_what_returns_with_the_node_alone_blocks_for_eve
     assert (third.outcome, third.is_never) == (Outcome.BLOCKED, False), "a third pod elsewhere may yet become healthy"
 
 
-def test_a_budget_that_wants_every_pod_blocks_for_ever_and_is_named() -> None:
+def test_a_budget_that_needs_every_pod_blocks_for_ever_and_is_named() -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_budget(0, desired=3)))
     assert (pod.outcome, pod.is_never) == (Outcome.BLOCKED, True)
     assert pod.budget is not None
     assert (pod.budget.namespace, pod.budget.name, pod.budget.desired_healthy) == ("shop", "web", 3)
 
 
-def test_a_pod_that_would_preempt_says_so_and_the_victim_is_noted() -> None:
+def test_a_pod_that_would_preempt_is_reported_with_its_victim() -> None:
     forecast = drain(
         "n1",
         a_node("n1"),
@@ -346,7 +344,7 @@ def test_a_pod_that_would_preempt_says_so_and_the_victim_is_noted() -> None:
     assert forecast.notes == ("shop/humble on n2 would be preempted and would stay pending",)
 
 
-def test_data_in_empty_dir_is_said_to_be_lost() -> None:
+def test_loss_of_empty_dir_data_is_reported() -> None:
     assert only(
         drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", volumes=[{"name": "cache", "emptyDir": {}}]))
     ).loses_data
@@ -358,12 +356,12 @@ def test_two_nodes_drained_together_do_not_land_on_each_other() -> None:
     assert (first.node, only(first).landing, second.node, only(second).landing) == ("n1", ("n3",), "n2", ("n3",))
 
 
-def test_a_node_that_is_not_there_is_an_error_that_names_it() -> None:
+def test_a_missing_node_is_an_error_that_names_it() -> None:
     with pytest.raises(UnknownNodeError, match="n9"):
         drain("n9", a_node("n1"))
 
 
-def test_a_landing_comes_with_its_score_and_the_runner_up() -> None:
+def test_a_landing_includes_its_score_and_the_runner_up() -> None:
     pod = only(
         drain("n1", a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"), a_pod("q", "n3", cpu="3", app="other"))
     )
@@ -373,12 +371,12 @@ def test_a_landing_comes_with_its_score_and_the_runner_up() -> None:
     assert (pod.runner_up.node, pod.runner_up.score < pod.score) == ("n3", True)
 
 
-def test_a_pod_that_only_one_node_can_take_has_no_score() -> None:
+def test_a_pod_that_fits_on_one_node_only_has_no_score() -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1")))
     assert (pod.score, pod.runner_up) == (None, None)
 
 
-def test_a_pod_that_must_be_near_one_that_returns_only_waits_out_the_reboot_as_well() -> None:
+def test_a_pod_with_affinity_to_a_returning_pod_returns_too() -> None:
     near = {
         "affinity": {
             "podAffinity": {
@@ -393,7 +391,7 @@ def test_a_pod_that_must_be_near_one_that_returns_only_waits_out_the_reboot_as_w
     assert forecast.counts == {Outcome.RETURNS: 2}
 
 
-def test_a_pod_that_must_be_near_one_that_finds_no_room_is_pending_with_it() -> None:
+def test_a_pod_with_affinity_to_a_pending_pod_is_pending_too() -> None:
     near = {
         "affinity": {
             "podAffinity": {
@@ -419,7 +417,7 @@ def waiting(name: str, **spec: Any) -> Manifest:
     return {**pod, "status": {"phase": "Pending"}}
 
 
-def test_pods_that_wait_already_are_counted_apart_from_those_of_the_node() -> None:
+def test_pods_that_were_already_pending_are_counted_separately() -> None:
     forecast = drain(
         "n1",
         a_node("n1"),
@@ -431,7 +429,9 @@ def test_pods_that_wait_already_are_counted_apart_from_those_of_the_node() -> No
     assert (forecast.counts, forecast.already_pending, forecast.notes) == ({Outcome.MOVES: 1}, 2, ())
 
 
-def test_of_too_many_kinds_of_waiting_pods_the_less_important_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_too_many_kinds_of_pending_pods_those_of_low_priority_are_only_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("scheduler_core.simulation.drain.MOST_WAITING_KINDS", 1)
     humble, important = waiting("v", app="humble"), waiting("w", app="important", priority=9)
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), humble, important)
@@ -441,7 +441,7 @@ def test_of_too_many_kinds_of_waiting_pods_the_less_important_are_only_counted(m
     )
 
 
-def test_many_waiting_pods_are_one_note_with_three_names() -> None:
+def test_many_pending_pods_give_one_note_with_three_names() -> None:
     pods = [waiting(f"w{number}", cpu="1m", app=f"a{number}") for number in range(5)]
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), *pods)
     (note,) = forecast.notes
@@ -450,13 +450,13 @@ def test_many_waiting_pods_are_one_note_with_three_names() -> None:
     assert note.count(" on n") == 3
 
 
-def test_a_pod_that_only_just_came_takes_its_room_before_those_of_the_drain() -> None:
+def test_a_pending_pod_is_placed_before_the_replacements() -> None:
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", cpu="3"), waiting("w", cpu="3", app="new"))
     assert only(forecast).outcome is Outcome.PENDING
     assert forecast.notes == ("1 pod that waits already would get a place: shop/w on n2",)
 
 
-def test_a_pod_that_waits_for_a_pod_of_the_node_to_go_gets_its_place_first() -> None:
+def test_a_pending_pod_that_a_pod_of_the_node_kept_out_is_placed_first() -> None:
     apart = {
         "affinity": {
             "podAntiAffinity": {
@@ -471,12 +471,12 @@ def test_a_pod_that_waits_for_a_pod_of_the_node_to_go_gets_its_place_first() -> 
     assert forecast.notes == ("1 pod that waits already would get a place: shop/w on n2",)
 
 
-def test_a_budget_that_never_allows_comes_with_the_one_that_would() -> None:
+def test_a_budget_that_never_allows_is_reported_with_a_value_that_would() -> None:
     pod = only(drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), a_budget(0, desired=3)))
     assert pod.remedies == ("a minAvailable of 2 in the disruption budget shop/web",)
 
 
-def test_where_no_change_of_a_node_is_enough_one_more_node_is_the_remedy() -> None:
+def test_if_no_single_change_helps_the_remedy_is_one_more_node() -> None:
     apart = {
         "affinity": {
             "podAntiAffinity": {
@@ -536,7 +536,7 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
         ),
     ],
 )
-def test_a_pending_pod_comes_with_the_single_changes_that_would_place_it(
+def test_a_pending_pod_is_reported_with_single_changes_that_would_place_it(
     others: list[Manifest], pod: Manifest, remedies: tuple[str, ...]
 ) -> None:
     forecast = next(each for each in drain("n1", a_node("n1"), *others, pod).pods if each.name == "p")
@@ -577,7 +577,7 @@ def test_in_recorded_clusters_every_pod_has_one_outcome_and_nothing_lands_on_the
     assert simulate_drain(snapshot, [node], made_at="x")[0] == forecast
 
 
-def test_a_drain_with_a_rule_of_its_own_leaves_pods_where_they_are() -> None:
+def test_a_drain_with_its_own_filter_leaves_pods_in_place() -> None:
     """The node is cordoned all the same; what stays on it keeps its resources, and no budget is asked about it."""
     snapshot = load_objects(
         [

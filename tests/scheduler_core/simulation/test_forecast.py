@@ -48,7 +48,7 @@ forecasts = st.builds(
 
 
 @given(forecasts)
-def test_it_survives_json(forecast: Forecast) -> None:
+def test_a_forecast_survives_json(forecast: Forecast) -> None:
     assert Forecast.from_mapping(json.loads(json.dumps(forecast.to_mapping()))) == forecast
 
 
@@ -73,12 +73,12 @@ def test_a_forecast_of_an_older_release_is_read() -> None:
         },
     ],
 )
-def test_what_is_no_forecast_is_refused(mapping: dict[str, Any]) -> None:
+def test_an_invalid_forecast_is_refused(mapping: dict[str, Any]) -> None:
     with pytest.raises(UnreadableForecastError):
         Forecast.from_mapping(mapping)
 
 
-def test_outcomes_are_counted_in_their_order_and_never_is_told_apart_from_not_now() -> None:
+def test_counts_are_in_order_and_distinguish_blocked_for_ever_from_blocked_now() -> None:
     def pod(name: str, outcome: Outcome, *, never: bool = False) -> PodForecast:
         return PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="", is_never=never)
 

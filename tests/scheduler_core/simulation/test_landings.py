@@ -35,37 +35,37 @@ def said(*courses: Course) -> list[set[str]]:
     return [landing.nodes for landing in landings(courses).values()]
 
 
-def test_one_course_says_what_it_is() -> None:
+def test_a_single_course_gives_its_own_landings() -> None:
     assert said(a_course("n1", "n2")) == [{"n1"}, {"n2"}]
 
 
-def test_replicas_that_change_places_leave_nothing_open() -> None:
+def test_replicas_that_swap_nodes_have_one_node_each() -> None:
     assert said(a_course("n1", "n2"), a_course("n2", "n1")) == [{"n1"}, {"n2"}]
 
 
-def test_only_the_place_that_differs_is_open() -> None:
+def test_only_the_landing_that_differs_between_courses_is_a_set() -> None:
     assert said(a_course("n1", "n2"), a_course("n3", "n1"), a_course("n1", "n3")) == [{"n1"}, {"n2", "n3"}]
 
 
-def test_pods_of_no_common_owner_stand_for_themselves() -> None:
+def test_pods_without_a_common_owner_are_not_interchangeable() -> None:
     assert said(a_course("n1", "n2", owner=None), a_course("n2", "n1", owner=None)) == [{"n1", "n2"}, {"n1", "n2"}]
 
 
-def test_a_replica_that_finds_no_node_in_some_course_is_remembered_with_that_course() -> None:
+def test_a_replica_without_a_node_in_one_course_records_that_course() -> None:
     main, other = a_course("n1", "n2"), a_course(NO_NODE, "n1")
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless) == ({"n1"}, None)
     assert (second.nodes, second.homeless) == ({"n2"}, (other, other.displaced["shop/p0"]))
 
 
-def test_the_replica_that_is_homeless_anyway_takes_that_of_another_course() -> None:
+def test_the_replica_that_is_unplaced_in_the_main_course_is_unplaced_in_the_others_too() -> None:
     main, other = a_course(NO_NODE, "n1"), a_course("n2", NO_NODE)
     first, second = landings([main, other]).values()
     assert (first.nodes, first.homeless is not None) == (set(), True)
     assert (second.nodes, second.homeless) == ({"n1", "n2"}, None)
 
 
-def test_nodes_that_no_course_follows_and_the_mark_of_the_bound_are_kept() -> None:
+def test_unfollowed_nodes_and_the_mark_of_the_bound_are_kept() -> None:
     course = a_course("n1")
     course.displaced["shop/p0"] = replace(course.displaced["shop/p0"], choices=("n1", "n4"), is_after_cut=True)
     (landing,) = landings([a_course("n1"), course]).values()

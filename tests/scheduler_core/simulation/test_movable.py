@@ -7,7 +7,7 @@ from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 
-def test_what_a_drain_leaves_is_not_counted_then_and_later() -> None:
+def test_pods_that_a_drain_leaves_are_never_counted_as_movable() -> None:
     replica = a_pod("replica").owned_by("ReplicaSet", "web")
     watcher = a_pod("watcher").owned_by("DaemonSet", "log")
     before = load_objects(manifests(a_node("a"), a_node("b"), replica.on("a"), watcher.on("a"), a_pod("bare").on("b")))
@@ -20,7 +20,7 @@ def test_what_a_drain_leaves_is_not_counted_then_and_later() -> None:
     assert before.tally(MovableTally()).tolist() == [1, 1]
 
 
-def test_a_drain_with_a_rule_of_its_own_counts_by_it() -> None:
+def test_a_drain_with_its_own_filter_counts_movable_pods_by_it() -> None:
     cluster = load_objects(
         manifests(a_node("a"), a_pod("web").owned_by("ReplicaSet", "web").on("a"), a_pod("db").on("a"))
     )

@@ -36,7 +36,7 @@ def row(of: Record, node: str) -> NodeRecord:
     return next(each for each in of.nodes if each.node == node)
 
 
-def test_nodes_come_in_the_order_of_preference_and_refused_ones_last() -> None:
+def test_nodes_are_ordered_by_score_and_refused_ones_are_last() -> None:
     made = record(
         "p", a_node("busy"), a_node("cordoned", unschedulable=True), a_node("free"), a_pod("q", "busy", "2"), a_pod("p")
     )
@@ -49,7 +49,7 @@ def test_the_total_is_the_sum_of_the_weighted_scores() -> None:
     assert free.total == sum(free.scores.values())
 
 
-def test_plugins_beyond_the_first_refusal_are_asked_too() -> None:
+def test_plugins_after_the_first_refusal_run_too() -> None:
     refused = row(record("p", a_node("n1", cpu="1", unschedulable=True), a_pod("p", cpu="2")), "n1")
     assert refused.refusal is not None
     assert refused.refusal.plugin == "NodeUnschedulable"
@@ -57,6 +57,6 @@ def test_plugins_beyond_the_first_refusal_are_asked_too() -> None:
     assert refused.verdicts["NodeName"].is_success
 
 
-def test_a_running_pod_is_judged_as_if_it_were_placed_anew() -> None:
+def test_a_running_pod_is_judged_as_if_it_were_scheduled_again() -> None:
     made = record("p", a_node("n1", cpu="2"), a_node("n2", cpu="1"), a_pod("p", "n1", cpu="2"))
     assert (made.pod.node_name, made.result.node) == ("n1", "n1"), "its own requests must not stand in its way"

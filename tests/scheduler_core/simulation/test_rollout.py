@@ -94,7 +94,7 @@ def moves(timeline: Timeline) -> list[tuple[str, str, str]]:
     return [(move.pod.removeprefix("default/"), move.source, move.target) for move in timeline.moves]
 
 
-def test_a_node_drains_reboots_settles_and_hands_over() -> None:
+def test_the_next_node_starts_after_drain_reboot_and_settling() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"])
     first, second = timeline.visits
     assert first.spans == (
@@ -105,19 +105,19 @@ def test_a_node_drains_reboots_settles_and_hands_over() -> None:
     assert (second.node, second.start, timeline.ends, timeline.left) == ("n2", at(ROUND + 5), at(2 * ROUND + 5), ())
 
 
-def test_what_was_measured_for_a_node_counts_for_that_node() -> None:
+def test_a_nodes_measured_durations_apply_to_that_node() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], durations=Durations(boot_of={"n2": 1000.0}))
     assert [(visit.end - visit.start).total_seconds() for visit in timeline.visits] == [ROUND, 60 + 1000 + 30]
 
 
-def test_each_drain_meets_what_the_ones_before_left() -> None:
+def test_each_drain_starts_from_the_placement_that_earlier_drains_left() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1", "n2"])
     assert moves(timeline) == [("p", "n1", "n2"), ("p", "n2", "n1")]
     assert timeline.double_moves == 1
 
 
 @pytest.mark.parametrize(("taint_key", "landing"), [("soft", "n3"), (None, "n2")])
-def test_the_soft_taint_keeps_pods_off_nodes_still_to_go(taint_key: str | None, landing: str) -> None:
+def test_the_soft_taint_keeps_pods_off_nodes_that_still_have_to_reboot(taint_key: str | None, landing: str) -> None:
     """n3 does not go and is the fuller one: without the taint n2 would be better, and the pod would move twice."""
     timeline = rollout(
         a_node("n1"),
@@ -131,19 +131,19 @@ def test_the_soft_taint_keeps_pods_off_nodes_still_to_go(taint_key: str | None, 
     assert moves(timeline)[0] == ("p", "n1", landing)
 
 
-def test_a_node_that_is_back_carries_no_soft_taint_any_more() -> None:
+def test_a_rebooted_node_has_no_soft_taint() -> None:
     """n2's pod could go to n3, back and empty, or to n1, still to go and empty."""
     timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n2"), nodes=["n3", "n2", "n1"])
     assert moves(timeline) == [("p", "n2", "n3")]
 
 
-def test_a_soft_taint_from_before_goes_with_the_reboot_as_well() -> None:
+def test_the_reboot_also_removes_a_soft_taint_set_before_the_roll_out() -> None:
     waiting = a_node("n3").tainted("soft", effect="PreferNoSchedule")
     timeline = rollout(a_node("n1"), a_node("n2"), waiting, a_replica("p", "n2"), nodes=["n3", "n2", "n1"])
     assert moves(timeline) == [("p", "n2", "n3")]
 
 
-def test_nodes_down_at_once_take_no_pods_from_each_other() -> None:
+def test_nodes_that_are_down_together_do_not_receive_each_others_pods() -> None:
     timeline = rollout(
         a_node("n1"),
         a_node("n2"),
@@ -157,7 +157,7 @@ def test_nodes_down_at_once_take_no_pods_from_each_other() -> None:
     assert timeline.most_at_once() == 2
 
 
-def test_a_pod_without_room_waits_until_a_node_comes_back() -> None:
+def test_a_pod_without_room_is_placed_when_a_node_comes_back() -> None:
     timeline = rollout(
         a_node("n1"), a_node("n2"), a_replica("p", "n1", cpu="3"), a_replica("q", "n2", cpu="3", app="db"), nodes=["n1"]
     )
@@ -167,14 +167,14 @@ def test_a_pod_without_room_waits_until_a_node_comes_back() -> None:
     assert (timeline.pending_seconds, timeline.moves) == (240, ())
 
 
-def test_a_pod_that_only_its_node_can_hold_waits_out_the_reboot() -> None:
+def test_a_pod_that_fits_only_on_its_node_waits_for_the_reboot() -> None:
     only_here = a_replica("p", "n1").with_field("spec.nodeSelector", {"kubernetes.io/hostname": "n1"})
     timeline = rollout(a_node("n1"), a_node("n2"), only_here, nodes=["n1", "n2"])
     (wait,) = timeline.waits
     assert (wait.until, wait.returns, timeline.pending) == (at(240), True, ())
 
 
-def test_a_pod_that_never_finds_room_waits_to_the_end() -> None:
+def test_a_pod_that_never_finds_room_waits_until_the_end_of_the_roll_out() -> None:
     """Its place was taken: n2's pod, preferred by priority, sits where it was."""
     timeline = rollout(
         a_node("n1"),
@@ -187,7 +187,7 @@ def test_a_pod_that_never_finds_room_waits_to_the_end() -> None:
     assert {(wait.pod, wait.until) for wait in timeline.waits} >= {("default/p", None)}
 
 
-def test_a_pod_that_another_preempts_is_said_to_have_moved() -> None:
+def test_a_preempted_pod_is_counted_as_moved() -> None:
     timeline = rollout(
         a_node("n1"),
         a_node("n2"),
@@ -202,7 +202,7 @@ def test_a_pod_that_another_preempts_is_said_to_have_moved() -> None:
     ]
 
 
-def test_a_budget_stays_spent_while_the_replacement_waits_and_is_refilled_when_it_lands() -> None:
+def test_a_budget_is_refilled_when_the_replacement_lands() -> None:
     budget = (
         a_budget()
         .selecting(app="web")
@@ -236,7 +236,7 @@ def test_a_budget_stays_spent_while_the_replacement_waits_and_is_refilled_when_i
     assert timeline.hindrances == (Hindrance(rule="test", subject="the budget", seconds=240, nodes=("n2",)),)
 
 
-def test_a_pod_that_landed_runs_and_is_covered_by_its_budget_again() -> None:
+def test_a_pod_that_landed_counts_for_its_budget_again() -> None:
     """p moves from n1 to n2, r of n3 waits for its node and keeps the budget spent: so p may not be evicted from n2."""
     budget = a_budget().selecting(app="web").allowing(1)
     blocked: dict[str, int] = {}
@@ -263,13 +263,13 @@ def test_a_pod_that_landed_runs_and_is_covered_by_its_budget_again() -> None:
     assert blocked == {"n1": 0, "n3": 0, "n2": 1}
 
 
-def test_a_refusal_that_leaves_no_place_unused_hinders_nobody() -> None:
+def test_a_refusal_is_no_hindrance_if_another_node_uses_the_place() -> None:
     rules = TestRules(forbids=lambda node, now, _: "held" if node == "n1" and now < at(100) else "")
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], rules=rules)
     assert ([visit.node for visit in timeline.visits], timeline.hindrances) == (["n2", "n1"], ())
 
 
-def test_of_replicas_that_are_alike_one_is_tried_when_a_node_comes_back() -> None:
+def test_of_identical_replicas_only_one_is_tried_when_a_node_comes_back() -> None:
     """n3, back first, is too small for any of the four pods of n1."""
     tries: list[str] = []
 
@@ -289,7 +289,7 @@ def test_of_replicas_that_are_alike_one_is_tried_when_a_node_comes_back() -> Non
     assert {wait.until for wait in timeline.waits} == {at(240)}
 
 
-def test_a_drained_node_that_may_not_reboot_is_undone_and_tried_again_when_the_window_opens() -> None:
+def test_a_drained_node_that_may_not_reboot_is_undone_and_retried_in_the_next_window() -> None:
     day = 86_400
     rules = TestRules(
         forbids=lambda _node, now, _: "" if now < at(30) or now >= at(day) else "shut",
@@ -314,14 +314,14 @@ def test_an_undone_node_takes_pods_again() -> None:
     assert timeline.left == (Left(node="n1", obstacle=Obstacle(rule="test", subject="shut", sentence="shut")),)
 
 
-def test_who_may_never_go_is_left_with_the_reason_and_the_others_go() -> None:
+def test_a_node_that_may_never_start_is_reported_and_the_others_reboot() -> None:
     rules = TestRules(forbids=lambda node, _now, _forecast: "held" if node == "n1" else "")
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], rules=rules)
     assert [visit.node for visit in timeline.reboots] == ["n2"]
     assert [(left.node, left.obstacle.sentence) for left in timeline.left] == [("n1", "held")]
 
 
-def test_after_a_pause_before_the_cordon_everything_is_asked_once_more() -> None:
+def test_all_gates_are_asked_again_after_the_drain_delay() -> None:
     rules = TestRules(forbids=lambda _node, now, _: "too late" if now >= at(50) else "")
     timeline = rollout(
         a_node("n1"), a_node("n2"), a_replica("p", "n1"), nodes=["n1"], rules=rules, durations=Durations(held_back=50.0)
@@ -332,7 +332,7 @@ def test_after_a_pause_before_the_cordon_everything_is_asked_once_more() -> None
     assert timeline.moves == ()
 
 
-def test_the_ends_of_windows_say_how_many_are_left() -> None:
+def test_the_end_of_a_window_reports_how_many_nodes_are_left() -> None:
     day = 86_400
     rules = TestRules(
         forbids=lambda _node, now, _: "" if now <= at(400) or now >= at(day) else "shut",
@@ -344,7 +344,7 @@ def test_the_ends_of_windows_say_how_many_are_left() -> None:
     assert timeline.ends == at(day + ROUND)
 
 
-def test_the_simulated_time_ends_and_says_so() -> None:
+def test_reaching_the_limit_of_simulated_time_is_reported() -> None:
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], most_days=ROUND / 86_400)
     assert [visit.node for visit in timeline.visits] == ["n1"]
     assert timeline.left[0].obstacle.sentence == "its turn did not come before 2026-03-04 22:04"
@@ -361,7 +361,7 @@ def test_a_cordon_from_before_stays() -> None:
     assert [(wait.pod, wait.until) for wait in timeline.waits] == [("default/p", None)]
 
 
-def test_pods_that_nothing_recreates_are_lost_and_those_of_other_schedulers_unknown() -> None:
+def test_unmanaged_pods_are_lost_and_pods_of_other_schedulers_unknown() -> None:
     timeline = rollout(
         a_node("n1"),
         a_node("n2"),
@@ -372,7 +372,7 @@ def test_pods_that_nothing_recreates_are_lost_and_those_of_other_schedulers_unkn
     assert (timeline.lost, timeline.unknown, timeline.moves) == (("default/bare",), ("default/odd",), ())
 
 
-def test_the_snapshot_is_not_changed_and_the_same_question_has_the_same_answer() -> None:
+def test_a_simulation_does_not_change_the_snapshot_and_is_deterministic() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_node("n2"), a_replica("p", "n1")))
     first, again = (
         simulate_rollout(
@@ -384,19 +384,19 @@ def test_the_snapshot_is_not_changed_and_the_same_question_has_the_same_answer()
     assert ([pod.key for pod in snapshot.pods_on("n1")], snapshot.node("n1").taints) == (["default/p"], ())
 
 
-def test_a_node_that_is_not_there_is_an_error_that_names_it() -> None:
+def test_a_missing_node_is_an_error_that_names_it() -> None:
     with pytest.raises(UnknownNodeError, match="n9"):
         rollout(a_node("n1"), nodes=["n9"])
 
 
-def test_progress_is_told_at_every_instant_and_ends_with_all() -> None:
+def test_progress_is_reported_at_every_instant_and_ends_complete() -> None:
     told: list[int] = []
     rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], on_progress=told.append)
     assert told == sorted(told)
     assert set(told) == {0, 1, 2}
 
 
-def test_a_wait_lasts_to_the_end_when_it_has_none() -> None:
+def test_a_wait_without_end_lasts_until_the_end_of_the_roll_out() -> None:
     assert Wait(pod="p", node="n", since=at(10), until=None, returns=False, why="").seconds(at(25)) == 15
 
 
@@ -405,20 +405,20 @@ def a_choice(*, nodes: int = 5) -> list[NodeBuilder | PodBuilder]:
     return [*(a_node(f"n{number}") for number in range(nodes)), a_replica("web-1", "n0")]
 
 
-def test_a_seed_draws_among_equals_the_same_way_each_time() -> None:
+def test_a_seed_always_makes_the_same_choices_among_equal_nodes() -> None:
     drawn = [rollout(*a_choice(), nodes=["n0"], seed=seed) for seed in range(20)]
     assert {move.target for each in drawn for move in each.moves} == {"n1", "n2", "n3", "n4"}
     assert all(each.is_open for each in drawn)
     assert [rollout(*a_choice(), nodes=["n0"], seed=seed) for seed in range(20)] == drawn
 
 
-def test_without_a_choice_every_seed_gives_the_same() -> None:
+def test_without_ties_every_seed_gives_the_same_result() -> None:
     drawn = [rollout(*a_choice(nodes=2), nodes=["n0", "n1"], seed=seed) for seed in range(5)]
     assert not drawn[0].is_open
     assert drawn == [drawn[0]] * 5
 
 
-def test_the_place_of_a_pod_that_waited_is_drawn_too() -> None:
+def test_the_landing_of_a_pod_that_waited_is_drawn_too() -> None:
     def placed(seed: int) -> tuple[bool, str]:
         timeline = rollout(
             *(a_node(name).offering(cpu="4") for name in ("n0", "n1", "n2")),
@@ -434,7 +434,7 @@ def test_the_place_of_a_pod_that_waited_is_drawn_too() -> None:
     assert placed(0) == placed(1) == (False, "default/web-1")  # only the rebooted node has room for it
 
 
-def test_a_seed_lets_the_scheduler_begin_somewhere_in_a_large_cluster() -> None:
+def test_in_a_large_cluster_the_seed_sets_where_the_node_search_starts() -> None:
     cluster = [*(a_node(f"n{number:03}") for number in range(130)), *(a_replica(f"web-{n}", "n000") for n in range(3))]
     whole = rollout(*cluster, nodes=["n000"])
     drawn = [rollout(*cluster, nodes=["n000"], seed=seed) for seed in (1, 2, 3, 4)]

@@ -66,7 +66,7 @@ def courses_of(snapshot: Snapshot, most: int) -> list[Course]:
 
 @pytest.mark.parametrize("most", [MOST_SEARCHES, 8])
 @pytest.mark.parametrize("seed", range(8))
-def test_no_search_is_lost_on_the_way(seed: int, most: int) -> None:
+def test_the_weights_of_all_courses_add_up_to_one(seed: int, most: int) -> None:
     courses = courses_of(drawn_cluster(seed), most)
     assert sum(course.weight for course in courses) == pytest.approx(1.0)
     assert [course.is_main for course in courses].count(True) == 1
@@ -86,7 +86,7 @@ def test_the_main_course_keeps_scores() -> None:
     assert any(pod.score is not None and pod.runner_up is not None for pod in made.pods)
 
 
-def test_who_depends_on_a_tie_is_told_so_also_where_each_course_has_one_search_left() -> None:
+def test_dependence_on_a_tie_is_reported_even_if_each_course_has_one_search_left() -> None:
     """`b` fits equally well on two nodes, and `c` only on the other of them. Three pods before them spread the
     searches over as many courses."""
     nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
@@ -106,22 +106,20 @@ def a_race(smalls: int) -> list[Manifest]:
     return [*nodes, a_pod("load-1", "n0001", cpu="2900m", app="load"), *loads(200)[1:], *small, big]
 
 
-def test_a_pod_that_finds_no_room_in_very_few_cases_moves_and_says_so() -> None:
+def test_a_pod_that_rarely_finds_no_room_has_outcome_moves_with_a_note() -> None:
     (pod,) = [pod for pod in forecast(a_race(1)).pods if pod.name == "big"]
     assert (pod.outcome, pod.landing) == (Outcome.MOVES, ("n0001",))
     assert pod.sentence.endswith("; in 1 % of cases it finds no room")
 
 
-def test_a_pod_that_finds_no_room_in_more_cases_is_pending_with_their_share() -> None:
+def test_a_pod_that_often_finds_no_room_is_pending_with_the_share() -> None:
     (pod,) = [pod for pod in forecast(a_race(40)).pods if pod.name == "big"]
     assert pod.outcome is Outcome.PENDING
     assert "% of cases" in pod.sentence or pod.sentence.startswith("finds room or not")
 
 
 @pytest.mark.parametrize(("others", "is_open"), [(99, False), (130, True)])
-def test_a_pod_that_preempts_may_do_so_elsewhere_where_preemption_tries_a_part_of_the_nodes(
-    others: int, is_open: bool
-) -> None:
+def test_preemption_that_tries_only_a_part_of_the_nodes_may_choose_other_nodes(others: int, is_open: bool) -> None:
     """Each node has one pod that is worth less. The real search begins at a random node and stops at a hundred."""
     names = [f"n{number:04}" for number in range(others + 1)]
     less = [a_pod(f"less-{name}", name, cpu="3", app=f"less-{name}", priority=1) for name in names[1:]]
@@ -146,7 +144,7 @@ class Refusing:
         return json.dumps({"NodeNames": kept, "FailedNodes": {n: "no" for n in names if n not in kept}}).encode()
 
 
-def test_an_extender_is_asked_a_few_times_and_what_it_refuses_altogether_is_no_node() -> None:
+def test_an_extender_is_called_few_times_and_nodes_it_always_refuses_are_dropped() -> None:
     settings: Mapping[str, Any] = {"urlPrefix": "http://x", "filterVerb": "filter", "nodeCacheCapable": True}
     configuration = Configuration.from_mapping({"extenders": [settings]})
     snapshot = load_objects([*(a_node(f"n{n:04}", cpu="8") for n in range(200)), *loads(200), a_pod("p", "n0000")])
@@ -163,7 +161,7 @@ def test_an_extender_is_asked_a_few_times_and_what_it_refuses_altogether_is_no_n
     assert Refusing.asked < 40
 
 
-def test_where_few_searches_are_followed_an_order_that_was_not_tried_is_marked() -> None:
+def test_with_few_searches_an_untried_order_is_marked() -> None:
     """With start and order known and one worker, one search is followed; which of three StatefulSets' pods ends first
     nobody knows."""
     names = [f"n{number:04}" for number in range(150)]
@@ -182,7 +180,7 @@ def test_large_clusters_are_searched_from_fewer_starts_and_at_least_32(nodes: in
     assert most_searches(nodes) == searches
 
 
-def test_a_drain_of_a_large_cluster_follows_no_more_searches_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drain_of_a_large_cluster_stays_within_the_limit_of_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scheduler_core.simulation.drain._SEARCHES_TIMES_NODES", 0)
     cluster = [*(a_node(f"n{number:03}") for number in range(130)), *(a_pod(f"web-{n}", "n000") for n in range(2))]
     (forecast,) = simulate_drain(load_objects(cluster), ["n000"], made_at="")

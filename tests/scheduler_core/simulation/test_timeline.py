@@ -34,7 +34,7 @@ def a_visit(node: str, start: float, end: float, *, undone: str = "") -> Visit:
         pytest.param([a_visit("a", 0, 10), a_visit("b", 9, 20), a_visit("c", 9, 30)], 3, id="three overlap"),
     ],
 )
-def test_how_many_are_down_at_once(visits: list[Visit], most: int) -> None:
+def test_the_most_nodes_down_at_once_are_counted(visits: list[Visit], most: int) -> None:
     assert Timeline(begins=T0, ends=at(30), nodes=("a", "b", "c"), visits=tuple(visits)).most_at_once() == most
 
 
@@ -48,13 +48,13 @@ def test_only_the_named_members_are_counted() -> None:
     assert timeline.most_at_once(["a", "c"]) == 2
 
 
-def test_moves_beyond_a_pods_first_are_double_moves() -> None:
+def test_every_move_after_a_pods_first_is_a_double_move() -> None:
     moves = tuple(Move(pod=pod, source="a", target="b", at=T0) for pod in ("x", "y", "x", "x"))
     timeline = Timeline(begins=T0, ends=T0, nodes=(), moves=moves)
     assert (timeline.double_moves, timeline.moves_by_pod) == (2, {"x": 3, "y": 1})
 
 
-def test_pods_that_wait_out_the_reboot_are_not_pending() -> None:
+def test_pods_that_wait_for_their_nodes_reboot_are_not_pending() -> None:
     wait = Wait(pod="x", node="a", since=at(10), until=at(40), returns=False, why="")
     endless = Wait(pod="y", node="a", since=at(50), until=None, returns=False, why="")
     returning = Wait(pod="z", node="a", since=at(0), until=at(99), returns=True, why="")
@@ -62,7 +62,7 @@ def test_pods_that_wait_out_the_reboot_are_not_pending() -> None:
     assert (timeline.pending, timeline.pending_seconds) == ((wait, endless), 30 + 50)
 
 
-def test_an_undone_visit_is_no_reboot() -> None:
+def test_an_undone_visit_does_not_count_as_a_reboot() -> None:
     undone, done = a_visit("a", 0, 10, undone="the window closed"), a_visit("a", 20, 30)
     timeline = Timeline(begins=T0, ends=at(30), nodes=("a",), visits=(undone, done))
     assert (timeline.reboots, timeline.undone) == ((done,), (undone,))

@@ -72,7 +72,7 @@ def test_a_dump_keeps_what_scheduling_reads() -> None:
     assert (pod.node_name, dict(pod.labels), pod.is_mirror) == ("n1", {"app": "web"}, True)
 
 
-def test_a_dump_keeps_nothing_else() -> None:
+def test_a_dump_drops_fields_that_scheduling_does_not_read() -> None:
     text = gzip.decompress(
         dumped(
             page("Node", NODE),
@@ -143,12 +143,12 @@ LINES = gzip.decompress(WHOLE).splitlines(keepends=True)
         pytest.param(gzip.compress(LINES[0] + b"{]\n"), "cannot be read", id="a broken page"),
     ],
 )
-def test_a_bad_dump_is_refused_with_a_sentence(content: bytes, sentence: str) -> None:
+def test_an_invalid_dump_is_refused_with_a_clear_message(content: bytes, sentence: str) -> None:
     with pytest.raises(UnreadableDumpError, match=sentence):
         read_dump(io.BytesIO(content))
 
 
-def test_a_kind_that_only_a_later_release_knows_is_told_once() -> None:
+def test_an_unknown_kind_in_a_dump_is_reported_once() -> None:
     """A dump holds nothing that its writer's scheduling does not read: what we pass over here may be what the
     answer hangs on."""
     unknown = b'{"kind":"PodGroupList","apiVersion":"scheduling.k8s.io/v1","items":[{"metadata":{"name":"g"}}]}\n'
@@ -190,7 +190,7 @@ def _bomb(line: bytes) -> bytes:
         pytest.param(lambda: io.BytesIO(_bomb(b"nonsense\n")), "cannot be read", id="a gzip bomb of short lines"),
     ],
 )
-def test_any_amount_of_nonsense_is_refused_in_bounded_memory(source: Callable[[], BinaryIO], sentence: str) -> None:
+def test_invalid_input_of_any_size_is_refused_in_bounded_memory(source: Callable[[], BinaryIO], sentence: str) -> None:
     opened = source()
     tracemalloc.start()
     try:

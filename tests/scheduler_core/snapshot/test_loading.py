@@ -69,26 +69,26 @@ SAID = [
 ]
 
 
-def test_a_bad_object_is_named_with_its_field_and_the_rest_still_works() -> None:
+def test_an_unreadable_object_is_reported_with_its_field_and_the_rest_is_loaded() -> None:
     snapshot = load_objects([*CLUSTER, BAD_POD, BAD_TYPE])
     assert [str(problem).replace("[...]", "[0]") for problem in snapshot.problems] == SAID
     assert [pod.key for pod in snapshot.pods_on("n1")] == ["default/placed"]
 
 
-def test_so_it_is_within_a_page() -> None:
+def test_an_unreadable_object_in_a_page_is_reported_and_the_rest_is_loaded() -> None:
     snapshot = load_pages([page("Node", *of_kind("Node")), page("Pod", BAD_TYPE, *of_kind("Pod"), BAD_POD)])
     assert sorted(str(problem).replace("[...]", "[0]") for problem in snapshot.problems) == sorted(SAID)
     assert [pod.key for pod in snapshot.pods_on("n1")] == ["default/placed"]
 
 
-def test_a_bad_node_costs_itself_only() -> None:
+def test_an_unreadable_node_leaves_out_only_itself() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_node("n2").offering(pods="many"), a_pod("p").on("n2")))
     assert snapshot.node_names == ("n1",)
     assert [pod.key for pod in snapshot.ghosts] == ["default/p"]
     assert [(p.kind, p.key, p.field) for p in snapshot.problems] == [("Node", "n2", "status.allocatable.pods")]
 
 
-def test_kinds_that_scheduling_does_not_read_are_passed_over() -> None:
+def test_kinds_that_scheduling_does_not_read_are_ignored() -> None:
     others = [
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},
         {
@@ -102,7 +102,7 @@ def test_kinds_that_scheduling_does_not_read_are_passed_over() -> None:
     assert (snapshot.problems, snapshot.objects.owners) == ((), {})
 
 
-def test_lists_among_objects_are_taken_apart() -> None:
+def test_lists_among_the_objects_are_expanded() -> None:
     listed = {"apiVersion": "v1", "kind": "NodeList", "items": [a_node("n1").manifest]}
     mixed = {"apiVersion": "v1", "kind": "List", "items": [a_node("n2").manifest, a_pod("p").on("n2").manifest]}
     assert load_objects([listed, mixed]).node_names == ("n1", "n2")
@@ -115,12 +115,12 @@ def test_an_object_without_a_kind_is_reported() -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"items": []}', b"not json"])
-def test_a_page_that_is_no_list_is_refused(body: bytes) -> None:
+def test_a_page_that_is_not_a_list_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"kind|JSON"):
         load_pages([body])
 
 
-def test_of_two_objects_of_one_name_the_later_counts() -> None:
+def test_of_two_objects_with_the_same_name_the_later_wins() -> None:
     snapshot = load_objects(
         manifests(a_node("n1"), a_node("n1").in_zone("b"), a_pod("p").on("n1"), a_pod("p").on("n1").with_priority(5))
     )
@@ -128,7 +128,7 @@ def test_of_two_objects_of_one_name_the_later_counts() -> None:
     assert [pod.priority for pod in snapshot.pods_on("n1")] == [5]
 
 
-def test_the_garbage_collector_is_left_as_it_was() -> None:
+def test_loading_restores_the_state_of_the_garbage_collector() -> None:
     assert gc.isenabled()
     load_objects(CLUSTER)
     assert gc.isenabled()

@@ -8,7 +8,7 @@ from scheduler_core.snapshot.snapshot import UnknownNodeError, UnknownPodError
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 
-def test_names_that_are_not_there_are_refused_by_name() -> None:
+def test_unknown_names_are_refused_and_named() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_pod("p")))
     with pytest.raises(UnknownNodeError, match=r"^the snapshot has no node 'n9'$"):
         snapshot.with_pod_placed(a_pod().build(), "n9")
@@ -31,7 +31,7 @@ def test_a_placed_pod_is_bound_and_no_longer_pending() -> None:
     assert [pod.key for pod in snapshot.pending] == ["default/p"]
 
 
-def test_a_pod_that_is_made_terminating_stays_where_it_is() -> None:
+def test_a_pod_marked_as_terminating_stays_on_its_node() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_pod("p").on("n1")))
     ending = snapshot.with_pod_terminating("default/p")
     assert [pod.terminating for pod in ending.pods_on("n1")] == [True]
@@ -39,7 +39,7 @@ def test_a_pod_that_is_made_terminating_stays_where_it_is() -> None:
     assert not snapshot.pod("default/p").terminating
 
 
-def test_without_takes_a_pod_from_wherever_it_is() -> None:
+def test_without_removes_a_placed_or_a_pending_pod() -> None:
     snapshot = load_objects(
         manifests(a_node("n1"), a_pod("placed").on("n1"), a_pod("waiting"), a_pod("ghost").on("n9"))
     )
@@ -48,7 +48,7 @@ def test_without_takes_a_pod_from_wherever_it_is() -> None:
     assert (snapshot.pods_on("n1"), snapshot.pending, snapshot.ghosts) == ((), (), ())
 
 
-def test_namespaces_are_chosen_by_their_labels() -> None:
+def test_namespaces_are_selected_by_their_labels() -> None:
     red = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "labels": {"team": "red"}}}
     bare = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "b"}}
     snapshot = load_objects([red, bare])
@@ -59,7 +59,7 @@ def test_namespaces_are_chosen_by_their_labels() -> None:
     ) == {"c"}
 
 
-def test_what_is_remembered_is_worked_out_once_and_shared() -> None:
+def test_a_cached_value_is_computed_once_and_shared() -> None:
     snapshot = load_objects(manifests(a_node("n1")))
     asked: list[int] = []
 
@@ -72,7 +72,7 @@ def test_what_is_remembered_is_worked_out_once_and_shared() -> None:
     assert len(asked) == 1
 
 
-def test_a_node_info_sums_what_stands_on_the_node() -> None:
+def test_a_node_info_sums_the_requests_of_the_pods_on_the_node() -> None:
     pods = [
         a_pod("a").requesting(cpu="1", memory="1Gi").on("n1"),
         a_pod("b").on("n1"),
@@ -91,14 +91,14 @@ def test_a_node_info_sums_what_stands_on_the_node() -> None:
     assert snapshot.node_info(1).image_state("x:1") is not None
 
 
-def test_a_shared_host_port_is_free_once_one_of_its_pods_is_gone() -> None:
+def test_a_host_port_used_by_two_pods_is_free_once_one_of_them_is_removed() -> None:
     """The scheduler keeps a node's ports as a set; so does preemption's dry run here."""
     pods = [a_pod(name).with_host_port(80).on("n1") for name in ("a", "b")]
     info = load_objects(manifests(a_node("n1"), pods)).node_info(0)
     assert info.without_pod(info.pods[0]).used_ports == frozenset()
 
 
-def test_a_replaced_node_counts_from_then_on() -> None:
+def test_a_replaced_node_is_used_by_the_new_snapshot() -> None:
     snapshot = load_objects(manifests(a_node("n1"), a_pod("p").requesting(cpu="1").on("n1")))
     larger = snapshot.with_node_replaced(a_node("n1").offering(cpu="9").in_zone("b").build())
     assert larger.node_info(0).node.allocatable["cpu"] == 9000

@@ -68,7 +68,7 @@ def test_placing_then_removing_a_pod_restores_every_column(
 
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), arrivals=st.lists(pods("x"), min_size=1, max_size=4), pending=pods("new"), drawn=st.data())
-def test_a_derived_snapshot_answers_like_one_read_anew(
+def test_a_derived_snapshot_answers_like_a_freshly_loaded_one(
     objects: list[Json], arrivals: list[Json], pending: Json, drawn: st.DataObject
 ) -> None:
     snapshot = load_objects(objects)
@@ -92,7 +92,9 @@ def test_a_derived_snapshot_answers_like_one_read_anew(
     assert columns_of(snapshot) == columns_of(fresh)
 
 
-def test_so_it_does_after_more_changes_than_one_table_carries(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_derived_snapshot_answers_like_a_fresh_one_after_its_change_table_overflows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 3)
     d = random.Random(7)
     objects: list[Json] = [
@@ -166,7 +168,7 @@ def test_two_snapshots_derived_from_one_do_not_see_each_other() -> None:
     changes_per_table=st.sampled_from((2, 512)),
     drawn=st.data(),
 )
-def test_whoever_goes_on_from_an_older_snapshot_meets_nothing_of_the_newer_ones(
+def test_a_snapshot_derived_from_an_older_one_contains_nothing_of_newer_ones(
     objects: list[Json], pending: Json, arrivals: list[Json], changes_per_table: int, drawn: st.DataObject
 ) -> None:
     """A tree of snapshots, each asked at any time, in any order: a drain that is tried and dropped leaves no
@@ -238,7 +240,7 @@ def _infos_of(snapshot: Snapshot) -> list[Any]:
 
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), pending=pods("new"), seed=st.integers(0, 10**6))
-def test_the_order_of_nodes_matters_to_no_verdict_and_no_score(objects: list[Json], pending: Json, seed: int) -> None:
+def test_the_order_of_nodes_affects_no_verdict_and_no_score(objects: list[Json], pending: Json, seed: int) -> None:
     for each in objects:
         if (
             each["kind"] == "Node"
@@ -255,7 +257,9 @@ def test_the_order_of_nodes_matters_to_no_verdict_and_no_score(objects: list[Jso
 
 @settings(max_examples=60, deadline=None)
 @given(objects=clusters(), pending=pods("new"))
-def test_judging_changes_nothing_and_the_same_question_has_the_same_answer(objects: list[Json], pending: Json) -> None:
+def test_a_scheduling_cycle_does_not_change_the_snapshot_and_is_deterministic(
+    objects: list[Json], pending: Json
+) -> None:
     snapshot = load_objects(objects)
     before = columns_of(snapshot)
     held = [snapshot.columns.allocatable, snapshot.columns.allowed_pods, snapshot.tally(USAGE).requested]
@@ -268,7 +272,7 @@ def test_judging_changes_nothing_and_the_same_question_has_the_same_answer(objec
 
 @settings(max_examples=40, deadline=None)
 @given(objects=clusters(), pending=pods("new"), drawn=st.data())
-def test_a_cordoned_node_answers_like_one_that_was_read_cordoned(
+def test_a_node_cordoned_later_answers_like_one_loaded_cordoned(
     objects: list[Json], pending: Json, drawn: st.DataObject
 ) -> None:
     snapshot = load_objects(objects)
@@ -298,7 +302,7 @@ def _uncordoned(objects: list[Json], name: str) -> list[Json]:
     ]
 
 
-def test_a_cordon_leaves_the_columns_of_the_snapshot_it_came_from_alone() -> None:
+def test_a_cordon_does_not_change_the_columns_of_the_original_snapshot() -> None:
     nodes = [
         {
             "apiVersion": "v1",

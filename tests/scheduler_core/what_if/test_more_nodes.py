@@ -52,7 +52,7 @@ def full(*waiting: Json, **labels: str) -> tuple[Snapshot, tuple[Pod, ...]]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
-def test_each_new_node_holds_what_fits_there(count: int) -> None:
+def test_each_new_node_is_filled_with_the_pods_that_fit(count: int) -> None:
     snapshot, waiting = full(*(pod(f"p{i}") for i in range(3)))
     found = with_more_nodes(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"), count)
     assert (len(found.placed), found.on_new_nodes, len(found.refused)) == (
@@ -63,13 +63,13 @@ def test_each_new_node_holds_what_fits_there(count: int) -> None:
     assert snapshot.node_names == ("v012",)
 
 
-def test_the_smallest_number_that_holds_all_is_found() -> None:
+def test_the_smallest_sufficient_number_of_nodes_is_found() -> None:
     snapshot, waiting = full(*(pod(f"p{i}", "2") for i in range(5)))
     found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
     assert (found.best.count, found.is_enough, found.helps) == (3, True, True)
 
 
-def test_no_node_is_needed_where_all_have_a_place() -> None:
+def test_no_node_is_needed_if_every_pod_has_room() -> None:
     snapshot, waiting = full(pod("small", "0"))
     found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
     assert (found.best.count, found.is_enough, found.helps, found.tried) == (0, True, False, 0)
@@ -84,7 +84,7 @@ def test_a_pod_with_scheduling_gates_takes_no_room_and_no_node_helps_it() -> Non
     assert verdict.reasons == ("waiting for scheduling gates: [quota]",)
 
 
-def test_nobody_waits_and_no_node_is_needed() -> None:
+def test_without_pending_pods_no_node_is_needed() -> None:
     snapshot, waiting = full()
     assert nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012")).is_enough
 
@@ -101,7 +101,7 @@ def test_nobody_waits_and_no_node_is_needed() -> None:
     ],
     ids=["too large", "another kind of node"],
 )
-def test_where_none_would_help_the_new_node_says_why(stranger: Json, plugin: str, reason: str) -> None:
+def test_if_no_node_helps_the_refusal_of_the_new_node_is_reported(stranger: Json, plugin: str, reason: str) -> None:
     snapshot, waiting = full(stranger)
     found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
     (verdict,) = found.best.refused.values()
@@ -109,7 +109,7 @@ def test_where_none_would_help_the_new_node_says_why(stranger: Json, plugin: str
     assert (verdict.plugin, verdict.reasons) == (plugin, (reason,))
 
 
-def test_one_that_no_node_helps_does_not_hide_how_many_the_others_need() -> None:
+def test_a_pod_that_no_node_helps_does_not_hide_how_many_the_others_need() -> None:
     snapshot, waiting = full(pod("big", "5"), pod("a"), pod("b"))
     found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
     assert (found.best.count, len(found.best.placed), found.is_enough, found.helps) == (2, 2, False, True)
@@ -117,7 +117,7 @@ def test_one_that_no_node_helps_does_not_hide_how_many_the_others_need() -> None
 
 
 @pytest.mark.parametrize("domains", [2, 3, 4])
-def test_several_may_help_where_fewer_do_not(domains: int) -> None:
+def test_several_nodes_may_help_if_fewer_do_not(domains: int) -> None:
     """So many hosts are demanded before one may have two of them, and there is one, which has one."""
     spread = {
         "maxSkew": 1,
@@ -132,13 +132,13 @@ def test_several_may_help_where_fewer_do_not(domains: int) -> None:
     assert (found.best.count, found.is_enough, found.helps) == (domains - 1, True, True)
 
 
-def test_who_is_more_important_is_placed_first() -> None:
+def test_pods_of_higher_priority_are_placed_first() -> None:
     snapshot, waiting = full(pod("low"), pod("high", priority=10))
     found = with_more_nodes(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"), 1)
     assert (list(found.placed), list(found.refused)) == (["default/high"], ["default/low"])
 
 
-def test_a_copy_is_new_and_empty_but_for_its_daemons() -> None:
+def test_a_copied_node_is_empty_except_for_daemonset_pods() -> None:
     manifest = node("v012", "4", own="v012", disk="ssd")
     manifest["spec"] = {
         "unschedulable": True,
@@ -157,27 +157,27 @@ def test_a_copy_is_new_and_empty_but_for_its_daemons() -> None:
     assert [(each.owner.name if each.owner else "", each.node_name) for each in pods] == [("agent", made.name)]
 
 
-def test_the_daemons_of_a_new_node_take_their_room() -> None:
+def test_daemonset_pods_of_a_new_node_take_their_room() -> None:
     snapshot = load_objects([node(), daemon("agent-x", "v012"), pod("resident", "3", "v012"), pod("whole", "4")])
     found = nodes_needed(SCHEDULER, snapshot, snapshot.pending, like_node(snapshot, "v012"))
     assert not found.helps
 
 
 @pytest.mark.parametrize(("taints", "runs"), [((), 1), (({"key": "gpu", "effect": "NoSchedule"},), 0)])
-def test_a_manifest_gets_the_daemons_that_want_such_a_node(taints: tuple[Json, ...], runs: int) -> None:
+def test_a_node_from_a_manifest_gets_the_matching_daemonset_pods(taints: tuple[Json, ...], runs: int) -> None:
     snapshot = load_objects([node(), daemon("agent-x", "v012")])
     manifest = node("large", "64")
     manifest["spec"]["taints"] = list(taints)
     assert len(of_manifest(snapshot, node_from_manifest(manifest), SCHEDULER).daemons) == runs
 
 
-def test_a_node_that_is_not_there_cannot_be_copied() -> None:
+def test_a_missing_node_cannot_be_copied() -> None:
     snapshot, _ = full()
     with pytest.raises(UnknownNodeError):
         like_node(snapshot, "v999")
 
 
-def test_a_pod_of_another_scheduler_is_left_with_the_reason() -> None:
+def test_a_pod_of_another_scheduler_is_left_pending_with_the_reason() -> None:
     snapshot, waiting = full(pod("other", schedulerName="mine"))
     found = nodes_needed(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"))
     (verdict,) = found.best.refused.values()

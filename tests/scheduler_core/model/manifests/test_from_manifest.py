@@ -18,7 +18,7 @@ from scheduler_core.model.taints import Taint, Toleration
 from scheduler_core.testing.builders import a_budget, a_node, a_pod
 
 
-def test_a_pod() -> None:
+def test_a_pod_is_read_from_its_manifest() -> None:
     pod = (
         a_pod("web-1", "shop")
         .labelled(app="web")
@@ -43,7 +43,7 @@ def test_a_pod() -> None:
     assert a_pod().terminating().build().terminating
 
 
-def test_a_pod_without_anything_gets_the_defaults_the_scheduler_assumes() -> None:
+def test_a_minimal_pod_gets_the_defaults_of_the_scheduler() -> None:
     pod = pod_from_manifest({"metadata": {"name": "p"}})
     assert (pod.namespace, pod.phase, pod.spec.scheduler_name, pod.priority, pod.owner, pod.start_time) == (
         "default",
@@ -55,7 +55,7 @@ def test_a_pod_without_anything_gets_the_defaults_the_scheduler_assumes() -> Non
     )
 
 
-def test_nulls_are_read_as_absent() -> None:
+def test_null_fields_are_read_as_absent() -> None:
     pod = pod_from_manifest(
         {
             "metadata": {"name": "p", "labels": None, "ownerReferences": None},
@@ -71,7 +71,7 @@ def test_nulls_are_read_as_absent() -> None:
     assert (pod.labels, pod.spec.volumes, pod.spec.node_selector) == ({}, (), ())
 
 
-def test_an_affinity_term_means_its_owners_namespace_unless_it_names_some() -> None:
+def test_an_affinity_term_without_namespaces_means_the_pods_own_namespace() -> None:
     own = a_pod(namespace="shop").away_from("zone", {"app": "x"}).build().spec.pod_anti_affinity.required[0]
     named = (
         a_pod(namespace="shop")
@@ -117,14 +117,14 @@ def test_pods_of_one_template_share_one_spec() -> None:
     assert one.labels == two.labels
 
 
-def test_a_status_that_repeats_the_spec_is_no_resize() -> None:
+def test_a_status_equal_to_the_spec_is_not_a_resize() -> None:
     same = [{"name": "main", "resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "1"}}]
     other = [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]
     assert a_pod().requesting(cpu="1").with_field("status.containerStatuses", same).build().resize is None
     assert a_pod().requesting(cpu="1").with_field("status.containerStatuses", other).build().resize is not None
 
 
-def test_a_node() -> None:
+def test_a_node_is_read_from_its_manifest() -> None:
     node = (
         a_node("n1")
         .in_zone("a")
@@ -140,7 +140,7 @@ def test_a_node() -> None:
     assert node.images == (NodeImage(("web:1", "web@sha256:0"), 5),)
 
 
-def test_a_cordon_marks_and_taints_and_its_end_takes_both_away() -> None:
+def test_a_cordon_sets_field_and_taint_and_an_uncordon_removes_both() -> None:
     node = a_node().tainted("other").build()
     cordoned = node.cordoned()
     assert cordoned.unschedulable
@@ -153,7 +153,7 @@ def test_a_cordon_marks_and_taints_and_its_end_takes_both_away() -> None:
     assert cordoned.uncordoned() == node
 
 
-def test_host_ports_of_ordinary_init_containers_do_not_count() -> None:
+def test_host_ports_of_init_containers_do_not_count_unless_they_are_sidecars() -> None:
     port = {"containerPort": 1, "hostPort": 80}
     pod = (
         a_pod()
@@ -179,12 +179,12 @@ def test_host_ports_of_ordinary_init_containers_do_not_count() -> None:
         (HostPort("::", "TCP", 80), HostPort("0.0.0.0", "TCP", 80), True),
     ],
 )
-def test_which_host_ports_clash(one: HostPort, other: HostPort, clash: bool) -> None:
+def test_host_ports_conflict_by_address_protocol_and_port(one: HostPort, other: HostPort, clash: bool) -> None:
     assert one.conflicts_with(other) is clash
     assert other.conflicts_with(one) is clash
 
 
-def test_a_budget() -> None:
+def test_a_budget_is_read_from_its_manifest() -> None:
     budget = a_budget("b", "shop").selecting(app="web").allowing(2).with_field("spec.maxUnavailable", 1).build()
     assert (budget.key, budget.disruptions_allowed, budget.max_unavailable, budget.min_available) == (
         "shop/b",
@@ -196,7 +196,7 @@ def test_a_budget() -> None:
     assert budget_from_manifest({"metadata": {"name": "x"}}).selector.requirements is None
 
 
-def test_no_added_affinity_is_none() -> None:
+def test_an_empty_added_affinity_is_none() -> None:
     assert node_affinity_from_manifest(None) is None
 
 
@@ -222,12 +222,12 @@ def test_no_added_affinity_is_none() -> None:
         ),
     ],
 )
-def test_a_pod_that_cannot_be_read_is_named_with_the_field(manifest: dict[str, Any], message: str) -> None:
+def test_an_unreadable_pod_is_reported_with_the_field(manifest: dict[str, Any], message: str) -> None:
     with pytest.raises(ManifestError) as refused:
         pod_from_manifest(manifest)
     assert str(refused.value).startswith(message)
 
 
-def test_a_node_that_cannot_be_read_is_named_with_the_field() -> None:
+def test_an_unreadable_node_is_reported_with_the_field() -> None:
     with pytest.raises(ManifestError, match=r"^Node n: status\.allocatable\.memory: 'lots' is not a quantity"):
         node_from_manifest(a_node("n").offering(memory="lots").manifest)

@@ -19,13 +19,13 @@ def read(spec: dict[str, Any], status: dict[str, Any] | None = None) -> Job:
     return snapshot.objects.jobs["shop/work"]
 
 
-def test_what_a_job_does_not_say_is_what_the_api_server_would_fill_in() -> None:
+def test_absent_fields_of_a_job_get_the_defaults_of_the_api_server() -> None:
     assert read({}) == Job(namespace="shop", name="work", uid="u", parallelism=1, completions=1, backoff_limit=6)
     assert read({"parallelism": 3}).completions is None
     assert read({"backoffLimitPerIndex": 1}).backoff_limit == 2**31 - 1
 
 
-def test_everything_that_decides_about_a_replacement_is_read() -> None:
+def test_all_fields_that_decide_about_a_replacement_are_read() -> None:
     rules = [
         {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [42]}},
         {
@@ -85,24 +85,24 @@ def test_everything_that_decides_about_a_replacement_is_read() -> None:
         ("Suspended", "True", False),
     ],
 )
-def test_a_job_has_ended_once_a_condition_says_that_it_will(kind: str, status: str, has_ended: bool) -> None:
+def test_a_job_counts_as_ended_once_a_condition_announces_its_end(kind: str, status: str, has_ended: bool) -> None:
     assert read({}, {"conditions": [{"type": kind, "status": status}]}).has_ended is has_ended
 
 
 @pytest.mark.parametrize(
     ("text", "number"), [("", 0), ("4", 1), ("0-9", 10), ("a-b,7", 2), ("9-1", 1), ("1-" + "9" * 5000, 1)]
 )
-def test_failed_indexes_are_counted_whatever_stands_there(text: str, number: int) -> None:
+def test_failed_indexes_are_counted_from_any_text(text: str, number: int) -> None:
     assert read({}, {"failedIndexes": text}).failed_indexes == number
 
 
 @pytest.mark.parametrize(("text", "number"), [("2", 2), ("", 0), ("x", 0), ("-1", 0), ("9" * 400, 0)])
-def test_a_pod_tells_how_often_its_index_failed(text: str, number: int) -> None:
+def test_the_failure_count_of_an_index_is_read_from_its_pod(text: str, number: int) -> None:
     meta = {"name": "p", "annotations": {"batch.kubernetes.io/job-index-failure-count": text}}
     assert load_objects([{"kind": "Pod", "metadata": meta, "spec": {}}]).pending[0].index_failures == number
 
 
-def test_another_groups_kind_of_this_name_is_passed_over() -> None:
+def test_a_job_of_another_api_group_is_ignored() -> None:
     volcano = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",

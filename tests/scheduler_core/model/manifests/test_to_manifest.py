@@ -47,11 +47,11 @@ POD = Pod(
 )
 
 
-def test_a_node_survives_the_way_there_and_back() -> None:
+def test_a_node_survives_a_round_trip() -> None:
     assert node_from_manifest(node_to_manifest(NODE)) == NODE
 
 
-def test_a_pod_survives_the_way_there_and_back_in_what_is_written() -> None:
+def test_the_written_fields_of_a_pod_survive_a_round_trip() -> None:
     read = pod_from_manifest(pod_to_manifest(POD))
     assert replace(read, spec=SPEC) == POD
     fields = (

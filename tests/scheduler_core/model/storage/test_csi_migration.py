@@ -39,7 +39,9 @@ EBS_ZONE = "topology.ebs.csi.aws.com/zone"
         ("iscsi", "iqn", None),
     ],
 )
-def test_a_disk_named_in_a_pod_has_a_handle(kind: str, identity: str, handle: tuple[str, str] | None) -> None:
+def test_an_inline_disk_has_the_volume_handle_of_its_csi_driver(
+    kind: str, identity: str, handle: tuple[str, str] | None
+) -> None:
     assert migrated_disk(LegacyDisk(kind=kind, identity=identity)) == handle
 
 
@@ -61,7 +63,9 @@ def test_the_zone_is_part_of_a_gce_volumes_handle() -> None:
         ("kubernetes.io/no-provisioner", False, None),
     ],
 )
-def test_a_provisioner_in_the_tree_has_a_driver(provisioner: str, is_migratable: bool, driver: str | None) -> None:
+def test_an_in_tree_provisioner_maps_to_its_csi_driver(
+    provisioner: str, is_migratable: bool, driver: str | None
+) -> None:
     assert (is_migratable_provisioner(provisioner), driver_of_provisioner(provisioner)) == (is_migratable, driver)
 
 
@@ -107,7 +111,7 @@ EBS = PersistentVolume(name="pv", legacy_kind="awsElasticBlockStore", legacy_ide
         ),
     ],
 )
-def test_a_migrated_volume_is_looked_for_under_the_drivers_label(
+def test_a_migrated_volume_uses_the_topology_label_of_the_driver(
     volume: PersistentVolume, expected: NodeSelector | None
 ) -> None:
     assert required_nodes(volume, MIGRATED) == expected
@@ -121,12 +125,12 @@ def test_a_migrated_volume_is_looked_for_under_the_drivers_label(
         CSINode(name="n", annotations={"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd"}),
     ],
 )
-def test_a_node_that_has_not_migrated_the_plugin_sees_the_volume_as_it_is(csi_node: CSINode | None) -> None:
+def test_a_node_that_has_not_migrated_sees_the_volume_unchanged(csi_node: CSINode | None) -> None:
     as_it_is = nodes((zones(ZONE, "a"),))
     assert required_nodes(replace(EBS, node_affinity=as_it_is), csi_node) == as_it_is
 
 
-def test_a_volume_of_a_driver_is_taken_as_it_is() -> None:
+def test_a_csi_volume_is_not_translated() -> None:
     as_it_is = nodes((zones(ZONE, "a"),))
     assert (
         required_nodes(PersistentVolume(name="pv", csi_driver="d", csi_handle="h", node_affinity=as_it_is), MIGRATED)

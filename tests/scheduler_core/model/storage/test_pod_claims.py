@@ -29,7 +29,7 @@ POD = Pod(
 CLAIM = PersistentVolumeClaim(name="p-c", namespace="ns", owner=OwnerReference("v1", "Pod", "p", "u"))
 
 
-def test_claims_come_in_the_order_of_the_volumes_and_ephemeral_ones_are_named_after_pod_and_volume() -> None:
+def test_claims_are_in_volume_order_and_ephemeral_ones_are_named_after_pod_and_volume() -> None:
     assert list(claims_used(POD)) == [
         ClaimUse("data", is_ephemeral=False),
         ClaimUse("p-c", is_ephemeral=True),
@@ -56,7 +56,7 @@ def test_an_ephemeral_claim_must_be_owned_by_the_pod(claim: PersistentVolumeClai
     )
 
 
-def test_the_old_annotation_names_the_class_before_the_field_does() -> None:
+def test_the_old_class_annotation_wins_over_the_field() -> None:
     beta = {"volume.beta.kubernetes.io/storage-class": "old"}
     assert claim_class(PersistentVolumeClaim(name="c", namespace="n", class_name="new", annotations=beta)) == "old"
     assert claim_class(PersistentVolumeClaim(name="c", namespace="n")) == ""

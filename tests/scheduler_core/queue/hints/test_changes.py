@@ -53,13 +53,13 @@ def asking(**requests: int) -> PodSpec:
         ),
     ],
 )
-def test_a_pods_update_is_named(old: dict[str, Any], new: dict[str, Any], actions: list[Action]) -> None:
+def test_the_event_names_what_changed_in_a_pod(old: dict[str, Any], new: dict[str, Any], actions: list[Action]) -> None:
     before, after = Pod(name="p", **old), Pod(name="p", **new)
     assert [event.action for event in pod_changes(before, after)] == actions
 
 
 @pytest.mark.parametrize(("node", "resource"), [("", Resource.UNSCHEDULED_POD), ("n", Resource.ASSIGNED_POD)])
-def test_the_event_says_whether_the_pod_is_bound(node: str, resource: Resource) -> None:
+def test_the_event_tells_bound_pods_from_unbound_ones(node: str, resource: Resource) -> None:
     (event,) = pod_changes(Pod(name="p"), Pod(name="p", node_name=node))
     assert event.resource is resource
 
@@ -85,5 +85,5 @@ NODE = Node(name="n", labels={"a": "b"}, allocatable={"cpu": 1})
         ),
     ],
 )
-def test_a_nodes_update_is_named(old: Node, new: Node, actions: list[Action]) -> None:
+def test_the_event_names_what_changed_in_a_node(old: Node, new: Node, actions: list[Action]) -> None:
     assert [event.action for event in node_changes(old, new)] == actions

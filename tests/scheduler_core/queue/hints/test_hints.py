@@ -127,7 +127,7 @@ ADDED = {
         (ON_SSD, NODE_ADD, None, a_node(labels={"disk": "ssd", "ok": ""}), ADDED, True),
     ],
 )
-def test_node_affinity_waits_for_a_node_that_matches_and_did_not(
+def test_node_affinity_waits_for_a_node_that_begins_to_match(
     pod: Pod, action: Action, old: Any, new: Any, profile: dict[str, Any], expected: bool
 ) -> None:
     assert helps("NodeAffinity", pod, Resource.NODE, action, old, new, profile=profile) is expected
@@ -154,7 +154,7 @@ def test_taint_toleration_waits_for_a_node_without_the_taint(
     assert helps("TaintToleration", WAITING, Resource.NODE, action, old, new) is expected
 
 
-def test_a_new_toleration_helps_the_pod_that_got_it_and_nobody_else() -> None:
+def test_a_new_toleration_helps_only_the_pod_that_got_it() -> None:
     tolerant = replace(WAITING, spec=PodSpec(tolerations=(Toleration(operator="Exists"),)))
     for plugin in ("TaintToleration", "NodeUnschedulable"):
         assert helps(plugin, WAITING, Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION, WAITING, tolerant)
@@ -163,7 +163,7 @@ def test_a_new_toleration_helps_the_pod_that_got_it_and_nobody_else() -> None:
         )
 
 
-def test_a_toleration_of_something_else_does_not_help_against_a_cordon() -> None:
+def test_a_toleration_of_another_taint_does_not_help_against_a_cordon() -> None:
     other = replace(WAITING, spec=PodSpec(tolerations=(Toleration(key="gpu", operator="Exists"),)))
     assert not helps(
         "NodeUnschedulable", WAITING, Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION, WAITING, other
@@ -192,7 +192,7 @@ def test_node_name_waits_for_new_nodes_only() -> None:
     assert not helps("NodeName", WAITING, Resource.NODE, NODE_LABEL, a_node(), a_node())
 
 
-def test_declared_features_wait_for_a_node_that_declares_others_or_a_pod_that_needs_others() -> None:
+def test_declared_features_wait_for_a_change_of_declared_or_required_features() -> None:
     restarting = replace(WAITING, spec=PodSpec(containers=(Container(name="c", may_restart_all=True),)))
     assert helps(
         "NodeDeclaredFeatures",
@@ -260,7 +260,7 @@ GREEDY = a_pod(containers=asking(example_dot_com__gpu=1))
         pytest.param(HUNGRY, NODE_LABEL, HDD, SSD, False, id="labels are not of interest"),
     ],
 )
-def test_resources_wait_for_a_node_with_more_of_what_is_wanted(
+def test_resources_wait_for_a_node_with_more_of_a_requested_resource(
     pod: Pod, action: Action, old: Any, new: Any, expected: bool
 ) -> None:
     assert helps("NodeResourcesFit", pod, Resource.NODE, action, old, new) is expected
@@ -293,7 +293,7 @@ def test_resources_wait_for_pods_that_leave_or_shrink(action: Action, old: Any, 
     assert helps("NodeResourcesFit", HUNGRY, Resource.ASSIGNED_POD, action, old, new) is expected
 
 
-def test_before_in_place_resize_a_smaller_pod_was_no_event() -> None:
+def test_before_in_place_resize_a_smaller_pod_caused_no_event() -> None:
     assert not helps(
         "NodeResourcesFit",
         HUNGRY,
@@ -343,7 +343,7 @@ def listening(port: int, ip: str = "0.0.0.0", **fields: Any) -> Pod:
         (GONE, False),
     ],
 )
-def test_host_ports_wait_for_the_pod_that_has_the_port(gone: Pod, expected: bool) -> None:
+def test_host_ports_wait_for_the_pod_that_uses_the_port(gone: Pod, expected: bool) -> None:
     assert helps("NodePorts", listening(80), Resource.ASSIGNED_POD, Action.DELETE, gone, None) is expected
 
 
@@ -404,7 +404,7 @@ ZONED, OTHER_ZONE = a_node(labels={"zone": "a"}), a_node(labels={"zone": "b"})
         (AVOIDS, ZONED, ZONED, False),
     ],
 )
-def test_affinity_waits_for_nodes_in_other_places(pod: Pod, old: Any, new: Any, expected: bool) -> None:
+def test_affinity_waits_for_nodes_in_new_topology_domains(pod: Pod, old: Any, new: Any, expected: bool) -> None:
     assert helps("InterPodAffinity", pod, Resource.NODE, NODE_ADD if old is None else NODE_LABEL, old, new) is expected
 
 
@@ -445,11 +445,13 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
         pytest.param(WAITING, Action.DELETE, X, None, True, id="spread by defaults: every pod of the namespace counts"),
     ],
 )
-def test_spreading_waits_for_counts_to_change(pod: Pod, action: Action, old: Any, new: Any, expected: bool) -> None:
+def test_spreading_waits_for_matching_pods_to_come_and_go(
+    pod: Pod, action: Action, old: Any, new: Any, expected: bool
+) -> None:
     assert helps("PodTopologySpread", pod, Resource.ASSIGNED_POD, action, old, new) is expected
 
 
-def test_spreading_waits_for_a_toleration_only_where_taints_are_honoured() -> None:
+def test_spreading_waits_for_a_toleration_only_if_taints_are_honoured() -> None:
     for honors in (True, False):
         pod = spread(honors_taints=honors)
         tolerant = replace(
@@ -475,7 +477,7 @@ def test_spreading_waits_for_a_toleration_only_where_taints_are_honoured() -> No
         (NODE_TAINT, a_node(), TAINTED, False),
     ],
 )
-def test_spreading_waits_for_domains_to_change(action: Action, old: Any, new: Any, expected: bool) -> None:
+def test_spreading_waits_for_topology_domains_to_change(action: Action, old: Any, new: Any, expected: bool) -> None:
     assert helps("PodTopologySpread", spread(), Resource.NODE, action, old, new) is expected
 
 
@@ -749,7 +751,7 @@ CAPACITY = CSIStorageCapacity(name="c", namespace="default", class_name="fast", 
         ("VolumeZone", CLAIMING, Resource.PERSISTENT_VOLUME, Action.UPDATE, PV, replace(PV, phase="Bound"), False),
     ],
 )
-def test_storage_waits_for_what_concerns_the_pods_volumes(
+def test_storage_plugins_wait_for_changes_of_the_pods_volumes(
     plugin: str, pod: Pod, resource: Resource, action: Action, old: Any, new: Any, expected: bool
 ) -> None:
     assert helps(plugin, pod, resource, action, old, new) is expected
@@ -772,7 +774,7 @@ GPU = ResourceClaim(name="gpu-1", namespace="default")
         (NAMED, replace(GPU, name="other", allocated=True), replace(GPU, name="other"), True),
     ],
 )
-def test_device_claims_wait_for_their_claims_and_for_freed_devices(
+def test_dynamic_resources_wait_for_the_pods_claims_and_for_freed_devices(
     pod: Pod, old: Any, new: Any, expected: bool
 ) -> None:
     assert (
@@ -781,7 +783,7 @@ def test_device_claims_wait_for_their_claims_and_for_freed_devices(
     )
 
 
-def test_a_pod_that_waits_for_claims_made_from_a_template_is_helped_once_all_are_there() -> None:
+def test_a_pod_with_claim_templates_is_woken_once_all_claims_exist() -> None:
     for generated, expected in (((), False), ((("gpu", "gpu-x"),), True)):
         changed = replace(TEMPLATED, generated_claims=generated)
         assert (
@@ -797,7 +799,7 @@ def test_a_pod_that_waits_for_claims_made_from_a_template_is_helped_once_all_are
         )
 
 
-def test_gates_are_a_pods_own_business() -> None:
+def test_only_an_update_of_the_pod_itself_removes_its_gates() -> None:
     gated = a_pod(scheduling_gates=("g",))
     assert helps(
         "SchedulingGates",
@@ -817,7 +819,7 @@ def test_gates_are_a_pods_own_business() -> None:
     )
 
 
-def test_preemption_hears_of_deleted_pods_but_never_wakes_a_pod_itself() -> None:
+def test_preemption_registers_for_deleted_pods_but_wakes_no_pod_itself() -> None:
     assert [hint.event for hint in hints()["DefaultPreemption"]] == [ClusterEvent(Resource.POD, Action.DELETE)]
     assert not helps("DefaultPreemption", WAITING, Resource.ASSIGNED_POD, Action.DELETE, GONE, None)
     assert hints(version=KubeVersion.parse("1.32"))["DefaultPreemption"] == ()
@@ -826,7 +828,7 @@ def test_preemption_hears_of_deleted_pods_but_never_wakes_a_pod_itself() -> None
 # ---- the table ----
 
 
-def test_every_plugin_in_the_tree_that_can_refuse_a_pod_has_its_hints() -> None:
+def test_every_in_tree_plugin_that_can_refuse_a_pod_has_hints() -> None:
     only_orders_scores_or_binds = {"PrioritySort", "NodeResourcesBalancedAllocation", "ImageLocality", "DefaultBinder"}
     assert set(hints()) == set(IN_TREE) - only_orders_scores_or_binds
 
@@ -850,7 +852,7 @@ class Selective(Refuser):
         return (EventHint(ClusterEvent(Resource.NODE, Action.ADD)),)
 
 
-def test_another_persons_plugin_speaks_for_itself_or_hears_of_everything() -> None:
+def test_an_out_of_tree_plugin_gets_its_registered_events_or_all_events() -> None:
     profile = Configuration().profiles[0]
     found = registered_hints(
         [Refuser(), Scorer(), Selective()], profile, NOW, RequestRules(), has_extenders=True

@@ -82,7 +82,7 @@ def test_a_budget_of_one_lets_the_second_pod_go_only_after_the_first_one_is_repl
     assert ledger.refusal(second) is None
 
 
-def test_an_unready_pod_neither_spends_nor_refills_a_budget() -> None:
+def test_evicting_or_replacing_an_unready_pod_does_not_change_the_allowance() -> None:
     ledger = BudgetLedger([a_budget()])
     unready = a_pod("db-0", is_ready=False)
     ledger.spend(unready)
@@ -95,11 +95,11 @@ def test_an_unready_pod_neither_spends_nor_refills_a_budget() -> None:
 @pytest.mark.parametrize(
     ("desired", "expected", "never"), [(3, 3, True), (2, 3, False), (1, 1, True), (0, 0, False), (4, 3, True)]
 )
-def test_a_budget_that_wants_every_pod_never_allows(desired: int, expected: int, never: bool) -> None:
+def test_a_budget_that_needs_every_pod_never_allows_an_eviction(desired: int, expected: int, never: bool) -> None:
     assert is_never(a_budget(desired_healthy=desired, expected_pods=expected)) is never
 
 
-def test_the_refusal_names_the_budget_its_numbers_and_what_helps() -> None:
+def test_the_refusal_names_the_budget_its_numbers_and_a_remedy() -> None:
     never = BudgetLedger([a_budget(disruptions_allowed=0, desired_healthy=3)]).refusal(a_pod())
     not_now = BudgetLedger([a_budget(disruptions_allowed=0, current_healthy=2)]).refusal(a_pod())
     assert never is not None
@@ -113,7 +113,7 @@ def test_the_refusal_names_the_budget_its_numbers_and_what_helps() -> None:
     assert not_now.sentence.endswith("it may allow one when more of its pods are healthy")
 
 
-def test_what_was_spent_stands_in_the_budgets_afterwards() -> None:
+def test_allowed_evictions_reduce_the_allowance_of_the_budgets() -> None:
     spent, untouched = a_budget(), a_budget("web", selector=LabelSelector((Requirement("app", "In", ("web",)),)))
     ledger = BudgetLedger([spent, untouched])
     ledger.spend(a_pod())

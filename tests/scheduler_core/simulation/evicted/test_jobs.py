@@ -160,7 +160,7 @@ def test_an_indexed_job_counts_the_failures_of_each_index(job: Job, failures: tu
         pytest.param(None, id="nobody"),
     ],
 )
-def test_pods_of_others_are_passed_over(owner: OwnerReference | None) -> None:
+def test_pods_without_a_job_are_ignored(owner: OwnerReference | None) -> None:
     job = a_job(backoff_limit=0)
     pod = replace(job_pods(1)[0], owner=owner)
     assert job_of({job.key: job}, pod) is None
@@ -211,7 +211,7 @@ def outcomes(*objects: dict[str, Any]) -> dict[str, Outcome]:
     return {pod.name: pod.outcome for pod in made.pods}
 
 
-def test_a_forecast_says_lost_where_the_job_fails_with_the_eviction_and_names_the_limit() -> None:
+def test_the_outcome_is_lost_if_the_eviction_makes_the_job_fail() -> None:
     objects = (job_manifest(backoffLimit=0), manifest("a", "n1"), manifest("b", "n2"), manifest("c", "n2"))
     (made,) = simulate_drain(load_objects([*NODES, *objects]), ["n1"], made_at="")
     (pod,) = made.pods
@@ -220,7 +220,7 @@ def test_a_forecast_says_lost_where_the_job_fails_with_the_eviction_and_names_th
     assert made.notes == ("Job shop/work would fail, and 2 other pods of it would end",)
 
 
-def test_a_forecast_says_moves_where_the_job_may_fail_once_more() -> None:
+def test_the_outcome_is_moves_if_the_job_may_fail_once_more() -> None:
     assert outcomes(job_manifest(backoffLimit=1), manifest("a", "n1")) == {"a": Outcome.MOVES}
     assert outcomes(
         job_manifest(
@@ -236,7 +236,7 @@ def test_a_forecast_says_moves_where_the_job_may_fail_once_more() -> None:
     assert outcomes(manifest("a", "n1")) == {"a": Outcome.MOVES}  # whose Job nobody has seen
 
 
-def test_a_pod_that_a_budget_keeps_is_no_failure_of_its_job() -> None:
+def test_a_pod_that_a_budget_blocks_does_not_count_as_a_failure() -> None:
     kept = a_budget(1, app="work")
     assert sorted(outcomes(job_manifest(backoffLimit=1), kept, manifest("a", "n1"), manifest("b", "n1")).values()) == [
         Outcome.BLOCKED,
@@ -244,7 +244,7 @@ def test_a_pod_that_a_budget_keeps_is_no_failure_of_its_job() -> None:
     ]
 
 
-def test_failures_add_up_from_drain_to_drain() -> None:
+def test_the_failures_of_a_job_add_up_over_several_drains() -> None:
     """A roll-out that moves a Job's pod from node to node uses up its limit."""
     world = load_objects([*NODES, job_manifest(backoffLimit=1), manifest("a", "n1"), manifest("b", "n2")])
     scheduler = Scheduler()

@@ -38,11 +38,11 @@ def owned_by(kind: str) -> Pod:
         pytest.param(Pod(name="p"), Recreation.NEVER, id="a bare pod is lost"),
     ],
 )
-def test_recreation_follows_the_controller(pod: Pod, recreation: Recreation) -> None:
+def test_the_controller_decides_whether_a_pod_is_recreated(pod: Pod, recreation: Recreation) -> None:
     assert recreation_of(pod) is recreation
 
 
-def test_a_replacement_keeps_labels_and_spec_and_nothing_of_the_old_pods_status() -> None:
+def test_a_replacement_keeps_labels_and_spec_but_not_status() -> None:
     old = owned_by("ReplicaSet")
     new = replacement_of(old)
     assert (new.labels, new.spec, new.owner, new.namespace) == (old.labels, old.spec, old.owner, old.namespace)

@@ -11,20 +11,20 @@ def groups_of(*builders: PodBuilder) -> tuple[AffinityGroups, list[int]]:
     return groups, [groups.number_of(builder.build().spec) for builder in builders]
 
 
-def test_pods_with_equal_terms_are_one_group_and_pods_without_terms_are_none() -> None:
+def test_pods_with_equal_terms_share_a_group_and_pods_without_terms_have_none() -> None:
     shy = a_pod("a").away_from("zone", {"app": "web"})
     _, numbers = groups_of(shy, shy.requesting(cpu="1"), a_pod("b"), a_pod("c").near("zone", {"app": "web"}))
     assert numbers == [0, 0, NO_GROUP, 1]
 
 
-def test_equal_terms_in_different_namespaces_mean_different_pods() -> None:
+def test_equal_terms_in_different_namespaces_select_different_pods() -> None:
     _, numbers = groups_of(
         *[a_pod("a", namespace).away_from("zone", {"app": "web"}) for namespace in ("default", "ops")]
     )
     assert numbers == [0, 1]
 
 
-def test_each_kind_of_term_acts_in_its_own_way() -> None:
+def test_each_kind_of_term_has_its_own_effect() -> None:
     groups, _ = groups_of(
         a_pod("0").away_from("zone", {"app": "web"}),
         a_pod("1").near("host", {"app": "web"}),
@@ -37,7 +37,7 @@ def test_each_kind_of_term_acts_in_its_own_way() -> None:
     assert groups.drawn_by_preference(WEB) == {2: (("zone", 7),), 3: (("zone", -7),)}
 
 
-def test_terms_without_a_demanded_value_are_found_too() -> None:
+def test_terms_without_a_required_label_value_are_found_too() -> None:
     selector = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
     groups, _ = groups_of(
         a_pod("0").away_from("zone", {}, labelSelector=selector),
@@ -48,7 +48,7 @@ def test_terms_without_a_demanded_value_are_found_too() -> None:
     assert groups.kept_off_by(Newcomer("default", (), ())) == {1: (("zone", 1),)}
 
 
-def test_namespace_selectors_look_at_the_newcomers_namespace() -> None:
+def test_namespace_selectors_check_the_incoming_pods_namespace() -> None:
     groups, _ = groups_of(
         a_pod("0", "ops").away_from("zone", {"app": "web"}, namespaceSelector={"matchLabels": {"team": "red"}})
     )
@@ -56,7 +56,7 @@ def test_namespace_selectors_look_at_the_newcomers_namespace() -> None:
     assert groups.kept_off_by(Newcomer("default", (("team", "red"),), (("app", "web"),))) == {0: (("zone", 1),)}
 
 
-def test_an_answer_grows_with_the_register() -> None:
+def test_a_cached_answer_includes_groups_added_later() -> None:
     groups, _ = groups_of(a_pod("0").away_from("zone", {"app": "web"}))
     assert list(groups.kept_off_by(WEB)) == [0]
     groups.number_of(a_pod("1").away_from("host", {"app": "web"}).build().spec)

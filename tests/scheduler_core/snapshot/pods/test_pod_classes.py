@@ -40,19 +40,19 @@ DEFAULT = frozenset({"default"})
         (PodQuery(((frozenset(), EVERYTHING),)), []),
     ],
 )
-def test_which_classes_a_query_chooses(query: PodQuery, chosen: list[int]) -> None:
+def test_a_query_selects_classes_by_labels_and_namespace(query: PodQuery, chosen: list[int]) -> None:
     kinds = PodClasses()
     assert [kinds.number_of(pod.build()) for pod in pods()] == [0, 1, 2, 3, 4, 5]
     assert kinds.chosen(query) == (set(chosen), chosen)
 
 
-def test_equal_pods_are_one_class_whatever_their_names() -> None:
+def test_equal_pods_share_one_class_regardless_of_their_names() -> None:
     kinds = PodClasses()
     assert [kinds.number_of(a_pod(name).labelled(a="1", b="2").build()) for name in "xy"] == [0, 0]
     assert kinds.number_of(a_pod("z").with_labels({"b": "2", "a": "1"}).build()) == 0
 
 
-def test_an_answer_grows_with_the_register_and_names_no_class_twice() -> None:
+def test_a_cached_answer_includes_classes_added_later_once() -> None:
     kinds, query = PodClasses(), PodQuery(((None, selector("In", "web")),))
     for number, pod in enumerate(pods()):
         kinds.number_of(pod.build())
@@ -61,7 +61,7 @@ def test_an_answer_grows_with_the_register_and_names_no_class_twice() -> None:
         assert found == set(ordered)
 
 
-def test_equal_queries_are_one() -> None:
+def test_equal_queries_share_one_answer() -> None:
     one, other = (PodQuery(((DEFAULT, selector("In", "web")),)) for _ in range(2))
     assert one == other
     assert hash(one) == hash(other)

@@ -29,7 +29,7 @@ def readable(users: VolumeUsers) -> tuple[dict[int, set[str]], dict[str, int]]:
     }
 
 
-def test_only_pods_with_claims_or_disks_are_remembered_and_uses_are_counted_by_claim() -> None:
+def test_only_pods_with_claims_or_disks_are_kept_and_uses_are_counted_per_claim() -> None:
     pods = [a_pod(f"{kind}-{node}", kind, node) for kind in SPECS for node in ("n0", "n1")]
     rows, uses = readable(Snapshot.of(NODES, pods).tally(VOLUME_USERS))
     assert rows == {
@@ -44,7 +44,7 @@ def test_only_pods_with_claims_or_disks_are_remembered_and_uses_are_counted_by_c
         st.tuples(st.sampled_from("abcd"), st.sampled_from(sorted(SPECS)), st.sampled_from(["n0", "n1"])), max_size=12
     )
 )
-def test_carried_along_it_is_what_a_fresh_count_finds(steps: list[tuple[str, str, str]]) -> None:
+def test_an_updated_count_of_volume_users_equals_a_fresh_count(steps: list[tuple[str, str, str]]) -> None:
     snapshot, there = Snapshot.of(NODES), {}
     snapshot.tally(VOLUME_USERS)
     for name, kind, node in steps:
