@@ -29,14 +29,14 @@ def exported() -> set[str]:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
-def test_an_alert_asks_for_metrics_that_the_agent_exports(alert: dict[str, Any]) -> None:
+def test_an_alert_uses_only_metrics_that_the_agent_exports(alert: dict[str, Any]) -> None:
     asked = set(re.findall(r"\b(?:careen|kured)_\w+", alert["expr"]))
     assert asked
     assert asked - exported() == set()
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
-def test_an_alert_asks_for_phases_and_gates_that_exist(alert: dict[str, Any]) -> None:
+def test_an_alert_uses_only_existing_phases_and_gates(alert: dict[str, Any]) -> None:
     phases = {name for value in re.findall(r'phase=~?"([^"]+)"', alert["expr"]) for name in value.split("|")}
     gates = {name for value in re.findall(r'gate=~?"([^"]+)"', alert["expr"]) for name in value.split("|")}
     assert phases <= {phase.value for phase in Phase}
@@ -44,12 +44,12 @@ def test_an_alert_asks_for_phases_and_gates_that_exist(alert: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("name", names)
-def test_no_alert_of_careens_own_keeps_a_node_from_its_reboot(name: str) -> None:
+def test_careens_own_alerts_never_block_a_reboot(name: str) -> None:
     assert not blocks(Alert(name=name), AlertPolicy())
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
-def test_an_alert_is_one_for_each_node_however_many_pods_tell_of_it(alert: dict[str, Any]) -> None:
+def test_an_alert_fires_once_per_node_regardless_of_the_number_of_pods(alert: dict[str, Any]) -> None:
     """Labels of the agent's pod, container and instance would start it anew with each new pod."""
     left = outside_of_aggregations(alert["expr"])
     assert "careen_" not in left, left
@@ -71,7 +71,7 @@ def outside_of_aggregations(expression: str) -> str:
     return expression
 
 
-def test_every_phase_under_a_claim_is_watched_for_being_held_too_long() -> None:
+def test_an_alert_covers_every_phase_that_holds_a_claim_too_long() -> None:
     (held,) = (alert for alert in ALERTS if alert["alert"] == "CareenClaimHeldLong")
     # Maintenance lasts for as long as a person likes.
     for phase in set(Phase) - {Phase.IDLE, Phase.WAITING, Phase.FAILED, Phase.MAINTENANCE}:
@@ -88,7 +88,7 @@ def test_an_alert_has_a_section_in_the_runbook(alert: dict[str, Any]) -> None:
     assert f"[{alert['alert']}](#{alert['alert'].lower()}) | {alert['labels']['severity']} |" in page
 
 
-def test_the_runbook_has_no_section_without_an_alert() -> None:
+def test_every_section_of_the_runbook_has_an_alert() -> None:
     titles = re.findall(r"^## (\w+)$", (ROOT / "docs" / "alerts.md").read_text(), re.MULTILINE)
     assert sorted(titles) == sorted(names)
 
@@ -192,7 +192,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
 @pytest.mark.cluster
 @with_promtool
 @pytest.mark.parametrize("story", STORIES)
-def test_an_alert_fires_when_it_should_and_once(tmp_path: Path, story: str) -> None:
+def test_an_alert_fires_exactly_once_in_its_scenario(tmp_path: Path, story: str) -> None:
     alert, scraped, moments = STORIES[story]
     (rule,) = (rule for rule in ALERTS if rule["alert"] == alert)
     (tmp_path / "rules.yaml").write_text(

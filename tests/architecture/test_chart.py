@@ -30,7 +30,7 @@ OF_SETTINGS = {
 
 
 @pytest.mark.parametrize("name", chart.PAGES)
-def test_a_generated_file_of_the_chart_is_fresh(name: str) -> None:
+def test_a_generated_file_of_the_chart_is_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text() == chart.PAGES[name](), "run `make docs`"
 
 
@@ -98,18 +98,18 @@ def test_the_chart_has_every_value_of_kureds(name: str) -> None:
         found = found[part]
 
 
-def test_every_flag_of_kured_is_a_value_of_its_name() -> None:
+def test_every_flag_of_kured_is_a_value_of_the_same_name() -> None:
     kureds = {key(name) for name, setting in SETTINGS.items() if setting.is_kureds and place(name) != "chart"}
     kureds.add("useRebootSentinelHostPath")
     assert len(kureds) == 41
     assert kureds <= VALUES["configuration"].keys()
 
 
-def test_every_setting_is_a_value_but_what_the_chart_says_itself() -> None:
+def test_every_setting_is_a_value_unless_the_chart_sets_it() -> None:
     assert VALUES["configuration"].keys() == {key(name) for name in OF_SETTINGS} | {"useRebootSentinelHostPath"}
 
 
-def test_every_folder_with_a_component_is_a_switch() -> None:
+def test_every_component_has_a_switch_in_the_chart() -> None:
     assert sorted(VALUES["components"]) == objects.components()
     assert not any(VALUES["components"].values())
 
@@ -269,7 +269,7 @@ def is_taken(name: str, text: str) -> bool:
 
 
 @pytest.mark.parametrize("name", OF_SETTINGS)
-def test_the_schema_takes_every_text_that_the_agent_takes(name: str) -> None:
+def test_the_schema_accepts_every_text_that_the_agent_accepts(name: str) -> None:
     taken = [text for text in SAMPLES if is_taken(name, text)]
     assert taken or SETTINGS[name].kind.is_secret
     assert [text for text in taken if not accepts(OF_SETTINGS[name], text)] == []
@@ -284,7 +284,7 @@ def test_the_schema_refuses_every_text_that_the_agent_refuses(name: str) -> None
 
 
 @pytest.mark.parametrize("name", OF_SETTINGS)
-def test_the_default_is_a_value_that_the_schema_takes_and_the_agent_reads_as_its_default(name: str) -> None:
+def test_the_schema_accepts_the_default_and_the_agent_reads_it_as_its_default(name: str) -> None:
     value = VALUES["configuration"][key(name)]
     assert accepts(OF_SETTINGS[name], value)
     kind = SETTINGS[name].kind
@@ -299,12 +299,12 @@ def test_the_default_is_a_value_that_the_schema_takes_and_the_agent_reads_as_its
     assert parsed == DEFAULTS[name]
 
 
-def test_the_values_as_they_are_pass_the_schema() -> None:
+def test_the_default_values_pass_the_schema() -> None:
     assert accepts(SCHEMA, VALUES)
 
 
 @pytest.mark.parametrize("name", [each for each in OF_SETTINGS if empty_is_a_value(each)])
-def test_an_empty_text_is_a_value_where_the_agent_takes_one(name: str) -> None:
+def test_the_schema_accepts_an_empty_text_where_the_agent_does(name: str) -> None:
     try:
         resolve(flags={"node_id": ["n1"], name: [""]}, environment={})
     except BadSettings as refused:
@@ -328,7 +328,7 @@ def by_name(found: list[dict[str, Any]]) -> dict[tuple[str, str], Any]:
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
 @pytest.mark.parametrize("component", ["", *objects.components()])
-def test_the_charts_objects_are_what_kustomize_builds(tmp_path: Path, component: str) -> None:
+def test_the_chart_renders_the_objects_that_kustomize_builds(tmp_path: Path, component: str) -> None:
     shutil.copytree(objects.MANIFESTS, tmp_path / "manifests")
     own = tmp_path / "own"
     own.mkdir()

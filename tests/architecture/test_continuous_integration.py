@@ -42,7 +42,7 @@ def run_with_a_make_that(tmp_path: Path, *, fails_at: str = "") -> subprocess.Co
     return run(["bash", ".ci/run"], cwd=tmp_path, env={"PATH": f"{programs}:/usr/bin:/bin"})
 
 
-def test_it_passes_when_every_part_passes(tmp_path: Path) -> None:
+def test_ci_passes_when_every_part_passes(tmp_path: Path) -> None:
     done = run_with_a_make_that(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line for line in done.stdout.splitlines() if not line.startswith("==")] == [
@@ -51,7 +51,7 @@ def test_it_passes_when_every_part_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_it_fails_when_one_part_fails_and_runs_the_others(tmp_path: Path, part: str) -> None:
+def test_ci_fails_when_one_part_fails_and_still_runs_the_others(tmp_path: Path, part: str) -> None:
     done = run_with_a_make_that(tmp_path, fails_at=part)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"1 failed in {part}" in done.stdout
@@ -79,7 +79,7 @@ echo "12 passed in $*"
         pytest.param("a b c d e f", 0, 1, False, id="many failures are no accident"),
     ],
 )
-def test_a_test_that_fails_beside_others_is_run_once_more_alone(
+def test_a_test_that_fails_in_parallel_is_run_again_alone(
     tmp_path: Path, stories: str, second: int, code: int, is_alone: bool
 ) -> None:
     run_with_a_make_that(tmp_path)
@@ -112,7 +112,7 @@ def test_help_lists_every_target_that_the_readme_names() -> None:
         pytest.param(0, 1, id="root on Debian: nothing excuses a skip"),
     ],
 )
-def test_real_nodes_are_skipped_with_one_sentence(tmp_path: Path, user: int, code: int) -> None:
+def test_tests_on_real_nodes_are_skipped_with_one_message(tmp_path: Path, user: int, code: int) -> None:
     if not Path("/etc/debian_version").exists():
         pytest.skip("needs Debian")
     for name, body in (("id", f"echo {user}"), ("unshare", "exit 1"), ("apt-get", "exit 1")):

@@ -25,7 +25,7 @@ def exported() -> set[str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_file_is_fresh(name: str) -> None:
+def test_the_generated_dashboard_is_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text() == PAGES[name](), "run `make docs`"
 
 
@@ -35,7 +35,7 @@ def test_the_config_map_holds_the_dashboard() -> None:
     assert held["data"] == {"careen.json": dashboard()}
 
 
-def test_grafanas_types_know_every_field() -> None:
+def test_every_field_exists_in_grafanas_types() -> None:
     """What Grafana's generated types read, they write again; a field that they do not know would be missing."""
     given = json.loads(dashboard())
     written = json.loads(JSONEncoder().encode(Dashboard.from_json(given)))
@@ -55,14 +55,14 @@ def lost(given: Any, written: Any, where: str = "") -> list[str]:
     return [] if given == written else [where]
 
 
-def test_a_field_that_grafana_does_not_know_is_noticed() -> None:
+def test_a_field_unknown_to_grafana_is_reported() -> None:
     given = json.loads(dashboard())
     given["panels"][0]["gridPos"]["depth"] = 3
     assert lost(given, json.loads(JSONEncoder().encode(Dashboard.from_json(given)))) == [".panels[0].gridPos.depth"]
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=titles)
-def test_a_panel_asks_for_metrics_and_phases_that_exist(panel: Panel) -> None:
+def test_a_panel_uses_only_existing_metrics_and_phases(panel: Panel) -> None:
     asked = set(re.findall(r"\b(?:careen|kured|process)_\w+", panel.query))
     assert asked
     assert asked - exported() == set()
@@ -70,7 +70,7 @@ def test_a_panel_asks_for_metrics_and_phases_that_exist(panel: Panel) -> None:
     assert phases <= {phase.value for phase in Phase}
 
 
-def test_panels_lie_side_by_side() -> None:
+def test_panels_do_not_overlap() -> None:
     taken: set[tuple[int, int]] = set()
     for panel in json.loads(dashboard())["panels"]:
         place = panel["gridPos"]

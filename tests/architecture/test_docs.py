@@ -34,7 +34,7 @@ ids = [str(path.relative_to(ROOT)) for path in PAGES]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_every_file_that_is_named_exists(page: Path) -> None:
+def test_every_file_named_in_the_docs_exists(page: Path) -> None:
     named = set(re.findall(r"(?<![\w/.*-])((?:[\w-]+/)+[\w-]+\.(?:py|yaml|md|mk|toml))\b", page.read_text()))
     tops = (ROOT, page.parent, ROOT / "operator" / "careen", ROOT / "scheduler_core")
     assert {name for name in named if "NAME" not in name and not any((top / name).exists() for top in tops)} == set()
@@ -54,7 +54,7 @@ def commands_in(text: str, program: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
     local = [link for link in links if not link.startswith(("http://", "https://"))]
     assert [link for link in local if not (page.parent / link).exists()] == []
@@ -109,12 +109,12 @@ def generated() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["docs/phases.md", "docs/reasons.md", "manifests/settings.yaml"])
-def test_a_generated_page_is_fresh(name: str) -> None:
+def test_a_generated_page_is_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text() == generated()[name], "run `make docs`"
 
 
 @pytest.mark.parametrize("code", list(Code), ids=str)
-def test_every_reason_is_reached_by_a_named_test(code: Code) -> None:
+def test_every_reason_names_a_test_that_reaches_it(code: Code) -> None:
     spellings = (f"Code.{code.name}", f'"{code.value}"')
     tests = [path for path in (ROOT / "tests").rglob("test_*.py") if "architecture" not in path.parts]
     assert any(spelling in path.read_text() for path in tests for spelling in spellings)
@@ -127,7 +127,7 @@ def columns_line() -> str:
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_line_of_the_readme_shows_a_roll_out(tmp_path: Path) -> None:
+def test_the_command_line_of_the_readme_shows_a_roll_out(tmp_path: Path) -> None:
     annotations = {
         "careen.dev/phase": "Draining",
         "careen.dev/since": "2026-03-04T12:00:00Z",

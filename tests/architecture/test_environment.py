@@ -58,7 +58,7 @@ SENSITIVE = (
 )
 
 
-def test_what_somebody_exported_reaches_no_test(tmp_path: Path) -> None:
+def test_exported_variables_of_the_caller_do_not_reach_tests(tmp_path: Path) -> None:
     (tmp_path / ".kube").mkdir()
     (tmp_path / ".kube" / "config").write_text("no: kubeconfig")
     done = run(

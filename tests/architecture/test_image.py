@@ -71,7 +71,7 @@ def run_in_the_image(slim: Path, program: str) -> subprocess.CompletedProcess[st
     return run([sys.executable, "-S", "-c", program], env={"PYTHONPATH": path, "PATH": "/nonexistent"}, cwd=slim)
 
 
-def test_the_agent_is_complete_without_what_the_image_leaves_out(slim: Path, tmp_path: Path) -> None:
+def test_the_agent_works_without_the_modules_that_the_image_leaves_out(slim: Path, tmp_path: Path) -> None:
     """Every module of the agent loads, and the client still reads a kubeconfig and sends a request."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
@@ -115,7 +115,7 @@ OF_THE_TOOLS = {"pip", "pip-*.dist-info", "pkg_resources", "setuptools", "setupt
 }
 
 
-def test_the_sets_that_the_forecast_makes_work_without_what_the_image_leaves_out(slim: Path) -> None:
+def test_the_forecast_works_without_the_modules_that_the_image_leaves_out(slim: Path) -> None:
     """numpy imports some of its parts only when a function is called: `unique` and `isin` want numpy.ma."""
     program = "import numpy as np; a = np.arange(99) * 10**12; print(np.isin(a, np.unique(a[::2])).sum())"
     done = run_in_the_image(slim, program)
@@ -123,12 +123,12 @@ def test_the_sets_that_the_forecast_makes_work_without_what_the_image_leaves_out
 
 
 @pytest.mark.parametrize("pattern", sorted(set(removals()) - OF_THE_TOOLS))
-def test_what_the_image_leaves_out_is_there_to_be_left_out(pattern: str) -> None:
+def test_every_path_that_the_image_leaves_out_exists(pattern: str) -> None:
     """A library that moves its folders would come back into the image, and nobody would notice."""
     assert list(INSTALLED.glob(pattern)) != []
 
 
-def test_a_distribution_that_is_left_out_is_not_named_in_the_image(slim: Path) -> None:
+def test_a_removed_distribution_has_no_metadata_in_the_image(slim: Path) -> None:
     """The bill of materials is made of what the image says that it has."""
     empty = []
     for each in metadata.distributions(path=[str(slim)]):
@@ -138,12 +138,12 @@ def test_a_distribution_that_is_left_out_is_not_named_in_the_image(slim: Path) -
     assert set(empty) <= {"mypy", "ruff", "pytest", "hypothesis", "grimp", "import-linter"}
 
 
-def test_the_image_carries_no_second_kubernetes_client(slim: Path) -> None:
+def test_the_image_contains_only_one_kubernetes_client(slim: Path) -> None:
     """kopf imports whatever client it finds; each costs memory on every node."""
     assert [name for name in ("kubernetes_asyncio", "pykube", "pandas") if (slim / name).exists()] == []
 
 
-def test_everything_the_dockerfile_copies_is_let_through_by_dockerignore() -> None:
+def test_dockerignore_lets_everything_through_that_the_dockerfile_copies() -> None:
     let_through = {
         line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
     }
@@ -166,7 +166,7 @@ def test_every_program_of_the_image_starts_with_sigterm_blocked() -> None:
     assert first == "#!/usr/bin/env -S --block-signal=TERM /opt/careen/bin/python"
 
 
-def test_the_image_answers_to_kureds_program_and_runs_as_kureds_does() -> None:
+def test_the_image_has_kureds_program_name_and_user() -> None:
     final = DOCKERFILE.split("FROM ${BASE}\n")[1]
     assert "ln -s /opt/careen/bin/kured /usr/bin/kured" in final
     assert PROJECT["project"]["scripts"]["kured"] == PROJECT["project"]["scripts"]["careen"]
@@ -211,11 +211,11 @@ def missing(file: str, requirement: Requirement) -> bool:
 
 
 @pytest.mark.parametrize("file", LOCKS)
-def test_the_lock_has_everything_that_pyproject_wants(file: str) -> None:
+def test_the_requirements_lock_has_every_dependency_of_pyproject(file: str) -> None:
     assert [text for text in WANTED[file] if missing(file, Requirement(text))] == []
 
 
-def test_the_lock_has_everything_that_its_packages_want() -> None:
+def test_the_requirements_lock_has_every_dependency_of_its_packages() -> None:
     """As far as the same versions are installed here."""
     looked_at = []
     for name, (version, _) in locked("requirements.lock").items():
@@ -231,7 +231,7 @@ def test_the_lock_has_everything_that_its_packages_want() -> None:
 
 
 @pytest.mark.parametrize("file", LOCKS)
-def test_the_lock_has_the_hashes_of_every_platform(file: str) -> None:
+def test_the_requirements_lock_has_the_hashes_of_every_platform(file: str) -> None:
     """Machine code has a file for each platform and Python; a lock of this computer's alone would have one."""
     compiled = {"aiohttp", "numpy", "pyyaml", "msgspec", "yarl"}
     counts = {name: len(hashes) for name, (_, hashes) in locked(file).items()}
@@ -241,7 +241,7 @@ def test_the_lock_has_the_hashes_of_every_platform(file: str) -> None:
     assert file != "requirements.lock" or compiled <= counts.keys()
 
 
-def test_nothing_is_installed_without_a_hash() -> None:
+def test_every_package_is_installed_with_a_hash() -> None:
     installs = re.findall(r"-m pip (?:install|wheel)(.*?)(?:&&|\n(?!\s))", DOCKERFILE, re.DOTALL)
     assert len(installs) == 4
     assert [each for each in installs if "--require-hashes" not in each and "--no-index" not in each] == []
@@ -250,7 +250,7 @@ def test_nothing_is_installed_without_a_hash() -> None:
     assert set(re.findall(r"-r (\S+)", DOCKERFILE)) == set(LOCKS)
 
 
-def test_both_stages_stand_on_the_one_base_that_can_be_pinned() -> None:
+def test_both_stages_use_the_same_pinnable_base_image() -> None:
     assert [line for line in DOCKERFILE.splitlines() if line.startswith("FROM ")] == [
         "FROM ${BASE} AS build",
         "FROM ${BASE}",
@@ -304,7 +304,7 @@ def pin_base(dockerfile: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("before", ["", f"@sha256:{'0' * 64}"], ids=["a tag", "an older digest"])
-def test_pin_base_writes_the_digest_that_the_registry_names(registry: str, tmp_path: Path, before: str) -> None:
+def test_pin_base_writes_the_digest_that_the_registry_reports(registry: str, tmp_path: Path, before: str) -> None:
     file = tmp_path / "Dockerfile"
     text = f"# first\nARG BASE={registry}/library/python:3.11-slim{before}\n\nFROM ${{BASE}}\n"
     file.write_text(text)
@@ -315,7 +315,7 @@ def test_pin_base_writes_the_digest_that_the_registry_names(registry: str, tmp_p
     )
 
 
-def test_pin_base_leaves_the_dockerfile_alone_where_no_registry_answers(tmp_path: Path) -> None:
+def test_pin_base_does_not_change_the_dockerfile_if_no_registry_answers(tmp_path: Path) -> None:
     file = tmp_path / "Dockerfile"
     file.write_text("ARG BASE=127.0.0.1:1/library/python:3.11-slim\n")
     done = pin_base(file)
@@ -325,7 +325,7 @@ def test_pin_base_leaves_the_dockerfile_alone_where_no_registry_answers(tmp_path
     assert file.read_text() == "ARG BASE=127.0.0.1:1/library/python:3.11-slim\n"
 
 
-def test_pin_base_takes_no_digest_that_is_none(registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pin_base_refuses_an_invalid_digest(registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Registry, "digest", "sha256:x\tRUN evil")
     file = tmp_path / "Dockerfile"
     file.write_text(f"ARG BASE={registry}/library/python:3.11-slim\n")
@@ -334,7 +334,7 @@ def test_pin_base_takes_no_digest_that_is_none(registry: str, tmp_path: Path, mo
     assert file.read_text() == f"ARG BASE={registry}/library/python:3.11-slim\n"
 
 
-def test_pin_base_finds_its_line_in_the_dockerfile_of_this_repository(tmp_path: Path) -> None:
+def test_pin_base_finds_its_line_in_the_dockerfile(tmp_path: Path) -> None:
     from importlib.util import module_from_spec, spec_from_file_location
 
     spec = spec_from_file_location("pin_base", ROOT / "mk" / "pin_base.py")

@@ -49,12 +49,12 @@ def imports_of(module: Module, names: set[str]) -> set[str]:
     return {name if name in names else name.rpartition(".")[0] for name in module.imports()} & names
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_there_are_no_import_cycles() -> None:
     names = {module.name for module in all_modules() if module.path.name != "__init__.py"}
     assert circles({module.name: imports_of(module, names) for module in all_modules() if module.name in names}) == []
 
 
-def test_a_circle_is_found() -> None:
+def test_an_import_cycle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == [
         ["a", "b"],
         ["b", "c"],
@@ -120,7 +120,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
     ],
 )
-def test_a_contract_refuses(copy: Path, contract: str, file: str, line: str) -> None:
+def test_an_import_contract_rejects_a_violation(copy: Path, contract: str, file: str, line: str) -> None:
     source = copy / file
     before = source.read_text()
     source.write_text(before + "\n" + line + "\n")
@@ -150,7 +150,7 @@ def test_a_contract_refuses(copy: Path, contract: str, file: str, line: str) -> 
         ),
     ],
 )
-def test_only_one_file_imports(library: str, importers: set[str], why: str) -> None:
+def test_only_one_file_imports_the_module(library: str, importers: set[str], why: str) -> None:
     assert {module.name for module in modules("careen") if library in module.imported_libraries()} == importers, why
 
 
@@ -164,7 +164,7 @@ def test_only_one_file_imports(library: str, importers: set[str], why: str) -> N
         ("subprocess", ("careen.host", "drydock", "careen.agent.forecast.forecaster")),
     ],
 )
-def test_a_library_stays_in_its_room(library: str, folders: tuple[str, ...]) -> None:
+def test_a_third_party_library_is_imported_only_in_its_package(library: str, folders: tuple[str, ...]) -> None:
     strangers = {
         module.name
         for module in modules("careen")
@@ -195,7 +195,7 @@ def loaded_after(statement: str, *suspects: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_the_resident_agent_loads_neither_numpy_nor_typed_models() -> None:
+def test_the_resident_agent_imports_neither_numpy_nor_typed_models() -> None:
     everything_resident = (
         "import careen.cli.agent, careen.agent.startup.wiring, careen.agent.handlers, "
         "careen.agent.turn, careen.core.decide"
@@ -203,7 +203,7 @@ def test_the_resident_agent_loads_neither_numpy_nor_typed_models() -> None:
     assert loaded_after(everything_resident, *HEAVY) == set()
 
 
-def test_the_probe_for_heavy_libraries_sees_them() -> None:
+def test_the_check_for_heavy_libraries_detects_them() -> None:
     assert loaded_after("import numpy, rich", *HEAVY) == {"numpy", "rich"}
 
 
@@ -211,7 +211,7 @@ def test_importing_the_scheduler_library_does_not_load_numpy() -> None:
     assert loaded_after("import scheduler_core", "numpy") == set()
 
 
-def test_listing_the_commands_loads_none_of_them() -> None:
+def test_listing_the_commands_imports_no_command() -> None:
     program = textwrap.dedent("""
         from click.testing import CliRunner
         from careen.cli import cli
@@ -250,7 +250,7 @@ def dump(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
-def test_a_forecast_from_a_dump_loads_nothing_that_asks_a_server_or_computes(dump: Path, output: str) -> None:
+def test_a_forecast_from_a_dump_imports_no_client_and_no_simulation(dump: Path, output: str) -> None:
     program = textwrap.dedent(f"""
         from careen.cli import cli
         assert cli.main(["forecast", "n1", "--from", {str(dump)!r}, "--output", {output!r}], standalone_mode=False) == 0
@@ -260,7 +260,7 @@ def test_a_forecast_from_a_dump_loads_nothing_that_asks_a_server_or_computes(dum
     assert loaded_after(program, *OF_SERVERS, *OF_DECISIONS, *HEAVY, "yaml") == set()
 
 
-def test_the_child_of_a_forecast_from_a_dump_loads_the_simulation_alone(dump: Path) -> None:
+def test_the_child_of_a_forecast_from_a_dump_imports_only_the_simulation(dump: Path) -> None:
     order = Order(nodes=("n1",), kubeconfig="", memory_bytes=2**30, scheduler_config="", dump=str(dump))
     program = textwrap.dedent(f"""
         import io, sys
@@ -274,5 +274,5 @@ def test_the_child_of_a_forecast_from_a_dump_loads_the_simulation_alone(dump: Pa
     ) == {"scheduler_core.cycle"}
 
 
-def test_an_explanation_from_a_dump_asks_no_server_either() -> None:
+def test_explain_from_a_dump_imports_no_client() -> None:
     assert loaded_after("import careen.cli.explain", *OF_SERVERS, *OF_DECISIONS, "yaml") == set()

@@ -76,18 +76,18 @@ def rights() -> tuple[Right, ...]:
     )
 
 
-def test_the_roles_grant_exactly_what_the_agent_asks_for() -> None:
+def test_the_roles_grant_exactly_the_requests_of_the_agent() -> None:
     given = set(granted(the("ClusterRole", "rbac.yaml"))) | set(granted(the("Role", "rbac.yaml")))
     assert given == {needed(right) for right in rights()} | ASKING
 
 
-def test_no_rule_grants_a_star() -> None:
+def test_no_rule_grants_a_wildcard() -> None:
     assert [
         grant for role in ("ClusterRole", "Role") for grant in granted(the(role, "rbac.yaml")) if "*" in "".join(grant)
     ] == []
 
 
-def test_every_rule_says_which_call_needs_it() -> None:
+def test_every_rule_has_a_comment_that_names_its_call() -> None:
     text = (MANIFESTS / "rbac.yaml").read_text()
     rules = re.findall(r"^(.*)\n  - apiGroups: .*\n    resources: (.*)$", text, re.MULTILINE)
     assert rules
@@ -95,7 +95,7 @@ def test_every_rule_says_which_call_needs_it() -> None:
     assert [resources for before, resources in rules if not before.startswith(("  #", "    verbs"))] == []
 
 
-def test_every_path_that_the_code_asks_is_covered_by_a_right() -> None:
+def test_every_path_that_the_code_requests_is_covered_by_a_right() -> None:
     """The other direction: a call added to cluster/ without its row in access.py is found here, from its path."""
     covered = (
         {("", "namespaces")} | {(right.group, right.resource) for right in rights()} | {each[1:3] for each in ASKING}
@@ -123,7 +123,7 @@ def test_the_bindings_name_the_account_of_the_daemonset() -> None:
     }
 
 
-def test_the_agent_runs_on_every_linux_node_whatever_its_taints() -> None:
+def test_the_agent_runs_on_every_linux_node_regardless_of_taints() -> None:
     assert POD["tolerations"] == [{"operator": "Exists"}]
     assert POD["nodeSelector"] == {"kubernetes.io/os": "linux"}
     assert "affinity" not in POD
@@ -150,11 +150,11 @@ def test_every_setting_is_in_the_settings_file() -> None:
     assert named == {flag(name) for name, setting in SETTINGS.items() if not setting.bootstrap}
 
 
-def test_the_settings_file_as_installed_changes_nothing() -> None:
+def test_the_installed_settings_file_changes_no_default() -> None:
     assert yaml.safe_load(settings_text()) is None
 
 
-def test_the_settings_file_names_what_it_may_not_set_by_itself() -> None:
+def test_the_settings_file_names_the_flag_that_allows_each_setting_that_gains_root() -> None:
     blocks = re.findall(r"^((?:# .*\n)+)#([a-z-]+): ", settings_text(), re.MULTILINE)
     marked = {name: re.search(r"ROOT: .*--([a-z-]+)\.$", " ".join(text.split("\n# ")).strip()) for text, name in blocks}
     assert {name: match[1] for name, match in marked.items() if match} == {
@@ -162,12 +162,12 @@ def test_the_settings_file_names_what_it_may_not_set_by_itself() -> None:
     }
 
 
-def test_the_daemonset_as_installed_trusts_the_config_map_with_nothing_that_makes_root() -> None:
+def test_the_installed_daemonset_lets_no_config_map_setting_gain_root() -> None:
     given = " ".join([*CONTAINER["args"], *(each["name"] for each in CONTAINER["env"])])
     assert "may" not in given.lower()
 
 
-def test_every_default_in_the_settings_file_is_the_default() -> None:
+def test_every_value_in_the_settings_file_is_the_default() -> None:
     """Without their `#`, the lines give what the agent does without any of them."""
     written = yaml.safe_load(
         "\n".join(line.removeprefix("#") for line in settings_text().splitlines() if re.match(r"#[a-z-]+: ", line))
@@ -203,7 +203,7 @@ def test_the_flags_and_variables_of_the_container_are_settings() -> None:
     assert variables == {"CAREEN_NODE_ID", "CAREEN_DS_NAMESPACE", "CAREEN_NOTIFY_URL"}
 
 
-def test_a_secret_comes_from_a_secret_and_need_not_be_there() -> None:
+def test_secret_settings_come_from_an_optional_secret() -> None:
     (source,) = [each["valueFrom"]["secretKeyRef"] for each in CONTAINER["env"] if each["name"] == "CAREEN_NOTIFY_URL"]
     assert source == {"name": "careen", "key": "notify-url", "optional": True}
     assert SETTINGS["notify_url"].kind.is_secret
@@ -217,7 +217,7 @@ def argument(container: dict[str, Any], name: str) -> str:
     return str(found)
 
 
-def test_by_default_nothing_of_the_host_is_mounted() -> None:
+def test_by_default_no_host_path_is_mounted() -> None:
     """The command method enters PID 1's namespaces, so it sees the host through PID 1: another mount would only be
     another way in."""
     assert "volumes" not in POD
@@ -227,7 +227,7 @@ def test_by_default_nothing_of_the_host_is_mounted() -> None:
     assert "hostNetwork" not in POD
 
 
-def test_by_default_the_agent_has_what_nsenter_needs_and_no_more() -> None:
+def test_by_default_the_agent_has_only_the_rights_that_nsenter_needs() -> None:
     """Each of the three was tried on a kubelet: without SYS_PTRACE `/proc/1/ns/mnt` cannot be opened, without one of
     the others it cannot be entered."""
     assert CONTAINER["securityContext"] == {
@@ -254,7 +254,7 @@ def test_the_memory_limit_leaves_room_for_the_forecast_beside_the_agent() -> Non
     assert limit >= DEFAULTS["forecast_memory"] + 2 * agent
 
 
-def test_every_file_is_applied_or_is_a_component() -> None:
+def test_every_manifest_is_applied_or_is_a_component() -> None:
     applied = set(the("Kustomization", "kustomization.yaml")["resources"])
     assert {path.name for path in MANIFESTS.glob("*.yaml")} == applied | {"kustomization.yaml"}
     assert [
@@ -302,7 +302,7 @@ def images_in(value: Any) -> Iterator[str]:
             yield from images_in(each)
 
 
-def test_no_manifest_names_an_image_that_somebody_else_could_own() -> None:
+def test_no_manifest_names_an_image_that_another_party_could_own() -> None:
     """A name without a registry is one of the default registry, where anybody could take it; the container is
     root on the host."""
     named = {
@@ -320,7 +320,7 @@ def commands_of_the_readme() -> list[str]:
     return section.split("```console\n")[1].split("```")[0].splitlines()
 
 
-def test_the_readme_builds_pushes_and_applies_one_and_the_same_image() -> None:
+def test_the_readme_builds_pushes_and_applies_the_same_image() -> None:
     build, push, apply = commands_of_the_readme()
     own = push.removeprefix("docker push ")
     assert own.endswith(f"/careen:{VERSION}")
@@ -331,7 +331,7 @@ def test_the_readme_builds_pushes_and_applies_one_and_the_same_image() -> None:
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_what_the_readme_applies_runs_the_readers_own_image() -> None:
+def test_the_commands_of_the_readme_run_the_readers_own_image() -> None:
     _, push, apply = commands_of_the_readme()
     done = run(["sh", "-c", apply.removesuffix(" | kubectl apply -f -")], cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -340,7 +340,7 @@ def test_what_the_readme_applies_runs_the_readers_own_image() -> None:
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_signal_component_leaves_one_capability(tmp_path: Path) -> None:
+def test_the_signal_component_keeps_only_one_capability(tmp_path: Path) -> None:
     container = with_component(tmp_path, "signal")["containers"][0]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["KILL"]}
     assert "privileged" not in container["securityContext"]
@@ -372,7 +372,7 @@ def test_the_signal_component_mounts_three_narrow_folders_and_no_socket(tmp_path
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_a_host_that_says_nothing_about_its_need_keeps_the_pod_from_starting(tmp_path: Path) -> None:
+def test_a_missing_sentinel_folder_on_the_host_prevents_the_start_of_the_pod(tmp_path: Path) -> None:
     """An empty folder would read as "no reboot needed", for ever."""
     pod = with_component(tmp_path, "signal")
     (need,) = (each["hostPath"] for each in pod["volumes"] if each["name"] == "need")
@@ -381,7 +381,7 @@ def test_a_host_that_says_nothing_about_its_need_keeps_the_pod_from_starting(tmp
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_privileged_component_gives_all_of_the_hosts_rights_back(tmp_path: Path) -> None:
+def test_the_privileged_component_makes_the_container_privileged(tmp_path: Path) -> None:
     assert with_component(tmp_path, "privileged")["containers"][0]["securityContext"] == {
         "privileged": True,
         "runAsUser": 0,
@@ -403,7 +403,7 @@ NEW_FIELDS = ("appArmorProfile", "recursiveReadOnly")
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
 @pytest.mark.parametrize("component", ["network", "signal"])
-def test_the_readmes_patch_leaves_no_field_that_older_api_servers_do_not_know(tmp_path: Path, component: str) -> None:
+def test_the_readmes_patch_removes_fields_unknown_to_older_api_servers(tmp_path: Path, component: str) -> None:
     readme = (MANIFESTS / "README.md").read_text()
     (example,) = [each for each in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "recursiveReadOnly" in each]
     patch = example if component == "signal" else example.partition("                volumeMounts:")[0]
@@ -424,7 +424,7 @@ def test_the_readmes_patch_leaves_no_field_that_older_api_servers_do_not_know(tm
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_readmes_prometheus_is_built_and_its_settings_are_taken(tmp_path: Path) -> None:
+def test_the_readmes_prometheus_component_builds_and_its_settings_apply(tmp_path: Path) -> None:
     readme = (MANIFESTS / "README.md").read_text()
     (example,) = [each for each in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "PROMETHEUS" in each]
     shutil.copytree(MANIFESTS, tmp_path / "manifests")
@@ -451,7 +451,7 @@ def unit_line(file: str, key: str) -> str:
     return str(found)
 
 
-def test_the_units_of_the_host_fill_the_folder_that_the_signal_component_mounts() -> None:
+def test_the_systemd_units_fill_the_folder_that_the_signal_component_mounts() -> None:
     component = (MANIFESTS / "signal" / "kustomization.yaml").read_text()
     sentinel = re.search(r"--reboot-sentinel=(\S+)", component)
     assert sentinel is not None
@@ -464,7 +464,7 @@ def test_the_units_of_the_host_fill_the_folder_that_the_signal_component_mounts(
     assert unit_line("careen-need.service", "StartLimitIntervalSec") == "0"
 
 
-def test_the_command_of_the_unit_follows_the_hosts_sentinel_both_ways(tmp_path: Path) -> None:
+def test_the_command_of_the_unit_copies_and_removes_the_sentinel(tmp_path: Path) -> None:
     quoted = re.fullmatch(r"/bin/sh -c '(.*)'", unit_line("careen-need.service", "ExecStart"))
     assert quoted is not None
     script = quoted[1].replace("$$", "$").replace("/run/", f"{tmp_path}/").replace("sleep", ":")
@@ -487,7 +487,7 @@ def test_the_command_of_the_unit_follows_the_hosts_sentinel_both_ways(tmp_path: 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on the PATH")
 @pytest.mark.parametrize("file", ["careen-need.path", "careen-need.service"])
-def test_systemd_takes_the_units(tmp_path: Path, file: str) -> None:
+def test_systemd_accepts_the_units(tmp_path: Path, file: str) -> None:
     shutil.copytree(UNITS, tmp_path / "units")
     done = run(["systemd-analyze", "verify", str(tmp_path / "units" / file)])
     assert (done.returncode, done.stderr) == (0, "")
@@ -496,7 +496,7 @@ def test_systemd_takes_the_units(tmp_path: Path, file: str) -> None:
 # ---- the network ----
 
 
-def test_the_network_policy_lets_nothing_in_but_to_the_metrics_port_and_cuts_nothing_off() -> None:
+def test_the_network_policy_admits_only_the_metrics_port_and_all_egress() -> None:
     policy = the("NetworkPolicy", "network/policy.yaml")
     assert policy["metadata"]["namespace"] == AGENT["metadata"]["namespace"]
     assert policy["spec"] == {
@@ -516,7 +516,7 @@ def test_the_network_policy_lets_nothing_in_but_to_the_metrics_port_and_cuts_not
         ("network", {"NetworkPolicy"}),
     ],
 )
-def test_a_component_adds_to_the_base(tmp_path: Path, component: str, kinds: set[str]) -> None:
+def test_a_component_builds_on_the_base(tmp_path: Path, component: str, kinds: set[str]) -> None:
     base = {each["kind"] for each in kustomize(MANIFESTS)}
     assert {each["kind"] for each in overlay(tmp_path, component)} - base == kinds
 
@@ -528,7 +528,7 @@ BINDINGS = [
 (LISTED,) = (each["metadata"] for each in objects_of("admission/parameters.yaml"))
 
 
-def test_each_policy_is_bound_to_the_daemonset_and_looks_at_its_account_alone() -> None:
+def test_each_policy_is_bound_to_the_daemonset_and_checks_only_its_account() -> None:
     assert {each["spec"]["policyName"] for each in BINDINGS} == {each["metadata"]["name"] for each in POLICIES}
     own = AGENT["metadata"]
     for each in BINDINGS:
@@ -545,7 +545,7 @@ def test_each_policy_is_bound_to_the_daemonset_and_looks_at_its_account_alone() 
         )
 
 
-def test_the_policies_guard_every_write_that_the_roles_allow_on_what_is_not_the_agents_own() -> None:
+def test_the_policies_guard_every_allowed_write_to_objects_of_others() -> None:
     """Whoever gives the agent another right to write says here why no policy looks at it."""
     written = {
         (group, resource)
@@ -583,12 +583,12 @@ def test_the_parameters_list_the_defaults_of_the_settings() -> None:
     )
 
 
-def test_the_agent_knows_what_the_policies_say_of_its_evictions() -> None:
+def test_the_agent_recognises_the_refusals_of_the_eviction_policy() -> None:
     (policy,) = (each for each in POLICIES if each["metadata"]["name"] == "careen-evict-with-claim")
     assert all(evictions.OWN_POLICY in each["message"] for each in policy["spec"]["validations"])
 
 
-def test_the_policies_know_careens_own_keys_and_those_of_people() -> None:
+def test_the_policies_list_the_keys_of_careen_and_of_people() -> None:
     (own_node,) = (each for each in POLICIES if each["metadata"]["name"] == "careen-own-node")
     said = {each["name"]: each["expression"] for each in own_node["spec"]["variables"]}
     assert said["labels"].startswith(f"['{keys.REBOOT_LABEL}', '{keys.EXCLUDE_FROM_BALANCERS}'] +")
@@ -603,7 +603,7 @@ def test_the_policies_know_careens_own_keys_and_those_of_people() -> None:
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_policies_follow_another_namespace_and_other_names(tmp_path: Path) -> None:
+def test_the_policies_work_with_another_namespace_and_other_names(tmp_path: Path) -> None:
     objects = overlay(tmp_path, "admission", "namespace: reboots\nnamePrefix: a-\nnameSuffix: -z\n")
     (agent,) = (each["metadata"] for each in objects if each["kind"] == "DaemonSet")
     assert (agent["name"], agent["namespace"]) == ("a-careen-z", "reboots")

@@ -60,14 +60,14 @@ def metadata(dist: Path, name: str) -> Message:
         return message_from_bytes(archive.read(path))
 
 
-def test_twine_finds_nothing_to_say(dist: Path) -> None:
+def test_twine_check_reports_nothing(dist: Path) -> None:
     done = run([sys.executable, "-m", "twine", "check", "--strict", *map(str, sorted(dist.iterdir()))])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("PASSED") == 4
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_page_of_an_index_has_what_a_visitor_looks_for(dist: Path, name: str) -> None:
+def test_the_package_metadata_is_complete(dist: Path, name: str) -> None:
     said = metadata(dist, name)
     assert said["License-Expression"] == "Apache-2.0"
     assert said["Requires-Python"] == ">=3.11"
@@ -79,7 +79,7 @@ def test_the_page_of_an_index_has_what_a_visitor_looks_for(dist: Path, name: str
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_link_of_the_long_description_leads_somewhere(dist: Path, name: str) -> None:
+def test_every_link_of_the_long_description_has_a_target(dist: Path, name: str) -> None:
     text = metadata(dist, name).get_payload()
     assert isinstance(text, str)
     links = re.findall(r"\]\(([^)\s]+)", text)
@@ -91,7 +91,7 @@ def test_every_link_of_the_long_description_leads_somewhere(dist: Path, name: st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_wheel_has_the_sources_of_its_package_and_no_others(dist: Path, name: str) -> None:
+def test_the_wheel_contains_exactly_the_sources_of_its_package(dist: Path, name: str) -> None:
     top = ROOT / "operator" if name == "careen" else ROOT
     kept = {*(top / name).rglob("*.py"), top / name / "py.typed"}
     with zipfile.ZipFile(wheel(dist, name)) as archive:
@@ -100,7 +100,7 @@ def test_the_wheel_has_the_sources_of_its_package_and_no_others(dist: Path, name
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_sdist_makes_the_same_wheel(dist: Path, name: str, tmp_path: Path) -> None:
+def test_an_sdist_builds_the_same_wheel(dist: Path, name: str, tmp_path: Path) -> None:
     with tarfile.open(sdist(dist, name)) as archive:
         archive.extractall(tmp_path, filter="data")
     (home,) = tmp_path.iterdir()
@@ -108,7 +108,7 @@ def test_an_sdist_makes_the_same_wheel(dist: Path, name: str, tmp_path: Path) ->
     assert wheel(tmp_path / "out", name).read_bytes() == wheel(dist, name).read_bytes()
 
 
-def test_the_sdist_of_careen_is_the_repository(dist: Path) -> None:
+def test_the_sdist_of_careen_contains_the_repository(dist: Path) -> None:
     """Whoever has it can run the tests, build the image, and install the library that careen needs from it."""
     tracked = run(["git", "ls-files"], cwd=ROOT)
     if tracked.returncode != 0:
@@ -120,14 +120,14 @@ def test_the_sdist_of_careen_is_the_repository(dist: Path) -> None:
     assert {path for path in inside if path.startswith((".venv/", ".cache/", "dist/"))} == set()
 
 
-def test_careen_wants_the_library_in_the_very_version_that_is_here(dist: Path) -> None:
+def test_careen_requires_the_exact_version_of_scheduler_core(dist: Path) -> None:
     assert f"scheduler-core=={scheduler_core.__version__}" in {
         each.replace("_", "-") for each in metadata(dist, "careen").get_all("Requires-Dist")
     }
     assert metadata(dist, "scheduler_core")["Version"] == scheduler_core.__version__
 
 
-def test_the_licence_of_the_library_is_that_of_the_repository() -> None:
+def test_scheduler_core_has_the_licence_of_the_repository() -> None:
     assert (ROOT / "scheduler_core" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
@@ -217,9 +217,7 @@ def installed_words() -> list[str]:
     return [word for word in line.split() if word != "--quiet"]
 
 
-def test_make_install_takes_the_library_from_here_whatever_an_index_offers(
-    index: type[Index], empty: Path, tmp_path: Path
-) -> None:
+def test_make_install_uses_the_local_scheduler_core(index: type[Index], empty: Path, tmp_path: Path) -> None:
     copy = tmp_path / "source"
     shutil.copytree(
         ROOT,
@@ -241,14 +239,14 @@ def test_make_install_takes_the_library_from_here_whatever_an_index_offers(
     assert index.asked == []
 
 
-def test_without_naming_the_library_pip_would_have_taken_the_wrong_one(index: type[Index], empty: Path) -> None:
+def test_pip_would_install_the_wrong_scheduler_core_unless_it_is_named(index: type[Index], empty: Path) -> None:
     """What the test above would see if the Makefile named careen alone."""
     done = pip(empty, index, "install", "--no-build-isolation", "--dry-run", ".")
     assert done.returncode == 0, done.stdout + done.stderr
     assert any(path.startswith("/simple/scheduler-core") for path in index.asked)
 
 
-def test_both_wheels_named_together_need_no_index_for_each_other(
+def test_installing_both_wheels_together_needs_no_index(
     dist: Path, index: type[Index], empty: Path, tmp_path: Path
 ) -> None:
     done = pip(empty, index, "install", *(str(wheel(dist, name)) for name in NAMES))
@@ -258,7 +256,7 @@ def test_both_wheels_named_together_need_no_index_for_each_other(
     assert said.stdout == f"scheduler_core, version {scheduler_core.__version__}\n"
 
 
-def test_the_lock_asks_for_nothing_that_is_ours() -> None:
+def test_the_requirements_lock_does_not_list_our_own_packages() -> None:
     for kind in ("run", "build"):
         said = run([sys.executable, str(ROOT / "mk" / "lock_input.py"), kind])
         assert said.returncode == 0, said.stderr

@@ -16,7 +16,7 @@ from tests import patience
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_process_that_does_not_end_is_killed_and_its_words_are_shown(
+def test_a_process_that_does_not_end_is_killed_and_its_output_is_shown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(patience, "SECONDS", 2.0)
@@ -35,18 +35,18 @@ def test_a_process_that_does_not_end_is_killed_and_its_words_are_shown(
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_a_condition_that_does_not_come_about_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_condition_that_never_becomes_true_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "SECONDS", 0.1)
     with pytest.raises(AssertionError, match="it did not come about: rain"):
         patience.wait_until(lambda: False, lambda: "rain")
 
 
-def test_what_a_process_said_and_how_it_ended_is_handed_on() -> None:
+def test_the_output_and_exit_code_of_a_process_are_returned() -> None:
     done = patience.run(["sh", "-c", "cat; echo oops >&2; exit 3"], input="hello")
     assert (done.returncode, done.stdout, done.stderr) == (3, "hello", "oops\n")
 
 
-def test_pytests_own_limit_is_the_last_resort_and_shows_where_a_test_hangs() -> None:
+def test_pytests_timeout_shows_where_a_test_hangs() -> None:
     options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert options["timeout"] >= 3600
     assert (options["timeout_method"], options["faulthandler_timeout"] < options["timeout"]) == ("signal", True)
@@ -60,7 +60,7 @@ _LIMITS = re.compile(
 
 
 @pytest.mark.parametrize("folder", ["careen", "scheduler_core", "drydock", "bench", "architecture", "conformance"])
-def test_no_test_ends_by_the_wall_clock(folder: str) -> None:
+def test_no_test_has_a_wall_clock_limit(folder: str) -> None:
     found = [
         f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
         for file in sorted((ROOT / "tests" / folder).rglob("*.py"))

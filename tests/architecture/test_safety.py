@@ -18,13 +18,13 @@ def references(text: str) -> list[tuple[str, str]]:
     return re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
 
 
-def test_each_unsafe_path_stands_there_once_and_in_order() -> None:
+def test_each_unsafe_path_is_listed_once_and_in_order() -> None:
     assert [f"S{number}" for number in range(1, NUMBER + 1)] == PATHS
     assert len(PARAGRAPHS) == NUMBER
 
 
 @pytest.mark.parametrize("paragraph", PARAGRAPHS, ids=PATHS)
-def test_each_has_a_test_that_exists(paragraph: str) -> None:
+def test_each_unsafe_path_names_an_existing_test(paragraph: str) -> None:
     named = references(paragraph)
     assert named, paragraph
     for file, function in named:

@@ -56,7 +56,7 @@ def calls_of(module: Module, pattern: str) -> list[str]:
 
 
 @pytest.mark.parametrize("pattern", ROADS)
-def test_text_leaves_on_the_known_roads_alone(pattern: str) -> None:
+def test_text_is_printed_or_written_only_in_the_listed_places(pattern: str) -> None:
     found = [
         call for module in modules("careen") if module.name not in ROADS[pattern] for call in calls_of(module, pattern)
     ]
@@ -64,12 +64,12 @@ def test_text_leaves_on_the_known_roads_alone(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(("pattern", "name"), [(road, name) for road, may in ROADS.items() for name in may])
-def test_an_exception_is_taken_back_when_nobody_needs_it(pattern: str, name: str) -> None:
+def test_an_exception_that_is_no_longer_needed_is_reported(pattern: str, name: str) -> None:
     (module,) = (each for each in modules("careen") if each.name == name)
     assert calls_of(module, pattern) != []
 
 
-def test_no_module_has_a_log_of_its_own() -> None:
+def test_no_module_has_its_own_logger() -> None:
     """Every logger is a child of the one whose handler makes lines fit; nobody adds another handler to it."""
     found = [
         call
@@ -80,7 +80,7 @@ def test_no_module_has_a_log_of_its_own() -> None:
     assert found == []
 
 
-def test_a_report_is_made_of_parts_that_are_one_line_each() -> None:
+def test_a_report_is_built_from_single_line_parts() -> None:
     """A line that a report puts between line breaks is a paragraph, a table or a literal: never a bare f-string, which
     could bring a line break along."""
     found = [
@@ -111,7 +111,7 @@ def bare_lines(tree: ast.Module) -> list[ast.JoinedStr]:
 @pytest.mark.parametrize(
     "source", ['lines = [f"{a}"]', 'lines += ["", f"{a}"]', 'lines.append(f"{a}")'], ids=["made", "added", "appended"]
 )
-def test_a_bare_line_is_found(source: str) -> None:
+def test_a_report_line_built_from_a_plain_string_is_found(source: str) -> None:
     assert len(bare_lines(ast.parse(source))) == 1
 
 
@@ -119,6 +119,6 @@ def test_a_bare_line_is_found(source: str) -> None:
     "call",
     ["click.echo(x)", "print(x)", "sys.stdout.write(x)", "Console()", "logging.StreamHandler()", "senses.api.post(x)"],
 )
-def test_a_way_around_is_found(call: str) -> None:
+def test_a_direct_output_call_is_found(call: str) -> None:
     module = Module("careen.report.somewhere", modules("careen")[0].path, ast.parse(call))
     assert [pattern for pattern in ROADS if calls_of(module, pattern)] != []

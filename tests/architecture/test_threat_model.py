@@ -32,7 +32,7 @@ def markers_of(file: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: " ".join(row[:2])[:60])
-def test_every_line_names_a_test_that_exists(row: list[str]) -> None:
+def test_every_line_names_an_existing_test(row: list[str]) -> None:
     assert len(row) == 5
     assert all(row), "a line without a word in a column"
     found = re.fullmatch(r"`(tests/cluster/\w+\.py|tests/careen/settings/test_config_map_limits\.py)::(\w+)`", row[4])
@@ -50,13 +50,13 @@ EXPLOITS = ("test_exploits.py", "test_exploit_stories.py", "test_config_map_edit
 
 
 @pytest.mark.parametrize("file", [f"tests/cluster/{name}" for name in EXPLOITS])
-def test_every_exploit_is_a_line(file: str) -> None:
+def test_every_exploit_test_has_a_line(file: str) -> None:
     named = {row[4].strip("`") for row in rows()}
-    within = {"test_the_dot_in_a_nodes_name_stands_for_no_other_letter"}  # one more form of an eviction without a claim
+    within = {"test_a_dot_in_a_node_name_matches_only_a_dot"}  # one more form of an eviction without a claim
     assert {f"{file}::{name}" for name in markers_of(file) if name not in within} <= named
 
 
-def test_every_key_that_an_agent_writes_is_tried_under_the_policies() -> None:
+def test_every_key_that_an_agent_writes_is_tested_under_the_policies() -> None:
     of_nodes = {name for name, value in vars(keys).items() if isinstance(value, str) and value.startswith(keys.PREFIX)}
     people = {"HOLD", "REBOOT_NOW", "GATE_PREFIX"}
     tried = set(re.findall(r"keys\.(\w+)", (ROOT / "tests" / "cluster" / "test_own_rights.py").read_text()))

@@ -13,7 +13,7 @@ from tests.architecture.source_tree import PACKAGES, ROOT, Module, all_modules, 
 from tests.patience import run
 
 
-def test_the_folder_operator_is_no_package() -> None:
+def test_the_folder_operator_is_not_a_package() -> None:
     assert not (ROOT / "operator" / "__init__.py").exists()
     assert {path.name for path in (ROOT / "operator").iterdir() if not path.name.startswith((".", "__"))} == {
         "careen",
@@ -21,7 +21,7 @@ def test_the_folder_operator_is_no_package() -> None:
     }
 
 
-def test_pythons_own_operator_module_wins_at_the_top_of_the_repository() -> None:
+def test_the_standard_library_module_operator_wins_at_the_repository_root() -> None:
     program = "import operator; assert operator.itemgetter(0)([7]) == 7 and not hasattr(operator, '__path__')"
     done = run([sys.executable, "-c", program], cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -39,7 +39,7 @@ ENTRY_POINTS = {"careen.__main__", "careen.cli.support.completion", "scheduler_c
 }
 
 
-def test_no_module_is_dead() -> None:
+def test_every_module_is_used() -> None:
     """Each is imported by another, is an entry point, or is started as a child process by its name."""
     wanted = set(ENTRY_POINTS)
     for module in all_modules():
@@ -57,7 +57,7 @@ LISTS = {"operator/careen/cli", "operator/careen/core/gates", "scheduler_core/pl
 MOST_FILES = 12
 
 
-def test_no_folder_has_more_files_than_one_can_look_over() -> None:
+def test_no_folder_has_too_many_files() -> None:
     folders = {module.path.parent for module in all_modules()} | {
         path.parent for path in (ROOT / "bench").rglob("*.py")
     }
@@ -70,7 +70,7 @@ def test_no_folder_has_more_files_than_one_can_look_over() -> None:
     assert LISTS - {str(folder.relative_to(ROOT)) for folder in folders} == set()
 
 
-def test_every_module_says_what_lives_in_it() -> None:
+def test_every_module_has_a_docstring() -> None:
     assert [module.where for module in all_modules() if module.tree.body and not ast.get_docstring(module.tree)] == []
 
 
@@ -106,7 +106,7 @@ def banned_calls(module: Module) -> list[str]:
     ]
 
 
-def test_time_chance_and_the_environment_come_as_arguments() -> None:
+def test_time_randomness_and_environment_are_arguments() -> None:
     found = [
         call
         for module in all_modules()
@@ -117,7 +117,7 @@ def test_time_chance_and_the_environment_come_as_arguments() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(MAY))
-def test_an_exception_is_taken_back_when_nobody_needs_it(name: str) -> None:
+def test_an_exception_that_is_no_longer_needed_is_reported(name: str) -> None:
     (module,) = (each for each in all_modules() if each.name == name)
     assert banned_calls(module) != []
 
@@ -132,13 +132,13 @@ def test_every_long_file_is_listed_with_its_reason() -> None:
     assert long == listed
 
 
-def test_a_silenced_check_names_itself() -> None:
+def test_every_suppression_names_its_check() -> None:
     nameless = re.compile(r"# noqa(?!:)|# type: ignore(?!\[)")
     found = [module.where for module in all_modules() if nameless.search(module.path.read_text())]
     assert found == []
 
 
-def test_no_leftovers() -> None:
+def test_there_is_no_leftover_code() -> None:
     leftovers = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|raise NotImplementedError$", re.MULTILINE)
     found = [
         f"{module.where}: {match.group()}"
@@ -148,13 +148,13 @@ def test_no_leftovers() -> None:
     assert found == []
 
 
-def test_names_say_something() -> None:
+def test_names_are_meaningful() -> None:
     empty = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "data"}
     assert {module.where for module in all_modules() if module.path.stem in empty} == set()
 
 
 @pytest.mark.parametrize("package", ["careen.core", "careen.cluster", "careen.report"])
-def test_each_part_has_its_mirror_among_the_tests(package: str) -> None:
+def test_each_module_has_a_test(package: str) -> None:
     """A test file of the same name, or one that imports it. Files that only name values and do nothing need none."""
     top = ROOT / "tests" / package.replace(".", "/")
     missing = []

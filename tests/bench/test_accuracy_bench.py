@@ -7,12 +7,12 @@ from tests.cluster.harness.measures.accuracy import Miss, Score
 from tests.cluster.harness.measures.varied import varied_cluster
 
 
-def test_a_seed_always_draws_the_same_cluster_and_another_one_another() -> None:
+def test_the_seed_determines_the_cluster() -> None:
     assert varied_cluster(7) == varied_cluster(7)
     assert varied_cluster(7).workloads != varied_cluster(8).workloads
 
 
-def test_ten_clusters_have_every_rule_that_moves_pods_about() -> None:
+def test_ten_clusters_contain_every_placement_rule() -> None:
     text = repr([varied_cluster(seed) for seed in range(10)])
     wanted = [
         "'StatefulSet'",
@@ -35,7 +35,7 @@ def test_ten_clusters_have_every_rule_that_moves_pods_about() -> None:
     assert [word for word in wanted if word not in text] == []
 
 
-def test_the_table_has_a_row_for_each_cluster_and_one_for_all() -> None:
+def test_the_table_has_a_row_per_cluster_and_a_total() -> None:
     one = Score(
         drains=1,
         drains_in_order=1,
@@ -61,7 +61,7 @@ def test_the_table_has_a_row_for_each_cluster_and_one_for_all() -> None:
     )
 
 
-def test_each_miss_is_told_with_its_reason() -> None:
+def test_each_miss_is_reported_with_its_reason() -> None:
     score = Score(
         misses=[
             Miss(

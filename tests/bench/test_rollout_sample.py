@@ -17,7 +17,7 @@ from tests.cluster.harness.workloads import zone_spread
 seeds = st.integers(min_value=1, max_value=10_000)
 
 
-def test_seed_0_is_the_reference_and_asks_everywhere_at_once() -> None:
+def test_with_seed_0_all_hosts_need_a_reboot_at_once() -> None:
     reference = sample(0)
     assert {name: (size.replicas, size.millicpu) for name, size in reference.sizes.items()} == {
         "web": (24, 500),
@@ -43,27 +43,27 @@ def test_the_load_stays_within_its_bounds(seed: int) -> None:
 
 
 @given(seeds)
-def test_pods_that_keep_apart_fit_on_the_nodes_that_are_left(seed: int) -> None:
+def test_pods_with_anti_affinity_fit_while_nodes_are_down(seed: int) -> None:
     sizes = sample(seed).sizes
     assert max(sizes["cache"].replicas, sizes["db"].replicas) < NODES
     assert all(size.millicpu + DAEMONS_MILLICPU <= NODE_MILLICPU and size.replicas > 0 for size in sizes.values())
 
 
 @given(seeds)
-def test_every_host_asks_once_and_no_two_at_the_same_instant(seed: int) -> None:
+def test_every_host_needs_one_reboot_and_no_two_at_the_same_instant(seed: int) -> None:
     asks = sample(seed).asks
     assert set(asks) == {name for name, _ in nodes()}
     assert sorted(asks.values()) == [0.5 * place for place in range(NODES)]
 
 
 @given(st.integers(0, 10_000), st.integers(1, NODES))
-def test_where_only_some_ask_they_are_the_first_of_the_same_cluster(seed: int, asking: int) -> None:
+def test_if_only_some_hosts_need_a_reboot_they_are_the_first_of_the_same_cluster(seed: int, asking: int) -> None:
     everybody, some = sample(seed), sample(seed, asking)
     assert some.sizes == everybody.sizes
     assert list(some.asks.items()) == list(everybody.asks.items())[:asking]
 
 
-def test_seeds_differ_in_everything_they_are_to_vary() -> None:
+def test_seeds_differ_in_every_varied_property() -> None:
     drawn = [sample(seed) for seed in range(1, 6)]
     for what in (
         {str(each.sizes) for each in drawn},
@@ -99,14 +99,14 @@ def names(placed: list[tuple[dict[str, Any], str]]) -> list[str]:
     return [node for _, node in placed]
 
 
-def test_the_same_lots_place_the_same_pods_alike_and_others_do_not() -> None:
+def test_the_seed_of_the_placement_determines_where_pods_start() -> None:
     waiting = [a_pod(f"web-{number}") for number in range(12)]
     once, again, other = (names(places(CLUSTER, waiting, random.Random(seed))) for seed in (1, 1, 2))
     assert once == again
     assert once != other
 
 
-def test_each_pod_counts_for_the_next_one() -> None:
+def test_each_placed_pod_affects_the_next_one() -> None:
     waiting = [a_pod(f"web-{number}", **zone_spread("web")) for number in range(24)]
     placed = Counter(names(places(CLUSTER, waiting, random.Random(1))))
     assert set(placed.values()) == {2}

@@ -53,7 +53,7 @@ def a_record(went_to: str) -> Record:
     )
 
 
-def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_record_survives_a_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "varied-2-000007" / "0.json.gz"
     write(path, a_record("n1"))
     assert read(path) == a_record("n1")
@@ -61,14 +61,14 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("went_to", "inside"), [("n1", 1), ("n9", 0)])
-def test_a_record_is_judged_without_a_control_plane(tmp_path: Path, went_to: str, inside: int) -> None:
+def test_a_record_is_scored_without_a_control_plane(tmp_path: Path, went_to: str, inside: int) -> None:
     write(tmp_path / "varied-2-000007" / "0.json.gz", a_record(went_to))
     (pair,) = judged(tmp_path, ["varied"], anew=False)
     assert (pair.said.pods, pair.said.inside, pair.told_start.inside) == (1, inside, inside)
     assert judged(tmp_path, ["large"], anew=False) == []
 
 
-def test_a_score_is_kept_until_it_is_wanted_anew(tmp_path: Path) -> None:
+def test_a_score_is_kept_until_it_is_requested_again(tmp_path: Path) -> None:
     path = tmp_path / "varied-2-000007" / "0.json.gz"
     write(path, a_record("n1"))
     judged(tmp_path, ["varied"], anew=False)
@@ -83,12 +83,12 @@ def test_a_cluster_that_was_drained_is_not_drained_again(tmp_path: Path) -> None
     drain_cluster(tmp_path, "varied", 7, 2, 2)
 
 
-def test_the_log_tells_where_the_next_search_begins() -> None:
+def test_the_log_gives_the_start_of_the_next_search() -> None:
     line = b'I1122 ] "Successfully bound pod to node" pod="v/a" node="n1" evaluatedNodes=%d feasibleNodes=100\n'
     assert next_start(line % 104 + b"something else evaluatedNodes=7\n" + line % 101, 200) == 5
 
 
-def test_drains_are_drawn_again_and_not_landings() -> None:
+def test_the_bootstrap_resamples_drains_and_not_landings() -> None:
     """Ten drains of ten landings each, of which all or none are inside, tell less than a hundred landings do."""
     apart = [Score(pods=1, inside=number % 2) for number in range(100)]
     together = [Score(pods=10, inside=10 * (number % 2)) for number in range(10)]
@@ -96,7 +96,7 @@ def test_drains_are_drawn_again_and_not_landings() -> None:
     assert lower < low < 50 < high < higher
 
 
-def test_a_section_has_a_row_for_each_cluster_the_interval_the_ratio_and_each_miss() -> None:
+def test_a_section_has_a_row_per_cluster_the_interval_the_ratio_and_the_misses() -> None:
     miss = Miss(node="v1", owner="ReplicaSet v/web", said=(("v2",),), went=("v5",), reason="not explained")
     one = Pair("varied", "7: 200 nodes", Score(pods=4, inside=4, firsts=2, sizes=12), Score(pods=4, inside=4, sizes=8))
     two = Pair(
@@ -111,7 +111,7 @@ def test_a_section_has_a_row_for_each_cluster_the_interval_the_ratio_and_each_mi
     assert total([one.said, two.said]).pods == 8
 
 
-def test_identical_nodes_differ_in_names_and_zones_alone() -> None:
+def test_identical_nodes_differ_only_in_names_and_zones() -> None:
     nodes = varied_cluster(3, 30, **KINDS["identical"].shape).nodes
     kinds = {
         json.dumps({k: v for k, v in each["metadata"]["labels"].items() if k != HOSTNAME and "zone" not in k})

@@ -30,23 +30,23 @@ def lots() -> list[simulated.Lot]:
     return [simulated.one_lot(sample(0), number) for number in range(2)]
 
 
-def test_the_taint_spares_pods_that_would_have_moved_again_and_the_order_more_of_them(
+def test_the_taint_avoids_second_moves_and_the_order_avoids_more(
     lots: list[simulated.Lot],
 ) -> None:
     assert lots[0].ordered < lots[0].tainted < lots[0].plain
     assert lots[1].ordered < lots[1].tainted <= lots[1].plain
 
 
-def test_where_some_nodes_do_not_ask_the_taint_spares_most_second_moves() -> None:
+def test_if_only_some_nodes_reboot_the_taint_avoids_most_second_moves() -> None:
     lot = simulated.one_lot(sample(0), 0, asking=8)
     assert 3 * lot.tainted < lot.plain
 
 
-def test_a_lot_is_drawn_by_its_number(lots: list[simulated.Lot]) -> None:
+def test_a_random_draw_depends_only_on_its_number(lots: list[simulated.Lot]) -> None:
     assert simulated.one_lot(sample(0), 1) == lots[1] != lots[0]
 
 
-def test_one_node_goes_at_a_time_in_the_given_order() -> None:
+def test_nodes_reboot_one_at_a_time_in_the_given_order() -> None:
     rules = simulated.InOrder(("n2", "n0", "n1"))
     assert rules.line(["n0", "n1", "n2"], simulated.BEGINS, len) == ["n2"]
     rules.claimed("n2", simulated.BEGINS)
@@ -55,7 +55,7 @@ def test_one_node_goes_at_a_time_in_the_given_order() -> None:
     assert rules.line(["n0", "n1"], simulated.BEGINS, len) == ["n0"]
 
 
-def test_a_row_has_the_means_and_how_sure_the_differences_are() -> None:
+def test_a_row_has_the_means_and_the_p_values() -> None:
     lots = [
         simulated.Lot(plain=plain, tainted=tainted, ordered=ordered)
         for plain, tainted, ordered in ((12, 10, 8), (15, 11, 8), (15, 12, 10))

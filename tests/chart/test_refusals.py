@@ -45,7 +45,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("values", "words"), FORMS)
-def test_the_schema_refuses(tmp_path: Path, values: dict[str, Any], words: tuple[str, ...]) -> None:
+def test_the_schema_refuses_an_invalid_value(tmp_path: Path, values: dict[str, Any], words: tuple[str, ...]) -> None:
     told = said(template(tmp_path, values=values)).replace("'", "").replace('"', "")
     for word in words:
         assert word in told or word.removeprefix("/").replace("/", ".") in told, told
@@ -184,13 +184,13 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("values", "words"), SENTENCES)
-def test_a_sentence_says_what_to_do(tmp_path: Path, values: dict[str, Any], words: tuple[str, ...]) -> None:
+def test_a_refusal_names_the_remedy(tmp_path: Path, values: dict[str, Any], words: tuple[str, ...]) -> None:
     told = said(template(tmp_path, values=values))
     for word in words:
         assert word in told, told
 
 
-def test_all_of_them_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     values = {
         "podSecurityPolicy": {"create": True},
         "resources": {"limits": {"memory": "64Mi"}},
@@ -224,6 +224,6 @@ def test_all_of_them_are_told_at_once(tmp_path: Path) -> None:
         pytest.param({"configuration": {"metricsHost": "127.0.0.1"}, "hostNetwork": True}, id="the host's own address"),
     ],
 )
-def test_what_can_be_served_is_not_refused(tmp_path: Path, values: dict[str, Any]) -> None:
+def test_a_valid_combination_is_accepted(tmp_path: Path, values: dict[str, Any]) -> None:
     done = template(tmp_path, values=values)
     assert done.returncode == 0, done.stderr

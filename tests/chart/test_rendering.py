@@ -46,7 +46,7 @@ def kustomized(tmp_path: Path, component: str = "", more: str = "") -> Objects:
 
 
 @pytest.mark.parametrize("component", ["", *objects.components()])
-def test_the_chart_and_kustomize_install_the_same_but_for_helms_labels(tmp_path: Path, component: str) -> None:
+def test_the_chart_and_kustomize_differ_only_in_helms_labels(tmp_path: Path, component: str) -> None:
     values = {"components": {component: True}} if component else {}
     wanted = kustomized(tmp_path, component)
     assert without_helms_labels(rendered(tmp_path, values={**values, "namespace": {"create": True}})) == wanted
@@ -54,7 +54,7 @@ def test_the_chart_and_kustomize_install_the_same_but_for_helms_labels(tmp_path:
     assert without_helms_labels(rendered(tmp_path, values=values)) == without, "helm itself makes the namespace"
 
 
-def test_another_release_in_another_namespace_is_kustomizes_overlay_with_prefix_and_namespace(tmp_path: Path) -> None:
+def test_another_release_and_namespace_equal_kustomizes_prefix_and_namespace(tmp_path: Path) -> None:
     wanted = kustomized(tmp_path, "admission", "namespace: reboots\nnamePrefix: our-\n")
     values = {"components": {"admission": True}, "namespace": {"create": True}}
     found = without_helms_labels(rendered(tmp_path, values=values, release="our", namespace="reboots"))
@@ -71,7 +71,7 @@ def test_another_release_in_another_namespace_is_kustomizes_overlay_with_prefix_
     assert found == wanted
 
 
-def test_every_name_follows_the_release(tmp_path: Path) -> None:
+def test_every_name_contains_the_release_name(tmp_path: Path) -> None:
     found = rendered(
         tmp_path,
         values={
@@ -105,16 +105,16 @@ def test_every_name_follows_the_release(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("values", FILES, ids=lambda path: path.stem)
-def test_a_file_of_values_changes_what_its_golden_file_says(tmp_path: Path, values: Path) -> None:
+def test_a_values_file_renders_its_golden_file(tmp_path: Path, values: Path) -> None:
     assert difference(tmp_path, values) == golden(values).read_text(), "look at it, then `make chart-goldens`"
 
 
 @pytest.mark.parametrize("values", FILES, ids=lambda path: path.stem)
-def test_the_agent_starts_with_what_a_file_of_values_gives_it(tmp_path: Path, values: Path) -> None:
+def test_the_agent_accepts_the_settings_of_a_values_file(tmp_path: Path, values: Path) -> None:
     settled(rendered(tmp_path, values=yaml.safe_load(values.read_text())))
 
 
-def test_helm_lint_finds_nothing(tmp_path: Path) -> None:
+def test_helm_lint_reports_nothing(tmp_path: Path) -> None:
     for values in FILES:
         done = helm(tmp_path, "lint", "--strict", str(CHART), "--values", str(values))
         assert done.returncode == 0, done.stdout
@@ -242,7 +242,7 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def test_every_setting_arrives_at_the_agent_as_it_was_given(tmp_path: Path) -> None:
+def test_every_setting_reaches_the_agent_unchanged(tmp_path: Path) -> None:
     settings = {key(name): name for name in SETTINGS if place(name) != "chart"}
     assert GIVEN.keys() == settings.keys()
     resolved = settled(rendered(tmp_path, values={"configuration": GIVEN, "tolerateAllTaints": True}))
@@ -267,7 +267,7 @@ def test_every_setting_arrives_at_the_agent_as_it_was_given(tmp_path: Path) -> N
     assert wrong == {}
 
 
-def test_a_value_that_is_like_the_default_is_written_all_the_same(tmp_path: Path) -> None:
+def test_a_value_equal_to_the_default_is_still_written(tmp_path: Path) -> None:
     """An image of another version may have another default."""
     found = rendered(
         tmp_path, values={"configuration": {"rebootMethod": "command", "drainTimeout": 0, "logLevel": "info"}}
@@ -276,7 +276,7 @@ def test_a_value_that_is_like_the_default_is_written_all_the_same(tmp_path: Path
     assert "--log-level=info" in set(agent_of(found)["args"])
 
 
-def test_an_off_without_quotes_is_off_in_extra_args_too(tmp_path: Path) -> None:
+def test_an_unquoted_off_in_extra_args_means_off(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(
         "extraArgs: {forecast: off, force-reboot: off}\nresources: {limits: {memory: 200Mi}}\n"
     )
@@ -285,7 +285,7 @@ def test_an_off_without_quotes_is_off_in_extra_args_too(tmp_path: Path) -> None:
     assert settled(found).settings.forecast == "off"
 
 
-def test_a_variable_of_yours_takes_the_place_of_ours(tmp_path: Path) -> None:
+def test_a_user_variable_replaces_the_charts_variable(tmp_path: Path) -> None:
     secret = {"secretKeyRef": {"name": "mine", "key": "url"}}
     names = ("CAREEN_NOTIFY_URL", "CAREEN_SLACK_HOOK_URL")
     values = {"existingSecret": "both", "extraEnvVars": [{"name": name, "valueFrom": secret} for name in names]}
@@ -296,7 +296,7 @@ def test_a_variable_of_yours_takes_the_place_of_ours(tmp_path: Path) -> None:
     assert len({row["name"] for row in env}) == len(env), "a strategic merge would drop one of two, whichever it is"
 
 
-def test_secrets_are_in_a_secret_and_nowhere_else(tmp_path: Path) -> None:
+def test_secrets_are_rendered_only_into_a_secret(tmp_path: Path) -> None:
     values = {
         "configuration": {
             "notifyUrl": "discord://hidden@1",
@@ -311,7 +311,7 @@ def test_secrets_are_in_a_secret_and_nowhere_else(tmp_path: Path) -> None:
     assert first != again, "another secret replaces the pods, whose environment it is"
 
 
-def test_a_change_of_a_live_setting_replaces_no_pod(tmp_path: Path) -> None:
+def test_changing_a_live_setting_restarts_no_pod(tmp_path: Path) -> None:
     changed = rendered(tmp_path, values={"configuration": {"concurrency": 2, "rebootDays": ["su"]}})
     assert the("DaemonSet", changed) == the("DaemonSet", rendered(tmp_path))
     assert the("ConfigMap", changed) != the("ConfigMap", rendered(tmp_path))
@@ -320,34 +320,34 @@ def test_a_change_of_a_live_setting_replaces_no_pod(tmp_path: Path) -> None:
 # ---- what was wrong with kured's chart (its release 6.1.0) ----
 
 
-def test_a_false_flag_is_false(tmp_path: Path) -> None:
+def test_a_false_flag_is_rendered_as_false(tmp_path: Path) -> None:
     found = rendered(
         tmp_path, values={"extraArgs": {"force-reboot": False, "lock-ttl": 0, "message-template-drain": ""}}
     )
     assert {"--force-reboot=false", "--lock-ttl=0", "--message-template-drain="} <= set(agent_of(found)["args"])
 
 
-def test_a_zero_is_passed_on(tmp_path: Path) -> None:
+def test_a_zero_is_rendered(tmp_path: Path) -> None:
     for zero in (0, "0"):
         found = rendered(tmp_path, values={"configuration": {"drainGracePeriod": zero}})
         assert lines_of(found) == {"drain-grace-period": "0"}
 
 
 @pytest.mark.parametrize("mounted", [True, False, None])
-def test_a_sentinel_command_is_obeyed_whatever_is_mounted(tmp_path: Path, mounted: bool | None) -> None:
+def test_a_sentinel_command_is_used_regardless_of_mounts(tmp_path: Path, mounted: bool | None) -> None:
     found = rendered(
         tmp_path, values={"configuration": {"rebootSentinelCommand": "true", "useRebootSentinelHostPath": mounted}}
     )
     assert "--reboot-sentinel-command=true" in agent_of(found)["args"]
 
 
-def test_a_toleration_of_yours_is_added(tmp_path: Path) -> None:
+def test_a_user_toleration_is_added(tmp_path: Path) -> None:
     own = {"key": "a", "operator": "Exists"}
     found = rendered(tmp_path, values={"tolerations": [own]})
     assert the("DaemonSet", found)["spec"]["template"]["spec"]["tolerations"] == [{"operator": "Exists"}, own]
 
 
-def test_notes_say_that_no_pod_starts_with_the_placeholder_and_nothing_of_it_with_an_image(tmp_path: Path) -> None:
+def test_the_notes_warn_about_the_placeholder_image_only_if_it_is_used(tmp_path: Path) -> None:
     def notes(*words: str) -> str:
         done = helm(tmp_path, "install", "careen", str(CHART), "--namespace", "careen", "--dry-run=client", *words)
         assert done.returncode == 0, done.stderr
@@ -373,7 +373,7 @@ def test_the_three_lines_of_the_readme_install_the_readers_own_image(tmp_path: P
     assert agent_of(by_name(done.stdout))["image"].startswith("registry.example/careen:")
 
 
-def test_the_values_that_gitops_md_shows_are_taken(tmp_path: Path) -> None:
+def test_the_chart_accepts_the_values_shown_in_gitops_md(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "gitops.md").read_text()
     shown = [yaml.safe_load(each)["spec"] for each in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
     values = [spec.get("values") or spec["source"]["helm"]["valuesObject"] for spec in shown]
@@ -382,5 +382,5 @@ def test_the_values_that_gitops_md_shows_are_taken(tmp_path: Path) -> None:
         settled(rendered(tmp_path, values=each))
 
 
-def test_a_platforms_own_values_are_let_through(tmp_path: Path) -> None:
+def test_the_schema_accepts_values_that_platforms_add(tmp_path: Path) -> None:
     assert template(tmp_path, "--set", "global.anything=1").returncode == 0

@@ -21,7 +21,7 @@ SEEDS = (21, 22)
 DRAINS = 3
 
 
-def test_every_landing_of_a_drain_in_order_is_in_its_set(plane: ControlPlane) -> None:
+def test_every_landing_of_an_ordered_drain_is_in_its_forecast_set(plane: ControlPlane) -> None:
     total = Score()
     for seed in SEEDS:
         cluster = varied_cluster(seed)

@@ -19,9 +19,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_policies_bind_the_account_of_whatever_namespace_and_name_they_are_installed_in(
-    story: Story, tmp_path: Path
-) -> None:
+def test_the_policies_follow_the_namespace_and_name_of_the_installation(story: Story, tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "manifests", tmp_path / "manifests")
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "kustomization.yaml").write_text(
@@ -47,7 +45,7 @@ def test_policies_bind_the_account_of_whatever_namespace_and_name_they_are_insta
         run(["kubectl", "--kubeconfig", kubeconfig, "delete", "--wait=false", "-f", str(tmp_path / "all.yaml")])
 
 
-def test_the_agents_need_no_more_for_a_roll_out(story: Story) -> None:
+def test_a_roll_out_completes_under_the_admission_policies(story: Story) -> None:
     hosts = story.nodes(
         3,
         "--pre-reboot-node-labels=node.kubernetes.io/exclude-from-external-load-balancers=true",

@@ -48,7 +48,7 @@ class Nonsense:
         return Answer(status=200, body=self._body)
 
 
-def test_answers_of_200_without_content_are_not_believed(story: Story) -> None:
+def test_empty_200_answers_are_not_trusted(story: Story) -> None:
     """Not as an empty list, not as an empty Node, not as a write that landed: in every phase, to every question."""
     theirs = {"key": "example.com/theirs", "value": "1", "effect": "PreferNoSchedule"}
     hosts = story.nodes(4, "--concurrency=2", change=story.behind_proxy)
@@ -100,7 +100,7 @@ class FirstPatch:
 ONCE_EACH = ("DrainStarted", "Rebooted", "GivenBack", "Released")
 
 
-def test_every_step_is_told_once_also_when_the_patch_before_its_event_was_lost(story: Story) -> None:
+def test_every_step_has_one_event_even_if_the_patch_before_it_was_lost(story: Story) -> None:
     """A conflict with a person's write, an answer that never came, a request that never arrived; and a node
     without any of it."""
     clash, lost_answer, lost_request, _plain = hosts = story.nodes(4, change=story.behind_proxy)

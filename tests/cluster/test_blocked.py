@@ -41,7 +41,7 @@ def is_let_go(story: Story, host: Host) -> None:
     assert len(host.reboots) == 1
 
 
-def test_a_pod_that_forbids_interruption_keeps_its_node_waiting_and_no_other(story: Story) -> None:
+def test_a_blocking_pod_keeps_only_its_own_node_waiting(story: Story) -> None:
     held, free = story.nodes(2, "--blocking-pod-selector=app=backup")
     story.workloads(bare_pod("backup", held.name))
     story.need_reboot([held, free])
@@ -52,7 +52,7 @@ def test_a_pod_that_forbids_interruption_keeps_its_node_waiting_and_no_other(sto
     is_let_go(story, held)
 
 
-def test_a_firing_alert_keeps_every_node_waiting_until_it_is_quiet(story: Story, prometheus: Prometheus) -> None:
+def test_a_firing_alert_keeps_every_node_waiting_until_it_ends(story: Story, prometheus: Prometheus) -> None:
     story.wait_for("Prometheus is ready", prometheus.is_ready)
     prometheus.fire("DiskFull")
     story.wait_for("the alert fires", lambda: prometheus.is_firing("DiskFull"))
@@ -63,13 +63,13 @@ def test_a_firing_alert_keeps_every_node_waiting_until_it_is_quiet(story: Story,
     is_let_go(story, host)
 
 
-def test_a_prometheus_that_does_not_answer_is_not_taken_for_silence(story: Story, prometheus: Prometheus) -> None:
+def test_a_prometheus_that_does_not_answer_keeps_every_node_waiting(story: Story, prometheus: Prometheus) -> None:
     (host,) = story.nodes(1, "--prometheus-url=http://127.0.0.1:9")
     story.need_reboot([host])
     is_tainted_and_says(story, host, "alerts-unknown")
 
 
-def test_outside_the_window_a_node_waits_and_a_changed_window_lets_it_go_without_a_restart(story: Story) -> None:
+def test_a_changed_window_takes_effect_without_a_restart(story: Story) -> None:
     in_three_days = (dt.datetime.now(dt.UTC) + dt.timedelta(days=3)).strftime("%a").lower()[:2]
     story.settings(reboot_days=[in_three_days])
     (host,) = story.nodes(1)
@@ -80,7 +80,7 @@ def test_outside_the_window_a_node_waits_and_a_changed_window_lets_it_go_without
     assert host.starts == 2  # at the beginning and after the boot
 
 
-def test_a_held_node_waits_until_the_hold_is_lifted(story: Story) -> None:
+def test_a_held_node_waits_until_the_hold_is_removed(story: Story) -> None:
     (host,) = story.nodes(1)
     assert story.command("hold", host.name, "--reason", "the backup of the year").returncode == 0
     story.need_reboot([host])
@@ -91,7 +91,7 @@ def test_a_held_node_waits_until_the_hold_is_lifted(story: Story) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_lock_taken_by_hand_pauses_every_node_with_any_concurrency(story: Story, concurrency: int) -> None:
+def test_a_manually_taken_lock_pauses_every_node_at_any_concurrency(story: Story, concurrency: int) -> None:
     hosts = story.nodes(2, f"--concurrency={concurrency}")
     story.write_lock('{"nodeID": "manual"}')
     story.need_reboot(hosts)
@@ -131,7 +131,7 @@ def test_a_pod_that_fits_nowhere_else_keeps_its_node_in_service(story: Story) ->
     assert not second.reboots
 
 
-def test_a_need_that_goes_away_takes_everything_of_ours_with_it(story: Story) -> None:
+def test_when_the_need_ends_all_of_careens_marks_are_removed(story: Story) -> None:
     (host,) = story.nodes(1)
     story.annotate_node(host, "careen.dev/hold", "not now")
     story.need_reboot([host])

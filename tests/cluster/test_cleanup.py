@@ -47,7 +47,7 @@ def agents_stop(story: Story, hosts: list[Host]) -> None:
     story.wait_for("no agent runs", lambda: all(host.agent is None for host in hosts))
 
 
-def test_a_roll_out_that_was_interrupted_leaves_nothing_behind(story: Story) -> None:
+def test_cleanup_after_an_interrupted_roll_out_removes_everything(story: Story) -> None:
     """One node has been through, one drains, one waits, and one is cordoned by a person."""
     done, draining, waiting, theirs = hosts = story.nodes_without_agents(4, *LABELS, "--count-cordoned=false")
     story.wait_for("the nodes are there", lambda: len(story.observer.nodes) == len(hosts))
@@ -90,7 +90,7 @@ def test_a_roll_out_that_was_interrupted_leaves_nothing_behind(story: Story) -> 
     assert "Nothing was removed." in again.stdout, again
 
 
-def test_where_the_daemonset_stays_a_person_says_that_no_agent_works_and_the_lock_is_cleaned(story: Story) -> None:
+def test_cleanup_beside_the_daemonset_needs_the_flag_even_with_agents(story: Story) -> None:
     (host,) = story.nodes(1)
     before = nodes(story)
     story.workloads(deployment("slow", 1, stop_seconds=120, **on_node(host.name)))

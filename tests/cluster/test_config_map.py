@@ -24,7 +24,7 @@ def says(story: Story, host: Host, line: str) -> bool:
     return any(each.startswith(line) for each in story.metrics(host).splitlines())
 
 
-def test_a_deleted_config_map_does_not_open_a_closed_window_nor_does_its_return(story: Story) -> None:
+def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(story: Story) -> None:
     """As `kubectl replace --force` and many a GitOps tool do it."""
     story.settings(reboot_days=closed_today())
     hosts = story.nodes(2)
@@ -57,7 +57,7 @@ def test_a_deleted_config_map_does_not_open_a_closed_window_nor_does_its_return(
     story.judge()
 
 
-def test_an_empty_config_map_forgets_every_setting_of_it(story: Story) -> None:
+def test_an_empty_config_map_drops_all_its_settings(story: Story) -> None:
     """The way to say so on purpose."""
     story.settings(reboot_days=closed_today())
     (host,) = story.nodes(1)
@@ -75,7 +75,7 @@ def is_down_for_its_reboot(story: Story, hosts: list[Host]) -> Host:
     return found
 
 
-def test_a_bad_config_map_at_the_start_does_not_keep_a_rebooted_node_from_coming_home(story: Story) -> None:
+def test_a_rebooted_node_returns_to_service_despite_an_invalid_config_map(story: Story) -> None:
     story.settings(reboot_days=EVERY_DAY, lock_release_delay="1s")
     hosts = story.nodes(2, change=lambda host: setattr(host, "boot_seconds", 8.0))
     first = is_down_for_its_reboot(story, hosts)
@@ -93,7 +93,7 @@ def test_a_bad_config_map_at_the_start_does_not_keep_a_rebooted_node_from_coming
     story.judge()
 
 
-def test_a_daemonset_that_is_missing_at_the_start_does_not_end_the_agent_of_a_rebooted_node(story: Story) -> None:
+def test_the_agent_of_a_rebooted_node_starts_even_if_the_daemonset_is_missing(story: Story) -> None:
     """Deleted with `--cascade=orphan`: its pods go on, and the kubelet starts them again after the boot."""
     (host,) = story.nodes(1, change=lambda host: setattr(host, "boot_seconds", 8.0))
     is_down_for_its_reboot(story, [host])

@@ -21,7 +21,7 @@ def log_of(host: Host) -> str:
     return host.log.read_text() if host.log.exists() else ""
 
 
-def test_a_command_in_the_config_map_is_refused_by_name_while_agents_run_and_when_they_start(story: Story) -> None:
+def test_a_command_in_the_config_map_is_refused_at_start_and_at_runtime(story: Story) -> None:
     """Settings that are in force stay, with all that they open and close; the host reboots by its own command."""
     (host,) = story.nodes(1)
     evil = story.folder / "ran-as-root"
@@ -56,7 +56,7 @@ def test_a_command_in_the_config_map_is_refused_by_name_while_agents_run_and_whe
     story.judge()
 
 
-def test_a_scheduler_configuration_in_the_config_map_that_names_files_is_refused(story: Story) -> None:
+def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(story: Story) -> None:
     """The extender would be asked by root, with any certificate of the host that the editor names."""
     (host,) = story.nodes(1)
     names_files = {

@@ -28,7 +28,7 @@ def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out(story: 
     )
 
 
-def test_a_daemonset_pod_that_was_ready_and_is_not_any_more_halts_the_roll_out(story: Story) -> None:
+def test_a_daemonset_pod_that_becomes_unready_halts_the_roll_out(story: Story) -> None:
     """The same comparison the other way: the new boot broke something."""
     first, second = story.nodes(2, "--verify-timeout=6s", change=lambda host: setattr(host, "pods_after_seconds", 25.0))
     story.apply(

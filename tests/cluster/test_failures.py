@@ -32,7 +32,7 @@ def test_a_node_that_never_comes_back_halts_the_roll_out(story: Story) -> None:
     story.judge()
 
 
-def test_a_node_that_boots_but_is_never_ready_fails_and_halts_the_roll_out(story: Story) -> None:
+def test_a_node_that_is_never_ready_after_its_boot_halts_the_roll_out(story: Story) -> None:
     hosts = story.nodes(2, "--verify-timeout=6s", change=lambda host: setattr(host, "ready_after_seconds", 40.0))
     story.need_reboot(hosts)
     lost = story.any_of(hosts, "Failed")
@@ -47,7 +47,7 @@ def test_a_node_that_boots_but_is_never_ready_fails_and_halts_the_roll_out(story
     story.judge()
 
 
-def test_with_room_for_three_a_failed_node_halts_the_others_and_says_what_to_do(story: Story) -> None:
+def test_with_concurrency_three_a_failed_node_halts_the_others_and_names_the_remedy(story: Story) -> None:
     hosts = story.nodes(5, "--concurrency=3", "--verify-timeout=6s")
     sick, *others = hosts
     sick.ready_after_seconds = 60.0
@@ -77,7 +77,7 @@ def test_with_room_for_three_a_failed_node_halts_the_others_and_says_what_to_do(
     story.judge(concurrency=3)
 
 
-def test_a_host_that_ignores_the_request_fails_and_halts_until_somebody_says_retry(story: Story) -> None:
+def test_a_host_that_ignores_the_reboot_request_halts_the_roll_out_until_retry(story: Story) -> None:
     hosts = story.nodes(2, "--reboot-deadline=8s")
     for host in hosts:
         host.reboot_ignored()
@@ -94,7 +94,7 @@ def test_a_host_that_ignores_the_request_fails_and_halts_until_somebody_says_ret
     story.judge()
 
 
-def test_while_a_reboot_does_not_happen_the_others_name_who_was_asked_and_since_when(story: Story) -> None:
+def test_the_waiting_nodes_name_the_overdue_node_and_since_when_it_is_rebooting(story: Story) -> None:
     """Long before the deadline: the fleet stands still, and nobody should have to guess why."""
     stuck, *others = hosts = story.nodes(3, "--reboot-deadline=180s")  # a third of it is what a reboot usually takes
     stuck.reboot_ignored()
@@ -114,7 +114,7 @@ def test_while_a_reboot_does_not_happen_the_others_name_who_was_asked_and_since_
     story.judge()
 
 
-def test_a_pod_that_its_owner_ties_to_the_node_by_name_does_not_hold_up_the_others(story: Story) -> None:
+def test_a_pod_bound_to_its_node_by_name_does_not_delay_other_nodes(story: Story) -> None:
     """No scheduler places it, so its controller makes it again on the cordoned node, for ever."""
     tied, free = hosts = story.nodes(2)
     story.workloads(deployment("tied", 2, nodeName=tied.name), deployment("web", 2))
@@ -133,7 +133,7 @@ def test_a_pod_that_its_owner_ties_to_the_node_by_name_does_not_hold_up_the_othe
     story.judge()
 
 
-def test_a_reboot_command_that_fails_is_tried_three_times_and_undone_and_the_others_go_on(story: Story) -> None:
+def test_a_failing_reboot_command_is_tried_three_times_and_then_undone(story: Story) -> None:
     broken, fine = story.nodes(2, "--failure-backoff=1s")
     broken.reboot_fails()
     story.need_reboot([broken, fine])
@@ -150,7 +150,7 @@ def test_a_reboot_command_that_fails_is_tried_three_times_and_undone_and_the_oth
     story.judge()
 
 
-def test_a_sentinel_that_survives_its_reboot_is_a_loop_and_stops_at_the_limit(story: Story) -> None:
+def test_a_sentinel_that_survives_reboots_stops_at_the_loop_limit(story: Story) -> None:
     (host,) = story.nodes(1, change=lambda host: setattr(host, "sentinel_survives", True))
     story.need_reboot([host])
     story.wait_for("it has rebooted twice", lambda: len(host.reboots) == 2)
@@ -164,7 +164,7 @@ def test_a_sentinel_that_survives_its_reboot_is_a_loop_and_stops_at_the_limit(st
     story.wait_for("nothing of ours is left once the need is gone", lambda: story.is_home(host) and not story.holders())
 
 
-def test_a_hold_in_the_middle_of_a_drain_undoes_it(story: Story) -> None:
+def test_a_hold_during_a_drain_undoes_it(story: Story) -> None:
     (host,) = story.nodes(1)
     story.workloads(deployment("slow", 2, stop_seconds=10))
     story.need_reboot([host])
@@ -178,7 +178,7 @@ def test_a_hold_in_the_middle_of_a_drain_undoes_it(story: Story) -> None:
     story.judge()
 
 
-def test_a_drain_that_takes_too_long_is_undone_and_the_turn_goes_to_the_next(story: Story) -> None:
+def test_a_drain_that_exceeds_its_timeout_is_undone_and_the_next_node_starts(story: Story) -> None:
     slow, quick = story.nodes(2, "--drain-timeout=4s", "--failure-backoff=30s")
     story.workloads(deployment("slow", 1, stop_seconds=20, nodeSelector={"kubernetes.io/hostname": slow.name}))
     story.need_reboot([slow, quick])

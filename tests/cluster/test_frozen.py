@@ -65,7 +65,7 @@ def confirms(host: Host) -> Callable[[Call], bool]:
     return moment
 
 
-def test_agents_frozen_while_they_claim_drain_and_reboot_do_no_harm_when_they_thaw(story: Story) -> None:
+def test_agents_suspended_in_any_phase_break_no_rule_when_they_resume(story: Story) -> None:
     """Three at once, each at its own moment. The one that was about to reboot is held meanwhile: it must not go
     any more."""
     hosts = story.nodes(4, "--concurrency=3", change=story.behind_proxy)

@@ -46,7 +46,7 @@ def changed(folder: Path, image: str) -> Path:
 
 
 @pytest.mark.parametrize("tool", APPLIES)
-def test_an_apply_keeps_the_lock(story: Story, tmp_path: Path, tool: str) -> None:
+def test_kubectl_apply_keeps_the_lock(story: Story, tmp_path: Path, tool: str) -> None:
     """The first adopts what was made otherwise; the second has a manager and a last state of its own."""
     story.write_lock(CLAIM)
     for image in ("1", "2"):
@@ -61,7 +61,7 @@ def test_an_apply_keeps_the_lock(story: Story, tmp_path: Path, tool: str) -> Non
     assert story.admin.get(story.identity.path)["metadata"]["annotations"][LOCK_ANNOTATION] == other
 
 
-def test_a_replacement_wipes_the_lock_and_the_node_at_work_puts_its_claim_back(story: Story) -> None:
+def test_kubectl_replace_removes_the_lock_and_the_holder_restores_its_claim(story: Story) -> None:
     """Argo CD's `Replace=true`, `kubectl replace`, helm's `--force-replace`."""
     hosts = story.nodes(3)
     holder = somebody_drains_slowly(story, hosts)
@@ -77,7 +77,7 @@ def test_a_replacement_wipes_the_lock_and_the_node_at_work_puts_its_claim_back(s
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 
 
-def test_a_manifest_that_holds_the_lock_takes_it_from_whoever_has_it(story: Story, tmp_path: Path) -> None:
+def test_a_manifest_that_contains_the_lock_overwrites_it(story: Story, tmp_path: Path) -> None:
     """Why the chart refuses the annotation among its values: an apply writes it anew each time."""
     content = yaml.safe_load(MANIFEST.read_text())
     content["metadata"]["annotations"] = {LOCK_ANNOTATION: '{"nodeID":"manual"}'}

@@ -33,7 +33,7 @@ def cluster(story: Story, plane: ControlPlane, tmp_path: Path) -> Cluster:
     return story
 
 
-def test_a_host_that_reboots_is_not_ready_for_a_while_and_keeps_its_new_boot_id(cluster: Cluster) -> None:
+def test_a_rebooting_host_is_unready_for_a_while_and_has_a_new_boot_id(cluster: Cluster) -> None:
     assert cluster.fleet is not None
     host = cluster.fleet.hosts["n00"]
     left = host.boot_id
@@ -48,7 +48,7 @@ def test_a_host_that_reboots_is_not_ready_for_a_while_and_keeps_its_new_boot_id(
     assert not host.sentinel.exists()
 
 
-def test_an_agent_without_manners_is_found_out(cluster: Cluster) -> None:
+def test_an_agent_that_ignores_the_rules_is_detected(cluster: Cluster) -> None:
     assert cluster.fleet is not None
     host = cluster.fleet.hosts["n00"]
     host.ask_for_reboot()
@@ -68,7 +68,7 @@ def test_pods_are_ready_again_after_the_reboot_of_their_host(cluster: Cluster) -
     assert {life.uid for life in cluster.observer.pods()} == before
 
 
-def test_the_observer_goes_on_after_the_api_server_was_away(cluster: Cluster, plane: ControlPlane) -> None:
+def test_the_observer_continues_after_an_outage_of_the_api_server(cluster: Cluster, plane: ControlPlane) -> None:
     plane.stop_api_server()
     time.sleep(1)
     plane.start_api_server()
@@ -77,7 +77,7 @@ def test_the_observer_goes_on_after_the_api_server_was_away(cluster: Cluster, pl
     assert sum(seen.unschedulable for seen in cluster.observer.node_history("n00")) == 1
 
 
-def test_a_token_of_an_agent_names_its_node_and_ends_with_its_pod(cluster: Cluster, plane: ControlPlane) -> None:
+def test_an_agents_token_names_its_node_and_becomes_invalid_with_its_pod(cluster: Cluster, plane: ControlPlane) -> None:
     assert cluster.fleet is not None
     host = cluster.fleet.hosts["n00"]
     token = plane.service_account_token(
@@ -95,5 +95,5 @@ def test_a_token_of_an_agent_names_its_node_and_ends_with_its_pod(cluster: Clust
     api.close()
 
 
-def test_the_manifests_are_applied_as_they_are_in_the_repository() -> None:
+def test_the_manifests_of_the_repository_are_applied_unchanged() -> None:
     assert [file.name for file in manifest_files()][:2] == ["namespace.yaml", "rbac.yaml"]

@@ -78,7 +78,7 @@ def installed(story: Story, home: Path, way: str, *words: str) -> Iterator[Relea
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_claim_outlives_upgrades_and_a_rollback(story: Story, tmp_path: Path, way: str) -> None:
+def test_a_claim_survives_upgrades_and_a_rollback(story: Story, tmp_path: Path, way: str) -> None:
     hosts = story.nodes_without_agents(2)
     with installed(story, tmp_path, way) as release:
         story.wait_for(
@@ -102,7 +102,7 @@ def test_a_claim_outlives_upgrades_and_a_rollback(story: Story, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_uninstall_leaves_nothing_of_the_chart(story: Story, tmp_path: Path, way: str) -> None:
+def test_helm_uninstall_removes_all_objects_of_the_chart(story: Story, tmp_path: Path, way: str) -> None:
     keep_parameters_followed(story)
     words = (
         "components.admission=true,components.network=true,service.create=true,configuration.notifyUrl=discord://t@1"
@@ -139,9 +139,7 @@ def ours(story: Story) -> list[str]:
 
 
 @pytest.mark.parametrize("component", ["", "signal", "privileged"])
-def test_the_api_server_takes_what_the_chart_makes_of_every_setting(
-    story: Story, tmp_path: Path, component: str
-) -> None:
+def test_the_api_server_accepts_the_chart_with_every_setting(story: Story, tmp_path: Path, component: str) -> None:
     """A field that it does not know or a value that it refuses would show as an error or as a warning."""
     words = ["--set", f"components.{component}=true"] if component else []
     with installed(story, tmp_path, WAYS[-1], *words) as release:
@@ -151,7 +149,7 @@ def test_the_api_server_takes_what_the_chart_makes_of_every_setting(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_helm_takes_over_what_kustomize_installed_and_the_lock_stays(story: Story, tmp_path: Path, way: str) -> None:
+def test_helm_takes_over_a_kustomize_installation_and_keeps_the_lock(story: Story, tmp_path: Path, way: str) -> None:
     story.write_lock(CLAIM)
     before = story.admin.get(story.identity.path)["metadata"]["uid"]
     kubeconfig = story.plane.folder / "admin.kubeconfig"
@@ -167,7 +165,7 @@ def test_helm_takes_over_what_kustomize_installed_and_the_lock_stays(story: Stor
         helm(tmp_path, "uninstall", "careen", "--namespace", "careen", kubeconfig=kubeconfig)
 
 
-def test_an_upgrade_by_replacement_wipes_the_lock(story: Story, tmp_path: Path) -> None:
+def test_an_upgrade_with_force_removes_the_lock(story: Story, tmp_path: Path) -> None:
     """What `--force` does is what `kubectl replace` does: test_gitops.py shows that no agent falls for it."""
     with installed(story, tmp_path, "three-way") as release:
         release.claim()

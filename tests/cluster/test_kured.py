@@ -26,7 +26,7 @@ def multiple(*nodes: str) -> str:
 
 
 @pytest.mark.parametrize("form", [single, multiple])
-def test_a_lock_that_kured_left_for_a_node_that_is_gone_stops_nobody_for_ever(story: Story, form: object) -> None:
+def test_a_kured_lock_of_a_deleted_node_is_freed(story: Story, form: object) -> None:
     assert callable(form)
     story.write_lock(form("long-gone"))
     (host,) = story.nodes(1, "--reboot-deadline=10s")
@@ -37,7 +37,7 @@ def test_a_lock_that_kured_left_for_a_node_that_is_gone_stops_nobody_for_ever(st
 
 
 @pytest.mark.parametrize("form", [single, multiple])
-def test_a_lock_that_kured_left_for_a_node_it_had_cordoned_is_taken_up_by_that_node(story: Story, form: object) -> None:
+def test_a_node_adopts_the_lock_and_the_cordon_that_kured_left_for_it(story: Story, form: object) -> None:
     """kured rebooted the node and was replaced before it came back: the lock says that the cordon is kured's."""
     assert callable(form)
     first, _ = hosts = story.nodes_without_agents(2)
@@ -50,14 +50,14 @@ def test_a_lock_that_kured_left_for_a_node_it_had_cordoned_is_taken_up_by_that_n
     story.judge()
 
 
-def test_a_lock_that_a_released_multiple_form_left_empty_counts_as_free(story: Story) -> None:
+def test_an_empty_lock_in_kureds_multi_owner_format_counts_as_free(story: Story) -> None:
     story.write_lock(json.dumps({"maxOwners": 2, "locks": []}))
     (host,) = story.nodes(1)
     story.need_reboot([host])
     story.finishes([host])
 
 
-def test_while_a_kured_is_installed_nobody_starts_and_everybody_says_so(story: Story) -> None:
+def test_while_kured_is_installed_no_node_starts_and_each_reports_why(story: Story) -> None:
     (host,) = story.nodes(1)
     story.install_kured()
     story.need_reboot([host])
@@ -70,7 +70,7 @@ def test_while_a_kured_is_installed_nobody_starts_and_everybody_says_so(story: S
     story.judge()
 
 
-def test_kured_reads_the_lock_of_a_working_careen_as_held(story: Story) -> None:
+def test_kured_treats_careens_lock_as_held(story: Story) -> None:
     """The content has both of kured's forms: a top-level owner, and the list."""
     (host,) = story.nodes(1, change=lambda host: setattr(host, "boot_seconds", 5.0))
     story.need_reboot([host])

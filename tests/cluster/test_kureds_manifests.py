@@ -118,7 +118,7 @@ def kureds(plane: ControlPlane, tmp_path: Path) -> Iterator[InKuredsPlace]:
     story.sweep()
 
 
-def test_a_roll_out_under_kureds_roles_and_arguments_comes_to_its_end(kureds: InKuredsPlace) -> None:
+def test_a_roll_out_with_kureds_roles_and_arguments_completes(kureds: InKuredsPlace) -> None:
     hosts = kureds.install(3)
     kureds.workloads(deployment("web", 4))
     kureds.need_reboot(hosts)
@@ -149,16 +149,14 @@ def test_a_roll_out_under_kureds_roles_and_arguments_comes_to_its_end(kureds: In
     ],
     ids=["arguments alone", "the program, and its flags as arguments"],
 )
-def test_both_ways_to_write_kureds_arguments_start_the_agent(
-    kureds: InKuredsPlace, change: dict[str, list[str]]
-) -> None:
+def test_both_forms_of_kureds_arguments_start_the_agent(kureds: InKuredsPlace, change: dict[str, list[str]]) -> None:
     (host,) = kureds.install(1, **change)
     kureds.need_reboot([host])
     kureds.finishes([host], 120)
     assert kureds.denied() == []
 
 
-def test_a_node_that_is_down_counts_although_nodes_cannot_be_listed(kureds: InKuredsPlace) -> None:
+def test_a_node_that_is_down_counts_even_if_nodes_cannot_be_listed(kureds: InKuredsPlace) -> None:
     first, second = kureds.install(2)
     kureds.cordon(second)
     kureds.need_reboot([first])

@@ -52,7 +52,7 @@ def a_drain(
 IN_ORDER = ("evicted a web", "created c web", "bound c web n2", "evicted b web", "created d web", "bound d web n3")
 
 
-def test_landings_are_matched_owner_by_owner() -> None:
+def test_landings_are_matched_per_owner() -> None:
     made = score(a_drain([moves("a", "n3"), moves("b", "n2", "n4")], *IN_ORDER))
     assert (made.pods, made.inside, made.single, made.single_equal, made.mean_size, made.misses) == (
         2,
@@ -65,14 +65,14 @@ def test_landings_are_matched_owner_by_owner() -> None:
     assert (made.drains_in_order, made.single_in_order, made.single_equal_in_order) == (1, 1, 1)
 
 
-def test_a_landing_elsewhere_is_a_miss_with_both_sides() -> None:
+def test_a_landing_outside_the_set_is_a_miss_that_shows_both() -> None:
     made = score(a_drain([moves("a", "n2"), moves("b", "n2")], *IN_ORDER))
     assert (made.pods, made.inside, made.single_equal) == (2, 1, 1)
     (miss,) = made.misses
     assert (miss.said, miss.went, miss.reason) == ((("n2",), ("n2",)), ("n2", "n3"), "not explained")
 
 
-def test_a_replacement_of_another_owner_makes_nothing_come_true() -> None:
+def test_a_replacement_of_another_owner_is_no_hit() -> None:
     made = score(
         a_drain(
             [moves("a", "n2", app="api")],
@@ -86,12 +86,12 @@ def test_a_replacement_of_another_owner_makes_nothing_come_true() -> None:
     assert (made.pods, made.inside) == (1, 0)
 
 
-def test_a_pod_that_was_not_replaced_in_time_is_superseded_and_no_miss() -> None:
+def test_a_pod_that_was_not_replaced_in_time_is_no_miss() -> None:
     made = score(a_drain([moves("a", "n2", kind="Job")], "evicted a web", kind="Job"))
     assert (made.pods, made.superseded, made.misses) == (0, 1, [])
 
 
-def test_a_replacement_that_a_drain_before_is_owed_is_nobodys_landing_here() -> None:
+def test_a_late_replacement_of_an_earlier_drain_does_not_count() -> None:
     """A Job whose pod was evicted here and by the drain before: one came, and that is the other's."""
     happened = ("evicted a job", "created c job", "bound c job n7")
     late, both = (
@@ -103,7 +103,7 @@ def test_a_replacement_that_a_drain_before_is_owed_is_nobodys_landing_here() -> 
     assert late.drains_in_order == both.drains_in_order == 0
 
 
-def test_a_replacement_without_a_node_is_a_miss_and_seen_as_pending() -> None:
+def test_a_pending_replacement_is_a_miss() -> None:
     made = score(a_drain([moves("a", "n2")], "evicted a web", "created c web"))
     assert (made.pods, made.inside, made.pending_seen, len(made.misses)) == (1, 0, 1, 1)
 
@@ -129,7 +129,7 @@ def test_a_replacement_without_a_node_is_a_miss_and_seen_as_pending() -> None:
         ),
     ],
 )
-def test_whether_the_order_was_kept(happened: tuple[str, ...], why: str) -> None:
+def test_the_score_reports_whether_the_eviction_order_was_kept(happened: tuple[str, ...], why: str) -> None:
     assert disorder(a_drain([moves("a", "n2"), moves("b", "n3")], *happened)) == why
 
 
@@ -183,7 +183,7 @@ JOBS_LAST = (
         ),
     ],
 )
-def test_whether_jobs_came_when_a_forecast_counts_on_them(
+def test_the_score_reports_whether_jobs_were_replaced_when_the_forecast_expected(
     happened: tuple[str, ...], lacking: dict[str, int], why: str
 ) -> None:
     assert disorder(a_drain([moves(name, "n2") for name in "abe"], *happened, lacking=lacking)) == why

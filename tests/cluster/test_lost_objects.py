@@ -27,7 +27,7 @@ def somebody_drains_slowly(story: Story, hosts: list[Host]) -> Host:
     return holder
 
 
-def test_the_api_server_is_away_for_a_minute_in_the_middle_of_a_drain(story: Story) -> None:
+def test_an_api_server_outage_of_a_minute_during_a_drain_does_no_harm(story: Story) -> None:
     hosts = story.nodes(3)
     holder = somebody_drains_slowly(story, hosts)
     story.plane.stop_api_server()
@@ -40,7 +40,7 @@ def test_the_api_server_is_away_for_a_minute_in_the_middle_of_a_drain(story: Sto
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 
 
-def test_the_node_of_a_holder_is_deleted_and_registered_again(story: Story) -> None:
+def test_a_holders_node_that_is_deleted_and_registered_again_recovers(story: Story) -> None:
     hosts = story.nodes(3, "--reboot-deadline=20s")
     holder = somebody_drains_slowly(story, hosts)
     story.admin.delete(f"/api/v1/nodes/{holder.name}")
@@ -51,7 +51,7 @@ def test_the_node_of_a_holder_is_deleted_and_registered_again(story: Story) -> N
     story.is_clean(hosts)
 
 
-def test_a_node_that_is_recreated_under_a_draining_agent_holds_up_nobody_until_the_deadline(story: Story) -> None:
+def test_a_node_recreated_during_its_drain_does_not_block_others_until_the_deadline(story: Story) -> None:
     """With the default deadline of a quarter of an hour: the host runs on under the same boot, so its agent
     gives the old claim back at once."""
     hosts = story.nodes(3)
@@ -69,7 +69,7 @@ def test_a_node_that_is_recreated_under_a_draining_agent_holds_up_nobody_until_t
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 
 
-def test_the_node_of_a_holder_is_deleted_for_good_and_the_others_go_on(story: Story) -> None:
+def test_the_others_continue_after_a_holders_node_is_deleted(story: Story) -> None:
     hosts = story.nodes(3, "--reboot-deadline=10s")
     holder = somebody_drains_slowly(story, hosts)
     holder.agent_wanted = False
@@ -83,7 +83,7 @@ def test_the_node_of_a_holder_is_deleted_for_good_and_the_others_go_on(story: St
 
 
 @pytest.mark.parametrize("propagation", ["Orphan", "Background"])
-def test_the_daemonset_is_deleted_and_created_again_under_a_working_holder(story: Story, propagation: str) -> None:
+def test_a_holder_continues_after_the_daemonset_is_deleted_and_recreated(story: Story, propagation: str) -> None:
     hosts = story.nodes(3)
     holder = somebody_drains_slowly(story, hosts)
     uid = story.observer.lock_now().uid
@@ -111,7 +111,7 @@ def strip_every_mark(story: Story, host: Host) -> None:
     )
 
 
-def test_every_mark_is_stripped_from_a_draining_node_and_its_cordon_goes_all_the_same(story: Story) -> None:
+def test_a_draining_node_that_loses_all_its_marks_is_still_uncordoned(story: Story) -> None:
     """Nothing on the Node says whose the cordon is but the server's own record of who set the field."""
     hosts = story.nodes(3)
     holder = somebody_drains_slowly(story, hosts)
@@ -121,7 +121,7 @@ def test_every_mark_is_stripped_from_a_draining_node_and_its_cordon_goes_all_the
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 
 
-def test_every_mark_is_stripped_and_the_lock_is_cleared_and_the_cordon_goes_all_the_same(story: Story) -> None:
+def test_a_node_that_loses_its_marks_and_the_lock_is_still_uncordoned(story: Story) -> None:
     hosts = story.nodes(3)
     holder = somebody_drains_slowly(story, hosts)
     strip_every_mark(story, holder)
@@ -133,7 +133,7 @@ def test_every_mark_is_stripped_and_the_lock_is_cleared_and_the_cordon_goes_all_
     )
 
 
-def test_a_persons_cordon_is_told_by_the_name_of_who_set_it(story: Story) -> None:
+def test_a_cordon_is_reported_with_the_name_of_the_person_who_set_it(story: Story) -> None:
     (host,) = story.nodes(1)
     story.cordon(host)
     answer = story.command("why", host.name)

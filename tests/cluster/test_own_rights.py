@@ -51,7 +51,7 @@ def test_an_agent_sets_and_removes_each_of_its_labels(scene: Guarded, key: str) 
     scene.agent.patch(node, {"metadata": {"labels": {key: None}}})
 
 
-def test_an_agent_cordons_and_taints_beside_the_taints_of_others(scene: Guarded) -> None:
+def test_an_agent_cordons_and_taints_and_keeps_other_taints(scene: Guarded) -> None:
     node, ours = f"/api/v1/nodes/{scene.own}", {"key": keys.DEFAULT_TAINT_KEY, "effect": keys.TAINT_EFFECT}
     theirs = {"key": "example.org/theirs", "effect": "NoSchedule", "value": "x"}
     scene.story.admin.patch(node, {"spec": {"taints": [theirs]}})
@@ -68,13 +68,13 @@ def test_an_agent_cordons_and_taints_beside_the_taints_of_others(scene: Guarded)
 
 
 @pytest.mark.parametrize("key", [keys.RETRY, keys.REQUEST])
-def test_an_agent_takes_away_a_persons_word_that_it_has_heard(scene: Guarded, key: str) -> None:
+def test_an_agent_removes_a_persons_request_that_it_has_served(scene: Guarded, key: str) -> None:
     node = f"/api/v1/nodes/{scene.own}"
     scene.story.admin.patch(node, annotated(**{key: "2026-01-01T00:00:00Z"}))
     scene.agent.patch(node, annotated(**{key: None}))
 
 
-def test_a_setting_reaches_the_policies_through_the_daemonset(scene: Guarded) -> None:
+def test_a_setting_in_the_daemonset_reaches_the_policies(scene: Guarded) -> None:
     """Another taint, label and annotation are refused until the DaemonSet lists them."""
     story, node = scene.story, f"/api/v1/nodes/{scene.own}?dryRun=All"
     wanted: dict[str, Object] = {
@@ -112,7 +112,7 @@ def test_an_agent_takes_and_gives_back_its_claim(scene: Guarded, before: str | N
         scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: text}))
 
 
-def test_a_lock_as_large_as_annotations_may_be_is_not_too_much_for_the_policies(scene: Guarded) -> None:
+def test_the_policies_accept_a_lock_of_the_largest_size(scene: Guarded) -> None:
     """Kubernetes stops an expression that costs too much, and refuses the request."""
     story = scene.story
     claims = [{"nodeID": f"node-{number:04}.example.org", "id": "x" * 140, "TTL": 0} for number in range(1_000)]
@@ -128,7 +128,7 @@ def test_a_lock_as_large_as_annotations_may_be_is_not_too_much_for_the_policies(
     story.write_lock(None)
 
 
-def test_a_pause_that_is_filled_up_for_kured_is_not_too_much_for_the_policies(scene: Guarded) -> None:
+def test_the_policies_accept_a_pause_padded_for_kured(scene: Guarded) -> None:
     rows = [{"nodeID": "manual", "metadata": {"unschedulable": False}, "TTL": 0}] * 1_000
     scene.story.write_lock(json.dumps({"nodeID": "manual", "locks": rows}))
     mine = {"nodeID": "manual", "locks": [{"nodeID": scene.own}, *rows[1:]]}
@@ -136,7 +136,7 @@ def test_a_pause_that_is_filled_up_for_kured_is_not_too_much_for_the_policies(sc
     scene.story.write_lock(None)
 
 
-def test_a_node_with_as_many_annotations_as_it_may_have_is_not_too_much_for_the_policies(scene: Guarded) -> None:
+def test_the_policies_accept_a_node_with_the_largest_annotations(scene: Guarded) -> None:
     node = f"/api/v1/nodes/{scene.own}"
     many = {f"example.org/note-{number:04}": "x" * 80 for number in range(2_000)}
     scene.story.admin.patch(node, annotated(**many))
@@ -145,14 +145,14 @@ def test_a_node_with_as_many_annotations_as_it_may_have_is_not_too_much_for_the_
     scene.story.admin.patch(node, annotated(**dict.fromkeys(many)))
 
 
-def test_an_agent_writes_the_lock_of_a_pause_without_lifting_it(scene: Guarded) -> None:
+def test_an_agent_writes_a_paused_lock_without_ending_the_pause(scene: Guarded) -> None:
     scene.story.write_lock('{"nodeID": "manual", "reason": "a \\"nodeID\\": \\"n01\\" in a text, \u00e4"}')
     after = {"nodeID": "manual", "locks": [{"nodeID": "manual"}, {"nodeID": scene.own}], "reason": '{"nodeID":"n01"}'}
     scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(after)}))
     scene.story.write_lock(None)
 
 
-def test_a_node_evicts_while_it_holds_a_claim_and_rehearses_before(scene: Guarded) -> None:
+def test_an_agent_evicts_with_a_claim_and_dry_runs_evictions_without(scene: Guarded) -> None:
     story, dry = scene.story, {"query": "?dryRun=All", "dryRun": ["All"]}
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("guest", scene.own))
     evict(scene.agent, "shop", "guest", **dry)
@@ -166,14 +166,14 @@ def lock_of(node: str) -> str:
     return json.dumps({"nodeID": node, "locks": [{"nodeID": node, "id": "1"}]}, separators=(",", ":"))
 
 
-def test_other_accounts_change_nodes_and_evict_as_before(scene: Guarded) -> None:
+def test_the_policies_do_not_restrict_other_accounts(scene: Guarded) -> None:
     story = scene.story
     story.admin.patch(f"/api/v1/nodes/{scene.own}", {"metadata": {"labels": {"topology.kubernetes.io/zone": "zone-x"}}})
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("visitor", scene.own))
     evict(story.admin, "shop", "visitor")
 
 
-def test_the_api_server_finds_nothing_to_warn_of_in_the_policies(scene: Guarded) -> None:
+def test_the_api_server_gives_no_warnings_about_the_policies(scene: Guarded) -> None:
     for policy in POLICIES:
         if policy["kind"] == "ValidatingAdmissionPolicy":
             path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{policy['metadata']['name']}"

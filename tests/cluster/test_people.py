@@ -52,7 +52,7 @@ def set_the_stage(story: Story) -> str:
 
 
 @pytest.mark.parametrize("role", COMMANDS)
-def test_every_command_runs_with_its_role_alone(scene: Story, role: str) -> None:
+def test_every_command_works_with_only_its_role(scene: Story, role: str) -> None:
     pod = set_the_stage(scene)
     kubeconfig = a_person(scene, role)
     names = {"n1": "n01", "n2": "n02", "shop/web-1": f"shop/{pod}", "{folder}/dump": str(scene.folder / "dump")}
@@ -64,7 +64,7 @@ def test_every_command_runs_with_its_role_alone(scene: Story, role: str) -> None
         assert "is forbidden" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
 
 
-def test_whoever_may_look_may_neither_hold_nor_pause_nor_clean_up(scene: Story) -> None:
+def test_the_viewer_role_cannot_hold_pause_or_clean_up(scene: Story) -> None:
     set_the_stage(scene)
     kubeconfig = a_person(scene, "careen-view")
     scene.wait_for("the role is in force", lambda: scene.command("status", kubeconfig=kubeconfig).returncode == 0)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.cluster
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/careen"
 
 
-def test_every_right_that_is_missing_is_named_at_the_start(story: Story) -> None:
+def test_every_missing_right_is_named_at_start(story: Story) -> None:
     role = story.admin.get(ROLE)
     fewer: list[dict[str, Any]] = [
         rule for rule in role["rules"] if rule["resources"] not in (["pods/eviction"], ["poddisruptionbudgets"])
@@ -33,7 +33,7 @@ def test_every_right_that_is_missing_is_named_at_the_start(story: Story) -> None
             story.apply_file(file)
 
 
-def test_the_rights_of_the_manifests_are_all_that_a_reboot_needs(story: Story) -> None:
+def test_the_rights_of_the_manifests_suffice_for_a_reboot(story: Story) -> None:
     (host,) = story.nodes(1)
     story.need_reboot([host])
     story.finishes([host])

@@ -33,7 +33,7 @@ SHOP = (
 )
 
 
-def test_twelve_nodes_reboot_one_after_another_and_their_workloads_live_on(story: Story) -> None:
+def test_twelve_nodes_reboot_one_after_another_and_workloads_stay_available(story: Story) -> None:
     hosts = story.nodes(12)
     story.workloads(*SHOP)
     story.observer.forget()
@@ -64,7 +64,7 @@ def tainted_before_cordon(story: Story, name: str) -> None:
     )
 
 
-def test_with_concurrency_three_never_two_nodes_of_one_zone_are_down(story: Story) -> None:
+def test_with_concurrency_three_and_a_zone_budget_one_node_per_zone_is_down(story: Story) -> None:
     hosts = story.nodes(9, "--concurrency=3", "--budget=zone=1")
     story.workloads(deployment("web", 9, cpu="500m"))
     story.observer.forget()
@@ -80,7 +80,7 @@ def test_with_concurrency_three_never_two_nodes_of_one_zone_are_down(story: Stor
     )
 
 
-def test_a_zone_that_has_a_dead_node_spends_its_budget_on_it(story: Story) -> None:
+def test_a_dead_node_uses_up_the_budget_of_its_zone(story: Story) -> None:
     dead, same_zone, other_zone = story.nodes(
         3, "--concurrency=2", "--budget=zone=1", zones=2, change=lambda host: setattr(host, "boot_seconds", 600)
     )
@@ -96,7 +96,7 @@ def test_a_zone_that_has_a_dead_node_spends_its_budget_on_it(story: Story) -> No
     assert not same_zone.reboots
 
 
-def test_a_cordon_that_a_person_set_before_is_still_there_afterwards(story: Story) -> None:
+def test_a_persons_cordon_survives_the_reboot(story: Story) -> None:
     hosts = story.nodes(2)
     story.cordon(hosts[0])
     story.need_reboot(hosts[:1])
@@ -108,7 +108,7 @@ def test_a_cordon_that_a_person_set_before_is_still_there_afterwards(story: Stor
     story.judge()
 
 
-def test_a_single_node_reboots_although_its_pods_can_go_nowhere(story: Story) -> None:
+def test_a_single_node_reboots_even_if_its_pods_fit_nowhere_else(story: Story) -> None:
     (host,) = story.nodes(1)
     story.workloads(deployment("web", 2))
     story.need_reboot([host])

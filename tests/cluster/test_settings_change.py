@@ -38,7 +38,7 @@ def test_a_raised_concurrency_takes_effect_without_a_restart(story: Story) -> No
     assert sum(host.starts for host in hosts) == 12  # nobody was restarted but by the reboots
 
 
-def test_a_lowered_concurrency_starts_nobody_until_enough_are_back(story: Story) -> None:
+def test_after_lowering_the_concurrency_no_node_starts_until_enough_are_back(story: Story) -> None:
     story.settings(concurrency=3)
     hosts = story.nodes(6, change=lambda host: setattr(host, "boot_seconds", 8.0))
     story.need_reboot(hosts)
@@ -51,7 +51,7 @@ def test_a_lowered_concurrency_starts_nobody_until_enough_are_back(story: Story)
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
-def test_a_rolling_update_to_another_concurrency_breaks_no_lock(story: Story, before: int, after: int) -> None:
+def test_a_rolling_update_to_another_concurrency_keeps_the_lock_valid(story: Story, before: int, after: int) -> None:
     hosts = story.nodes(4, f"--concurrency={before}", change=lambda host: setattr(host, "boot_seconds", 6.0))
     story.need_reboot(hosts)
     story.any_of(hosts, "Rebooting")

@@ -22,9 +22,7 @@ def webhook(story: Story, tmp_path: Path) -> Iterator[SlowWebhook]:
     webhook.close()
 
 
-def test_a_hold_is_heard_although_a_dozen_evictions_of_eight_seconds_each_are_under_way(
-    story: Story, webhook: SlowWebhook
-) -> None:
+def test_a_hold_takes_effect_while_a_dozen_slow_evictions_are_in_progress(story: Story, webhook: SlowWebhook) -> None:
     first, second = story.nodes(2)
     story.cordon(second)
     story.workloads(deployment("web", 12))

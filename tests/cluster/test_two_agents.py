@@ -45,7 +45,7 @@ class Together:
         return meet
 
 
-def test_of_two_announcements_at_once_only_one_becomes_a_request_to_the_host(story: Story) -> None:
+def test_of_two_simultaneous_announcements_only_one_reboots_the_host(story: Story) -> None:
     (host,) = story.nodes(
         1, "--host-lock-dir=", change=lambda host: (story.behind_proxy(host), setattr(host, "shutdown_seconds", 12.0))
     )

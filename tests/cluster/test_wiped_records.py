@@ -26,7 +26,7 @@ def wait_tainted(story: Story, hosts: list[Host]) -> None:
     )
 
 
-def test_the_taint_of_a_waiting_node_goes_with_the_need_although_its_record_went_first(story: Story) -> None:
+def test_a_waiting_nodes_taint_is_removed_with_the_need_even_without_a_record(story: Story) -> None:
     """Wiped under a running agent, made unreadable under one, and wiped while the agent was away."""
     wiped, spoilt, alone = hosts = story.nodes(3)
     foreign = {"key": "example.com/theirs", "effect": "PreferNoSchedule"}
@@ -53,7 +53,7 @@ def test_the_taint_of_a_waiting_node_goes_with_the_need_although_its_record_went
     story.judge()
 
 
-def test_the_record_alone_is_wiped_from_a_draining_node_and_the_roll_out_goes_on(story: Story) -> None:
+def test_the_roll_out_continues_after_a_draining_node_loses_its_record(story: Story) -> None:
     hosts = story.nodes(2)
     story.workloads(deployment("slow", 3, stop_seconds=6, **on_node(hosts[0].name)))
     story.need_reboot(hosts[:1])
@@ -75,7 +75,7 @@ def changed(story: Story, host: Host, **fields: Any) -> str:
     return json.dumps({**json.loads(story.state(host).annotations[RECORD]), **fields})
 
 
-def test_poisoned_annotations_on_some_nodes_stop_no_other_node(story: Story) -> None:
+def test_poisoned_annotations_do_not_stop_other_nodes(story: Story) -> None:
     """An uptime of 400 digits, an instant before the year 1, one after the year 9999, a forecast and a lock of
     nonsense."""
     huge, early, late, deep, *others = hosts = story.nodes(6)

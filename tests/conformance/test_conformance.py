@@ -34,7 +34,7 @@ GROUPS = [CASES[start : start + 25] for start in range(0, len(CASES), 25)]
 
 
 @pytest.mark.parametrize("lines", GROUPS, ids=lambda lines: json.loads(lines[0])["id"])
-def test_every_decision_is_the_real_schedulers(lines: list[str]) -> None:
+def test_every_decision_equals_that_of_kube_scheduler(lines: list[str]) -> None:
     found = []
     for line in lines:
         case = read_case(line)
@@ -47,12 +47,12 @@ def test_every_decision_is_the_real_schedulers(lines: list[str]) -> None:
     assert found == []
 
 
-def test_the_recording_holds_what_it_is_said_to_hold() -> None:
+def test_the_recording_contains_400_cases_and_1600_pods() -> None:
     assert len(CASES) == len(_expected()) == 400
     assert sum(len(pods) for pods in _expected().values()) == 1600
 
 
-def test_an_altered_answer_would_be_noticed() -> None:
+def test_an_altered_answer_is_detected() -> None:
     case = read_case(CASES[0])
     pod, answer = next((pod, answer) for pod, answer in judge(case).items() if "scores" in answer)
     node, score = next(iter(answer["scores"].items()))
@@ -73,7 +73,7 @@ def test_the_order_of_objects_within_a_kind_other_than_nodes_does_not_matter() -
         assert answer_line(json.dumps(shuffled)) == answer_line(line), case["id"]
 
 
-def test_the_command_line_gives_the_same_lines_with_one_process_and_with_two(
+def test_the_command_gives_the_same_lines_with_one_or_two_processes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from scheduler_core.__main__ import main

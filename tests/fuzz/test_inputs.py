@@ -66,7 +66,7 @@ def refused(each: Input, given_text: object) -> str | None:
 
 
 @pytest.mark.parametrize("each", INPUTS, ids=lambda each: each.name)
-def test_any_text_is_a_value_or_a_refusal(each: Input, count_example: Callable[[str], None]) -> None:
+def test_any_text_gives_a_value_or_a_refusal(each: Input, count_example: Callable[[str], None]) -> None:
     strategy: st.SearchStrategy[object] = raw(each.known) if each.is_bytes else texts(each.known)
 
     @settings(
@@ -99,9 +99,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("each", INPUTS, ids=lambda each: each.name)
-def test_a_large_text_costs_no_more_memory_than_its_size_allows(
-    each: Input, count_example: Callable[[str], None]
-) -> None:
+def test_a_large_text_needs_memory_in_proportion_to_its_size(each: Input, count_example: Callable[[str], None]) -> None:
     """The measure is what YAML's own reader takes: some hundred bytes for each letter."""
     for text in (whole[: SIZE // 8] if each.is_yaml else whole for whole in LARGE.values()):
         count_example(each.name)
@@ -115,7 +113,7 @@ def test_a_large_text_costs_no_more_memory_than_its_size_allows(
         assert peak < 2_000 * SIZE + 2_000_000
 
 
-def test_poison_is_tried_on_every_input(count_example: Callable[[str], None]) -> None:
+def test_every_input_is_tested_with_poisoned_text(count_example: Callable[[str], None]) -> None:
     for each in INPUTS:
         count_example(each.name)
         judged(each, POISON.encode() if each.is_bytes else POISON)

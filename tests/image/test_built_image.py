@@ -32,14 +32,14 @@ def test_help_lists_the_commands(container: Container) -> None:
     assert {"agent", "status", "why", "forecast", "plan"} <= set(re.findall(r"^  (\w+) ", done.stdout, re.MULTILINE))
 
 
-def test_status_without_a_cluster_says_what_to_give_it(container: Container) -> None:
+def test_status_without_a_cluster_tells_how_to_name_one(container: Container) -> None:
     done = container.run("status")
     assert (done.returncode, done.stdout) == (2, "")
     assert "no cluster to ask" in done.stderr
     assert "--kubeconfig FILE" in done.stderr
 
 
-def test_without_arguments_it_is_the_agent_which_says_what_it_misses(container: Container) -> None:
+def test_without_arguments_the_agent_starts_and_reports_what_is_missing(container: Container) -> None:
     done = container.run()
     assert done.returncode == 2
     assert "Traceback" not in done.stdout + done.stderr
@@ -67,7 +67,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
         yield path
 
 
-def test_the_commands_for_people_read_a_kubeconfig_and_ask_the_cluster(container: Container, kubeconfig: Path) -> None:
+def test_the_commands_read_a_kubeconfig_and_query_the_cluster(container: Container, kubeconfig: Path) -> None:
     volumes, env = {kubeconfig: "/tmp/kubeconfig"}, ("KUBECONFIG=/tmp/kubeconfig",)
     done = container.run("status", volumes=volumes, env=env)
     assert (done.returncode, done.stderr) == (0, "")
@@ -79,7 +79,7 @@ def test_the_commands_for_people_read_a_kubeconfig_and_ask_the_cluster(container
     assert plan.returncode == 0, plan.stderr
 
 
-def test_a_forecast_computes_in_its_child(container: Container, tmp_path: Path) -> None:
+def test_a_forecast_runs_in_its_child_process(container: Container, tmp_path: Path) -> None:
     """From a dump: the child loads numpy and its bundled libraries under the memory limit."""
     path = tmp_path / "dump.json.gz"
     nodes = [
@@ -111,12 +111,12 @@ def test_a_forecast_computes_in_its_child(container: Container, tmp_path: Path) 
     assert re.search(r"shop/p\b.*\bn2\b", done.stdout), done.stdout
 
 
-def test_scheduler_core_is_installed_as_itself(container: Container) -> None:
+def test_scheduler_core_is_installed_as_a_separate_package(container: Container) -> None:
     assert container.ok("python", "-m", "scheduler_core", "--version") == f"scheduler_core, version {LIBRARY_VERSION}\n"
     assert container.ok("careen", "--version") == f"careen, version {VERSION}\n"
 
 
-def test_every_module_of_careen_and_of_the_library_loads(container: Container) -> None:
+def test_every_module_of_careen_and_scheduler_core_can_be_imported(container: Container) -> None:
     said = container.ok(
         "python",
         "-",
@@ -138,7 +138,7 @@ print(count)
     assert int(said) > 200
 
 
-def test_messages_reach_every_service_that_apprise_knows(container: Container) -> None:
+def test_messages_can_be_sent_to_every_service_of_apprise(container: Container) -> None:
     """No notify URL of a user breaks because the image is small."""
     program = "import apprise; print(*sorted(apprise.plugins.N_MGR.schemas()))"
     inside = set(container.ok("python", "-c", program).split())
@@ -149,12 +149,12 @@ def test_messages_reach_every_service_that_apprise_knows(container: Container) -
     assert container.ok("python", "-c", sends) == "True\n"
 
 
-def test_it_runs_as_root_because_kureds_manifests_name_no_user(container: Container) -> None:
+def test_the_image_runs_as_root_because_kureds_manifests_set_no_user(container: Container) -> None:
     assert not container.config.get("User")
     assert container.ok("id", "-u") == "0\n"
 
 
-def test_every_start_finds_its_bytecode(container: Container) -> None:
+def test_every_module_has_its_bytecode(container: Container) -> None:
     """The root file system is read-only: what is not compiled in the image is compiled at each start, in memory."""
     said = container.ok(
         "python",
@@ -175,7 +175,7 @@ print(len(sources) > 1000, missing[:5], orphans[:5])
     assert said == "True [] []\n"
 
 
-def test_nothing_of_the_computer_that_built_it_is_left_in_it(container: Container) -> None:
+def test_the_image_contains_nothing_from_the_build_machine(container: Container) -> None:
     found = container.program("ls", "-d", "/source", "/tmp/wheel", "/opt/build")
     assert found.stdout == ""
     # mk/image/build mounts a pip.conf where the computer has one; the place where it was is left, and empty.
@@ -185,7 +185,7 @@ def test_nothing_of_the_computer_that_built_it_is_left_in_it(container: Containe
     )
 
 
-def test_the_labels_say_what_it_is_and_where_it_comes_from(container: Container) -> None:
+def test_the_labels_name_the_image_and_its_source(container: Container) -> None:
     labels = container.config["Labels"]
     prefix = "org.opencontainers.image."
     assert {key.removeprefix(prefix) for key in labels if key.startswith(prefix)} >= {
@@ -195,7 +195,7 @@ def test_the_labels_say_what_it_is_and_where_it_comes_from(container: Container)
     assert labels[prefix + "base.name"] == BASE
 
 
-def test_our_own_layers_are_small(image: str, tmp_path: Path) -> None:
+def test_careens_own_layers_are_small(image: str, tmp_path: Path) -> None:
     for name, folder in ((image, "image"), (BASE, "base")):
         printed(buildah("push", "--quiet", "--compression-format", "gzip", name, f"oci:{tmp_path / folder}"))
     told = subprocess.run(
@@ -223,14 +223,12 @@ def bill_of(container: Container) -> str:
     return container.ok("python", "-", stdin=(ROOT / "mk" / "image" / "sbom.py").read_text())
 
 
-def test_the_bill_of_materials_is_valid_to_the_validator_of_the_spdx_project(
-    container: Container, tmp_path: Path
-) -> None:
+def test_the_spdx_validator_accepts_the_bill_of_materials(container: Container, tmp_path: Path) -> None:
     done = judged_by_spdx(bill_of(container), tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_the_validator_of_the_spdx_project_sees_a_licence_that_is_none(container: Container, tmp_path: Path) -> None:
+def test_the_spdx_validator_rejects_an_unknown_licence(container: Container, tmp_path: Path) -> None:
     sbom = json.loads(bill_of(container))
     sbom["packages"][-1]["licenseDeclared"] = "Apache 2"
     done = judged_by_spdx(json.dumps(sbom), tmp_path)
@@ -238,7 +236,7 @@ def test_the_validator_of_the_spdx_project_sees_a_licence_that_is_none(container
     assert "Unrecognized license reference: Apache 2" in done.stderr
 
 
-def test_the_bill_of_materials_names_what_is_installed_and_nothing_else(container: Container) -> None:
+def test_the_bill_of_materials_lists_exactly_the_installed_packages(container: Container) -> None:
     sbom = json.loads(bill_of(container))
     purls = {ref["referenceLocator"] for package in sbom["packages"] for ref in package.get("externalRefs", [])}
     assert {f"pkg:pypi/careen@{VERSION}", f"pkg:pypi/scheduler-core@{LIBRARY_VERSION}"} <= purls

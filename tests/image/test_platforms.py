@@ -30,7 +30,7 @@ def test_every_package_of_the_lock_has_a_wheel(platform: str, tmp_path: Path) ->
     assert not [name for name in wheels if not name.endswith((f"_{MACHINES[platform]}.whl", "-none-any.whl"))]
 
 
-def test_what_has_no_wheel_is_refused(tmp_path: Path) -> None:
+def test_a_package_without_a_wheel_is_refused(tmp_path: Path) -> None:
     done = run([str(ROOT / "mk" / "image" / "resolve"), "m68k", str(tmp_path)], cwd=ROOT)
     assert done.returncode != 0
     assert "No matching distribution found" in done.stderr

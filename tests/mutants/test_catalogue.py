@@ -20,7 +20,7 @@ SAMPLE = Mutant(
 )
 
 
-def test_every_mutant_applies_and_dies_of_its_mistake_alone() -> None:
+def test_every_mutant_applies_and_causes_no_other_error() -> None:
     wrong = []
     for mutant in CATALOGUE:
         try:
@@ -34,13 +34,13 @@ def test_every_mutant_applies_and_dies_of_its_mistake_alone() -> None:
     assert wrong == [], "follow the source in tests/mutants/catalogue: the same mistake at its new place, or none"
 
 
-def test_there_are_enough_of_them_and_each_has_a_name_of_its_own() -> None:
+def test_there_are_enough_mutants_and_their_names_are_unique() -> None:
     assert [name for name, count in Counter(mutant.name for mutant in CATALOGUE).items() if count > 1] == []
     assert len(CATALOGUE) >= 150
     assert [mutant.at for mutant in CATALOGUE if not mutant.at.startswith(PARTS)] == []
 
 
-def test_a_mutant_survives_a_reformatted_function() -> None:
+def test_a_mutant_still_applies_to_a_reformatted_function() -> None:
     over_lines = replace(SAMPLE, old="(  each.node\n  ==  node and  # said otherwise\n each.id == claim,\n)")
     with pytest.raises(NoLongerApplies):  # a comma that the function does not have is another text
         codes(over_lines)
@@ -58,6 +58,6 @@ def test_a_mutant_survives_a_reformatted_function() -> None:
         ({"new": "(each.node == node and (each.id == claim))"}, "means the same"),
     ],
 )
-def test_a_mutant_whose_place_has_changed_says_so(changes: dict[str, str], why: str) -> None:
+def test_a_mutant_whose_code_has_changed_reports_it(changes: dict[str, str], why: str) -> None:
     with pytest.raises(NoLongerApplies, match=why):
         codes(replace(SAMPLE, **changes))

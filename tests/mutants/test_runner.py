@@ -30,13 +30,13 @@ def made(record: Path, *mutants: tuple[str, ...], child: str = "", options: Sequ
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_mutant_that_waits_for_ever_is_stopped_and_another_child_of_the_runner_is_left_alone(tmp_path: Path) -> None:
+def test_a_mutant_that_hangs_is_stopped_without_touching_other_child_processes(tmp_path: Path) -> None:
     code, said = made(tmp_path / "reach.json", _WAITING, child="sleep 1", options=["--idle-seconds", "4"])
     assert code == 0, said
     assert "waits for ever" in said
 
 
-def test_what_becomes_of_a_mutant_is_said_and_what_must_not_be_is_a_failure(tmp_path: Path) -> None:
+def test_the_runner_reports_each_result_and_fails_on_survivors(tmp_path: Path) -> None:
     reason = "a slice from the first is the same slice"
     code, said = made(tmp_path / "reach.json", _KILLED, _ENDLESS, (*_SAME, reason))
     assert code == 0, said

@@ -27,7 +27,7 @@ def new_phase(story: Story, machine: Machine, seen: list[str]) -> str:
     return "" if phase in (*seen, "Idle") else phase
 
 
-def test_killed_in_every_phase_the_agent_goes_on_and_reboots_once(story: Story) -> None:
+def test_an_agent_killed_in_every_phase_continues_and_reboots_once(story: Story) -> None:
     machine = story.machines[0]
     story.workloads(deployment("slow", 2, containers=[before_stop(5)], **on_node(machine.name)))
     story.install()
@@ -45,7 +45,7 @@ def test_killed_in_every_phase_the_agent_goes_on_and_reboots_once(story: Story) 
     story.judge(machine)
 
 
-def test_a_restart_of_the_roll_out_in_the_middle_of_a_drain_changes_nothing(story: Story) -> None:
+def test_restarting_the_daemonset_during_a_drain_does_not_disturb_it(story: Story) -> None:
     drains_slowly(story)
     story.lab.kubectl("rollout", "restart", "daemonset/careen", "-n", "careen")
     story.finishes(story.machines[0])
@@ -53,7 +53,7 @@ def test_a_restart_of_the_roll_out_in_the_middle_of_a_drain_changes_nothing(stor
     story.agents_are_ready()
 
 
-def test_another_image_in_the_middle_of_a_drain_goes_on_with_it(story: Story) -> None:
+def test_an_image_update_during_a_drain_continues_the_drain(story: Story) -> None:
     drains_slowly(story)
     story.apply(tag="0.2.0")
     story.finishes(story.machines[0])
@@ -63,7 +63,7 @@ def test_another_image_in_the_middle_of_a_drain_goes_on_with_it(story: Story) ->
     assert images == {"careen.invalid/careen:0.2.0"}
 
 
-def test_everything_deleted_and_applied_again_in_the_middle_of_a_drain_goes_on(story: Story) -> None:
+def test_deleting_and_reapplying_all_manifests_during_a_drain_continues_the_drain(story: Story) -> None:
     drains_slowly(story)
     story.lab.kubectl("delete", "-k", str(story.folder / "overlay"))
     story.install()

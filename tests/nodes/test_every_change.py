@@ -11,7 +11,7 @@ from tests.nodes.harness.workloads import before_stop
 pytestmark = pytest.mark.cluster
 
 
-def test_the_manifests_as_they_are_make_every_agent_ready(story: Story) -> None:
+def test_the_unchanged_manifests_make_every_agent_ready(story: Story) -> None:
     story.install()
     pods = [story.agent_pod(machine) for machine in story.machines]
     assert [pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods] == [0, 0, 0]
@@ -20,7 +20,7 @@ def test_the_manifests_as_they_are_make_every_agent_ready(story: Story) -> None:
 
 
 @pytest.mark.parametrize("components", [pytest.param([], id="command"), pytest.param(["signal"], id="signal")])
-def test_all_three_reboot_one_after_another_under_a_budget(story: Story, components: list[str]) -> None:
+def test_three_nodes_reboot_one_after_another_under_a_budget(story: Story, components: list[str]) -> None:
     story.workloads(daemon_set("log-shipper"))
     story.install(*components)
     story.want_reboot()
@@ -32,7 +32,7 @@ def test_all_three_reboot_one_after_another_under_a_budget(story: Story, compone
         )
 
 
-def test_kureds_own_manifests_with_only_the_image_changed_reboot_all_three(story: Story) -> None:
+def test_kureds_manifests_with_only_the_image_changed_reboot_three_nodes(story: Story) -> None:
     story.workloads()
     story.install_as_kured()
     story.want_reboot()
@@ -40,7 +40,7 @@ def test_kureds_own_manifests_with_only_the_image_changed_reboot_all_three(story
     story.judge()
 
 
-def test_an_agent_killed_while_it_drains_drains_on_and_reboots_once(story: Story) -> None:
+def test_an_agent_killed_during_a_drain_continues_it_and_reboots_once(story: Story) -> None:
     machine = story.machines[0]
     slow = deployment("slow", 2, containers=[before_stop(8)], **on_node(machine.name))
     story.workloads(slow)
@@ -52,7 +52,7 @@ def test_an_agent_killed_while_it_drains_drains_on_and_reboots_once(story: Story
     story.judge(machine)
 
 
-def test_a_machine_that_crashes_while_it_drains_is_given_back(story: Story) -> None:
+def test_a_machine_that_crashes_during_its_drain_returns_to_service(story: Story) -> None:
     machine = story.machines[0]
     story.workloads(deployment("slow", 2, containers=[before_stop(8)], **on_node(machine.name)))
     story.install()

@@ -51,7 +51,7 @@ print(json.dumps({"connected": connected, "written": written, "entered": entered
 _OWN = {"/dev", "/dev/shm", "/dev/mqueue", "/dev/termination-log"}
 
 
-def test_by_signal_no_socket_is_reached_and_only_the_lock_folder_is_written(story: Story) -> None:
+def test_with_the_signal_method_no_host_socket_is_reachable_and_only_the_lock_folder_is_writable(story: Story) -> None:
     story.install("signal")
     found = json.loads(story.in_agent(story.machines[0], _PROBE))
     assert found["tried"] > 20
@@ -60,7 +60,7 @@ def test_by_signal_no_socket_is_reached_and_only_the_lock_folder_is_written(stor
     assert set(found["written"]) - _OWN == {"/host/run/careen/lock"}
 
 
-def test_by_command_nothing_of_the_host_is_mounted_and_the_first_process_is_the_only_way(story: Story) -> None:
+def test_with_the_command_method_no_host_path_is_mounted_and_only_pid_1_gives_access(story: Story) -> None:
     """The default method is root on the host through process 1, as SECURITY.md says; the container has nothing."""
     story.install()
     found = json.loads(story.in_agent(story.machines[0], _PROBE))

@@ -25,7 +25,7 @@ rmdir --ignore-fail-on-non-empty "$1/careen-tests"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
-def test_a_machine_has_every_controller_of_the_unified_hierarchy_in_a_group_of_its_own(tmp_path: Path) -> None:
+def test_a_machine_has_all_cgroup_v2_controllers_in_its_own_cgroup(tmp_path: Path) -> None:
     mounted = tmp_path / "cgroups"
     mounted.mkdir()
     if run(["unshare", "--mount", "mount", "-t", "cgroup2", "none", str(mounted)]).returncode != 0:

@@ -25,7 +25,7 @@ def stops(story: Story, machine: Machine) -> None:
     )
 
 
-def test_a_kubelet_that_pauses_in_the_middle_of_a_drain_delays_it(story: Story) -> None:
+def test_a_paused_kubelet_delays_the_drain(story: Story) -> None:
     machine = story.machines[0]
     story.workloads(deployment("slow", 2, containers=[before_stop(5)], **on_node(machine.name)))
     story.install()
@@ -38,7 +38,7 @@ def test_a_kubelet_that_pauses_in_the_middle_of_a_drain_delays_it(story: Story) 
     story.judge(machine)
 
 
-def test_a_machine_that_hangs_on_its_way_down_and_is_cut_off_comes_home(story: Story) -> None:
+def test_a_machine_that_hangs_in_shutdown_and_is_power_cycled_returns_to_service(story: Story) -> None:
     machine, other, _ = story.machines
     story.workloads()
     story.install()
@@ -55,7 +55,7 @@ def test_a_machine_that_hangs_on_its_way_down_and_is_cut_off_comes_home(story: S
     story.judge(machine, other)
 
 
-def test_a_machine_that_never_returns_keeps_every_other_one_in_service(story: Story) -> None:
+def test_a_machine_that_never_returns_halts_the_roll_out(story: Story) -> None:
     machine, other, _ = story.machines
     story.workloads()
     story.install(reboot_deadline="3m")
@@ -78,7 +78,7 @@ def test_a_machine_that_never_returns_keeps_every_other_one_in_service(story: St
     story.judge(machine, other)
 
 
-def test_a_reboot_by_hand_is_no_roll_out(story: Story) -> None:
+def test_a_manual_reboot_starts_no_roll_out(story: Story) -> None:
     machine = story.machines[0]
     story.workloads()
     story.install()
@@ -114,7 +114,7 @@ def kubelets_as_before(story: Story) -> object:
         machine.run("systemctl", "restart", "kubelet")
 
 
-def test_a_kubelet_with_a_shutdown_grace_ends_what_is_left_before_the_reboot(
+def test_a_kubelet_with_graceful_shutdown_ends_the_remaining_pods_before_the_reboot(
     story: Story, kubelets_as_before: object, kubelets_wait_at_shutdown: Story
 ) -> None:
     machine = story.machines[0]
@@ -129,7 +129,7 @@ def test_a_kubelet_with_a_shutdown_grace_ends_what_is_left_before_the_reboot(
     assert "log-shipper" in log, log[-3000:]
 
 
-def test_the_signal_method_says_that_such_a_kubelet_does_not_see_the_shutdown(
+def test_the_signal_method_warns_that_graceful_node_shutdown_does_not_see_the_reboot(
     story: Story, kubelets_as_before: object, kubelets_wait_at_shutdown: Story
 ) -> None:
     story.install("signal")

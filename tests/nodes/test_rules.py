@@ -67,11 +67,11 @@ def with_pod(**more: Any) -> Seen:
     return seen
 
 
-def test_a_story_in_which_every_rule_held_has_no_sentences() -> None:
+def test_a_recording_without_violations_gives_no_findings() -> None:
     assert sentences(a_good_story()) == []
 
 
-def test_a_pod_that_leaves_a_cordoned_node_without_an_eviction_is_found() -> None:
+def test_a_pod_removed_from_a_cordoned_node_without_an_eviction_is_reported() -> None:
     assert left_without_eviction(with_pod(deleting_at=12.0)) == ["one-more left n1 without an eviction"]
 
 
@@ -89,25 +89,25 @@ def test_a_pod_that_leaves_a_cordoned_node_without_an_eviction_is_found() -> Non
         pytest.param({"deleting_at": None}, id="stays"),
     ],
 )
-def test_only_what_a_drain_removes_has_to_be_evicted(more: dict[str, Any]) -> None:
+def test_pods_that_a_drain_leaves_need_no_eviction(more: dict[str, Any]) -> None:
     assert left_without_eviction(with_pod(**{"deleting_at": 12.0, **more})) == []
 
 
-def test_fewer_pods_in_service_than_the_budget_allows_are_found() -> None:
+def test_fewer_available_pods_than_the_budget_allows_are_reported() -> None:
     seen = a_good_story()
     assert budget_was_kept(seen, "web", replicas=2, unavailable=0) == ["only 1 of 2 pods of web were in service"]
     seen.pods["web-2"] = pod("web-2", node="n2", deleting_at=13.0, evicted=True)
     assert budget_was_kept(seen, "web", replicas=2, unavailable=1) == ["only 0 of 2 pods of web were in service"]
 
 
-def test_a_budget_counts_from_when_all_pods_were_in_service() -> None:
+def test_a_budget_is_checked_once_all_pods_were_available() -> None:
     starting = Seen(pods={"web-1": pod("web-1"), "web-2": pod("web-2", ready_at=9.0)})
     assert budget_was_kept(starting, "web", replicas=2, unavailable=0) == []
     never_ready = with_pod(ready_at=None, deleting_at=12.5, evicted=True)
     assert budget_was_kept(never_ready, "web", replicas=2, unavailable=1) == []
 
 
-def test_pods_of_another_application_do_not_stand_in_for_those_of_the_budget() -> None:
+def test_pods_of_another_application_do_not_count_for_the_budget() -> None:
     seen = with_pod(labels={"app": "db"}, ready_at=11.0)
     assert budget_was_kept(seen, "web", replicas=2, unavailable=0) == ["only 1 of 2 pods of web were in service"]
 
@@ -115,7 +115,7 @@ def test_pods_of_another_application_do_not_stand_in_for_those_of_the_budget() -
 @pytest.mark.parametrize(
     ("boots", "found"), [([], 0), (["second", "third"], 2), (["second", "first"], 2), (["", "second"], 1)]
 )
-def test_a_node_that_boots_another_number_of_times_is_found(boots: list[str], found: int) -> None:
+def test_a_wrong_number_of_boots_is_reported(boots: list[str], found: int) -> None:
     seen = Seen(
         nodes=[node(0), *(node(10.0 + number, boot=boot) for number, boot in enumerate(boots)), node(1, name="n2")]
     )

@@ -19,7 +19,7 @@ spec:
 """
 
 
-def test_with_concurrency_two_two_are_away_at_most_and_the_budget_holds(story: Story) -> None:
+def test_with_concurrency_two_at_most_two_nodes_are_down_and_the_budget_holds(story: Story) -> None:
     story.workloads()
     story.install(concurrency=2)
     story.want_reboot()
@@ -28,7 +28,7 @@ def test_with_concurrency_two_two_are_away_at_most_and_the_budget_holds(story: S
     story.judge(concurrency=2)
 
 
-def test_a_pod_whose_hook_takes_forty_seconds_gets_them(story: Story) -> None:
+def test_a_pod_with_a_pre_stop_hook_of_forty_seconds_gets_that_time(story: Story) -> None:
     machine = story.machines[0]
     slow = deployment("slow", 1, containers=[before_stop(40)], grace_seconds=60, **on_node(machine.name))
     story.workloads(slow)
@@ -45,7 +45,7 @@ def test_a_pod_whose_hook_takes_forty_seconds_gets_them(story: Story) -> None:
     assert first.gone_at - first.deleting_at >= 39  # what the hook takes, less what the watch may be late by
 
 
-def test_static_pods_and_those_of_a_daemonset_on_delete_stay_where_they_are(story: Story) -> None:
+def test_static_pods_and_daemonset_pods_with_on_delete_stay_on_the_node(story: Story) -> None:
     machine = story.machines[0]
     shipper = daemon_set("log-shipper")
     shipper["spec"]["updateStrategy"] = {"type": "OnDelete"}
@@ -63,7 +63,7 @@ def test_static_pods_and_those_of_a_daemonset_on_delete_stay_where_they_are(stor
     story.judge(machine)
 
 
-def test_a_stateful_set_with_files_on_the_host_moves(story: Story) -> None:
+def test_a_stateful_set_with_host_path_volumes_moves(story: Story) -> None:
     volume = {"name": "data", "hostPath": {"path": "/var/lib/shop", "type": "DirectoryOrCreate"}}
     mounted = container(volumeMounts=[{"name": "data", "mountPath": "/data"}])
     story.workloads(stateful_set("db", 2, containers=[mounted], volumes=[volume]))

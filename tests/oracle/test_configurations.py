@@ -13,7 +13,7 @@ with gzip.open(Path(__file__).parents[1] / "goldens" / "configurations.jsonl.gz"
     READ = [json.loads(line) for line in lines]
 
 
-def test_every_configuration_comes_to_the_same_plugins_and_weights_or_is_refused_by_both() -> None:
+def test_kube_scheduler_and_scheduler_core_read_or_refuse_the_same_configurations() -> None:
     departures = [
         f"{json.dumps(written)}\n  theirs {answer}\n  ours   {ours}"
         for written, answer in READ
@@ -22,12 +22,12 @@ def test_every_configuration_comes_to_the_same_plugins_and_weights_or_is_refused
     assert not departures, f"{len(departures)} departures, the first ones:\n" + "\n".join(departures[:3])
 
 
-def test_the_table_holds_many_that_are_good_and_many_that_are_refused() -> None:
+def test_the_table_has_many_valid_and_many_refused_configurations() -> None:
     refused = sum("error" in answer for _, answer in READ)
     assert 200 < refused < len(READ) - 200
 
 
-def test_what_is_refused_is_refused_with_the_path_of_a_field() -> None:
+def test_a_refused_configuration_is_refused_with_the_path_of_a_field() -> None:
     words = [read_by_us(written)["error"] for written, answer in READ if "error" in answer]
     fields = (
         "profiles",

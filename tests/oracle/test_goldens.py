@@ -152,13 +152,13 @@ def traits() -> collections.Counter[str]:
 
 
 @pytest.mark.parametrize(("point", "plugin", "code", "text"), REFUSALS)
-def test_every_reason_text_of_every_plugin_is_among_the_goldens(
+def test_every_reason_of_every_plugin_occurs_in_the_goldens(
     point: str, plugin: str | None, code: str, text: str
 ) -> None:
     assert traits()[f"{point} {plugin} {code} {text}"] >= 1
 
 
-def test_no_golden_refusal_is_missing_from_the_table_of_texts() -> None:
+def test_every_refusal_in_the_goldens_is_in_the_table_of_reasons() -> None:
     known = {f"{point} {plugin} {code} {text}" for point, plugin, code, text in REFUSALS}
     seen = {trait for trait in traits() if trait.startswith(("filter", "prefilter", "preenqueue"))}
     unknown = {trait for trait in seen - known if " Insufficient " not in trait}
@@ -166,31 +166,31 @@ def test_no_golden_refusal_is_missing_from_the_table_of_texts() -> None:
 
 
 @pytest.mark.parametrize("plugin", SCORERS)
-def test_every_score_plugin_gives_points_somewhere(plugin: str) -> None:
+def test_every_score_plugin_gives_a_score_in_some_golden(plugin: str) -> None:
     assert traits()[f"score {plugin}"] >= 20
 
 
 @pytest.mark.parametrize("argument", ARGUMENTS)
-def test_every_argument_of_a_plugin_is_set_somewhere(argument: str) -> None:
+def test_every_plugin_argument_is_set_in_some_golden(argument: str) -> None:
     assert traits()[f"argument {argument}"] >= 3
 
 
 @pytest.mark.parametrize("point", PLUGIN_SETS)
-def test_plugins_are_switched_on_and_off_at_every_kind_of_point(point: str) -> None:
+def test_plugins_are_enabled_and_disabled_at_every_extension_point(point: str) -> None:
     assert traits()[f"plugins {point}"] >= 3
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
-def test_every_ending_of_the_schedulers_sentence_is_reached(sentence: str) -> None:
+def test_every_form_of_the_schedulers_message_occurs_in_the_goldens(sentence: str) -> None:
     assert any(trait.startswith("sentence " + sentence) for trait in traits())
 
 
-def test_preemption_with_one_and_with_several_equal_outcomes_is_among_the_goldens() -> None:
+def test_preemption_with_one_and_with_several_equal_outcomes_occurs_in_the_goldens() -> None:
     assert traits()["preemption between 1"] >= 40
     assert traits()["preemption between 2"] >= 3
 
 
-def test_clusters_above_and_far_above_a_hundred_nodes_are_among_the_goldens() -> None:
+def test_clusters_of_more_than_a_hundred_nodes_occur_in_the_goldens() -> None:
     sizes = sorted(sum(o["kind"] == "Node" for o in one["objects"]) for one in read("large"))
     assert sizes[0] > 100
     assert sizes[-1] >= 2000
@@ -210,7 +210,7 @@ def test_each_topic_has_pods_that_find_a_node_and_pods_that_do_not(topic: str) -
 
 
 @pytest.mark.parametrize("name", ["small", "large", "pointed"])
-def test_the_judge_gives_the_real_schedulers_answer_to_every_golden_case(name: str) -> None:
+def test_the_judge_gives_kube_schedulers_answer_to_every_golden_case(name: str) -> None:
     with gzip.open(GOLDENS / f"{name}.jsonl.gz") as questions:
         ran = subprocess.run(
             judges.OURS, input=questions.read(), capture_output=True, check=False, cwd=GOLDENS.parents[1]
@@ -226,7 +226,7 @@ def test_the_judge_gives_the_real_schedulers_answer_to_every_golden_case(name: s
     assert not departures, f"{len(departures)} departures, the first ones:\n" + "\n".join(departures[:10])
 
 
-def test_the_comparison_sees_a_changed_score_a_lost_reason_and_another_victim() -> None:
+def test_the_comparison_detects_a_changed_score_a_lost_reason_and_another_victim() -> None:
     want: dict[str, Any] = {
         "nodes": {"a": {"code": U, "plugin": "NodePorts", "reasons": ["x"]}},
         "scores": {"a": {"total": 1, "plugins": {"P": 1}}},
@@ -240,7 +240,7 @@ def test_the_comparison_sees_a_changed_score_a_lost_reason_and_another_victim() 
     assert differences({"error": "…"}, ours) == ["error"]
 
 
-def test_the_order_of_scalars_alone_is_no_difference_but_their_place_is() -> None:
+def test_the_comparison_ignores_the_order_of_extended_resources_only() -> None:
     def answer(*reasons: str) -> dict[str, Any]:
         return {"nodes": {"a": {"code": U, "plugin": "NodeResourcesFit", "reasons": list(reasons)}}}
 
@@ -256,7 +256,7 @@ def test_the_order_of_scalars_alone_is_no_difference_but_their_place_is() -> Non
     ) == ["nodes"]
 
 
-def test_a_case_depends_on_its_seed_and_number_alone() -> None:
+def test_a_case_depends_only_on_its_seed_and_number() -> None:
     command = [sys.executable, "-m", "tests.oracle.generate", "5", "3"]
     first, again = (
         subprocess.run(command, capture_output=True, check=True, cwd=GOLDENS.parents[1]).stdout for _ in range(2)

@@ -38,7 +38,7 @@ def differs_with_two_objects(batch: list[dict[str, Any]]) -> list[bool]:
     ]
 
 
-def test_only_what_the_difference_needs_is_left() -> None:
+def test_minimising_keeps_only_the_objects_that_cause_the_difference() -> None:
     small = minimise(CASE, "default/asked", differs_with_two_objects)
     assert [o["metadata"]["name"] for o in small["objects"]] == ["n3", "run7", "asked"]
     assert small["pods"] == ["default/asked"]
@@ -46,7 +46,7 @@ def test_only_what_the_difference_needs_is_left() -> None:
     assert small["id"] == "big"
 
 
-def test_fields_that_the_difference_does_not_need_go_too() -> None:
+def test_minimising_removes_fields_that_do_not_cause_the_difference() -> None:
     node, placed, asked = minimise(CASE, "default/asked", differs_with_two_objects)["objects"]
     assert node["metadata"] == {"name": "n3", "namespace": "default"}
     assert node["spec"] == {"taints": [{"key": "k"}]}
@@ -54,7 +54,7 @@ def test_fields_that_the_difference_does_not_need_go_too() -> None:
     assert asked["spec"] == {}
 
 
-def test_the_case_it_was_given_is_not_changed() -> None:
+def test_minimising_does_not_change_the_given_case() -> None:
     before = repr(CASE)
     minimise(CASE, "default/asked", differs_with_two_objects)
     assert repr(CASE) == before

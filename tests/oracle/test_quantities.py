@@ -19,7 +19,7 @@ def in_range(text: str) -> bool:
     return not text.startswith("-") and parse_nanos(text) <= LARGEST * 10**6
 
 
-def test_every_quantity_the_api_reads_has_the_same_thousandths_and_units_here() -> None:
+def test_scheduler_core_reads_every_quantity_as_the_api_server_does() -> None:
     wanted = [(text, millis, units) for text, millis, units in READ if units is not None and in_range(text)]
     assert len(wanted) > 1000
     assert [
@@ -28,10 +28,10 @@ def test_every_quantity_the_api_reads_has_the_same_thousandths_and_units_here() 
 
 
 @pytest.mark.parametrize("text", [text for text, _, units in READ if units is None])
-def test_what_the_api_refuses_is_refused_here(text: str) -> None:
+def test_quantities_that_the_api_server_refuses_are_refused(text: str) -> None:
     with pytest.raises(QuantityError, match="is not a quantity"):
         parse_nanos(text)
 
 
-def test_the_table_holds_many_refused_texts() -> None:
+def test_the_table_has_many_refused_quantities() -> None:
     assert sum(units is None for _, _, units in READ) > 15
