@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 
 from careen.core.facts.observation import Alert, Unknown
-from careen.services.prometheus import Access, AlertSource, CannotAsk, secret_in, without_login
+from careen.services.asking import REJECTIONS, Access, Rejected, answer_of, secret_in
+from careen.services.prometheus import AlertSource
 
 PATH = "/api/v2/alerts"
 # The server leaves out what is silenced or inhibited; what it hands out all the same is looked at once more.
 WANTED = {"active": "true", "silenced": "false", "inhibited": "false", "unprocessed": "true"}
 _LONGEST_ANSWER = 64 * 2**20
-_LONGEST_WHY = 300
 
 
 class Alertmanager:
@@ -26,24 +26,14 @@ class Alertmanager:
 
     def __init__(self, url: str, *, timeout_seconds: float, access: Access | None = None) -> None:
         self._url = url.rstrip("/")
-        self._shown = without_login(self._url)
         self._timeout_seconds = timeout_seconds
         self._access = access or Access()
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
         """Asks once, in a thread, with a deadline of its own besides the client's."""
-        try:
-            async with asyncio.timeout(2 * self._timeout_seconds):
-                text = await asyncio.to_thread(self._read)
-            return _alerts_of(msgspec.json.decode(text))
-        except TimeoutError:
-            return Unknown(f"Alertmanager at {self._shown} did not answer within {2 * self._timeout_seconds:g} s")
-        except CannotAsk as error:
-            return Unknown(f"Alertmanager at {self._shown} was not asked: {error}")
-        except Exception as error:
-            # Whatever the client or the answer lets through: the alerts are not known.
-            why = f"{type(error).__name__}: {error}".replace(self._url, self._shown)
-            return Unknown(f"Alertmanager at {self._shown} gave no usable answer: {why[:_LONGEST_WHY]}")
+        return await answer_of(
+            "Alertmanager", self._url, self._timeout_seconds, lambda: _alerts_of(msgspec.json.decode(self._read()))
+        )
 
     def _read(self) -> bytes:
         import requests
@@ -60,11 +50,17 @@ class Alertmanager:
             verify=self._access.ca_file or True,
             allow_redirects=False,
         )
+        if answer.status_code in REJECTIONS:
+            raise Rejected(f"status {answer.status_code}: {self._what_was_shown()}")
         if answer.status_code != 200:
             raise ValueError(f"status {answer.status_code}")
         if len(answer.content) > _LONGEST_ANSWER:
             raise ValueError("the answer is longer than 64 MiB")
         return answer.content
+
+    def _what_was_shown(self) -> str:
+        file = self._access.token_file
+        return f"the token in {file}" if file else "there were none; give --alertmanager-token-file"
 
 
 class Several:

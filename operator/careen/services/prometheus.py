@@ -6,15 +6,12 @@ Imported when it is first asked: most agents of a fleet never ask. Which alerts 
 
 from __future__ import annotations
 
-import asyncio
 import math
-import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from careen.core.facts.observation import Alert, Sample, Unknown
-from scheduler_core.values import Value
+from careen.services.asking import REJECTIONS, Access, Rejected, answer_of, secret_in
 
 T = TypeVar("T")
 
@@ -37,23 +34,11 @@ class MetricSource(Protocol):
         ...
 
 
-class Access(Value, kw_only=True):
-    """What a Prometheus wants to see before it answers. Files are read anew for each question: secrets rotate."""
-
-    token_file: str = ""  # a bearer token
-    username: str = ""  # with the password: basic authentication
-    password_file: str = ""
-    ca_file: str = ""  # whose certificates are trusted, instead of the system's
-    certificate_file: str = ""  # our own; with its key in the same file if `key_file` is empty
-    key_file: str = ""
-
-
 class Prometheus:
     """One Prometheus, or anything that speaks its query API (Thanos, VictoriaMetrics)."""
 
     def __init__(self, url: str, *, timeout_seconds: float, access: Access | None = None) -> None:
         self._url = url.rstrip("/")
-        self._shown = without_login(self._url)
         self._timeout_seconds = timeout_seconds
         self._access = access or Access()
 
@@ -70,20 +55,7 @@ class Prometheus:
         return await self._asked(lambda: self._samples(query, fresh_seconds))
 
     async def _asked(self, question: Callable[[], T]) -> T | Unknown:
-        try:
-            async with asyncio.timeout(2 * self._timeout_seconds):
-                return await asyncio.to_thread(question)
-        except TimeoutError:
-            return Unknown(f"Prometheus at {self._shown} did not answer within {2 * self._timeout_seconds:g} s")
-        except CannotAsk as error:
-            return Unknown(f"Prometheus at {self._shown} was not asked: {error}")
-        except _Rejected as error:
-            return Unknown(f"Prometheus at {self._shown} refuses these credentials ({error})")
-        except Exception as error:
-            # The client lets through whatever goes wrong below it: requests' errors, KeyError for status=error
-            # with 200, JSONDecodeError for the page of a login proxy. Whatever it is, the answer is not known.
-            why = f"{type(error).__name__}: {error}".replace(self._url, self._shown)
-            return Unknown(f"Prometheus at {self._shown} gave no usable answer: {why[:_LONGEST_WHY]}")
+        return await answer_of("Prometheus", self._url, self._timeout_seconds, question)
 
     def _alerts(self) -> tuple[Alert, ...]:
         alerts = (_alert(row) for row in self._query(QUERY))
@@ -127,8 +99,8 @@ class Prometheus:
             try:
                 rows: list[Mapping[str, Any]] = client.custom_query(query, params=dict(parameters or {}))
             except Exception as error:
-                if statuses and statuses[-1] in _REJECTIONS:
-                    raise _Rejected(f"status {statuses[-1]}: {self._what_was_shown()}") from error
+                if statuses and statuses[-1] in REJECTIONS:
+                    raise Rejected(f"status {statuses[-1]}: {self._what_was_shown()}") from error
                 raise
         if not isinstance(rows, list):
             raise TypeError("its result is no list")  # an empty object is not an empty list of alerts
@@ -148,36 +120,6 @@ class Prometheus:
         if access.username:
             return f"{access.username} with the password in {access.password_file}"
         return "there were none; give --prometheus-token-file or --prometheus-username"
-
-
-class CannotAsk(Exception):
-    """What has to be shown cannot be read; the sentence says why."""
-
-
-class _Rejected(Exception):
-    """The server knows us not, or does not let us ask."""
-
-
-_REJECTIONS = (401, 403)
-_LONGEST_WHY = 300
-
-
-def without_login(url: str) -> str:
-    """The address without a name and password in it."""
-    return re.sub(r"(?<=://)[^/?#]*@", "", url)
-
-
-def secret_in(file: str) -> str:
-    """The one line of the file. Its content is told by no error."""
-    try:
-        text = Path(file).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise CannotAsk(f"{file} cannot be read: {error.strerror}") from error
-    except ValueError:
-        raise CannotAsk(f"{file} is no text") from None
-    if not text or not text.isprintable() or not text.isascii():
-        raise CannotAsk(f"{file} does not hold one line of letters, digits and signs")
-    return text
 
 
 def _alert(row: Mapping[str, Any]) -> Alert:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from careen.services.prometheus import without_login
+from careen.services.asking import without_login
 from careen.settings import config_map_limits, probing
 from careen.settings.kinds import Kind, unquoted
 from careen.settings.lists.item import Item

@@ -11,7 +11,7 @@ import pytest
 
 from careen.core.facts.observation import Alert, Unknown
 from careen.services.alertmanager import Alertmanager, Several
-from careen.services.prometheus import Access
+from careen.services.asking import Access
 from tests.careen.services.test_prometheus import Serve, serve
 from tests.patience import LONG_SECONDS
 
@@ -100,6 +100,21 @@ async def test_a_server_that_is_not_there_is_unknown_and_its_password_is_not_tol
     answer = await ask("http://me:secret@127.0.0.1:9")
     assert isinstance(answer, Unknown)
     assert "secret" not in answer.why
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_refused_credentials_are_named_by_where_they_come_from(
+    serve: Serve, tmp_path: Path, status: int
+) -> None:
+    (tmp_path / "token").write_text("s3cret")
+    url = serve(b"", status=status)
+    assert await ask(url, Access(token_file=f"{tmp_path}/token")) == Unknown(
+        f"Alertmanager at {url} refuses these credentials (status {status}: the token in {tmp_path}/token)"
+    )
+    assert await ask(url) == Unknown(
+        f"Alertmanager at {url} refuses these credentials (status {status}: there were none; give "
+        "--alertmanager-token-file)"
+    )
 
 
 async def test_a_token_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:

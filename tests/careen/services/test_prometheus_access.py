@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from careen.core.facts.observation import Alert, Unknown
-from careen.services.prometheus import Access, Prometheus, without_login
+from careen.services.asking import Access, without_login
+from careen.services.prometheus import Prometheus
 from tests.patience import LONG_SECONDS
 
 CERTIFICATES = Path(__file__).parent / "certificates"

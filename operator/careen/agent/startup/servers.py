@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from careen.services.alertmanager import Alertmanager, Several
-from careen.services.prometheus import Access, AlertSource, Prometheus
+from careen.services.asking import Access
+from careen.services.prometheus import AlertSource, Prometheus
 from careen.settings.tree import Settings
 
 

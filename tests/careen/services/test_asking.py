@@ -1,0 +1,66 @@
+"""One way to ask a server beside the API server: whatever becomes of the question, an answer or the reason why not."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from careen.core.facts.observation import Unknown
+from careen.services.asking import CannotAsk, Rejected, answer_of, secret_in, without_login
+
+URL = "http://me:secret@127.0.0.1:9"
+SHOWN = "Ours at http://127.0.0.1:9"
+
+
+def raising(error: Exception) -> object:
+    raise error
+
+
+async def test_an_answer_is_handed_on() -> None:
+    assert await answer_of("Ours", URL, 60.0, lambda: [1]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (CannotAsk("no token"), f"{SHOWN} was not asked: no token"),
+        (Rejected("status 401: a token"), f"{SHOWN} refuses these credentials (status 401: a token)"),
+        (KeyError("data"), f"{SHOWN} gave no usable answer: KeyError: 'data'"),
+        (ValueError(f"GET {URL}/x"), f"{SHOWN} gave no usable answer: ValueError: GET http://127.0.0.1:9/x"),
+        (RecursionError("deep"), f"{SHOWN} gave no usable answer: RecursionError: deep"),
+    ],
+)
+async def test_whatever_a_question_raises_is_unknown_and_shows_no_login(error: Exception, why: str) -> None:
+    assert await answer_of("Ours", URL, 60.0, lambda: raising(error)) == Unknown(why)
+
+
+async def test_the_words_of_an_error_are_cut() -> None:
+    answer = await answer_of("Ours", URL, 60.0, lambda: raising(ValueError("x" * 10_000)))
+    assert isinstance(answer, Unknown)
+    assert len(answer.why) < 400
+
+
+async def test_a_question_that_does_not_end_is_left_after_twice_its_deadline() -> None:
+    answer = await answer_of("Ours", URL, 0.01, lambda: time.sleep(0.5))
+    assert answer == Unknown(f"{SHOWN} did not answer within 0.02 s")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines", b"\xff\xfe", "sécret".encode()])
+def test_a_file_that_holds_no_single_line_is_refused_without_its_content(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    with pytest.raises(CannotAsk) as caught:
+        secret_in(str(file))
+    assert str(caught.value).startswith(str(file))
+    assert "two" not in str(caught.value)
+
+
+def test_the_line_of_a_file_is_read_without_its_end(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("abc\n")
+    assert secret_in(str(tmp_path / "token")) == "abc"
+
+
+def test_a_login_is_not_shown() -> None:
+    assert without_login(f"{URL}/p@th") == "http://127.0.0.1:9/p@th"
