@@ -230,6 +230,7 @@ GIVEN: dict[str, Any] = {
     "notifyUrl": ["discord://token@1", "discord://token@2"],
     "slackHookUrl": "https://hooks.slack.com/services/T0/B0/x",
     "notifyTimeout": "16s",
+    "notifyUrlFile": ["/etc/careen/messages/urls", "/etc/careen/more"],
     "slackUsername": "{{ .Release.Name }}",
     "slackChannel": "c",
     "messageTemplateDrain": "a: %s",

@@ -14,6 +14,7 @@ from typing import Any
 from careen.agent.telemetry.metrics import Metrics
 from careen.core.actions import Notify, Occasion
 from careen.core.plain_text import lines, one_line
+from careen.services import notification_files
 from careen.services.notification_urls import Target
 from careen.services.notify import Outcome, send
 from careen.settings.tree import Settings
@@ -53,7 +54,7 @@ class Messenger:
             return
         text = wording(message, self._settings(), self._node)
         _LOG.info("message to people: %s", text, extra={"occasion": message.occasion.value})
-        targets = receivers(self._settings())
+        targets = self._receivers()
         if not targets:
             return
         if self._waiting >= _MOST_WAITING:
@@ -62,6 +63,13 @@ class Messenger:
         self._waiting += 1
         self._is_quiet.clear()
         self._in_background(self._deliver(text, targets))
+
+    def _receivers(self) -> tuple[Target, ...]:
+        """Whom the settings and their files name now; what is wrong with a file counts as a message not sent."""
+        settings = self._settings()
+        found = notification_files.read(settings.notify_url_file)
+        self._count([Outcome(service="file", why=why) for why in (*found.unread, *found.refused)])
+        return receivers(settings, found.targets)
 
     def _is_told(self, message: Notify) -> bool:
         """Whether this occasion of this claim was told before; only those of the newest claim are remembered."""
@@ -95,10 +103,15 @@ class Messenger:
                 _LOG.warning("the message to people by %s was not sent: %s", outcome.service, outcome.why)
 
 
-def receivers(settings: Settings) -> tuple[Target, ...]:
-    """Whom the settings name; the deprecated flag counts only where the other one is not given, as with kured."""
-    if settings.notify_url:
-        return settings.notify_url
+def receivers(settings: Settings, in_files: tuple[Target, ...] = ()) -> tuple[Target, ...]:
+    """Whom the settings name, each once; the deprecated flag counts only where the others are not given, as with
+    kured."""
+    if settings.notify_url or settings.notify_url_file:
+        found: list[Target] = []
+        for target in (*settings.notify_url, *in_files):
+            if target not in found:
+                found.append(target)
+        return tuple(found)
     return (settings.slack_hook_url,) if settings.slack_hook_url else ()
 
 

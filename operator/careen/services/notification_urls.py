@@ -1,4 +1,5 @@
-"""Where messages to people go: shoutrrr's URLs, which kured takes, as targets for the library that sends here.
+"""Where messages to people go: shoutrrr's URLs, which kured takes, apprise's own, and addresses that services hand out,
+as targets for the library that sends here.
 
 Pure, and loads no library: the settings are judged with it in every agent. A URL holds a secret nearly
 everywhere, so neither a sentence of an error nor the representation of a target has any part of it but the name
@@ -20,6 +21,7 @@ class Way(StrEnum):
     APPRISE = "apprise"  # by the library, under its own URL
     TEXT = "text"  # a POST of the message alone
     JSON = "json"  # a POST of an object that holds the message
+    CARD = "card"  # a POST of an adaptive card that shows the message
     LOG = "log"  # the log has every message anyway
 
 
@@ -35,6 +37,9 @@ class Target:
     fields: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     method: str = "POST"
+    is_native: bool = False
+    """The URL is the library's own and goes to it unchanged; only the library knows whether it is whole."""
+    remark: str = ""  # what a person should know about this receiver, without what is secret
 
 
 # Query parameters that only dress a message up. Whatever is neither used nor named here is refused: it may say
@@ -133,16 +138,83 @@ class _Parts:
 def parse(text: str) -> Target:
     """The target that a URL names. Raises ValueError with a sentence that holds no secret."""
     text = text.strip().strip('"')  # kured takes quotes off, because charts leave them on
-    scheme = re.match(r"([a-z]{2,20})(?:\+(https?))?://", text, re.IGNORECASE)
+    scheme = re.match(r"([a-z0-9]{1,32})(?:\+([a-z0-9]{1,32}))?://", text, re.IGNORECASE)
     if scheme is None or re.search(r"\s", text):
-        raise ValueError("expected a shoutrrr URL such as slack://TOKEN-A/TOKEN-B/TOKEN-C")
-    service = scheme[1].lower()
-    if service not in _SERVICES or (scheme[2] and service != "generic"):
-        raise ValueError(f"expected a shoutrrr URL of one of {', '.join(sorted(_SERVICES))}")
-    parts = _Parts(service, text, over=(scheme[2] or "").lower())
-    target = _SERVICES[service](parts)
-    parts.refuse_rest()
+        raise ValueError("expected a shoutrrr URL such as slack://TOKEN-A/TOKEN-B/TOKEN-C, or an apprise URL")
+    service, over = scheme[1].lower(), (scheme[2] or "").lower()
+    if service in ("http", "https") and not over:
+        return _pasted(text)
+    if service in _SERVICES and (not over or (service == "generic" and over in ("http", "https"))):
+        return _shoutrrrs(service, text, over)
+    if service == "apprise" and over:
+        return _native(over, text.partition("+")[2])
+    if over:
+        raise ValueError(_unknown())
+    return _native(service, text)
+
+
+def is_native(text: str) -> bool:
+    """Whether any of the URLs, which stand one per line or with commas between, is the library's own."""
+    return any(_is_native(each) for each in several(text))
+
+
+def _is_native(text: str) -> bool:
+    try:
+        return parse(text).is_native
+    except ValueError:
+        return False
+
+
+def several(text: str) -> list[str]:
+    """Several URLs, one per line or with commas between: a comma divides only where another URL begins, because
+    URLs hold commas too."""
+    return [part for part in (each.strip() for each in _BETWEEN.split(text)) if part]
+
+
+_BETWEEN = re.compile(r"[,\n](?=\s*\"?[A-Za-z0-9][A-Za-z0-9+]*://)")
+
+
+def _unknown() -> str:
+    return f"expected a shoutrrr URL of one of {', '.join(sorted(_SERVICES))}, or an apprise URL (docs/messages.md)"
+
+
+def _shoutrrrs(service: str, text: str, over: str) -> Target:
+    """shoutrrr's form, or apprise's own of the same service where it cannot be mistaken for one of shoutrrr's."""
+    parts = _Parts(service, text, over=over)
+    try:
+        target = _SERVICES[service](parts)
+        parts.refuse_rest()
+    except ValueError:
+        from careen.services import apprise_urls  # few agents have one
+
+        if over or not apprise_urls.is_form_of(service, text):
+            raise
+        return _native(service, text)
     return target
+
+
+def _native(service: str, text: str) -> Target:
+    from careen.services import apprise_urls  # few agents have one
+
+    if not apprise_urls.is_scheme(service):
+        raise ValueError(_unknown())
+    return Target(service=service, url=text, is_native=True)
+
+
+def _pasted(text: str) -> Target:
+    """An address that a service hands out, as it is."""
+    from careen.services import apprise_urls, teams  # few agents have one
+
+    try:
+        if teams.is_workflow(text):
+            return Target(service="teams", way=Way.CARD, url=text)
+        if teams.is_connector(text):
+            return Target(service="teams", way=Way.JSON, message_key="text", url=text, remark=teams.CONNECTORS_ARE_OFF)
+    except ValueError as error:
+        raise ValueError(str(error) if str(error).startswith("teams: ") else "expected a web address") from None
+    if apprise_urls.is_pasted(text):
+        return Target(service="https", url=text, is_native=True)
+    raise ValueError(f"{_unknown()}; any web server is reached by generic+https://HOST/PATH")
 
 
 def slack_hook(text: str) -> Target | None:
@@ -204,7 +276,9 @@ def _bark(parts: _Parts) -> Target:
 
 
 def _discord(parts: _Parts) -> Target:
-    parts.need("discord://TOKEN@WEBHOOK-ID", parts.user, parts.raw_host)
+    parts.need(
+        "discord://TOKEN@WEBHOOK-ID", parts.user, parts.raw_host, "" if parts.path not in ([], ["raw"]) else "raw"
+    )
     bot = _login(parts.taken("username"))
     return Target(
         service="discord", url=_url("discord", bot, parts.raw_host, parts.user, thread=parts.taken("thread_id"))
@@ -296,7 +370,7 @@ def _mattermost(parts: _Parts) -> Target:
 
 
 def _ntfy(parts: _Parts) -> Target:
-    parts.need("ntfy://[USER:PASSWORD@]HOST/TOPIC", parts.host, *parts.path[:1] or [""])
+    parts.need("ntfy://[USER:PASSWORD@]HOST/TOPIC", parts.host, *(parts.path if len(parts.path) == 1 else [""]))
     scheme = "ntfy" if parts.taken("scheme").lower() == "http" else "ntfys"
     login, token = (_login(parts.user, parts.password), "") if parts.user else ("", parts.password)
     return Target(
@@ -379,7 +453,8 @@ def _slack(parts: _Parts) -> Target:
     if parts.user == "hook" or not parts.password:
         is_login = parts.user == "hook"
         tokens = re.split(r"[-/]", parts.password) if is_login else [parts.raw_host, *parts.path]
-        parts.need("slack://[BOT@]TOKEN-A/TOKEN-B/TOKEN-C", *(tokens if len(tokens) == 3 else [""]))
+        is_whole = len(tokens) == 3 and not parts.fragment
+        parts.need("slack://[BOT@]TOKEN-A/TOKEN-B/TOKEN-C", *(tokens if is_whole else [""]))
         return Target(
             service="slack",
             url=_url("slack", _login(bot if is_login else parts.user or bot), *tokens, image="no", footer="no"),
@@ -429,6 +504,8 @@ def _encryption(parts: _Parts, port: int) -> str:
 
 def _teams(parts: _Parts) -> Target:
     """The library no longer knows these webhooks of Office connectors; where one still answers, it takes a text."""
+    from careen.services import teams  # few agents have one
+
     host = parts.taken("host")
     ids = [parts.user, parts.raw_host, *parts.path[:2]]
     parts.need(
@@ -443,6 +520,7 @@ def _teams(parts: _Parts) -> Target:
         way=Way.JSON,
         message_key="text",
         url=f"https://{host}/webhookb2/{group}@{tenant}/IncomingWebhook/{alternative}/{owner}",
+        remark=teams.CONNECTORS_ARE_OFF,
     )
 
 

@@ -47,6 +47,23 @@ async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple
     )
 
 
+async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Outcome, ...]:
+    """Those of the library's own URLs that it does not take, each with the reason. Without an answer within `seconds`
+    nothing is refused: sending will tell."""
+    asked = [target for target in targets if target.is_native]
+    if not asked:
+        return ()
+    answers: dict[int, str] = {}
+    order = {"seconds": seconds, "targets": [asdict(target) for target in asked]}
+    with suppress(OSError):
+        await _ask(json.dumps(order).encode(), answers, seconds)
+    return tuple(
+        Outcome(service=target.service, why=answers[number])
+        for number, target in enumerate(asked)
+        if answers.get(number)
+    )
+
+
 async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
     """Fills in the answers as they come; what to say of the others."""
     process = await asyncio.create_subprocess_exec(

@@ -18,6 +18,7 @@ from typing import Any
 
 from careen.core.plain_text import one_line
 from careen.services.notification_urls import Target, Way, secrets_of
+from careen.services.teams import card
 
 _MOST_AT_ONCE = 8
 _LONGEST_WHY = 200  # characters: the agent reads line by line
@@ -25,7 +26,7 @@ _LONGEST_WHY = 200  # characters: the agent reads line by line
 
 def main() -> int:
     """Reads the order, sends, prints `{"target": number, "why": sentence}` as each is done; no sentence: it was
-    sent."""
+    sent. Without a text nothing is sent, and the library is asked whether it takes the targets' URLs."""
     order = json.load(sys.stdin)
     signal.alarm(math.ceil(order["seconds"]))  # ends the process, whatever hangs
     said = _Said()
@@ -34,7 +35,9 @@ def main() -> int:
     printing = threading.Lock()
 
     def one(number: int) -> None:
-        why = one_line(tell(order["text"], _target(order["targets"][number]), order["seconds"], said), _LONGEST_WHY)
+        target = _target(order["targets"][number])
+        text = order.get("text")
+        why = one_line(refusal(target) if text is None else tell(text, target, order["seconds"], said), _LONGEST_WHY)
         with printing:
             sys.stdout.write(f"{json.dumps({'target': number, 'why': why})}\n")
             sys.stdout.flush()
@@ -55,6 +58,20 @@ class _Said(logging.Handler):
         self.last[threading.get_ident()] = record.getMessage()
 
 
+def refusal(target: Target) -> str:
+    """Why the library does not take the target's URL, in words that hold no part of it; empty where it does."""
+    from apprise import Apprise
+    from apprise.manager_plugins import NotificationManager
+
+    if Apprise.instantiate(target.url) is not None:
+        return ""
+    plugins: Any = NotificationManager()  # type: ignore[no-untyped-call]
+    scheme = target.url.partition("://")[0].lower()
+    forms = plugins[scheme].templates if scheme in plugins else ()
+    expected = " or ".join(str(form).replace("{schema}", scheme) for form in forms[:2])
+    return f"apprise does not take this URL{f'; it expects {expected}' if expected else ''}"
+
+
 def tell(text: str, target: Target, seconds: float, said: _Said) -> str:
     """Sends the message to one target; why not, or nothing."""
     try:
@@ -68,7 +85,8 @@ def _by_library(text: str, target: Target, said: _Said) -> str:
     from apprise import Apprise, AppriseAsset, NotifyFormat
 
     sender = Apprise(asset=AppriseAsset(app_id="careen", app_desc="careen", async_mode=False))
-    if not sender.add(target.url):
+    server = Apprise.instantiate(target.url, asset=sender.asset)  # `add` would look for several URLs in the text
+    if server is None or not sender.add(server):
         return "the address is not accepted"
     if sender.notify(body=text, title=target.title, body_format=NotifyFormat.TEXT):
         return ""
@@ -78,7 +96,13 @@ def _by_library(text: str, target: Target, said: _Said) -> str:
 def _by_post(text: str, target: Target, seconds: float) -> str:
     import requests
 
-    body = json.dumps({**target.fields, target.message_key: text}) if target.way is Way.JSON else text
+    match target.way:
+        case Way.JSON:
+            body = json.dumps({**target.fields, target.message_key: text})
+        case Way.CARD:
+            body = json.dumps(card(text))
+        case _:
+            body = text
     headers = {"Content-Type": "application/json", **target.headers}
     answer = requests.request(
         target.method, target.url, data=body.encode(), headers=headers, timeout=seconds, allow_redirects=False

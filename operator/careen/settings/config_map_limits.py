@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
+from careen.services import notification_urls
 from careen.settings import kinds, scheduler_config
 from careen.settings.tree import SETTINGS, Settings, flag, variable
 
@@ -71,5 +72,7 @@ def _needed(name: str, texts: Sequence[str], settings: Settings) -> tuple[Power 
         return (Power.FILES, f"what --{flag(secret)} names would be sent there") if secret else (None, "")
     if name == "scheduler_config" and all(not text or scheduler_config.is_key(text) for text in map(str.strip, texts)):
         return None, ""  # nothing, or a key of the ConfigMap itself
+    if name == "notify_url" and any(notification_urls.is_native(text) for text in texts):
+        return Power.FILES, "apprise opens files as root where a URL of its own names them"
     power = POWERS.get(name)
     return power, _WHY[power] if power else ""

@@ -450,12 +450,6 @@ def one_per_line(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def urls(text: str) -> list[str]:
-    """Several URLs, one per line or with commas between: a comma divides only where another URL begins, because
-    URLs hold commas too."""
-    return [part for part in (each.strip() for each in re.split(r"[,\n](?=\s*\"?[A-Za-z][A-Za-z+]*://)", text)) if part]
-
-
 def paths(text: str) -> list[str]:
     """Several paths, one per line or with commas between: a comma divides only where another path begins, because a
     path may hold one too."""
@@ -472,7 +466,7 @@ MESSAGE_URLS = Kind(
     metavar="URL",
     parse=notification_urls.parse,
     many=True,
-    split=urls,
+    split=notification_urls.several,
     is_secret=True,
     told=lambda _: "a secret",
     show=lambda value: f"{value.service} (set)",

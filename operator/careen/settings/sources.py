@@ -220,8 +220,9 @@ def remarks(settings: Settings) -> list[str]:
         found.append("--force-reboot does nothing without --drain-timeout: a drain without a limit never ends in force")
     if not settings.reboot_days:
         found.append("--reboot-days is empty: no node will ever reboot")
-    if settings.notify_url and settings.slack_hook_url:
+    if (settings.notify_url or settings.notify_url_file) and settings.slack_hook_url:
         found.append("--slack-hook-url does nothing beside --notify-url: only the latter is used, as by kured")
+    found += [f"--notify-url {target.remark}" for target in settings.notify_url if target.remark]
     if settings.prometheus_url.startswith("http://") and (
         settings.prometheus_token_file or settings.prometheus_username
     ):

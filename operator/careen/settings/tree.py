@@ -438,11 +438,18 @@ class Settings:
     notify_url: tuple[Target, ...] = _kured(
         (),
         kinds.MESSAGE_URLS,
-        "Where messages to people go: shoutrrr URLs, repeatable (kured: one). They hold secrets: better in "
-        "the environment, from a Secret, one per line.",
+        "Where messages to people go: shoutrrr URLs (repeatable; kured: one), apprise URLs, and URLs of workflows of "
+        "Microsoft Teams. They hold secrets: better in the environment, from a Secret, one per line.",
+    )
+    notify_url_file: tuple[str, ...] = _ours(
+        (),
+        kinds.PATHS,
+        "Files with such URLs, one on each line, or folders of them, as a Secret is mounted; read for each message.",
     )
     slack_hook_url: Target | None = _kured(
-        None, kinds.SLACK_HOOK, "Address of a Slack webhook (deprecated by kured); counts only without --notify-url."
+        None,
+        kinds.SLACK_HOOK,
+        "Address of a Slack webhook (deprecated by kured); counts only without --notify-url and --notify-url-file.",
     )
     notify_timeout: float = _ours(
         15.0, kinds.DEADLINE, "How long sending a message may take; nothing else waits for it."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,6 +117,23 @@ async def test_what_was_not_sent_is_logged_and_counted(caplog: pytest.LogCapture
     await world.messenger.finish(seconds=LONG_SECONDS)
     assert "the message to people by slack was not sent: status 403" in caplog.text
     assert (world.counted("sent"), world.counted("failed")) == (0, 1)
+
+
+async def test_receivers_in_files_are_read_for_each_message(tmp_path: Path) -> None:
+    file = tmp_path / "urls"
+    world = World(notify_url_file=(str(file),), slack_hook_url=HOOK)
+    world.messenger.tell(DRAIN)
+    assert world.metrics.messages.labels("n1", "file", "failed")._value.get() == 1, "it is not there yet"
+    file.write_text("discord://t@1\nnonsense\n")
+    world.messenger.tell(REBOOT)
+    await world.messenger.finish(seconds=LONG_SECONDS)
+    assert world.sent == [("Rebooting node n1", (parse("discord://t@1"),))]
+    assert world.metrics.messages.labels("n1", "file", "failed")._value.get() == 2, "one line is no URL"
+
+
+def test_a_receiver_that_is_named_twice_is_told_once() -> None:
+    settings = Settings(notify_url=(SLACK, HOOK, SLACK), notify_url_file=("/x",))
+    assert receivers(settings, (HOOK, SLACK)) == (SLACK, HOOK)
 
 
 def test_the_deprecated_flag_counts_only_alone() -> None:

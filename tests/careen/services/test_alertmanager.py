@@ -103,9 +103,7 @@ async def test_a_server_that_is_not_there_is_unknown_and_its_password_is_not_tol
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_refused_credentials_are_named_by_where_they_come_from(
-    serve: Serve, tmp_path: Path, status: int
-) -> None:
+async def test_refused_credentials_are_named_by_where_they_come_from(serve: Serve, tmp_path: Path, status: int) -> None:
     (tmp_path / "token").write_text("s3cret")
     url = serve(b"", status=status)
     assert await ask(url, Access(token_file=f"{tmp_path}/token")) == Unknown(

@@ -191,6 +191,8 @@ REFUSED = [
     ("SECRETWORD", "expected a shoutrrr URL"),
     ("https://hooks.slack.com/services/SECRETWORD", "expected a shoutrrr URL of one of bark, discord"),
     ("xmpp://SECRETWORD@host", "expected a shoutrrr URL of one of"),
+    ("discord://SECRETWORD@name/more", "discord: expected discord://TOKEN@WEBHOOK-ID"),
+    ("ntfy://SECRETWORD@ntfy.example.com", "ntfy: expected"),
     ("slack+https://SECRETWORD@host", "expected a shoutrrr URL of one of"),
     ("slack://SECRETWORD", "slack: expected slack://[BOT@]TOKEN-A/TOKEN-B/TOKEN-C"),
     ("slack://T/B/SECRETWORD/more", "slack: expected"),

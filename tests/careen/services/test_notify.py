@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from careen.services.notification_urls import Target, parse
-from careen.services.notify import Outcome, send
+from careen.services.notify import Outcome, refusals, send
 from tests.careen.services.webhook import running_webhook
 from tests.patience import LONG_SECONDS, growing, run
 
@@ -111,6 +111,39 @@ async def test_no_command_line_and_no_environment_of_a_child_has_the_secret(monk
     assert [text for text in seen if "SECRETWORD" in text] == []
 
 
+async def test_the_library_is_asked_about_its_own_urls_and_what_it_says_holds_no_secret() -> None:
+    targets = [
+        parse("json://localhost/SECRETWORD"),
+        parse("tgram://SECRETWORD"),
+        parse("slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"),
+        parse("pagerduty://SECRETWORD"),
+    ]
+    refused = await refusals(targets, seconds=LONG_SECONDS)
+    assert [outcome.service for outcome in refused] == ["tgram", "pagerduty"]
+    assert refused[0].why.startswith("apprise does not take this URL; it expects tgram://{bot_token} or ")
+    assert "SECRET" not in str(refused)
+
+
+async def test_an_own_url_of_the_library_is_sent_to_as_it_stands() -> None:
+    with running_webhook() as hook:
+        target = parse(f"json://{hook.address}/a%2Cb?+X-Token=abc&:team=ops")
+        assert await send("Draining node n1", [target], seconds=LONG_SECONDS) == (Outcome(service="json"),)
+    ((_, path, body, headers),) = hook.got
+    assert (path, headers["X-Token"]) == ("/a%2Cb", "abc")
+    assert (json.loads(body)["message"], json.loads(body)["team"]) == ("Draining node n1", "ops")
+
+
+async def test_nothing_is_refused_where_the_library_could_not_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for executable in ("/nowhere/python", "/bin/false"):
+        monkeypatch.setattr(sys, "executable", executable)
+        assert await refusals([parse("tgram://SECRETWORD")], seconds=LONG_SECONDS) == ()
+
+
+async def test_without_an_own_url_of_the_library_no_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", None)
+    assert await refusals([parse("generic://h"), parse("logger://")], seconds=1) == ()
+
+
 def _children(pid: int) -> list[str]:
     tasks = Path(f"/proc/{pid}/task")
     return [child for task in tasks.iterdir() for child in (task / "children").read_text().split()]
@@ -118,7 +151,7 @@ def _children(pid: int) -> list[str]:
 
 def test_the_resident_side_loads_no_library_for_messages() -> None:
     check = (
-        "import sys, careen.agent.messages, careen.settings.tree; sys.exit('apprise' in sys.modules or "
-        "'requests' in sys.modules)"
+        "import sys, careen.agent.messages, careen.agent.startup.start, careen.settings.tree; sys.exit(any(each in "
+        "sys.modules for each in ('apprise', 'requests', 'careen.services.apprise_urls', 'careen.services.teams')))"
     )
     assert run([sys.executable, "-c", check]).returncode == 0

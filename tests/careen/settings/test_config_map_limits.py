@@ -34,6 +34,7 @@ HARM: dict[str, str] = {
     "alertmanager_token_file": "/var/run/secrets/kubernetes.io/serviceaccount/token",
     "alertmanager_ca_file": "/tmp/mine",
     "scheduler_config": "/proc/1/root/etc/shadow",
+    "notify_url_file": "/proc/1/root/etc/shadow",
 }
 # What goes with some of them, so that they contradict nothing.
 BESIDE = {
@@ -133,6 +134,27 @@ def test_a_key_of_the_config_map_is_no_file() -> None:
 FILES = ("certFile", "keyFile", "caFile")
 SHADOW = "/proc/1/root/etc/shadow"
 BY_CONFIG_MAP = ("scheduler-config: configmap:scheduler.yaml", {})
+
+
+@pytest.mark.parametrize("flags", [{}, {"notify_url": ("logger://",)}])
+def test_a_url_of_apprise_may_name_files_and_so_it_is_kept_from_the_config_map(
+    flags: dict[str, tuple[str, ...]],
+) -> None:
+    url = "workflows://a.logic.azure.com/abc/SECRETWORD?template=/etc/shadow"
+    with pytest.raises(BadSettings) as error:
+        settle({"notify-url": ["logger://", url]}, flags_for("") | flags)
+    (problem,) = error.value.problems
+    assert problem.startswith(f"`notify-url` in ConfigMap {NAME} is refused: apprise opens files as root")
+    assert "SECRET" not in problem
+    trusted = flags_for("", config_map_may_name_files="true") | flags
+    assert settle({"notify-url": ["logger://", url]}, trusted)
+
+
+def test_a_url_of_shoutrrr_or_of_a_workflow_may_stand_in_the_config_map() -> None:
+    workflow = "https://a.logic.azure.com/workflows/abc/triggers/manual/paths/invoke?sig=abc"
+    assert len(settle({"notify-url": ["logger://", workflow]}, flags_for("")).settings.notify_url) == 2
+
+
 BY_FLAG = ("", {"scheduler_config": ("configmap:scheduler.yaml",)})
 
 

@@ -446,3 +446,10 @@ def test_a_line_of_the_config_map_that_a_flag_or_variable_overrides_is_told(else
         "counts; take one of them away"
     )
     assert notes("/run/careen/need/reboot-required") == ()
+
+
+def test_a_connector_of_teams_is_told_with_its_remedy() -> None:
+    url = "teams://group@tenant/alternative/SECRETWORD?host=example.webhook.office.com"
+    (note,) = settle(environment={"CAREEN_NOTIFY_URL": url}).notes
+    assert note.startswith("--notify-url names an Office 365 connector of Teams, and Microsoft has switched those off")
+    assert "SECRET" not in note

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from careen.agent.startup import lock_place
+from careen.agent.startup import lock_place, message_urls
 from careen.agent.startup.recorded_claim import RecordedClaim, claim_of, own_node
 from careen.agent.startup.rights import Rights, asked_for_by
 from careen.agent.telemetry.http_server import Heartbeat
@@ -200,12 +200,14 @@ class Start:
             if claim is not None and not last_good.says_nothing(claim.settings):
                 return self._stand_in(claim, None, f"ConfigMap {name} does not exist")
         try:
-            return LiveSettings(self.given, seen, config_map_name=name)
+            live = LiveSettings(self.given, seen, config_map_name=name)
+            await message_urls.judge(live.resolved)
         except BadSettings as error:
             claim = await self._claim()
             if claim is None:
                 raise
             return self._stand_in(claim, seen, f"the settings cannot be used: {'; '.join(error.problems)}")
+        return live
 
     def _stand_in(self, claim: RecordedClaim, seen: SeenConfigMap | None, why: str) -> LiveSettings:
         """Settings to bring the claimed node home with."""

@@ -27,6 +27,7 @@ from careen.agent.messages import Messenger
 from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
+from careen.agent.startup import message_urls
 from careen.agent.startup.host import count_soft_reboots, host_of
 from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS, asked_for_by
 from careen.agent.startup.servers import alert_source, metric_source
@@ -240,6 +241,7 @@ class Agent:
         if not problems:
             loop.wake()
             self._start.check_keys(live)
+            self._in_background(message_urls.tell(live.resolved))
             if stood_in:
                 self._leave_older_settings(live)
             return

@@ -201,6 +201,39 @@ async def test_bad_settings_end_the_start_of_a_node_without_a_claim(
     assert await world.told() == []
 
 
+async def test_a_url_that_apprise_does_not_take_ends_the_start_and_names_its_flag(world: World) -> None:
+    world.put_node(None)
+    with pytest.raises(BadSettings) as caught:
+        await world.start(notify_url="tgram://SECRETWORD").first_settings()
+    (problem,) = caught.value.problems
+    assert problem.startswith("--notify-url: tgram: apprise does not take this URL; it expects tgram://{bot_token} or ")
+    assert "SECRET" not in problem
+
+
+async def test_lines_of_a_file_that_are_no_urls_end_the_start_and_a_missing_file_does_not(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.put_node(None)
+    file = tmp_path / "urls"
+    await world.start(notify_url_file=str(file)).first_settings()
+    assert f"--notify-url-file: {file} cannot be read: No such file or directory; messages go there" in caplog.text
+    file.write_text("logger://\nnonsense://SECRETWORD\ntgram://SECRETWORD\n")
+    with pytest.raises(BadSettings) as caught:
+        await world.start(notify_url_file=str(file)).first_settings()
+    line, refused = caught.value.problems
+    assert line.startswith(f"--notify-url-file: {file}, line 2: expected a shoutrrr URL")
+    assert refused.startswith("--notify-url-file: tgram: apprise does not take this URL")
+    assert "SECRET" not in str(caught.value)
+
+
+async def test_a_claimed_node_is_brought_home_in_spite_of_a_url_that_apprise_does_not_take(world: World) -> None:
+    world.put_node(CLAIM, KEPT)
+    world.put_config("concurrency: 3")
+    live = await world.start(notify_url="tgram://SECRETWORD").first_settings()
+    assert "apprise does not take this URL" in live.stands_in
+    assert "SECRET" not in live.stands_in
+
+
 @pytest.mark.parametrize("kept", ["", json.dumps({"version": 1, "settings": {}})])
 async def test_a_missing_config_map_is_no_loss_for_a_claim_that_began_without_one(world: World, kept: str) -> None:
     world.put_node(CLAIM, kept)

@@ -1,0 +1,47 @@
+"""Whether the receivers of messages that the settings name can be used, as far as that can be told without sending."""
+
+from __future__ import annotations
+
+import logging
+
+from careen.core.plain_text import one_line
+from careen.services import notification_files
+from careen.services.notify import Outcome, refusals
+from careen.settings.sources import BadSettings, Resolved
+
+_LOG = logging.getLogger("careen.config")
+
+# apprise loads all its services to judge one URL: a second, and longer where a node has little to spare.
+_JUDGE_SECONDS = 60.0
+
+
+async def judge(resolved: Resolved) -> None:
+    """Asks the library about its own URLs, and reads the files. Warns of files that cannot be read.
+
+    Raises `BadSettings` for URLs that can never be sent to."""
+    settings = resolved.settings
+    where, files = resolved.origins["notify_url"].where, resolved.origins["notify_url_file"].where
+    found = notification_files.read(settings.notify_url_file)
+    for sentence in found.unread:
+        _LOG.warning("%s: %s; messages go there as soon as it can be read", files, sentence)
+    for target in found.targets:
+        if target.remark:
+            _LOG.warning("%s: a URL in it %s", files, target.remark)
+    problems = [f"{files}: {sentence}" for sentence in found.refused]
+    for given, targets in ((where, settings.notify_url), (files, found.targets)):
+        problems += [_sentence(given, outcome) for outcome in await refusals(targets, seconds=_JUDGE_SECONDS)]
+    if problems:
+        raise BadSettings(problems)
+
+
+async def tell(resolved: Resolved) -> None:
+    """The same for settings that are in force already: what cannot be used is logged."""
+    try:
+        await judge(resolved)
+    except BadSettings as error:
+        for problem in error.problems:
+            _LOG.error("no message can be sent there: %s", problem)
+
+
+def _sentence(given: str, outcome: Outcome) -> str:
+    return f"{given}: {outcome.service}: {one_line(outcome.why)}"

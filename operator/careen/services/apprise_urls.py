@@ -1,0 +1,78 @@
+"""Which URLs are apprise's own, told from shoutrrr's without loading the library.
+
+Pure and small; loaded when a URL is met that is not shoutrrr's. Whether the library takes a URL in every detail is
+asked of it, in a child process, when the agent starts (`notify.py`). A test compares the names with the library's."""
+
+from __future__ import annotations
+
+import re
+
+_SCHEMES = """
+    46elks amqp amqps apprise apprises aprs atalk azure bark barks betterstack bluesky brevo bsky bulksms bulkvs
+    burstsms chanify clickatell clicksend cliq cm d7sms dapnet deltachat deltachats dingtalk discord dot eight00com
+    elks emby embys enigma2 enigma2s evolution evolutions exotel fcm feishu firehydrant flock flowtriq flowtriqs
+    fluxer fluxers form forms freemobile gchat github goalert goalerts gorush gorushs gotify gotifys groundmail
+    groupme guilded gupshup hassio hassios httpsms humhub humhubs ifttt ilert incidentio infobip irc ircs jellyfin
+    jellyfins jira join json jsons kakao kakaotalk kaleyra kavenegar klr kodi kodis kook kudosity kumulos lametric
+    lametrics lark lauther lfg line mailersend mailgun mailto mailtos mastodon mastodons matrix matrixs misskey
+    misskeys mmost mmosts mobilemessage mobilemsg msg91 msgbird ncloud nclouds nctalk nctalks nexmo nostr notica
+    noticas notifiarr notifico notificos notifyre ntfy ntfys o365 octopush onebot onebots onesignal opsgenie pagerduty
+    pagertree parsep parseps pbul pinglet pinglets pingram pjet pjets plivo postmark pover prowl psafer psafers push
+    pushdeer pushdeers pushed pushme pushplus pushward pushy qq reddit resend revolt ringc rocket rockets rsyslog
+    ryver schan sendgrid sendpulse serwersms ses session sessions seven sfr signal signalgrid signals signl4
+    simplepush sinch slack smsc smseagle smseagles smsmanager smsmgr smstunnel smtp2go sns sogs sparkpost spike splunk
+    spugpush spush squadcast stackfield strmlabs synology synologys syslog telesign telnyx tgram threema toot toots
+    trigv trigvs tweet twilio twist twitter vapid viber victorops voipms vonage webex wechat wecom wecombot whapi
+    whatsapp workflow workflows wpush wxpusher wxteams x xbmc xbmcs xmatters xml xmls youlmk zalo zcliq zohocliq zoom
+    zulip
+"""
+"""Schemes of apprise 2.2 that work without a package that the image does not carry."""
+
+# What follows SCHEME:// in apprise's forms of the services that shoutrrr has too, as far as no form of shoutrrr looks
+# the same. gotify is not among them: its two forms differ in nothing but TLS.
+_FORMS = {
+    "bark": r"[^@/?#]+/[^/?#]+",  # HOST/KEY
+    "discord": r"([^@/?#]+@)?\d+/[^/?#]+",  # [BOT@]WEBHOOK-ID/TOKEN
+    "ifttt": r"[^@/?#]+@[^/?#]+",  # KEY@EVENT
+    "join": r"[^@:/?#]+/[^/?#]+",  # KEY/DEVICE
+    "matrix": r"[^/?#]+/(%23|%21|!)[^/?#]+",  # USER:PASSWORD@HOST/#ROOM
+    "ntfy": r"[^@/?#]+(?=/?([?#]|$))|[^/?#]+/[^/?#]+/[^/?#]+",  # TOPIC, HOST/TOPIC/TOPIC
+    "opsgenie": r"[^@./?#]+(?=[/?]|$)",  # KEY
+    "slack": (
+        r"([^@/?#]+@)?T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,}/([#@+]|%23|%40|%2B)[^/?#]+"  # [BOT@]A/B/C/#CHANNEL
+        r"|([^@/?#]+@)?xox[abp]-[^/?#]+/([#@+]|%23|%40|%2B)[^/?#]+"  # [BOT@]TOKEN/#CHANNEL
+    ),
+    "zulip": r"[^@:/?#]+@[^/?#]+/[^/?#]+",  # BOT@ORGANIZATION/TOKEN
+}
+
+# The addresses that services themselves hand out, of those that apprise takes as they are.
+_PASTED = re.compile(
+    r"https://(hooks\.slack\.com/services/[^/]+/[^/]+/[^/]+|discord(app)?\.com/api/webhooks/\d+/"
+    r"|signals\.firehydrant\.com/v1/process/|api\.flock\.com/hooks/sendMessage/|maker\.ifttt\.com/use/"
+    r"|chat\.googleapis\.com/v1/spaces/|(media\.)?guilded\.gg/webhooks/|api\.incident\.io/v2/alert_events/http/"
+    r"|(api\.)?fluxer\.app/|cliq\.zoho(cloud)?(\.[a-z]+){1,2}/|www\.kookapp\.cn/api/v3/incoming/"
+    r"|open\.larksuite\.com/open-apis/bot/v2/hook/|api\.lfg\.gm/horn/|mattermost\.[a-z0-9_.-]+(:\d+)?/"
+    r"|notica\.us/|n\.tkte\.ch/h/|ntfy\.sh/|www\.pushplus\.plus/send|qmsg\.zendee\.cn/send/"
+    r"|[a-z0-9_-]+\.ryver\.com/application/webhook/|api\.spike\.sh/v1/alerts/|push\.spug\.dev/send/"
+    r"|alert\.victorops\.com/integrations/generic/|api\.(eu\.)?squadcast\.com/v2/incidents/api/"
+    r"|(www\.)?stackfield\.com/apiwh/|api\.ciscospark\.com/|webexapis\.com/|qyapi\.weixin\.qq\.com/cgi-bin/webhook/send"
+    r"|api\.wpush\.cn/api/v1/send|[a-z0-9.-]+\.xmatters\.com/|(www\.)?youlmk\.com/k/|inbots\.zoom\.us/incoming/hook/"
+    r"|([^@/]+@)?api\.46elks\.com/a1/sms)",
+    re.IGNORECASE,
+)
+
+
+def is_scheme(scheme: str) -> bool:
+    """Whether apprise has a service of this name that the image can serve."""
+    return scheme in _SCHEMES.split()
+
+
+def is_form_of(scheme: str, text: str) -> bool:
+    """Whether the URL of a service that shoutrrr has too is written as apprise writes it, and not as shoutrrr does."""
+    form = _FORMS.get(scheme)
+    return form is not None and re.match(form, text.partition("://")[2]) is not None
+
+
+def is_pasted(text: str) -> bool:
+    """Whether the address is one that a service hands out and that apprise knows by its host."""
+    return _PASTED.match(text) is not None

@@ -1,0 +1,71 @@
+"""Receivers of messages from files: one URL on each line. Read anew for each message, because Secrets change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from careen.services.notification_urls import Target, parse
+from scheduler_core.values import Value
+
+_LONGEST_FILE = 64 * 2**10
+
+
+class Found(Value, kw_only=True):
+    """What the files name. No sentence holds any part of a URL but the name of its service."""
+
+    targets: tuple[Target, ...] = ()
+    refused: tuple[str, ...] = ()
+    """Lines that are no URL of a receiver, each with its file and number."""
+    unread: tuple[str, ...] = ()
+    """Files that cannot be read; a Secret may be created later."""
+
+
+def read(paths: Sequence[str]) -> Found:
+    """The receivers in the files, in their order. Of a folder, as a Secret is mounted, every file counts whose name
+    does not begin with a dot. Empty lines and lines that begin with # are left out."""
+    targets: list[Target] = []
+    refused: list[str] = []
+    unread: list[str] = []
+    for path in paths:
+        for file in _files(path):
+            try:
+                lines = _lines(file)
+            except OSError as error:
+                unread.append(f"{file} cannot be read: {error.strerror or 'it is no ordinary file'}")
+                continue
+            except ValueError as error:
+                refused.append(str(error))
+                continue
+            for number, line in lines:
+                try:
+                    targets.append(parse(line))
+                except ValueError as error:
+                    refused.append(f"{file}, line {number}: {error}")
+    return Found(targets=tuple(targets), refused=tuple(refused), unread=tuple(unread))
+
+
+def _files(path: str) -> list[Path]:
+    """The file itself, or those of the folder: the kubelet's own beside a Secret's keys begin with two dots."""
+    place = Path(path)
+    try:
+        return sorted(each for each in place.iterdir() if not each.name.startswith("."))
+    except OSError:
+        return [place]
+
+
+def _lines(file: Path) -> list[tuple[int, str]]:
+    """The numbered lines that say something. Raises OSError for what cannot be read and ValueError for what is no
+    text."""
+    if file.exists() and not file.is_file():
+        raise OSError  # a pipe would be waited for
+    with file.open("rb") as opened:
+        content = opened.read(_LONGEST_FILE + 1)
+    if len(content) > _LONGEST_FILE:
+        raise ValueError(f"{file} is longer than {_LONGEST_FILE // 2**10} KiB: expected one URL on each line")
+    try:
+        text = content.decode("utf-8-sig")
+    except ValueError:
+        raise ValueError(f"{file} is no text: expected one URL on each line") from None
+    numbered = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
+    return [(number, line) for number, line in numbered if line and not line.startswith("#")]

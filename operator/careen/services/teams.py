@@ -1,0 +1,76 @@
+"""Microsoft Teams: workflows of Power Automate, which take a card, and the connectors that Microsoft has switched off.
+
+Sources: the URLs of "When an HTTP request is received" (Power Automate and Logic Apps, Microsoft Learn), the adaptive
+card that "Post to a channel when a webhook request is received" expects, and the retirement of Office 365 connectors
+within Teams (Microsoft 365 developer blog)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+# Of the public cloud, and of the clouds of the US government and of China. Before 2025 the first, since then the rest.
+_HOSTS = re.compile(
+    r"([a-z0-9-]+\.)+("
+    r"logic\.azure\.(com|us|cn)"
+    r"|environment\.api\.powerplatform\.com"
+    r"|environment\.api\.(gov|high)\.powerplatform\.microsoft\.us"
+    r"|environment\.api\.appsplatform\.us"
+    r"|environment\.api\.powerplatform\.partner\.microsoftonline\.cn"
+    r")"
+)
+_WORKFLOW = re.compile(r"(/[A-Za-z0-9_-]+)*/workflows/[A-Za-z0-9_-]+/triggers/[A-Za-z0-9_-]+/paths/invoke/?")
+_CONNECTORS = re.compile(r"(outlook\.office(365)?\.com|[a-z0-9-]+\.webhook\.office\.com)")
+
+CONNECTORS_ARE_OFF = (
+    "names an Office 365 connector of Teams, and Microsoft has switched those off: create a workflow in the channel "
+    '("Post to a channel when a webhook request is received") and give its URL as it is'
+)
+
+
+def is_workflow(url: str) -> bool:
+    """Whether the URL is one of a workflow of Power Automate.
+
+    Raises ValueError, without any part of the URL, for one that is incomplete or unencrypted."""
+    parts = urlsplit(url)
+    if not _HOSTS.fullmatch(parts.hostname or ""):
+        return False
+    if parts.scheme.lower() != "https" or parts.username is not None:
+        raise ValueError("teams: expected the URL of the workflow as it is, with https")
+    if not _WORKFLOW.fullmatch(parts.path) or not "".join(parse_qs(parts.query).get("sig", [])).strip():
+        raise ValueError(
+            "teams: expected the whole URL of the workflow, …/workflows/ID/triggers/…/paths/invoke?…&sig=SIGNATURE; "
+            "one without sig= may be called by signed-in users only"
+        )
+    return True
+
+
+def is_connector(url: str) -> bool:
+    """Whether the URL is one of an Office 365 connector."""
+    parts = urlsplit(url)
+    return (
+        parts.scheme.lower() == "https"
+        and _CONNECTORS.fullmatch(parts.hostname or "") is not None
+        and parts.path.startswith(("/webhook/", "/webhookb2/"))
+    )
+
+
+def card(text: str) -> dict[str, Any]:
+    """What a workflow takes: a message with one adaptive card. An empty line keeps lines apart in its Markdown."""
+    return {
+        "type": "message",
+        "attachments": [
+            {
+                "contentType": "application/vnd.microsoft.card.adaptive",
+                "contentUrl": None,
+                "content": {
+                    "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+                    "type": "AdaptiveCard",
+                    "version": "1.4",
+                    "body": [{"type": "TextBlock", "text": "\n\n".join(text.splitlines()), "wrap": True}],
+                    "msteams": {"width": "Full"},
+                },
+            }
+        ],
+    }

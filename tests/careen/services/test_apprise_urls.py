@@ -1,0 +1,121 @@
+"""apprise's own URLs beside shoutrrr's: which of the two a URL is, and that apprise's go to the library unchanged."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from careen.services.apprise_urls import is_scheme
+from careen.services.notification_urls import Way, is_native, parse
+
+# The library imports a module for its picture types that Python is about to drop.
+pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+
+SLACK = "T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
+TOKEN = "MHJhmYxZkYYzZmZmYxZkYYzZmZmYxZkY"
+
+NATIVE = [
+    "json://localhost:8080/path?+X-Token=abc",
+    "jsons://user:password@example.com/",
+    "JSONS://Example.com/CaseMatters",
+    "mailto://user:password@gmail.com",
+    "tgram://123456789:abcdefg_hijklmnop/12315544/",
+    "workflows://prod-1.westeurope.logic.azure.com:443/643e69f83c8944438d68119179a10a64/KODuebWbDGYFr0z0eu-6Rj8a",
+    "pagerduty://A1B2C3D4E5F6@0123456789abcdef0123456789abcdef",
+    "o365://tenant:me@example.com/client/secret/to@example.com",
+    "46elks://user:password@+15551234567",
+    "apprise://localhost/a-token",
+    "ntfys://ntfy.example.com/alerts",
+    "mmosts://mm.example.com/abcdefghijklmnopqrstuvwx",
+    f"slack://{SLACK}/#general",
+    f"slack://careen@{SLACK}/%23general",
+    "slack://xoxb-1234-1234-4ddbc191d40ee098cbaae6f3523ada2d/#general",
+    "discord://123456789012345678/token_x-Y",
+    "discord://careen@123456789012345678/token_x-Y",
+    "ntfy://alerts",
+    "ntfy://ntfy.example.com/alerts/more",
+    "ifttt://keyABC@event",
+    "join://0123456789abcdef0123456789abcdef/group.all",
+    "matrix://user:password@matrix.example.com/%23ops",
+    "opsgenie://eb243592-faa2-4ba2-a551q-1afdf565c889/ops@example.com",
+    "bark://bark.example.com/devicekey",
+    f"zulip://careen@example/{TOKEN}/ops",
+    f"https://hooks.slack.com/services/{SLACK}",
+    "https://discord.com/api/webhooks/123456789012345678/token_x-Y",
+    "https://discordapp.com/api/webhooks/123456789012345678/token_x-Y",
+    "https://mattermost.example.com/hooks/abcdefghijklmnopqrstuvwx",
+]
+
+
+@pytest.mark.parametrize("url", NATIVE)
+def test_a_url_of_apprise_goes_to_the_library_unchanged(url: str) -> None:
+    import apprise
+
+    target = parse(url)
+    assert (target.url, target.way, target.is_native) == (url, Way.APPRISE, True)
+    if not url.startswith("o365"):  # its form of 2.2 wants more than one sees
+        assert apprise.Apprise.instantiate(url) is not None
+    assert repr(target).count("/") == 0, "it shows the service alone"
+
+
+@pytest.mark.parametrize(
+    ("url", "own"),
+    [
+        ("gotify://gotify.example.com/AzyoeNS.D4iJLVa", "gotify://gotify.example.com/AzyoeNS.D4iJLVa"),
+        (f"slack://{SLACK}", f"slack://{SLACK}"),
+        ("ntfy://ntfy.example.com/alerts", "ntfy://ntfy.example.com/alerts"),
+    ],
+)
+def test_a_form_that_both_have_is_shoutrrrs_unless_apprise_is_named(url: str, own: str) -> None:
+    assert not parse(url).is_native
+    chosen = parse(f"apprise+{url}")
+    assert (chosen.url, chosen.is_native, chosen.service) == (own, True, url.partition(":")[0])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nonsense",
+        "nonsense://SECRETWORD",
+        "apprise+nonsense://SECRETWORD",
+        "apprise+://SECRETWORD",
+        "slack+json://SECRETWORD",
+        "file:///etc/SECRETWORD",
+        "dbus://SECRETWORD",  # it needs a desktop
+        "xmpp://user:SECRETWORD@host",  # it needs a package that the image does not carry
+        "https://example.com/SECRETWORD",
+        "http://hooks.slack.com/services/SECRETWORD",
+        "https://",
+        "https://[SECRETWORD",
+        "json://host/SECRET WORD",
+        "",
+    ],
+)
+def test_what_neither_knows_is_refused_without_its_secret(url: str) -> None:
+    with pytest.raises(ValueError, match="expected a") as error:
+        parse(url)
+    assert "SECRET" not in str(error.value)
+
+
+def test_any_web_server_is_pointed_to_its_scheme() -> None:
+    with pytest.raises(ValueError, match="any web server is reached by generic"):
+        parse("https://example.com/hook")
+
+
+def test_the_schemes_are_those_that_the_library_serves_in_the_image() -> None:
+    """After an update of apprise this names the schemes that came and went: change the list."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from apprise.manager_plugins import NotificationManager
+
+        plugins = NotificationManager()  # type: ignore[no-untyped-call]
+        known = {scheme for scheme in plugins.schemas() if plugins[scheme].enabled}
+    assert {scheme for scheme in known if not is_scheme(scheme)} == set()
+    assert {scheme for scheme in (*known, *["dbus", "xmpp", "mqtt", "kde", "windows"]) if is_scheme(scheme)} == known
+
+
+def test_one_of_apprises_own_among_several_is_found() -> None:
+    assert is_native(f"slack://{SLACK}\njson://localhost")
+    assert is_native(f"slack://{SLACK},apprise+slack://{SLACK}")
+    assert not is_native(f"slack://{SLACK}\nnonsense://x")

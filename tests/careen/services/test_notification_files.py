@@ -1,0 +1,77 @@
+"""Receivers from files: one URL on each line, and for whatever else stands there a sentence without a secret."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from careen.services.notification_files import read
+from careen.services.notification_urls import parse
+
+SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
+
+
+def test_each_line_is_a_receiver(tmp_path: Path) -> None:
+    (tmp_path / "urls").write_text(f"# ours\n\n  {SLACK}  \r\njson://localhost\n")
+    found = read([str(tmp_path / "urls")])
+    assert found.targets == (parse(SLACK), parse("json://localhost"))
+    assert (found.refused, found.unread) == ((), ())
+
+
+def test_a_folder_is_read_as_a_secret_is_mounted(tmp_path: Path) -> None:
+    (tmp_path / "..2026").mkdir()
+    (tmp_path / "..data").symlink_to("..2026")
+    for name, text in (("b", "json://b"), ("a", "json://a")):
+        (tmp_path / "..2026" / name).write_text(text)
+        (tmp_path / name).symlink_to(f"..data/{name}")
+    assert [target.url for target in read([str(tmp_path)]).targets] == ["json://a", "json://b"]
+
+
+def test_an_empty_folder_names_nobody(tmp_path: Path) -> None:
+    assert read([str(tmp_path)]) == read([])
+
+
+def test_what_a_file_says_next_is_read_next(tmp_path: Path) -> None:
+    file = tmp_path / "urls"
+    file.write_text("json://old")
+    assert [target.url for target in read([str(file)]).targets] == ["json://old"]
+    file.write_text("json://new")
+    assert [target.url for target in read([str(file)]).targets] == ["json://new"]
+
+
+def test_a_line_that_is_no_url_is_named_by_its_number_and_the_others_count(tmp_path: Path) -> None:
+    (tmp_path / "urls").write_text(f"json://a\nnonsense://SECRETWORD\n{SLACK}\n")
+    found = read([str(tmp_path / "urls")])
+    assert [target.service for target in found.targets] == ["json", "slack"]
+    (sentence,) = found.refused
+    assert sentence.startswith(f"{tmp_path}/urls, line 2: expected a shoutrrr URL")
+    assert "SECRET" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"\xff\xfe\x00", "is no text"), (b"#" * 70_000, "is longer than 64 KiB")],
+)
+def test_a_file_that_cannot_hold_urls_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+    (tmp_path / "urls").write_bytes(content)
+    found = read([str(tmp_path / "urls")])
+    assert [sentence in each for each in found.refused] == [True]
+
+
+def test_a_file_that_is_not_there_is_told_and_the_next_one_read(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("json://a")
+    found = read([f"{tmp_path}/none", f"{tmp_path}/there"])
+    assert found.unread == (f"{tmp_path}/none cannot be read: No such file or directory",)
+    assert len(found.targets) == 1
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert read([f"{tmp_path}/pipe"]).unread == (f"{tmp_path}/pipe cannot be read: it is no ordinary file",)
+
+
+def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "urls").write_bytes(b"\xef\xbb\xbfjson://a")
+    assert [target.url for target in read([f"{tmp_path}/urls"]).targets] == ["json://a"]
