@@ -49,7 +49,7 @@ def patch(shell: Shell, **more: object) -> PatchNode:
     )  # type: ignore[arg-type]
 
 
-async def test_announce_confirm_and_ask_in_this_order(shell: Shell) -> None:
+async def test_the_reboot_is_announced_confirmed_and_requested_in_this_order(shell: Shell) -> None:
     hold_lock(shell)
     applied = await do(shell, patch(shell), CONFIRM, ASK)
     assert (applied.stop, shell.host.reboots) == (None, 1)
@@ -60,7 +60,7 @@ async def test_announce_confirm_and_ask_in_this_order(shell: Shell) -> None:
     assert applied.node.annotations["careen.dev/phase"] == "Rebooting"
 
 
-async def test_a_node_that_changed_meanwhile_is_not_rebooted(shell: Shell) -> None:
+async def test_a_node_that_changed_since_the_decision_is_not_rebooted(shell: Shell) -> None:
     hold_lock(shell)
     announce = patch(shell)
     shell.put_node("n1", annotations={"careen.dev/hold": "wait"})
@@ -81,7 +81,7 @@ async def test_a_node_that_changed_meanwhile_is_not_rebooted(shell: Shell) -> No
     ],
     ids=["no claim", "another's", "paused by hand", "another claim of ours", "not understood"],
 )
-async def test_without_its_own_live_claim_a_node_is_not_rebooted(shell: Shell, content: str) -> None:
+async def test_a_node_without_its_own_claim_in_the_lock_is_not_rebooted(shell: Shell, content: str) -> None:
     hold_lock(shell, content)
     applied = await do(shell, patch(shell), CONFIRM, ASK)
     assert applied.stop is not None
@@ -99,7 +99,7 @@ async def test_a_lock_that_cannot_be_read_confirms_nothing(shell: Shell) -> None
     assert shell.host.reboots == 0
 
 
-async def test_a_confirmation_that_took_too_long_is_none(shell: Shell) -> None:
+async def test_a_confirmation_that_took_too_long_does_not_count(shell: Shell) -> None:
     """Its age counts from the question: what changed since the server read the lock is not in the answer."""
     hold_lock(shell)
     announce = patch(shell)
@@ -113,7 +113,7 @@ async def test_a_confirmation_that_took_too_long_is_none(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "reboots"), [(0.0, 0), (60.0, 1)])
-async def test_a_process_that_slept_since_its_announcement_asks_for_nothing(
+async def test_a_process_suspended_after_its_announcement_requests_no_reboot(
     shell: Shell, seconds: float, reboots: int
 ) -> None:
     """Another process of the node may have taken it for dead, and asked."""
@@ -123,7 +123,7 @@ async def test_a_process_that_slept_since_its_announcement_asks_for_nothing(
     assert shell.host.reboots == reboots
 
 
-async def test_an_eviction_of_a_pod_that_keeps_coming_is_counted_by_its_owner(shell: Shell) -> None:
+async def test_evictions_of_a_recreated_pod_are_counted_per_owner(shell: Shell) -> None:
     shell.put_node("n1")
     pod = EvictPod(namespace="shop", name="a", uid="a", comer_of="rs-web")
     shell.put_pod("a", metadata={"uid": "a"})
@@ -132,7 +132,7 @@ async def test_an_eviction_of_a_pod_that_keeps_coming_is_counted_by_its_owner(sh
     assert applied.memory.drain.comers["rs-web"].judgements == 1
 
 
-async def test_nobody_reboots_without_a_confirmation_in_the_same_turn(shell: Shell) -> None:
+async def test_a_reboot_needs_a_confirmation_in_the_same_turn(shell: Shell) -> None:
     assert (await do(shell, ASK)).stop is not None
     assert shell.host.reboots == 0
 
@@ -145,7 +145,7 @@ async def test_nobody_reboots_without_a_confirmation_in_the_same_turn(shell: She
         (reboot.Unclear("slow"), RebootOutcome.UNCLEAR, "slow"),
     ],
 )
-async def test_what_the_host_answered_is_remembered(
+async def test_the_hosts_answer_is_remembered(
     shell: Shell, answer: reboot.Answer, outcome: RebootOutcome, detail: str
 ) -> None:
     hold_lock(shell)
@@ -155,7 +155,7 @@ async def test_what_the_host_answered_is_remembered(
     assert (memory.reboot.outcome, memory.reboot.detail) == (outcome, detail)
 
 
-async def test_from_the_moment_it_is_asked_a_reboot_is_remembered_as_possible(shell: Shell) -> None:
+async def test_a_reboot_is_remembered_as_possible_before_the_host_is_asked(shell: Shell) -> None:
     """Even if the turn is cut short while the host is being asked."""
     hold_lock(shell)
     remembered: list[Memory] = []
@@ -178,14 +178,14 @@ async def test_from_the_moment_it_is_asked_a_reboot_is_remembered_as_possible(sh
     assert remembered[-1].reboot.outcome is RebootOutcome.UNCLEAR
 
 
-async def test_a_patch_that_rests_on_facts_too_old_is_not_sent(shell: Shell) -> None:
+async def test_a_patch_based_on_stale_facts_is_not_sent(shell: Shell) -> None:
     cordon = patch(shell, send_before=shell.host.uptime())
     assert (await do(shell, cordon)).stop is not None
     assert shell.requests == []
     assert (await do(shell, patch(shell, send_before=shell.host.uptime() + 1))).stop is None
 
 
-async def test_the_lock_is_written_only_on_the_version_that_was_read(shell: Shell) -> None:
+async def test_the_lock_is_written_only_at_the_resource_version_that_was_read(shell: Shell) -> None:
     hold_lock(shell, "")
     reading = await shell.lock.read()
     claim = WriteLock(
@@ -201,7 +201,7 @@ async def test_the_lock_is_written_only_on_the_version_that_was_read(shell: Shel
     assert not stop.is_refusal
 
 
-async def test_a_missing_right_is_told_as_something_for_a_person(shell: Shell) -> None:
+async def test_a_missing_right_is_reported_for_a_person_to_fix(shell: Shell) -> None:
     announce = patch(shell)
     shell.server.api.authorizer = lambda user, verb, *_: verb != "patch"
     stop = (await do(shell, announce)).stop
@@ -221,7 +221,7 @@ async def test_a_missing_right_is_told_as_something_for_a_person(shell: Shell) -
     assert stop.is_refusal
 
 
-async def test_the_answer_of_a_write_is_as_old_as_its_question_and_after_a_cordon_is_no_view_at_all(
+async def test_a_written_node_is_dated_by_its_request_and_unused_after_a_cordon(
     shell: Shell,
 ) -> None:
     """A hold that was set while the answer was under way must not be taken for seen; and the node controller follows
@@ -236,7 +236,7 @@ async def test_the_answer_of_a_write_is_as_old_as_its_question_and_after_a_cordo
         assert (applied.is_node_written, applied.node) == (True, None)
 
 
-async def test_evictions_go_out_together_up_to_the_limit_and_each_answer_is_remembered(shell: Shell) -> None:
+async def test_evictions_are_sent_in_parallel_up_to_the_limit(shell: Shell) -> None:
     for name in ("a", "b", "c", "d", "e"):
         shell.put_pod(name, metadata={"uid": name})
     under_way = most = 0
@@ -260,7 +260,7 @@ async def test_evictions_go_out_together_up_to_the_limit_and_each_answer_is_reme
     ) | {"gone": EvictAnswer.GONE}
 
 
-async def test_one_after_another_they_leave_the_replacement_time_to_find_its_node(shell: Shell) -> None:
+async def test_serial_evictions_wait_for_the_replacement_to_be_scheduled(shell: Shell) -> None:
     asked: list[float] = []
     for name in "abc":
         shell.put_pod(name, metadata={"uid": name})
@@ -273,7 +273,7 @@ async def test_one_after_another_they_leave_the_replacement_time_to_find_its_nod
     assert [round(later - earlier, 3) for earlier, later in pairwise(asked)] == [ONE_BY_ONE_SECONDS] * 2
 
 
-async def test_behind_a_slow_webhook_a_turn_asks_for_some_seconds_and_leaves_the_rest_to_the_next(shell: Shell) -> None:
+async def test_with_a_slow_webhook_the_remaining_evictions_wait_for_the_next_turn(shell: Shell) -> None:
     """Hold, pause and need are looked at between turns: 110 pods at 8 s each would be a quarter of an hour
     without a look."""
     names = [f"pod-{number:03}" for number in range(110)]
@@ -296,7 +296,7 @@ async def test_behind_a_slow_webhook_a_turn_asks_for_some_seconds_and_leaves_the
 
 
 @pytest.mark.parametrize("parallel", [1, 3])
-async def test_no_eviction_goes_on_when_one_beside_it_breaks_the_turn(shell: Shell, parallel: int) -> None:
+async def test_an_eviction_that_breaks_the_turn_cancels_the_others(shell: Shell, parallel: int) -> None:
     for name in "abcdefgh":
         shell.put_pod(name, metadata={"uid": name})
     shell.wire.before = lambda request: KeyError("our bug") if "/pods/a/" in request.path else None
@@ -313,7 +313,7 @@ async def test_no_eviction_goes_on_when_one_beside_it_breaks_the_turn(shell: She
     assert len(shell.requests) == asked <= parallel
 
 
-async def test_a_refused_eviction_is_backed_off_at_least_as_long_as_the_server_asks(shell: Shell) -> None:
+async def test_a_refused_eviction_waits_at_least_the_retry_after_of_the_server(shell: Shell) -> None:
     shell.put_pod("a", metadata={"uid": "a", "labels": {"app": "db"}})
     shell.server.seed(
         {
@@ -340,7 +340,7 @@ async def test_a_refused_eviction_is_backed_off_at_least_as_long_as_the_server_a
     )
 
 
-async def test_events_and_messages_never_hold_up_a_turn(shell: Shell) -> None:
+async def test_events_and_messages_never_delay_a_turn(shell: Shell) -> None:
     shell.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
     told = PostEvent(code=Code.DRAIN_TIMEOUT, sentence="took too long", is_warning=True)
     message = Notify(occasion=Occasion.DRAIN, sentence="draining")
@@ -361,7 +361,7 @@ async def test_events_and_messages_never_hold_up_a_turn(shell: Shell) -> None:
     ]
 
 
-async def test_after_a_stop_the_node_must_be_read_again(shell: Shell) -> None:
+async def test_after_an_interrupted_apply_the_node_must_be_read_again(shell: Shell) -> None:
     first = patch(shell)
     second = PatchNode(purpose="again", resource_version=first.resource_version, annotations={"x": "y"})
     applied = await do(shell, first, second)

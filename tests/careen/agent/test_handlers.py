@@ -96,7 +96,7 @@ def follower(server: RunningServer, transport: ClientTransport) -> Iterator[Foll
     made.stop()
 
 
-def test_the_config_map_is_reported_at_first_sight_and_at_each_change(
+def test_the_config_map_is_passed_on_at_start_and_at_each_change(
     transport: ClientTransport, follower: Follower
 ) -> None:
     assert follower.data() == [{"a": "1"}]
@@ -114,9 +114,7 @@ def test_a_deleted_config_map_is_reported(transport: ClientTransport, follower: 
     wait_until(lambda: follower.data()[-1] is None)
 
 
-def test_nothing_is_written_and_only_the_own_object_is_watched_for_an_hour(
-    server: RunningServer, follower: Follower
-) -> None:
+def test_kopf_writes_nothing_and_watches_only_the_config_map(server: RunningServer, follower: Follower) -> None:
     wait_until(lambda: any(record.verb == "watch" for record in server.api.requests))
     asked = [record for record in server.api.requests if record.user == "agent"]
     assert {(record.verb, record.resource, record.namespace) for record in asked} == {
@@ -129,7 +127,7 @@ def test_nothing_is_written_and_only_the_own_object_is_watched_for_an_hour(
     assert "finalizers" not in stored["metadata"]
 
 
-def test_of_the_kinds_of_the_cluster_only_one_group_is_asked_for(
+def test_kopf_discovers_only_one_api_group(
     server: RunningServer, transport: ClientTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole discovery is five requests from each agent at each start."""
@@ -148,7 +146,7 @@ def test_of_the_kinds_of_the_cluster_only_one_group_is_asked_for(
     assert asked == ["/api/v1"]
 
 
-def test_a_server_that_is_down_for_a_while_is_found_again(
+def test_the_watch_resumes_after_an_api_server_outage(
     server: RunningServer, transport: ClientTransport, follower: Follower
 ) -> None:
     server.api.is_down = True
@@ -159,7 +157,7 @@ def test_a_server_that_is_down_for_a_while_is_found_again(
     assert follower.error is None
 
 
-def test_kopfs_pauses_never_end() -> None:
+def test_kopfs_retry_delays_never_run_out() -> None:
     pauses = iter(handlers.Forever())
     assert [next(pauses) for _ in range(8)] == [1, 2, 4, 8, 16, 30, 30, 30]
 
@@ -168,7 +166,7 @@ def test_kopfs_pauses_never_end() -> None:
     ("header", "seconds"),
     [("3", "3.0"), ("1000000000", "60.0"), ("Fri, 31 Dec 2199 23:59:59 GMT", "60.0"), ("nan", None), ("soon", None)],
 )
-def test_kopf_never_waits_longer_than_a_minute_because_a_server_says_so(header: str, seconds: str | None) -> None:
+def test_a_retry_after_header_delays_kopf_by_a_minute_at_most(header: str, seconds: str | None) -> None:
     """It would not read the settings again for years."""
     from kopf._cogs.clients.errors import APITooManyRequestsError
 
@@ -190,7 +188,7 @@ def test_kopf_never_waits_longer_than_a_minute_because_a_server_says_so(header: 
         {"name": "other", "uid": "u", "resourceVersion": "5"},
     ],
 )
-def test_a_config_map_that_is_not_whole_says_nothing_about_settings(metadata: dict[str, str]) -> None:
+def test_an_incomplete_config_map_is_not_passed_on(metadata: dict[str, str]) -> None:
     assert not handlers._is_named({"metadata": metadata}, "careen")
     assert not handlers._is_named({}, "careen")
     assert handlers._is_named({"metadata": {"name": "careen", "uid": "u", "resourceVersion": "5"}}, "careen")
@@ -199,7 +197,7 @@ def test_a_config_map_that_is_not_whole_says_nothing_about_settings(metadata: di
 @pytest.mark.parametrize(
     ("attempt", "is_told"), [(1, False), (4, False), (5, True), (6, False), (100, True), (200, True)]
 )
-def test_retries_are_told_when_they_last_and_not_as_errors(attempt: int, is_told: bool) -> None:
+def test_lasting_retries_are_logged_and_not_as_errors(attempt: int, is_told: bool) -> None:
     record = logging.makeLogRecord(
         {"msg": f"Request attempt #{attempt} failed; will retry: GET /x", "levelno": logging.ERROR}
     )
@@ -210,7 +208,7 @@ def test_retries_are_told_when_they_last_and_not_as_errors(attempt: int, is_told
     assert other.levelno == logging.ERROR
 
 
-def test_kopf_asks_for_one_object_and_for_nothing_besides() -> None:
+def test_kopf_requests_only_the_config_map() -> None:
     import kopf
 
     settings = handlers._settings(kopf, "careen")
@@ -226,7 +224,7 @@ def test_kopf_asks_for_one_object_and_for_nothing_besides() -> None:
     assert isinstance(settings.networking.error_backoffs, handlers.Forever)
 
 
-def test_credentials_become_kopfs() -> None:
+def test_the_credentials_are_passed_to_kopf() -> None:
     import kopf
 
     found = handlers._connection(
@@ -259,7 +257,7 @@ def test_credentials_become_kopfs() -> None:
     assert (anonymous.token, anonymous.insecure) == (None, True)
 
 
-def test_when_kopf_ends_it_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kopf_is_restarted_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = [0]
     enough, may_go_on = threading.Event(), threading.Event()
 

@@ -102,26 +102,26 @@ class Stage:
         return self.mind.turned_at
 
 
-async def test_the_next_turn_comes_when_the_decision_says() -> None:
+async def test_the_decision_sets_the_time_of_the_next_turn() -> None:
     assert await Stage(3.0, 12.0, 1.0).run() == [0, 3, 15]
 
 
-async def test_at_once_still_leaves_the_server_a_breath() -> None:
+async def test_an_immediate_next_turn_still_waits_a_moment() -> None:
     first, second, _ = await Stage(0.0, 0.0, 0.0).run()
     assert 0 < second - first < 0.1
 
 
-async def test_the_pause_of_a_large_fleet_is_not_cut() -> None:
+async def test_the_long_pause_of_a_large_fleet_is_not_shortened() -> None:
     """Or those who began together would look together for ever."""
     longest = order.paced(30.0, 5000, 1.0)
     assert await Stage(longest, 1.0).run() == [0, longest]
 
 
-async def test_no_pause_is_endless() -> None:
+async def test_every_pause_has_an_upper_bound() -> None:
     assert await Stage(1e9, 1.0).run() == [0, order.LONGEST_LOOK_SECONDS]
 
 
-async def test_a_sentinel_that_appears_brings_the_next_turn_within_two_seconds() -> None:
+async def test_a_new_sentinel_starts_the_next_turn_within_two_seconds() -> None:
     stage = Stage(300.0, 1.0)
     sleep = stage.clock.sleep
 
@@ -137,25 +137,25 @@ async def test_a_sentinel_that_appears_brings_the_next_turn_within_two_seconds()
     assert first == 0
 
 
-async def test_changed_settings_bring_the_next_turn_within_two_seconds() -> None:
+async def test_changed_settings_start_the_next_turn_within_two_seconds() -> None:
     stage = Stage(300.0, 1.0)
     stage.mind.during = lambda number: stage.loop.wake() if number == 1 else None
     assert await stage.run() == [0, 2]
 
 
-async def test_a_turn_that_did_not_succeed_is_followed_soon_and_then_ever_more_rarely() -> None:
+async def test_failed_turns_are_repeated_soon_and_then_ever_more_rarely() -> None:
     stage = Stage(*[Stop("conflict")] * 10, 1.0)
     at = await stage.run()
     pauses = [later - earlier for earlier, later in pairwise(at)]
     assert pauses == pytest.approx([0.25, 0.5, 1, 2, 4, 8, 15, 15, 15, 15])
 
 
-async def test_success_forgets_earlier_failures() -> None:
+async def test_a_successful_turn_resets_the_back_off() -> None:
     at = await Stage(Stop("conflict"), Stop("conflict"), 10.0, Stop("conflict"), 1.0).run()
     assert at == pytest.approx([0, 0.25, 0.75, 10.75, 11.0])
 
 
-async def test_a_turn_that_breaks_is_logged_and_made_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_turn_that_raises_is_logged_and_repeated(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(KeyError("our bug"), 5.0, 1.0)
     at = await stage.run()
     assert at == pytest.approx([0, 0.25, 5.25])
@@ -163,7 +163,7 @@ async def test_a_turn_that_breaks_is_logged_and_made_again(caplog: pytest.LogCap
     assert b'careen_turns_total{end="broken",node="n1"} 1.0' in stage.metrics.exposition()
 
 
-async def test_a_refusal_by_the_server_is_an_error_and_a_conflict_is_not(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_server_refusal_is_logged_as_an_error_and_a_conflict_is_not(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "careen")
     await Stage(Stop("403 patch nodes", is_refusal=True), Stop("409"), 1.0).run()
     levels = {
@@ -172,25 +172,25 @@ async def test_a_refusal_by_the_server_is_an_error_and_a_conflict_is_not(caplog:
     assert levels == {"not done, looking again: 403 patch nodes": "ERROR", "not done, looking again: 409": "INFO"}
 
 
-async def test_kopf_and_the_review_of_rights_wait_for_the_first_turn_and_start_once() -> None:
+async def test_kopf_and_the_rights_review_start_once_after_the_first_turn() -> None:
     stage = Stage(5.0, 5.0, 1.0)
     await stage.run()
     assert stage.started == [0]
 
 
-async def test_a_first_turn_that_breaks_does_not_keep_the_rest_from_starting() -> None:
+async def test_a_failing_first_turn_does_not_prevent_the_later_start_of_kopf() -> None:
     stage = Stage(ValueError("x"), 1.0)
     await stage.run()
     assert stage.started == [0]
 
 
-async def test_a_change_of_mind_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_change_of_state_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "careen")
     await Stage(5.0, 5.0, 5.0).run()
     assert [record.getMessage() for record in caplog.records] == ["nothing to do"]
 
 
-async def test_the_loops_progress_is_what_health_shows() -> None:
+async def test_health_shows_the_progress_of_the_loop() -> None:
     stage = Stage(5.0, 1.0)
     seen: list[tuple[bool, str]] = []
     stage.mind.during = lambda _: seen.append(stage.heartbeat.health())
@@ -202,7 +202,7 @@ async def test_the_loops_progress_is_what_health_shows() -> None:
     assert not stage.heartbeat.health()[0]
 
 
-async def test_metrics_follow_the_decisions() -> None:
+async def test_the_metrics_show_the_decisions() -> None:
     stage = Stage(5.0, 1.0)
     stage.host.need = Need(answer=NeedAnswer.YES)
     stage.mind.phase = Phase.WAITING
@@ -219,7 +219,7 @@ async def test_metrics_follow_the_decisions() -> None:
         assert line in text.splitlines()
 
 
-async def test_health_waits_for_what_the_settings_allow_a_turn() -> None:
+async def test_health_allows_a_turn_the_longest_deadline_of_the_settings() -> None:
     """A forecast that may take a quarter of an hour must not be ended by the liveness probe."""
     stage = Stage(5.0, 1.0)
     loop = Loop(
@@ -248,14 +248,14 @@ async def test_health_waits_for_what_the_settings_allow_a_turn() -> None:
     assert health[:2] == [True, False]
 
 
-async def test_what_follows_a_turn_may_break_without_ending_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_after_a_turn_does_not_end_the_loop(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(5.0, 5.0, 1.0)
     stage.loop._after_turn = lambda _: 1 / 0  # type: ignore[assignment, return-value]
     assert len(await stage.run()) == 3
     assert "what follows a turn broke" in caplog.text
 
 
-async def test_what_could_not_be_started_after_the_first_turn_is_started_after_a_later_one() -> None:
+async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -> None:
     """A thread for kopf, on a host that has none to spare at the moment."""
     stage = Stage(5.0, 5.0, 5.0, 1.0)
     tries = 0
@@ -271,7 +271,7 @@ async def test_what_could_not_be_started_after_the_first_turn_is_started_after_a
     assert tries == 3
 
 
-async def test_a_look_between_turns_that_breaks_neither_ends_the_loop_nor_hurries_it(
+async def test_an_error_in_the_need_check_between_turns_neither_ends_nor_speeds_the_loop(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     stage = Stage(12.0, 1.0)

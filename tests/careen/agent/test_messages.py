@@ -53,7 +53,7 @@ class World:
         return self.metrics.messages.labels("n1", "slack", result)._value.get()
 
 
-async def test_a_message_is_sent_to_everybody_named() -> None:
+async def test_a_message_is_sent_to_every_target() -> None:
     world = World(notify_url=(SLACK, HOOK))
     world.messenger.tell(DRAIN)
     await world.messenger.finish(seconds=LONG_SECONDS)
@@ -61,7 +61,7 @@ async def test_a_message_is_sent_to_everybody_named() -> None:
     assert (world.counted("sent"), world.counted("failed")) == (2, 0)
 
 
-async def test_without_anybody_named_the_log_has_it_alone(caplog: pytest.LogCaptureFixture) -> None:
+async def test_without_targets_a_message_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     with caplog.at_level(logging.INFO, logger="careen"):
         world.messenger.tell(DRAIN)
@@ -70,7 +70,7 @@ async def test_without_anybody_named_the_log_has_it_alone(caplog: pytest.LogCapt
     assert "message to people: Draining node n1" in caplog.text
 
 
-async def test_one_occasion_of_one_claim_is_told_once() -> None:
+async def test_each_event_of_a_claim_is_sent_once() -> None:
     world = World(notify_url=(SLACK,))
     for message in (DRAIN, REBOOT, REBOOT, DRAIN):
         world.messenger.tell(message)
@@ -78,7 +78,7 @@ async def test_one_occasion_of_one_claim_is_told_once() -> None:
     assert [text for text, _ in world.sent] == ["Draining node n1", "Rebooting node n1"]
 
 
-async def test_the_next_claim_is_another_story_and_so_is_every_failure() -> None:
+async def test_a_new_claim_and_every_failure_are_sent_again() -> None:
     world = World(notify_url=(SLACK,))
     for message in (
         REBOOT,
@@ -97,7 +97,7 @@ async def test_the_next_claim_is_another_story_and_so_is_every_failure() -> None
     ]
 
 
-async def test_a_webhook_that_hangs_holds_up_nobody_but_the_messages_behind_it() -> None:
+async def test_a_hanging_webhook_delays_only_later_messages() -> None:
     world = World(notify_url=(SLACK,))
     world.gate.clear()
     for number in range(12):
@@ -110,7 +110,7 @@ async def test_a_webhook_that_hangs_holds_up_nobody_but_the_messages_behind_it()
     assert [text for text, _ in world.sent] == [str(number) for number in range(10)]
 
 
-async def test_what_was_not_sent_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unsent_messages_are_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     world = World(notify_url=(SLACK,))
     world.why = "status 403"
     world.messenger.tell(DRAIN)
@@ -136,7 +136,7 @@ def test_a_receiver_that_is_named_twice_is_told_once() -> None:
     assert receivers(settings, (HOOK, SLACK)) == (SLACK, HOOK)
 
 
-def test_the_deprecated_flag_counts_only_alone() -> None:
+def test_the_deprecated_flag_is_used_only_without_the_new_one() -> None:
     assert receivers(Settings(notify_url=(SLACK,), slack_hook_url=HOOK)) == (SLACK,)
     assert receivers(Settings(slack_hook_url=HOOK)) == (HOOK,)
     assert receivers(Settings()) == ()
@@ -155,5 +155,5 @@ def test_the_deprecated_flag_counts_only_alone() -> None:
         (FAILED, {}, "Node n1: not drained within 60 s"),
     ],
 )
-def test_the_words_are_those_of_the_template(message: Notify, settings: dict[str, str], text: str) -> None:
+def test_the_message_follows_the_template(message: Notify, settings: dict[str, str], text: str) -> None:
     assert wording(message, Settings(**settings), "n1") == text

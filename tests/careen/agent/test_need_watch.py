@@ -29,14 +29,14 @@ def watch_of(host: FakeHost, clock: VirtualClock, *, is_command: bool, period: f
     return NeedWatch(files, clock, commands=commands, period_seconds=lambda: period)
 
 
-async def test_a_file_is_looked_at_each_time() -> None:
+async def test_a_sentinel_file_is_checked_each_time() -> None:
     need, host, _ = watch(is_command=False)
     assert (await need.read(), host.needs_read) == (NO, 1)
     host.need = YES
     assert (await need.read(), host.needs_read) == (YES, 2)
 
 
-async def test_a_command_that_said_no_runs_once_a_period() -> None:
+async def test_a_command_that_answered_no_runs_once_per_period() -> None:
     need, host, clock = watch(is_command=True, period=3600)
     await need.read()
     clock.seconds = 3599
@@ -47,7 +47,7 @@ async def test_a_command_that_said_no_runs_once_a_period() -> None:
 
 
 @pytest.mark.parametrize("answer", [YES, UNKNOWN])
-async def test_a_yes_or_an_unknown_of_a_command_is_good_for_a_minute_at_most(answer: Need) -> None:
+async def test_a_yes_or_unknown_of_a_command_is_valid_for_a_minute_at_most(answer: Need) -> None:
     """A drain must not go on for an hour on a need that is gone."""
     need, host, clock = watch(is_command=True, period=3600)
     host.need = answer
@@ -60,7 +60,7 @@ async def test_a_yes_or_an_unknown_of_a_command_is_good_for_a_minute_at_most(ans
     assert host.needs_read == 2
 
 
-async def test_a_short_period_is_kept() -> None:
+async def test_a_short_period_is_respected() -> None:
     need, host, clock = watch(is_command=True, period=10)
     host.need = YES
     await need.read()
@@ -69,7 +69,7 @@ async def test_a_short_period_is_kept() -> None:
     assert host.needs_read == 2
 
 
-async def test_a_change_is_noticed_once() -> None:
+async def test_a_change_is_reported_once() -> None:
     need, host, _ = watch(is_command=False)
     assert not await need.has_changed(), "nothing was read before"
     await need.read()
@@ -95,7 +95,7 @@ class Slow:
         return self.host.need
 
 
-async def test_a_slow_command_holds_up_no_turn_and_the_last_answer_stands_until_it_ends(
+async def test_a_slow_command_delays_no_turn_and_the_last_answer_stays_valid(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(need_watch, "_WAIT_SECONDS", 0.01)
@@ -117,7 +117,7 @@ async def test_a_slow_command_holds_up_no_turn_and_the_last_answer_stands_until_
     assert host.needs_read == 3
 
 
-async def test_a_change_that_a_slow_look_brings_between_two_questions_is_noticed(
+async def test_a_change_found_by_a_slow_check_between_two_turns_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(need_watch, "_WAIT_SECONDS", 0.01)
@@ -133,7 +133,7 @@ async def test_a_change_that_a_slow_look_brings_between_two_questions_is_noticed
     assert not await need.has_changed()
 
 
-async def test_the_first_answer_is_waited_for() -> None:
+async def test_the_first_turn_waits_for_the_first_answer() -> None:
     """Nothing may be decided before it is known whether the host asks for a reboot."""
     need, host, _ = watch(is_command=True)
     slow = Slow(host)
@@ -144,7 +144,7 @@ async def test_the_first_answer_is_waited_for() -> None:
     assert await first == NO
 
 
-async def test_a_look_that_breaks_is_told_to_whoever_asks_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failing_check_raises_in_the_caller_and_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     need, host, _ = watch(is_command=False)
     await need.read()
     with monkeypatch.context() as broken:
@@ -158,7 +158,7 @@ async def test_a_look_that_breaks_is_told_to_whoever_asks_and_made_again(monkeyp
     assert await need.read() == NO
 
 
-async def test_files_are_asked_each_time_beside_a_command_that_is_asked_once_a_period() -> None:
+async def test_files_are_checked_each_time_even_if_a_command_runs_once_per_period() -> None:
     clock, said, asked = VirtualClock(), {"files": NO, "commands": NO}, {"files": 0, "commands": 0}
 
     def source(name: str) -> need_watch.Look:
@@ -182,7 +182,7 @@ async def test_files_are_asked_each_time_beside_a_command_that_is_asked_once_a_p
     assert asked["commands"] == 2
 
 
-async def test_the_package_manager_of_the_files_is_told_beside_a_command_that_asks() -> None:
+async def test_the_running_package_manager_is_reported_beside_a_commands_yes() -> None:
     """The command's answer is a minute old; who is at work on the packages is not."""
     clock, busy = VirtualClock(), ["dpkg"]
 

@@ -87,7 +87,7 @@ async def test_an_idle_node_is_read_again_only_after_five_minutes(shell: Shell) 
     assert shell.requests == [NODE, NODE]
 
 
-async def test_the_age_of_the_node_counts_from_the_question(shell: Shell) -> None:
+async def test_the_age_of_the_node_counts_from_the_request(shell: Shell) -> None:
     shell.put_node("n1")
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)
     observer = shell.observer()
@@ -97,7 +97,7 @@ async def test_the_age_of_the_node_counts_from_the_question(shell: Shell) -> Non
     assert shell.requests == [NODE, NODE]
 
 
-async def test_a_view_of_before_a_read_that_failed_is_not_taken_for_new(shell: Shell) -> None:
+async def test_a_failed_read_does_not_renew_the_earlier_view(shell: Shell) -> None:
     shell.put_node("n1")
     observer = shell.observer()
     await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -109,7 +109,7 @@ async def test_a_view_of_before_a_read_that_failed_is_not_taken_for_new(shell: S
     assert len(shell.requests) > asked
 
 
-async def test_with_a_need_the_node_is_read_at_once(shell: Shell) -> None:
+async def test_a_new_need_causes_a_read_of_the_node(shell: Shell) -> None:
     """The taint goes out with the version just read, not one of five minutes ago."""
     shell.put_node("n1")
     observer = shell.observer()
@@ -119,7 +119,7 @@ async def test_with_a_need_the_node_is_read_at_once(shell: Shell) -> None:
     assert shell.requests == [NODE, NODE]
 
 
-async def test_a_waiting_node_looks_at_the_lock_more_often_than_at_itself(shell: Shell) -> None:
+async def test_a_waiting_node_reads_the_lock_more_often_than_its_node(shell: Shell) -> None:
     put_in_phase(shell, Phase.WAITING)
     shell.host.need = Need(answer=NeedAnswer.YES)
     observer = shell.observer()
@@ -129,7 +129,7 @@ async def test_a_waiting_node_looks_at_the_lock_more_often_than_at_itself(shell:
     assert (shell.requests.count(NODE), shell.requests.count(LOCK)) == (2, 5)
 
 
-async def test_the_answer_of_an_own_write_is_as_good_as_a_read(shell: Shell) -> None:
+async def test_the_answer_to_a_write_replaces_a_read(shell: Shell) -> None:
     shell.put_node("n1")
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -144,7 +144,7 @@ async def test_the_answer_of_an_own_write_is_as_good_as_a_read(shell: Shell) -> 
 
 
 @pytest.mark.parametrize(("seconds_later", "reads"), [((0.02,), 1), ((0.9,), 1), ((1.0,), 2), ((0.02, 0.04), 2)])
-async def test_while_the_node_works_the_answer_of_a_write_serves_the_next_turn_and_no_other(
+async def test_in_a_working_phase_the_answer_to_a_write_serves_only_the_next_turn(
     shell: Shell, seconds_later: tuple[float, ...], reads: int
 ) -> None:
     """A drain looks twice a second: a hold that was set meanwhile must be heard."""
@@ -163,7 +163,7 @@ async def test_while_the_node_works_the_answer_of_a_write_serves_the_next_turn_a
 @pytest.mark.parametrize(
     ("seconds_later", "node_reads", "lock_reads"), [((0.02,), 1, 1), ((1.0,), 2, 2), ((0.02, 0.04), 2, 2)]
 )
-async def test_the_answer_of_a_write_of_the_lock_serves_the_next_turn_and_leaves_the_node_as_good(
+async def test_the_answer_to_a_lock_write_serves_the_next_turn(
     shell: Shell, seconds_later: tuple[float, ...], node_reads: int, lock_reads: int
 ) -> None:
     put_in_phase(shell, Phase.CLAIMING)
@@ -190,7 +190,7 @@ async def test_the_answer_of_a_write_of_the_lock_serves_the_next_turn_and_leaves
         pytest.param(Phase.DRAINING, 0.1, 2, id="before the reboot"),
     ],
 )
-async def test_other_coordinators_are_looked_for_once_for_a_claim_and_anew_before_the_reboot(
+async def test_other_coordinators_are_looked_up_once_per_claim_and_again_before_the_reboot(
     shell: Shell, phase: Phase, later: float, lists: int
 ) -> None:
     put_in_phase(shell, Phase.WAITING)
@@ -204,7 +204,7 @@ async def test_other_coordinators_are_looked_for_once_for_a_claim_and_anew_befor
     assert sum(request.startswith("GET /apis/apps/v1/daemonsets") for request in shell.requests) == lists
 
 
-async def test_what_is_wanted_under_the_claim_is_read_although_the_answer_of_a_write_is_there(shell: Shell) -> None:
+async def test_evidence_wanted_under_a_claim_is_read_even_after_a_write(shell: Shell) -> None:
     """The cordon rests on the lock as it is then."""
     put_in_phase(shell, Phase.CLAIMING)
     observer = shell.observer()
@@ -219,7 +219,7 @@ async def test_what_is_wanted_under_the_claim_is_read_although_the_answer_of_a_w
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
-async def test_the_recorded_phase_brings_its_evidence_with_it(shell: Shell, phase: Phase) -> None:
+async def test_the_recorded_phase_determines_the_evidence_that_is_read(shell: Shell, phase: Phase) -> None:
     """Also at the first turn of a process that has not heard of the phase: the record decides."""
     put_in_phase(shell, phase)
     seen = await begin(shell, Phase.IDLE)
@@ -227,13 +227,13 @@ async def test_the_recorded_phase_brings_its_evidence_with_it(shell: Shell, phas
     assert asked == set(ROW[phase].evidence)
 
 
-async def test_a_record_that_cannot_be_read_brings_nothing(shell: Shell) -> None:
+async def test_an_unreadable_record_adds_no_evidence(shell: Shell) -> None:
     shell.put_node("n1", annotations={"careen.dev/progress": '{"version":99}'})
     await begin(shell)
     assert shell.requests == [NODE]
 
 
-async def test_a_node_that_does_not_exist_is_gone_and_one_that_cannot_be_read_is_unknown(shell: Shell) -> None:
+async def test_a_missing_node_is_gone_and_an_unreadable_node_is_unknown(shell: Shell) -> None:
     assert (await begin(shell)).node == Gone()
     shell.wire.before = lambda _: Unclear("the network is down")
     node = (await begin(shell)).node
@@ -261,7 +261,7 @@ ALL_LISTS = [
 
 
 @pytest.mark.parametrize("evidence", ALL_LISTS)
-async def test_what_the_server_does_not_answer_is_unknown_and_never_empty(shell: Shell, evidence: Evidence) -> None:
+async def test_an_unanswered_read_is_unknown_and_never_empty(shell: Shell, evidence: Evidence) -> None:
     shell.put_node("n1")
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -271,7 +271,7 @@ async def test_what_the_server_does_not_answer_is_unknown_and_never_empty(shell:
 
 
 @pytest.mark.parametrize(("waiting", "counted"), [(0, 0), (1, 1), (100, 100), (101, None), (250, None)])
-async def test_waiting_nodes_are_counted_to_a_hundred_in_one_request(
+async def test_waiting_nodes_are_counted_up_to_a_hundred_in_one_request(
     shell: Shell, waiting: int, counted: int | None
 ) -> None:
     shell.put_node("n1")
@@ -289,7 +289,7 @@ async def add(shell: Shell, *wanted: Evidence, policy: Policy = POLICY) -> Obser
     return await observer.add(seen, wanted, policy)
 
 
-async def test_holders_are_read_after_the_lock_each_by_itself_and_the_own_node_too(shell: Shell) -> None:
+async def test_each_holder_is_read_after_the_lock_including_the_own_node(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_node("n2")
     rows = [{"nodeID": name} for name in ("n1", "n2", "gone")]
@@ -303,14 +303,14 @@ async def test_holders_are_read_after_the_lock_each_by_itself_and_the_own_node_t
     assert isinstance(seen.lock, LockReading)
 
 
-async def test_wanted_together_the_lock_is_read_once_and_first(shell: Shell) -> None:
+async def test_the_lock_is_read_once_and_before_the_other_evidence(shell: Shell) -> None:
     shell.put_node("n1")
     await add(shell, Evidence.HOLDERS, Evidence.PEERS, Evidence.LOCK)
     assert shell.requests[-2:] == [LOCK, "GET /api/v1/nodes"]
     assert shell.requests.count("GET /api/v1/nodes") == 1
 
 
-async def test_many_holders_are_read_by_one_list_and_what_is_no_name_is_not_asked_for(shell: Shell) -> None:
+async def test_many_holders_are_read_by_one_list_and_invalid_names_are_skipped(shell: Shell) -> None:
     """Anybody may have written a lock of thousands of entries."""
     shell.put_node("n1")
     rows = [5, {"nodeID": ".."}, *({"nodeID": f"n{number}"} for number in range(1, 3000))]
@@ -322,13 +322,13 @@ async def test_many_holders_are_read_by_one_list_and_what_is_no_name_is_not_aske
     assert len(shell.requests) < 5
 
 
-async def test_holders_of_a_lock_that_is_not_understood_are_unknown(shell: Shell) -> None:
+async def test_holders_of_an_unreadable_lock_are_unknown(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_daemonset(annotations={KEY: "garbage"})
     assert isinstance((await add(shell, Evidence.HOLDERS)).holders, Unknown)
 
 
-async def test_peers_and_waiters_are_told_apart_by_their_label(shell: Shell) -> None:
+async def test_peers_and_waiters_are_distinguished_by_their_label(shell: Shell) -> None:
     for name, label in (("n1", "in-progress"), ("n2", "failed"), ("n3", "ready"), ("n4", "required")):
         shell.put_node(name, labels={"careen.dev/reboot": label})
     seen = await add(shell, Evidence.PEERS, Evidence.WAITERS)
@@ -338,7 +338,7 @@ async def test_peers_and_waiters_are_told_apart_by_their_label(shell: Shell) -> 
     assert [node.name for node in seen.waiters] == ["n3", "n4"]
 
 
-async def test_peers_wanted_with_all_nodes_are_read_with_them_in_one_list_after_the_lock(shell: Shell) -> None:
+async def test_peers_and_all_nodes_share_one_list_after_the_lock(shell: Shell) -> None:
     for name, label in (("n1", "in-progress"), ("n2", "failed"), ("n3", "ready"), ("n4", "required")):
         shell.put_node(name, labels={keys.REBOOT_LABEL: label})
     observer = shell.observer()
@@ -350,7 +350,7 @@ async def test_peers_wanted_with_all_nodes_are_read_with_them_in_one_list_after_
     assert shell.requests.count("GET /api/v1/nodes") == 1
 
 
-async def test_the_age_of_the_fleet_counts_from_the_question(shell: Shell) -> None:
+async def test_the_age_of_the_fleet_counts_from_the_request(shell: Shell) -> None:
     shell.put_node("n1")
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)
     observer = shell.observer()
@@ -362,7 +362,7 @@ async def test_the_age_of_the_fleet_counts_from_the_question(shell: Shell) -> No
     assert seen.uptime == asked_at + 7, "what the gates compare it with is the present"
 
 
-async def test_dry_runs_are_tried_for_the_pods_that_would_be_evicted_and_no_others(shell: Shell) -> None:
+async def test_dry_runs_cover_exactly_the_pods_that_would_be_evicted(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_pod("free", metadata={"uid": "free"})
     shell.put_pod("held", metadata={"uid": "held", "labels": {"app": "db"}})
@@ -400,7 +400,7 @@ async def test_dry_runs_are_tried_for_the_pods_that_would_be_evicted_and_no_othe
     assert shell.server.get("pods", "free", "shop") is not None
 
 
-async def test_dry_runs_end_after_a_minute_and_what_was_not_tried_is_unknown_with_the_reason(shell: Shell) -> None:
+async def test_dry_runs_stop_after_a_minute_and_the_remaining_pods_are_unknown(shell: Shell) -> None:
     shell.put_node("n1")
     names = [f"pod-{number:03}" for number in range(110)]
     for name in names:
@@ -421,7 +421,7 @@ async def test_dry_runs_end_after_a_minute_and_what_was_not_tried_is_unknown_wit
     assert "took longer than 60 s" in seen.evictability["pod-109"].detail
 
 
-async def test_owners_are_those_of_the_pods_until_the_record_names_some(shell: Shell) -> None:
+async def test_owners_come_from_the_pods_until_the_record_names_some(shell: Shell) -> None:
     from careen.core.facts.observation import OwnerHealth
 
     for name in ("web", "old"):
@@ -454,7 +454,7 @@ async def test_owners_are_those_of_the_pods_until_the_record_names_some(shell: S
     assert isinstance(seen.pods, NotAsked), "the pods are not needed for that"
 
 
-async def test_before_the_claim_only_owners_that_may_bind_a_pod_to_this_node_are_read(shell: Shell) -> None:
+async def test_before_the_claim_only_owners_that_may_bind_pods_to_the_node_are_read(shell: Shell) -> None:
     for name, field in (("placed", "f:containers"), ("bound", "f:nodeName")):
         owner = {
             "apiVersion": "apps/v1",
@@ -482,7 +482,7 @@ async def test_before_the_claim_only_owners_that_may_bind_a_pod_to_this_node_are
     assert [owner.name for owner in seen.owners] == ["bound", "placed"]
 
 
-async def test_alerts_are_asked_of_the_source_if_there_is_one(shell: Shell) -> None:
+async def test_alerts_are_read_from_the_configured_source(shell: Shell) -> None:
     shell.put_node("n1")
     assert (await add(shell, Evidence.ALERTS)).alerts == ()
     shell.alerts = FakeAlerts(answer=(Alert(name="Slow"),))
@@ -491,7 +491,7 @@ async def test_alerts_are_asked_of_the_source_if_there_is_one(shell: Shell) -> N
     assert (await add(shell, Evidence.ALERTS)).alerts == Unknown("down")
 
 
-async def test_a_forecast_is_made_for_the_own_node(shell: Shell) -> None:
+async def test_the_forecast_is_made_for_the_own_node(shell: Shell) -> None:
     shell.put_node("n1")
     seen = await add(shell, Evidence.FORECAST)
     assert seen.forecast == shell.forecaster.answer
@@ -499,14 +499,14 @@ async def test_a_forecast_is_made_for_the_own_node(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("evidence", Evidence)
-async def test_every_kind_of_evidence_can_be_had(shell: Shell, evidence: Evidence) -> None:
+async def test_every_kind_of_evidence_can_be_read(shell: Shell, evidence: Evidence) -> None:
     shell.put_node("n1")
     shell.put_pod("a")
     seen = await add(shell, evidence)
     assert not isinstance(getattr(seen, evidence.value.replace("-", "_")), NotAsked | Unknown)
 
 
-async def test_only_a_control_plane_node_asks_whether_the_api_server_is_ready(shell: Shell) -> None:
+async def test_only_a_control_plane_node_checks_the_readiness_of_the_api_server(shell: Shell) -> None:
     shell.put_node("n1")
     assert (await add(shell, Evidence.READYZ)).readyz == ()
     assert not [request for request in shell.requests if "readyz" in str(request)]

@@ -193,7 +193,9 @@ WORLDS: dict[str, Callable[[Shell, str], None]] = {
 
 @pytest.mark.parametrize("text", [POISON, LONG], ids=["short", "long"])
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
-async def test_what_an_agent_says_is_fit_to_show(ears: Ears, world: Callable[[Shell, str], None], text: str) -> None:
+async def test_everything_an_agent_writes_is_safe_to_display(
+    ears: Ears, world: Callable[[Shell, str], None], text: str
+) -> None:
     shell = ears.shell
     shell.put_node("n1")
     shell.put_pod("web")
@@ -216,7 +218,7 @@ SAYS_IT = [
 
 
 @pytest.mark.parametrize("name", SAYS_IT)
-async def test_the_poison_reaches_the_agents_words(ears: Ears, name: str) -> None:
+async def test_the_poisoned_texts_occur_in_the_agents_output(ears: Ears, name: str) -> None:
     """Or the test above would try nothing."""
     shell = ears.shell
     shell.put_node("n1")
@@ -226,7 +228,7 @@ async def test_the_poison_reaches_the_agents_words(ears: Ears, name: str) -> Non
     assert any(MARK in each for each in ears.heard()), ears.log.getvalue()
 
 
-async def test_what_a_server_says_to_an_eviction_is_fit_to_show(ears: Ears) -> None:
+async def test_the_servers_answer_to_an_eviction_is_made_safe_to_display(ears: Ears) -> None:
     shell = ears.shell
     shell.put_pod("web")
     said = {
@@ -255,7 +257,7 @@ async def test_what_a_server_says_to_an_eviction_is_fit_to_show(ears: Ears) -> N
 
 
 @pytest.mark.parametrize("answer", [reboot.Refused(LONG), reboot.Unclear(POISON)], ids=["refused", "unclear"])
-async def test_what_the_reboot_command_prints_is_fit_to_show(ears: Ears, answer: reboot.Answer) -> None:
+async def test_the_output_of_the_reboot_command_is_made_safe_to_display(ears: Ears, answer: reboot.Answer) -> None:
     shell = ears.shell
     shell.host.answer = answer
     shell.put_node("n1")
@@ -268,7 +270,7 @@ async def test_what_the_reboot_command_prints_is_fit_to_show(ears: Ears, answer:
     assert ears.wrong() == []
 
 
-async def test_a_turn_that_breaks_is_told_in_words_that_are_fit_to_show(ears: Ears) -> None:
+async def test_the_error_of_a_failed_turn_is_safe_to_display(ears: Ears) -> None:
     shell = ears.shell
     shell.put_node("n1", annotations=annotations("Draining", POISON), labels={keys.REBOOT_LABEL: "in-progress"})
     rescue = Rescue(shell.hands)
@@ -284,7 +286,7 @@ async def test_a_turn_that_breaks_is_told_in_words_that_are_fit_to_show(ears: Ea
     assert ears.wrong() == []
 
 
-async def test_what_a_lost_answer_says_is_fit_to_show(ears: Ears) -> None:
+async def test_the_error_of_a_lost_answer_is_safe_to_display(ears: Ears) -> None:
     shell = ears.shell
     shell.put_node("n1")
     needs_reboot(shell, "the sentinel file exists")
@@ -300,7 +302,7 @@ def broken(text: str) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("text", [POISON, LONG, "\ud800"], ids=["short", "long", "half of a pair"])
-def test_a_log_entry_is_one_entry_whatever_is_in_it(form: str, text: str) -> None:
+def test_a_log_entry_stays_one_entry_regardless_of_its_text(form: str, text: str) -> None:
     record = logging.LogRecord("kopf", logging.INFO, __file__, 1, "%s", (text,), None)
     record.detail, record.node, record.phase, record.reason = text, text, text, text
     try:
@@ -316,7 +318,7 @@ def test_a_log_entry_is_one_entry_whatever_is_in_it(form: str, text: str) -> Non
     assert len(entry) < 100_000, first[:100]
 
 
-def test_an_event_a_message_and_a_probe_are_fit_to_show() -> None:
+def test_events_messages_and_probe_answers_are_safe_to_display() -> None:
     subject = Subject(kind="Node", name="n1", uid="u")
     posted = event(subject, reason="R", sentence=LONG, is_warning=True, host="n1", at="2026-03-04T12:00:00Z")
     assert unfit(posted["message"], longest=1024) == []

@@ -159,7 +159,7 @@ def ask_for_a_reboot(node: Node) -> None:
         (["--period=often"], {"KURED_BLOCKING_POD_SELEKTOR": "app=db"}, "KURED_BLOCKING_POD_SELEKTOR is no setting"),
     ],
 )
-def test_settings_that_cannot_be_meant_end_the_start_with_code_2(
+def test_invalid_settings_end_the_start_with_code_2(
     node: Node, flags: list[str], environment: dict[str, str], words: str
 ) -> None:
     agent = node.start(*flags, **environment)
@@ -169,7 +169,7 @@ def test_settings_that_cannot_be_meant_end_the_start_with_code_2(
     assert node.requests == [], "nothing is asked of a cluster before that"
 
 
-def test_an_agent_whose_lock_is_nowhere_does_not_start(node: Node) -> None:
+def test_an_agent_without_a_lock_object_does_not_start(node: Node) -> None:
     """Nothing given: kured's place, where this cluster has nothing."""
     node.place = ()
     ask_for_a_reboot(node)
@@ -180,7 +180,7 @@ def test_an_agent_whose_lock_is_nowhere_does_not_start(node: Node) -> None:
     assert {record.verb for record in node.requests} == {"get"}
 
 
-def test_a_config_map_that_cannot_be_used_ends_the_start_with_code_2(node: Node) -> None:
+def test_an_invalid_config_map_ends_the_start_with_code_2(node: Node) -> None:
     node.put_config("concurrency: none")
     agent = node.start()
     assert agent.ends() == 2
@@ -188,14 +188,14 @@ def test_a_config_map_that_cannot_be_used_ends_the_start_with_code_2(node: Node)
     assert "Traceback" not in agent.log
 
 
-def test_without_a_cluster_and_outside_a_pod_the_way_out_is_named(tmp_path: Path) -> None:
+def test_outside_a_pod_and_without_a_kubeconfig_the_error_names_the_remedy(tmp_path: Path) -> None:
     done = run([sys.executable, "-m", "careen", "agent", "--node-id=n1"])
     assert done.returncode == 2
     assert "give --kubeconfig FILE" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_nothing_is_done_until_the_settings_are_known(node: Node) -> None:
+def test_the_agent_does_nothing_until_its_settings_are_known(node: Node) -> None:
     """A window in the ConfigMap must hold from the first turn on, also when the API server comes up later than
     the agent."""
     node.put_config("reboot-days: []\nprefer-no-schedule-taint: example.com/soon")
@@ -211,7 +211,7 @@ def test_nothing_is_done_until_the_settings_are_known(node: Node) -> None:
     wait_until(lambda: "outside-window" in node.annotation("refusals"))
 
 
-def test_missing_rights_are_named_at_the_start(node: Node) -> None:
+def test_missing_rights_are_reported_at_start(node: Node) -> None:
     node.server.api.authorizer = lambda user, verb, group, resource, namespace, name: (
         not resource.startswith("pods/") and (verb, resource) != ("patch", "daemonsets")
     )
@@ -220,14 +220,14 @@ def test_missing_rights_are_named_at_the_start(node: Node) -> None:
     assert "a right is missing: list nodes" not in log
 
 
-def test_a_host_that_could_not_be_rebooted_is_told_at_the_start(node: Node) -> None:
+def test_a_failing_self_test_is_reported_at_start(node: Node) -> None:
     agent = node.start("--reboot-command=/no/such/program", "--reboot-sentinel=/not/mounted/reboot-required")
     agent.says("self-test: cannot look for the sentinel file /not/mounted/reboot-required")
     agent.says("self-test: the host has no program /no/such/program")
     assert 'careen_self_test_problems{node="n1"} 2.0' in agent.get("/metrics")
 
 
-def test_a_port_that_is_taken_does_not_leave_a_node_without_its_agent(node: Node) -> None:
+def test_a_metrics_port_in_use_does_not_stop_the_agent(node: Node) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -240,7 +240,7 @@ def test_a_port_that_is_taken_does_not_leave_a_node_without_its_agent(node: Node
 # ---- settings that change ----
 
 
-def test_an_edit_of_the_config_map_takes_effect_without_a_restart_and_a_bad_one_changes_nothing(node: Node) -> None:
+def test_a_config_map_edit_takes_effect_at_once_and_an_invalid_one_changes_nothing(node: Node) -> None:
     node.put_config("reboot-days: []")
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -257,7 +257,7 @@ def test_an_edit_of_the_config_map_takes_effect_without_a_restart_and_a_bad_one_
     assert 'careen_config_ok{node="n1"} 1.0' in agent.get("/metrics")
 
 
-def test_a_bad_edit_is_one_event_however_often_it_is_seen(node: Node) -> None:
+def test_an_invalid_edit_causes_one_event(node: Node) -> None:
     """A second agent of the cluster, and one that was restarted with its older settings in a flag, see the same
     edit."""
     node.put_config("concurrency: 1")
@@ -297,7 +297,7 @@ def events(node: Node, reason: str) -> list[Any]:
 # ---- a forecast that refuses ----
 
 
-def test_a_forecast_that_refuses_for_too_long_is_told_once_and_not_again_after_a_restart(node: Node) -> None:
+def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: Node) -> None:
     """No simulation has room in so little memory: it is unknown where the pods would go, and the node waits."""
     ask_for_a_reboot(node)
     flags = ("--forecast-memory=64Mi", "--forecast-patience=2s")
@@ -327,7 +327,7 @@ def test_a_forecast_that_refuses_for_too_long_is_told_once_and_not_again_after_a
 # ---- messages to people ----
 
 
-def test_people_are_told_in_words_of_their_choice_and_a_webhook_that_hangs_holds_up_nothing(node: Node) -> None:
+def test_messages_use_the_template_and_a_hanging_webhook_delays_nothing(node: Node) -> None:
     node.put_config('message-template-drain: "%s goes"')
     with running_webhook() as hook, running_webhook(hangs=True) as slow:
         urls = f"generic+http://{hook.address}/SECRETWORD\ngeneric+http://{slow.address}/SECRETWORD"
@@ -347,7 +347,7 @@ def test_people_are_told_in_words_of_their_choice_and_a_webhook_that_hangs_holds
     assert "SECRET" not in agent.log + metrics + json.dumps(journal)
 
 
-def test_a_message_url_that_cannot_be_used_ends_the_start_with_code_2_and_is_not_told(node: Node) -> None:
+def test_an_unusable_message_url_ends_the_start_with_code_2_and_is_not_printed(node: Node) -> None:
     agent = node.start(CAREEN_NOTIFY_URL="pager://SECRETWORD")
     assert agent.ends() == 2
     assert "CAREEN_NOTIFY_URL is a secret: expected a shoutrrr URL of one of bark, discord, generic" in agent.log
@@ -357,7 +357,7 @@ def test_a_message_url_that_cannot_be_used_ends_the_start_with_code_2_and_is_not
 # ---- being idle ----
 
 
-def test_an_idle_agent_asks_for_its_node_once_and_then_only_looks_at_a_file(node: Node) -> None:
+def test_an_idle_agent_reads_its_node_once_and_then_only_checks_the_sentinel(node: Node) -> None:
     agent = node.start()
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     agent.says("does not ask for a reboot|nothing|no need|Idle")
@@ -370,7 +370,7 @@ def test_an_idle_agent_asks_for_its_node_once_and_then_only_looks_at_a_file(node
     assert agent.get("/healthz")
 
 
-def test_what_an_agent_carries_all_day(node: Node) -> None:
+def test_a_resident_agent_does_not_load_heavy_modules(node: Node) -> None:
     """Its memory is bounded in docs and bench; here the reason: what is not even loaded, with kopf and all running."""
     heavy = [
         "apprise",
@@ -433,7 +433,7 @@ def _slow(hanging: threading.Event) -> Any:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_idle_agent_ends_when_told(node: Node, number: signal.Signals) -> None:
+def test_an_idle_agent_stops_on_sigterm(node: Node, number: signal.Signals) -> None:
     agent = node.start()
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     agent.process.send_signal(number)
@@ -442,7 +442,7 @@ def test_an_idle_agent_ends_when_told(node: Node, number: signal.Signals) -> Non
     assert "Traceback" not in agent.log
 
 
-def test_an_agent_ends_when_told_while_the_api_server_is_silent(node: Node) -> None:
+def test_an_agent_stops_on_sigterm_while_the_api_server_is_silent(node: Node) -> None:
     hanging = hang(node, "daemonsets")
     ask_for_a_reboot(node)
     agent = node.start()
@@ -452,7 +452,7 @@ def test_an_agent_ends_when_told_while_the_api_server_is_silent(node: Node) -> N
     assert "Traceback" not in agent.log
 
 
-def test_an_agent_ends_when_told_before_it_knows_its_settings(node: Node) -> None:
+def test_an_agent_stops_on_sigterm_before_it_knows_its_settings(node: Node) -> None:
     node.server.api.is_down = True
     agent = node.start()
     agent.says("on port")
@@ -479,7 +479,7 @@ def start_of_the_image(node: Node) -> Agent:
     return Agent(process, log)
 
 
-def test_an_agent_that_is_stopped_at_any_moment_of_its_start_ends_as_completed(node: Node) -> None:
+def test_an_agent_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) -> None:
     """Moments are shares of the processor time that a start takes, so that a slow machine tries the same ones."""
     agent = start_of_the_image(node)
     agent.says("on port")
@@ -508,7 +508,7 @@ def _processor_seconds(agent: Agent) -> float:
 # ---- two agents ----
 
 
-def test_a_second_agent_of_the_node_waits_for_the_first_to_end(node: Node) -> None:
+def test_a_second_agent_on_the_node_waits_for_the_first_to_end(node: Node) -> None:
     node.put_config("reboot-days: []")
     first = node.start()
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))

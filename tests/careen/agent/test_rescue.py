@@ -79,7 +79,7 @@ async def break_for(shell: Shell, rescue: Rescue, seconds: float, *, every: floa
     return given_back
 
 
-async def test_a_broken_turn_is_told_at_once_on_the_node_in_an_event_and_in_a_metric(shell: Shell) -> None:
+async def test_a_failed_turn_is_reported_at_once_on_the_node_in_an_event_and_in_a_metric(shell: Shell) -> None:
     drain(shell)
     rescue = Rescue(shell.hands)
     assert not await rescue.broke(a_break(), POLICY)
@@ -91,7 +91,7 @@ async def test_a_broken_turn_is_told_at_once_on_the_node_in_an_event_and_in_a_me
     assert is_cordoned(shell), "one broken turn is no reason to undo a drain"
 
 
-async def test_it_is_not_told_again_with_each_turn(shell: Shell) -> None:
+async def test_a_failed_turn_is_not_reported_again_by_each_turn(shell: Shell) -> None:
     drain(shell, replace(DRAINING, phase="Rebooting"))
     rescue = Rescue(shell.hands)
     await break_for(shell, rescue, 300)
@@ -99,7 +99,7 @@ async def test_it_is_not_told_again_with_each_turn(shell: Shell) -> None:
     assert len(await events(shell)) == 1
 
 
-async def test_after_five_broken_turns_within_half_a_minute_a_drain_is_undone_and_it_says_so(
+async def test_after_five_failed_turns_in_half_a_minute_the_drain_is_undone_and_reported(
     shell: Shell,
 ) -> None:
     drain(shell)
@@ -117,13 +117,13 @@ async def test_after_five_broken_turns_within_half_a_minute_a_drain_is_undone_an
     assert [message.occasion.value for message in shell.told] == ["failed"]
 
 
-async def test_many_broken_turns_within_a_moment_are_not_enough(shell: Shell) -> None:
+async def test_many_failed_turns_within_a_moment_do_not_undo_the_drain(shell: Shell) -> None:
     drain(shell)
     assert not any(await break_for(shell, Rescue(shell.hands), 25, every=0.5))
     assert is_cordoned(shell)
 
 
-async def test_a_turn_that_works_in_between_begins_the_count_anew_and_takes_back_what_was_told(
+async def test_a_successful_turn_resets_the_count_and_clears_the_report(
     shell: Shell,
 ) -> None:
     drain(shell)
@@ -136,7 +136,7 @@ async def test_a_turn_that_works_in_between_begins_the_count_anew_and_takes_back
     assert not any(await break_for(shell, rescue, 25))
 
 
-async def test_without_broken_turns_nothing_is_asked(shell: Shell) -> None:
+async def test_without_failed_turns_the_rescue_sends_no_request(shell: Shell) -> None:
     drain(shell)
     seen = (await shell.observer().begin(turn.Memory(), turn.Phase.IDLE, POLICY)).node
     shell.wire.asked.clear()
@@ -154,14 +154,14 @@ async def test_without_broken_turns_nothing_is_asked(shell: Shell) -> None:
         ("until=soon", True),
     ],
 )
-async def test_a_hold_is_heard_with_the_next_broken_turn(shell: Shell, hold: str, is_undone: bool) -> None:
+async def test_a_hold_takes_effect_with_the_next_failed_turn(shell: Shell, hold: str, is_undone: bool) -> None:
     drain(shell, **{keys.HOLD: hold})
     assert await Rescue(shell.hands).broke(a_break(), POLICY) is is_undone
     assert is_cordoned(shell) is not is_undone
     assert ("held" in reason(shell)) is is_undone
 
 
-async def test_a_pause_is_heard_and_a_lock_that_cannot_be_read_is_none(shell: Shell) -> None:
+async def test_a_pause_takes_effect_and_an_unreadable_lock_is_no_pause(shell: Shell) -> None:
     drain(shell)
     shell.put_daemonset(annotations={KEY: '{"nodeID":"manual"}'})
     shell.wire.before = lambda request: KeyError("poison") if "daemonsets" in request.path else None
@@ -170,7 +170,7 @@ async def test_a_pause_is_heard_and_a_lock_that_cannot_be_read_is_none(shell: Sh
     assert await Rescue(shell.hands).broke(a_break(), POLICY)
 
 
-async def test_an_announcement_that_lands_in_between_keeps_the_node_as_it_is(shell: Shell) -> None:
+async def test_an_announcement_made_meanwhile_prevents_the_undo(shell: Shell) -> None:
     """A second agent of the node, or our own patch that lands late: the version makes the undo a conflict, and
     the next look sees why."""
     drain(shell, **{keys.HOLD: "fans"})
@@ -188,7 +188,7 @@ async def test_an_announcement_that_lands_in_between_keeps_the_node_as_it_is(she
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_an_undo_whose_answer_is_lost_is_looked_at_and_told_once(shell: Shell, moment: str) -> None:
+async def test_an_undo_whose_answer_was_lost_is_read_back_and_reported_once(shell: Shell, moment: str) -> None:
     drain(shell, **{keys.HOLD: "fans"})
     lost = []
 
@@ -204,7 +204,7 @@ async def test_an_undo_whose_answer_is_lost_is_looked_at_and_told_once(shell: Sh
     assert sum("given back" in event for event in await events(shell)) == 1
 
 
-async def test_a_server_that_is_down_is_met_again_with_the_next_turn(shell: Shell) -> None:
+async def test_if_the_server_is_down_the_rescue_is_repeated_with_the_next_turn(shell: Shell) -> None:
     drain(shell)
     rescue = Rescue(shell.hands)
     shell.wire.before = lambda _: Unclear("down")
@@ -213,7 +213,7 @@ async def test_a_server_that_is_down_is_met_again_with_the_next_turn(shell: Shel
     assert await rescue.broke(a_break(), POLICY)
 
 
-async def test_a_host_that_cannot_be_asked_does_not_keep_the_node_cordoned(
+async def test_an_unreadable_host_does_not_keep_the_node_cordoned(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks() -> Any:
@@ -249,7 +249,7 @@ async def loop_for(shell: Shell, mind: Mind, seconds: float, policy: Any = lambd
     await loop.run()
 
 
-async def test_through_the_loop_a_drain_is_undone_whatever_breaks(
+async def test_the_loop_undoes_a_drain_whatever_part_of_the_turn_fails(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drain(shell)
@@ -262,7 +262,7 @@ async def test_through_the_loop_a_drain_is_undone_whatever_breaks(
     assert "ZeroDivisionError in careen.agent.turn" in reason(shell)
 
 
-async def test_settings_that_break_before_the_turn_are_a_broken_turn_too(shell: Shell) -> None:
+async def test_an_error_in_the_settings_before_the_turn_counts_as_a_failed_turn(shell: Shell) -> None:
     def policy() -> Policy:
         raise FileNotFoundError("/etc/scheduler.yaml")
 
@@ -271,7 +271,7 @@ async def test_settings_that_break_before_the_turn_are_a_broken_turn_too(shell: 
     assert not is_cordoned(shell)
 
 
-async def test_a_rescue_that_breaks_does_not_end_the_loop(
+async def test_a_failing_rescue_does_not_end_the_loop(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     drain(shell)
@@ -282,6 +282,6 @@ async def test_a_rescue_that_breaks_does_not_end_the_loop(
     assert shell.clock.seconds >= 90
 
 
-def test_the_fault_of_a_group_is_that_of_its_first_member() -> None:
+def test_the_error_of_an_exception_group_is_that_of_its_first_member() -> None:
     assert fault_of(ExceptionGroup("two", [a_break(), ValueError(SECRET)])).startswith("AttributeError in ")
     assert fault_of(ValueError(SECRET)) == "ValueError"

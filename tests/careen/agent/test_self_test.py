@@ -36,7 +36,7 @@ def watching(answer: SelfTest) -> tuple[SelfTests, Host, VirtualClock]:
     return SelfTests(cast("Any", host), clock), host, clock
 
 
-async def test_a_good_result_stands_for_some_minutes_and_is_renewed_before_a_later_claim() -> None:
+async def test_a_passed_self_test_is_valid_for_minutes_and_repeated_before_a_later_claim() -> None:
     tests, host, clock = watching(SelfTest())
     for _ in range(10):
         assert await tests.read() == SelfTest()
@@ -48,7 +48,7 @@ async def test_a_good_result_stands_for_some_minutes_and_is_renewed_before_a_lat
     assert host.tests == 2
 
 
-async def test_a_host_that_could_not_be_rebooted_is_tried_ever_more_rarely_up_to_ten_minutes() -> None:
+async def test_a_failed_self_test_is_repeated_ever_more_rarely_up_to_ten_minutes() -> None:
     tests, host, clock = watching(BROKEN)
     at: list[float] = []
     while clock.seconds < 4000:
@@ -64,13 +64,13 @@ async def test_a_host_that_could_not_be_rebooted_is_tried_ever_more_rarely_up_to
     assert await tests.read() == SelfTest()
 
 
-async def test_two_who_ask_at_once_cause_one_test() -> None:
+async def test_simultaneous_requests_share_one_self_test() -> None:
     tests, host, _ = watching(SelfTest())
     assert await asyncio.gather(tests.read(), tests.read()) == [SelfTest(), SelfTest()]
     assert host.tests == 1
 
 
-async def test_each_finding_is_news_once_and_again_when_it_comes_back(caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_finding_is_reported_once_and_again_when_it_returns(caplog: pytest.LogCaptureFixture) -> None:
     tests, host, clock = watching(BROKEN)
     assert tests.news() == SelfTest()
     await tests.read()
@@ -83,7 +83,7 @@ async def test_each_finding_is_news_once_and_again_when_it_comes_back(caplog: py
     assert caplog.text.count("the host has no program reboot") == 2
 
 
-async def test_a_host_that_is_mended_is_noticed_drained_and_rebooted(tmp_path: Any) -> None:
+async def test_a_repaired_host_is_drained_and_rebooted(tmp_path: Any) -> None:
     """Through the whole shell: not a pod moves before, and nobody has to do anything after."""
     async with a_life(tmp_path) as life:
         life.host.self_test = BROKEN

@@ -99,7 +99,7 @@ def reboot_under(node: Node, text: str) -> None:
 # ---- a ConfigMap that is deleted ----
 
 
-def test_a_deleted_config_map_opens_no_gate_and_a_new_one_is_followed(node: Node) -> None:
+def test_a_deleted_config_map_opens_no_gate_and_a_new_one_takes_effect(node: Node) -> None:
     """`kubectl replace --force` and GitOps tools delete it and create it again."""
     node.put_config("reboot-days: []")
     ask_for_a_reboot(node)
@@ -119,7 +119,7 @@ def test_a_deleted_config_map_opens_no_gate_and_a_new_one_is_followed(node: Node
     assert 'careen_config_ok{node="n1"} 1.0' in agent.get("/metrics")
 
 
-def test_an_empty_config_map_makes_the_settings_forgotten(node: Node) -> None:
+def test_an_empty_config_map_drops_its_settings(node: Node) -> None:
     node.put_config("reboot-days: []")
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -132,7 +132,7 @@ def test_an_empty_config_map_makes_the_settings_forgotten(node: Node) -> None:
 # ---- a start that finds bad settings ----
 
 
-def test_a_node_that_comes_back_to_a_bad_config_map_goes_home_with_the_settings_that_its_claim_began_with(
+def test_with_an_invalid_config_map_a_rebooted_node_uses_the_settings_of_its_claim(
     node: Node,
 ) -> None:
     reboot_under(node, GOOD)
@@ -149,7 +149,7 @@ def test_a_node_that_comes_back_to_a_bad_config_map_goes_home_with_the_settings_
     assert [each["involvedObject"]["kind"] for each in events(node, "BadSettings")] == ["ConfigMap"]
 
 
-def test_after_its_claim_it_begins_no_new_one_until_the_config_map_is_mended(node: Node) -> None:
+def test_no_new_claim_starts_until_the_config_map_is_repaired(node: Node) -> None:
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")
@@ -164,7 +164,7 @@ def test_after_its_claim_it_begins_no_new_one_until_the_config_map_is_mended(nod
     assert is_ready(agent)
 
 
-def test_settings_that_need_a_restart_end_the_agent_that_had_only_older_ones(node: Node) -> None:
+def test_an_agent_on_older_settings_restarts_for_settings_that_need_a_restart(node: Node) -> None:
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")
@@ -175,7 +175,7 @@ def test_settings_that_need_a_restart_end_the_agent_that_had_only_older_ones(nod
     assert "Traceback" not in agent.log
 
 
-def test_a_node_that_comes_back_to_a_deleted_config_map_goes_home_with_the_settings_that_its_claim_began_with(
+def test_with_a_deleted_config_map_a_rebooted_node_uses_the_settings_of_its_claim(
     node: Node,
 ) -> None:
     reboot_under(node, GOOD)
@@ -186,7 +186,7 @@ def test_a_node_that_comes_back_to_a_deleted_config_map_goes_home_with_the_setti
     assert "ConfigMap careen/careen does not exist" in agent.log
 
 
-def test_a_fleet_without_a_config_map_starts_as_ever(node: Node) -> None:
+def test_agents_start_without_a_config_map_if_there_never_was_one(node: Node) -> None:
     ask_for_a_reboot(node)
     first = node.start("--forecast=off")
     wait_until((node.folder / "rebooted").exists)
@@ -198,7 +198,7 @@ def test_a_fleet_without_a_config_map_starts_as_ever(node: Node) -> None:
     assert events(node, "SettingsUnusable") == []
 
 
-def test_a_drain_whose_settings_are_not_known_is_undone(node: Node) -> None:
+def test_a_drain_with_unknown_settings_is_undone(node: Node) -> None:
     """An older release wrote the record and kept no settings: nobody knows what would have stopped this drain."""
     blocking = {
         "apiVersion": "v1",
@@ -225,7 +225,7 @@ def test_a_drain_whose_settings_are_not_known_is_undone(node: Node) -> None:
     assert not (node.folder / "rebooted").exists()
 
 
-def test_a_node_that_comes_back_to_a_missing_daemonset_is_given_back_to_service(node: Node) -> None:
+def test_a_rebooted_node_returns_to_service_without_its_daemonset(node: Node) -> None:
     """The place that no flag names is kured's, where nothing is; the claim goes as soon as there is a lock to
     look at."""
     reboot_under(node, GOOD)
@@ -260,7 +260,7 @@ def test_a_node_that_comes_back_to_a_missing_daemonset_is_given_back_to_service(
         ),
     ],
 )
-def test_a_scheduler_configuration_that_is_not_there_ends_the_start_with_code_2(
+def test_a_missing_scheduler_configuration_ends_the_start_with_code_2(
     node: Node, put: Callable[[Node], None], words: str
 ) -> None:
     put(node)
@@ -270,7 +270,7 @@ def test_a_scheduler_configuration_that_is_not_there_ends_the_start_with_code_2(
     assert "Traceback" not in agent.log
 
 
-def test_a_scheduler_configuration_whose_file_goes_away_is_named_on_the_node(node: Node) -> None:
+def test_a_scheduler_configuration_that_disappears_is_reported_on_the_node(node: Node) -> None:
     file = node.folder / "scheduler.yaml"
     file.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
     agent = node.start(f"--scheduler-config={file}")
@@ -285,7 +285,7 @@ def test_a_scheduler_configuration_whose_file_goes_away_is_named_on_the_node(nod
 # ---- a reboot that cannot work ----
 
 
-def test_a_host_that_could_not_be_rebooted_is_never_drained(node: Node) -> None:
+def test_a_host_whose_self_test_fails_is_never_drained(node: Node) -> None:
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off", "--reboot-command=/no/such/program --now")
     wait_until(lambda: "reboot-impossible" in node.annotation("refusals"), lambda: agent.log)
@@ -299,7 +299,7 @@ def test_a_host_that_could_not_be_rebooted_is_never_drained(node: Node) -> None:
 # ---- keys that the admission policies do not allow ----
 
 
-def test_a_key_that_no_policy_allows_is_told_as_soon_as_a_setting_names_it(node: Node) -> None:
+def test_a_key_that_the_policies_refuse_is_reported_as_soon_as_a_setting_names_it(node: Node) -> None:
     """Long before a need: nothing asks for a reboot here."""
     found = node.server.get("daemonsets", "careen", "careen")
     assert found is not None

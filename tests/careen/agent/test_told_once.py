@@ -126,7 +126,7 @@ _TOLD = {"NeedSeen": 1, "DrainStarted": 1, "Rebooted": 1, "GivenBack": 1, "Relea
 @pytest.mark.parametrize(
     "meddle", [conflict, lose("before"), lose("after")], ids=["conflict", "lost", "landed, its answer lost"]
 )
-async def test_whatever_befalls_a_write_each_step_is_told_once(tmp_path: Path, meddle: Meddle) -> None:
+async def test_each_step_is_reported_once_whatever_fault_a_write_meets(tmp_path: Path, meddle: Meddle) -> None:
     writes = await count(tmp_path, is_write)
     for number in range(1, writes + 1):
         async with a_life(tmp_path) as life:

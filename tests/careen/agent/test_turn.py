@@ -49,9 +49,7 @@ def patch(seen: Observation, **annotations: str) -> PatchNode:
     return PatchNode(purpose="say so", resource_version=seen.node.resource_version, annotations=annotations)
 
 
-async def test_wanted_evidence_is_observed_and_decided_on_in_the_same_turn(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_wanted_evidence_is_read_and_used_in_the_same_turn(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
     shown = think(
         monkeypatch, lambda seen, _: decision(seen, wants=frozenset({Evidence.LOCK})), lambda seen, _: decision(seen)
@@ -60,7 +58,9 @@ async def test_wanted_evidence_is_observed_and_decided_on_in_the_same_turn(
     assert [isinstance(seen.lock, LockReading) for seen in shown] == [False, True]
 
 
-async def test_while_more_is_wanted_nothing_is_done(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_turn_does_nothing_while_evidence_is_still_wanted(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -71,7 +71,7 @@ async def test_while_more_is_wanted_nothing_is_done(shell: Shell, monkeypatch: p
     assert "PATCH /api/v1/nodes/n1" not in shell.requests
 
 
-async def test_a_decision_that_wants_for_ever_is_our_bug_and_ends(
+async def test_a_decision_that_never_stops_wanting_evidence_is_an_error(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")
@@ -80,9 +80,7 @@ async def test_a_decision_that_wants_for_ever_is_our_bug_and_ends(
         await Mind(shell.observer(), shell.hands).turn(POLICY)
 
 
-async def test_memory_is_kept_before_the_first_action_even_if_it_fails(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_memory_is_stored_before_the_first_action(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -95,7 +93,9 @@ async def test_memory_is_kept_before_the_first_action_even_if_it_fails(
     assert mind.memory.line.key == "kept"
 
 
-async def test_what_was_not_told_is_not_remembered_as_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_report_that_was_not_sent_is_not_remembered_as_sent(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1")
     told = PostEvent(code=Code.RELEASED, sentence="given back", is_warning=False)
     think(
@@ -115,7 +115,7 @@ async def test_what_was_not_told_is_not_remembered_as_told(shell: Shell, monkeyp
     assert (mind.memory.told.code, mind.memory.told.at, turned.is_told) == ("released", 9.0, True)
 
 
-async def test_a_write_that_landed_is_told_although_the_next_one_meets_a_conflict(
+async def test_a_successful_write_is_reported_even_if_the_next_one_conflicts(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next turn finds it done, and would not speak of it."""
@@ -138,9 +138,7 @@ async def test_a_write_that_landed_is_told_although_the_next_one_meets_a_conflic
     assert (turned.is_told, mind.memory.told.code, shell.told) == (True, "held", [message])
 
 
-async def test_after_an_own_write_of_the_lock_it_need_not_be_read(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_after_an_own_write_the_lock_need_not_be_read(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1", annotations={"careen.dev/progress": to_annotation(Progress(phase="Claiming", claim="c1"))})
 
     def write(seen: Observation, _: Policy) -> Decision:
@@ -167,7 +165,7 @@ async def test_after_an_own_write_of_the_lock_it_need_not_be_read(
     ]
 
 
-async def test_nobody_is_told_of_a_reboot_that_was_not_confirmed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unconfirmed_reboot_is_not_reported(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
     message = Notify(occasion=Occasion.REBOOT, sentence="rebooting")
     think(
@@ -193,7 +191,7 @@ async def test_after_an_own_patch_an_idle_node_need_not_be_read(shell: Shell, mo
     assert shown[1].node.annotations["a"] == "1"
 
 
-async def test_the_age_of_an_answer_counts_from_the_beginning_of_the_write(
+async def test_the_age_of_an_answer_counts_from_the_start_of_the_write(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answers may be late: what somebody changed while this one was under way is not in it."""
@@ -215,7 +213,7 @@ async def test_the_age_of_an_answer_counts_from_the_beginning_of_the_write(
 
 
 @pytest.mark.parametrize("unschedulable", [True, False])
-async def test_after_a_cordon_and_after_its_end_the_node_is_read_anew(
+async def test_after_a_cordon_or_uncordon_the_node_is_read_again(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, unschedulable: bool
 ) -> None:
     """The node controller adds a taint of its own to a cordoned node and takes it away again: the version just
@@ -232,7 +230,9 @@ async def test_after_a_cordon_and_after_its_end_the_node_is_read_anew(
     assert shell.requests == ["GET /api/v1/nodes/n1", "PATCH /api/v1/nodes/n1", "GET /api/v1/nodes/n1"]
 
 
-async def test_after_a_stop_the_node_is_read_anew_even_when_idle(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_an_interrupted_turn_the_node_is_read_again_even_if_idle(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.put_node("n1")
     think(monkeypatch, lambda seen, _: decision(seen, actions=(patch(seen, a="1"),)), lambda seen, _: decision(seen))
     mind = Mind(shell.observer(), shell.hands)
@@ -245,7 +245,7 @@ async def test_after_a_stop_the_node_is_read_anew_even_when_idle(shell: Shell, m
     assert shell.requests.count("GET /api/v1/nodes/n1") == 2
 
 
-async def test_a_node_that_cannot_be_read_has_not_moved(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreadable_node_has_not_changed_phase(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise metrics and log would say Idle of a drained node while the API server is down."""
     shell.put_node("n1")
     think(
@@ -259,7 +259,7 @@ async def test_a_node_that_cannot_be_read_has_not_moved(shell: Shell, monkeypatc
     assert (await mind.turn(POLICY)).phase is Phase.DRAINING
 
 
-async def test_a_node_whose_patch_did_not_land_has_not_moved(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_node_whose_patch_failed_has_not_changed_phase(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.put_node("n1")
     think(
         monkeypatch,

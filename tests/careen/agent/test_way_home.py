@@ -182,7 +182,7 @@ async def a_life(folder: Path) -> AsyncIterator[Life]:
         transport.close()
 
 
-async def test_a_node_reboots_once_and_comes_home(tmp_path: Path) -> None:
+async def test_a_node_reboots_once_and_returns_to_idle(tmp_path: Path) -> None:
     async with a_life(tmp_path) as life:
         await life.live()
         life.check_home()
@@ -222,7 +222,9 @@ async def count(folder: Path, only: Callable[[Request], bool]) -> int:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_killed_around_any_request_the_next_process_brings_the_node_home(tmp_path: Path, moment: str) -> None:
+async def test_after_a_kill_at_any_request_the_next_process_returns_the_node_to_idle(
+    tmp_path: Path, moment: str
+) -> None:
     """Crash safety is a property of decisions and shell together: between any two requests there is no state
     that leads nowhere."""
     requests = await count(tmp_path, is_the_turns)
@@ -236,9 +238,7 @@ async def test_killed_around_any_request_the_next_process_brings_the_node_home(t
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_whichever_write_loses_its_answer_the_node_reboots_once_and_comes_home(
-    tmp_path: Path, moment: str
-) -> None:
+async def test_with_any_lost_answer_the_node_reboots_once_and_returns_to_idle(tmp_path: Path, moment: str) -> None:
     """Lost before the server saw it, or after it was done: the agent cannot tell, and need not."""
     writes = await count(tmp_path, is_write)
     assert writes > 6
@@ -249,7 +249,7 @@ async def test_whichever_write_loses_its_answer_the_node_reboots_once_and_comes_
             life.check_home()
 
 
-async def test_whichever_write_arrives_late_it_does_no_harm(tmp_path: Path) -> None:
+async def test_a_late_write_does_no_harm(tmp_path: Path) -> None:
     """The connection breaks, and a proxy delivers the write some seconds later, when the agent has gone on."""
     writes = await count(tmp_path, is_write)
     for number in range(1, writes + 1):
@@ -286,7 +286,7 @@ async def test_whichever_write_arrives_late_it_does_no_harm(tmp_path: Path) -> N
             life.check_home()
 
 
-async def test_an_api_server_that_is_down_for_a_while_at_any_moment_only_delays(tmp_path: Path) -> None:
+async def test_an_api_server_outage_at_any_moment_only_delays_the_reboot(tmp_path: Path) -> None:
     requests = await count(tmp_path, lambda _: True)
     for number in range(1, requests + 1, 3):
         async with a_life(tmp_path) as life:
@@ -329,7 +329,7 @@ async def live_twice(life: Life, lag: int) -> None:
 
 
 @pytest.mark.parametrize("lag", [0, 1, 3, 5])
-async def test_two_agents_of_one_node_reboot_it_once(tmp_path: Path, lag: int) -> None:
+async def test_two_agents_on_one_node_reboot_it_once(tmp_path: Path, lag: int) -> None:
     """Without the lock on the host, the versions of Node and lock must do."""
     async with a_life(tmp_path) as life:
         await live_twice(life, lag)
@@ -372,7 +372,7 @@ async def run_for(
         life.clock.sleep = sleep  # type: ignore[method-assign]
 
 
-async def test_an_idle_hour_costs_reads_of_the_own_node_and_of_the_lock_every_five_minutes_and_nothing_else(
+async def test_an_idle_hour_costs_only_reads_of_node_and_lock_every_five_minutes(
     tmp_path: Path,
 ) -> None:
     async with a_life(tmp_path) as life:
@@ -394,7 +394,7 @@ async def test_an_idle_hour_costs_reads_of_the_own_node_and_of_the_lock_every_fi
         pytest.param({"blocking_pod_selectors": (Selector.parse("app=block"),)}, id="a blocking pod"),
     ],
 )
-async def test_the_taint_follows_the_need_within_ten_seconds_whatever_refuses(
+async def test_the_taint_is_set_within_ten_seconds_of_the_need_whatever_gate_refuses(
     tmp_path: Path, blocked: dict[str, Any]
 ) -> None:
     """On an idle node, whose own Node was read minutes ago and was changed by its kubelet since."""

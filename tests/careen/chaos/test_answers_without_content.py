@@ -66,7 +66,7 @@ def unguarded(world: World) -> list[str]:
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
-def test_answers_without_content_break_no_rule_and_the_fleet_comes_home(fault: Fault, seed: int) -> None:
+def test_empty_answers_break_no_rule_and_every_node_returns_to_idle(fault: Fault, seed: int) -> None:
     world = run_virtually(storm(fault, seed))
     broken = world.verdict(but=("taint",))  # a spell may keep a taint away for a minute
     broken += [f"no resourceVersion guards: {line[:200]}" for line in unguarded(world)]

@@ -40,7 +40,7 @@ def left(world: World) -> list[str]:
 
 @pytest.mark.parametrize("lives_seconds", [5.0, 40.0])
 @pytest.mark.parametrize("seed", [0, 2])
-def test_whenever_an_agent_dies_the_annotations_stand_through_the_reboot_and_go_afterwards(
+def test_the_annotations_for_autoscalers_last_through_the_reboot_whenever_the_agent_dies(
     lives_seconds: float, seed: int
 ) -> None:
     world = run_virtually(agents_that_die(Shape(nodes=3), seed, lives_seconds))
@@ -74,14 +74,14 @@ async def with_persons(change: dict[str, dict[str, str | None]], *, wipes: bool 
         ({"before": {DISRUPT: "x"}, "during": {DISRUPT: None}}, {}),
     ],
 )
-def test_what_people_set_before_or_meanwhile_is_theirs(change: dict[str, Any], after: dict[str, str]) -> None:
+def test_annotations_that_people_set_are_kept(change: dict[str, Any], after: dict[str, str]) -> None:
     world = run_virtually(with_persons(change))
     found = annotations(world.server.get("nodes", "n1"))
     assert {key: found[key] for key in (*PROTECTION, TOLD) if key in found} == after
     assert [event.host for event in world.fleet.log if event.what == "booted"].count("n1") == 1
 
 
-def test_a_record_that_a_person_removes_leaves_none_of_it_behind() -> None:
+def test_no_annotation_is_left_if_a_person_removes_the_record() -> None:
     world = run_virtually(with_persons({}, wipes=True))
     assert left(world) == []
 
@@ -101,7 +101,7 @@ async def beside_a_removal() -> World:
     return world
 
 
-def test_a_node_that_karpenter_removes_is_left_alone_and_nobody_waits_for_it() -> None:
+def test_careen_leaves_a_node_that_karpenter_removes_and_no_node_waits_for_it() -> None:
     world = run_virtually(beside_a_removal())
     assert sorted(event.host for event in world.fleet.log if event.what == "booted") == ["n1", "n3"]
     node = world.server.get("nodes", "n2") or {}

@@ -20,7 +20,7 @@ def trace(world: World) -> str:
     return re.sub(r"\b[0-9a-f]{16}\b", "…", "\n".join(world.agents.trace))
 
 
-def test_every_branch_is_the_story_in_which_one_request_meets_the_fault() -> None:
+def test_each_branch_is_the_story_with_one_faulty_request() -> None:
     branches = judged(STORY, FAULTS, lambda world, _: trace(world))
     assert branches == {
         Branch(number, fault): trace(
@@ -32,7 +32,7 @@ def test_every_branch_is_the_story_in_which_one_request_meets_the_fault() -> Non
     assert len(set(branches.values())) == 4, "no fault made a difference"
 
 
-def test_a_branch_that_cannot_be_told_to_its_end_says_why() -> None:
+def test_a_branch_that_cannot_be_played_to_its_end_reports_why() -> None:
     def judge(_world: World, branch: Branch) -> str:
         raise KeyError(branch.number)
 
@@ -40,7 +40,7 @@ def test_a_branch_that_cannot_be_told_to_its_end_says_why() -> None:
     assert "KeyError: 30" in text
 
 
-def test_a_story_that_breaks_before_any_fault_breaks_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_story_that_fails_without_a_fault_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(World, "until_home", None)
     with pytest.raises(TypeError):
         judged(STORY, {30: [Fault.SLOW]}, lambda world, _: trace(world))

@@ -71,7 +71,7 @@ async def until(world: World, what: Callable[[], bool], longest_seconds: float) 
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_a_node_whose_turns_break_is_given_back_and_the_roll_out_goes_on(phase: Phase) -> None:
+def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: Phase) -> None:
     """The bug stays in this agent: the node fails with a back-off, its claim goes, and the other node reboots
     meanwhile."""
     fault = Fault("n1")
@@ -95,7 +95,7 @@ def test_a_node_whose_turns_break_is_given_back_and_the_roll_out_goes_on(phase: 
 
 
 @pytest.mark.parametrize("seconds", [2.0, 20.0])
-def test_turns_that_break_for_a_moment_only_delay(seconds: float) -> None:
+def test_turns_that_fail_briefly_only_delay_the_reboot(seconds: float) -> None:
     """Nothing is undone: the drain goes on where it was."""
     fault = Fault("n1")
     failed: list[str] = []
@@ -124,7 +124,7 @@ def test_turns_that_break_for_a_moment_only_delay(seconds: float) -> None:
 
 
 @pytest.mark.parametrize("act", [people.hold, people.pause], ids=["a hold", "a pause"])
-def test_a_persons_word_is_heard_while_turns_break(act: people.Act) -> None:
+def test_a_hold_or_pause_takes_effect_while_turns_fail(act: people.Act) -> None:
     """Not after some broken turns: with the next one."""
     fault = Fault("n1")
 
@@ -148,7 +148,7 @@ def test_a_persons_word_is_heard_while_turns_break(act: people.Act) -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
-def test_a_node_whose_reboot_was_asked_is_not_undone(phase: Phase) -> None:
+def test_a_node_whose_reboot_was_requested_is_not_undone(phase: Phase) -> None:
     """It stays cordoned and keeps its claim until turns work again; then it goes on where it was."""
     fault = Fault("n1")
 
@@ -185,7 +185,7 @@ def breaks_list_of_pods(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observe, "list_pods_on", breaks)
 
 
-def test_an_observer_that_breaks_is_met_in_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_observations_are_handled_like_failing_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
     fault = Fault("n2")
     fault.is_on = False
     breaks_list_of_pods(fault, monkeypatch)
@@ -237,7 +237,7 @@ SEEDS = int(os.environ.get("CHAOS_SEEDS", "4"))
 
 
 @pytest.mark.timeout(0)
-def test_faults_of_agents_and_of_the_server_together_break_no_law() -> None:
+def test_combined_faults_of_agents_and_server_break_no_rule() -> None:
     """Each agent breaks in some phase for a while, and requests are lost meanwhile."""
     first = int(os.environ.get("CHAOS_FIRST", "0"))
     for seed in range(first, first + SEEDS):

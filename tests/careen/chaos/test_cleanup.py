@@ -66,7 +66,7 @@ def world(request: pytest.FixtureRequest) -> World:
     return run_virtually(interrupted_after(request.param))
 
 
-def test_everything_is_as_it_was_before_the_roll_out(world: World, tmp_path: Path) -> None:
+def test_cleanup_restores_the_state_before_the_roll_out(world: World, tmp_path: Path) -> None:
     with server_in_thread() as server:
         daemonset = world.server.get("daemonsets", "careen", "careen") or {}
         # Its pods end with it, and the agents' settings tell whose kured's annotations are.
@@ -81,12 +81,12 @@ def test_everything_is_as_it_was_before_the_roll_out(world: World, tmp_path: Pat
         assert desk.ok("cleanup").splitlines()[-1] == "There is nothing of careen's to remove."
 
 
-def test_the_agents_write_no_key_that_a_cleanup_does_not_know(world: World) -> None:
+def test_cleanup_knows_every_key_that_the_agents_write(world: World) -> None:
     configured = {"pool"}
     assert keys_written(world) - configured <= KNOWN
 
 
-def test_the_roll_outs_write_nearly_all_of_them() -> None:
+def test_the_roll_outs_of_this_test_write_nearly_all_keys() -> None:
     """The test above looks at something: what is missing is written by people, or with a forecast, or in trouble."""
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
@@ -117,5 +117,5 @@ def keys_of(content: Mapping[str, Any]) -> set[str]:
     }
 
 
-def test_the_lock_is_the_annotation_that_the_list_names() -> None:
+def test_the_lock_is_the_annotation_in_the_list_of_keys() -> None:
     assert (LOCK,) == ON_THE_DAEMONSET

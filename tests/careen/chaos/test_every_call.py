@@ -101,7 +101,7 @@ def _taint_seconds(fault: Fault) -> float:
     return 15.0 + FROZEN_SECONDS.get(fault, 60.0)
 
 
-def test_the_stories_reach_every_place_that_asks_the_api_server() -> None:
+def test_the_stories_reach_every_api_call_in_the_code() -> None:
     """Either list tells what the other has missed: a place that no story reaches, or a request from a place that
     the list does not know."""
     reached = frozenset().union(*(sites_of(name) for name in STORIES))
@@ -109,7 +109,7 @@ def test_the_stories_reach_every_place_that_asks_the_api_server() -> None:
     assert all(site.method in _READS for site in NOT_HERE), "a command that writes needs a story of its own"
 
 
-def test_a_share_of_the_crash_points_has_each_place_with_each_fault() -> None:
+def test_a_sample_of_crash_points_covers_each_call_with_each_fault() -> None:
     counted = {(name, fault): crash_points(name, fault) for name in STORIES for fault in Fault}
     every = min(EVERY, WHOLE_SHARE)
     chosen = {(name, fault): tried(name, fault, every) for name, fault in counted}
@@ -123,14 +123,14 @@ def test_a_share_of_the_crash_points_has_each_place_with_each_fault() -> None:
 
 
 @pytest.mark.parametrize("every", [WHOLE_SHARE, EVERY, 10**9])
-def test_each_fault_is_tried_and_each_story_told_in_any_share(every: int) -> None:
+def test_every_sample_covers_each_fault_and_each_story(every: int) -> None:
     have = {(name, fault) for name in STORIES for fault in Fault if tried(name, fault, every)}
     assert {fault for _, fault in have} == set(Fault)
     assert {name for name, _ in have} == set(STORIES)
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
-def test_unspoilt_every_story_reboots_everybody_once_and_every_rule_holds(story: Story) -> None:
+def test_without_faults_every_story_reboots_each_node_once_and_breaks_no_rule(story: Story) -> None:
     world = told(story)
     assert not (broken := world.verdict(but=story.tolerated)), world.told(broken)
     assert world.now < 300
@@ -139,7 +139,7 @@ def test_unspoilt_every_story_reboots_everybody_once_and_every_rule_holds(story:
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", STORIES)
-def test_whatever_befalls_any_request_no_rule_breaks_and_everybody_comes_home(name: str, part: int) -> None:
+def test_a_fault_at_any_request_breaks_no_rule_and_every_node_returns_to_idle(name: str, part: int) -> None:
     """From the first read to the last write: between any two requests there is no state that leads nowhere."""
     pairs = [(fault, each) for fault in Fault for each in tried(name, fault, EVERY)][part::PARTS]
     assert pairs, "nothing is tried here"

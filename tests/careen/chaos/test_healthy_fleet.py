@@ -102,7 +102,7 @@ async def a_job_that_ends() -> World:
     return world
 
 
-def test_a_job_that_ends_halts_no_roll_out() -> None:
+def test_a_job_that_ends_does_not_halt_the_roll_out() -> None:
     world = run_virtually(a_job_that_ends())
     assert world.server.get("pods", "nightly-1", "shop") is None
     assert world.verdict() == [], world.told(world.verdict())
@@ -119,7 +119,7 @@ async def daemon_pods_that_are_never_ready() -> World:
     return world
 
 
-def test_a_daemon_set_that_was_never_ready_halts_no_roll_out() -> None:
+def test_a_daemonset_that_was_never_ready_does_not_halt_the_roll_out() -> None:
     world = run_virtually(daemon_pods_that_are_never_ready())
     assert world.verdict() == [], world.told(world.verdict())
     assert sorted(boots(world)) == ["n1", "n2", "n3"]
@@ -149,7 +149,7 @@ async def bound_pods(
     return world, made
 
 
-def test_a_node_to_which_an_owner_binds_its_pods_waits_says_why_and_holds_up_no_other() -> None:
+def test_a_node_with_bound_pods_waits_with_a_reason_and_delays_no_other() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True))
     assert (boots(world), made, world.lock().get("locks", [])) == (["n2"], [], [])
     node = world.server.get("nodes", "n1")
@@ -159,18 +159,18 @@ def test_a_node_to_which_an_owner_binds_its_pods_waits_says_why_and_holds_up_no_
     assert "shop/pinned-0 (ReplicaSet shop/pinned)" in refusal["sentence"]
 
 
-def test_without_the_servers_record_the_owners_template_is_enough() -> None:
+def test_without_managed_fields_the_owners_template_identifies_a_bound_pod() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=None))
     assert (boots(world), made) == (["n2"], [])
 
 
-def test_where_bound_pods_stay_none_is_evicted_and_every_node_reboots() -> None:
+def test_if_bound_pods_stay_none_is_evicted_and_every_node_reboots() -> None:
     world, made = run_virtually(bound_pods(kind="ReplicaSet", is_bound=True, setting=BoundPods.STAY))
     assert (sorted(boots(world)), made) == (["n1", "n2"], [])
     assert world.verdict(but=("drained",)) == [], world.told(world.verdict())
 
 
-def test_a_pod_that_an_unknown_controller_binds_is_evicted_once_and_holds_up_no_roll_out() -> None:
+def test_a_pod_bound_by_an_unknown_controller_is_evicted_once_and_delays_nothing() -> None:
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=True))
     assert sorted(boots(world)) == ["n1", "n2"]
     assert 1 <= len(made) <= 3, (
@@ -179,7 +179,7 @@ def test_a_pod_that_an_unknown_controller_binds_is_evicted_once_and_holds_up_no_
     assert world.verdict(but=("drained",)) == [], world.told(world.verdict())
 
 
-def test_a_pod_that_comes_again_for_no_known_reason_holds_up_no_roll_out_either() -> None:
+def test_a_pod_that_is_recreated_for_an_unknown_reason_does_not_block_the_roll_out() -> None:
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=None))
     assert sorted(boots(world)) == ["n1", "n2"]
     assert 6 <= len(made) <= 8, "six rounds of what came after the cordon, and what was evicted around it"

@@ -43,7 +43,7 @@ async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) 
 
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("late_seconds", [0.3, 1.0, 5.0, 20.0, 55.0])
-def test_a_claim_that_lands_when_its_node_is_home_again_does_not_stay(late_seconds: float, dies: bool) -> None:
+def test_a_claim_written_late_for_an_idle_node_is_removed(late_seconds: float, dies: bool) -> None:
     """No other node waits, so nobody else would look behind it."""
     world = run_virtually(late_claim(late_seconds, dies=dies))
     assert world.lock().get("locks", []) == []
@@ -60,7 +60,7 @@ async def late_claim_then_the_need_again(late_seconds: float) -> World:
 
 
 @pytest.mark.parametrize("late_seconds", [1.0, 20.0])
-def test_a_node_alone_gets_past_its_own_forgotten_claim(late_seconds: float) -> None:
+def test_a_single_node_recovers_from_its_own_forgotten_claim(late_seconds: float) -> None:
     world = run_virtually(late_claim_then_the_need_again(late_seconds))
     assert world.verdict(but=("once", "finished")) == []
     assert [event.what for event in world.fleet.log if event.what in ("need", "asked")] == ["need", "need", "asked"]

@@ -53,7 +53,7 @@ async def behind_a_closed_window(seed: int, lost: SeenConfigMap | None, *, crash
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("lost", [None, SPOILT], ids=["deleted", "spoilt"])
 @pytest.mark.parametrize("crashes", [False, True], ids=["", "an agent dies"])
-def test_a_config_map_that_is_lost_opens_no_window_and_an_empty_one_does(
+def test_a_deleted_config_map_opens_no_window_but_an_empty_one_does(
     seed: int, lost: SeenConfigMap | None, crashes: bool
 ) -> None:
     world = run_virtually(behind_a_closed_window(seed, lost, crashes=crashes))

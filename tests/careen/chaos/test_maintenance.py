@@ -80,7 +80,7 @@ def booted(world: World) -> list[str]:
 LENIENT: dict[str, Any] = {"but": ("taint", "settled", "once", "told", "explained", "drained")}
 
 
-def test_a_node_is_kept_down_and_handed_back_without_a_reboot() -> None:
+def test_a_node_is_kept_drained_and_returned_without_a_reboot() -> None:
     world = run_virtually(kept_down())
     assert world.verdict(**LENIENT) == [], world.told([])
     assert booted(world) == ["n2"]
@@ -97,7 +97,7 @@ def test_a_node_is_kept_down_and_handed_back_without_a_reboot() -> None:
     ],
     ids=["the machine reboots", "the claim is removed", "the lock is edited", "it is held", "its agent is dead"],
 )
-def test_whatever_happens_meanwhile_it_stays_down_under_one_claim(meanwhile: Callable[[World], None]) -> None:
+def test_a_node_in_maintenance_keeps_its_claim_whatever_happens_meanwhile(meanwhile: Callable[[World], None]) -> None:
     async def story() -> World:
         def then_resumed(world: World) -> None:
             meanwhile(world)
@@ -128,7 +128,7 @@ def requests_of_n1() -> list[tuple[int, Request]]:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
-def test_each_write_of_its_agent_may_be_spoilt(fault: Fault) -> None:
+def test_a_fault_at_any_write_does_not_break_the_maintenance(fault: Fault) -> None:
     points = [number for number, request in requests_of_n1() if can_meet(request, fault) and request.method != "GET"]
     assert points
     for point in points:

@@ -81,7 +81,7 @@ async def a_roll_out(
 
 
 @pytest.mark.parametrize("ends", ["completes", "fails", "cleared"])
-def test_a_job_that_has_ended_is_not_waited_for(ends: str) -> None:
+def test_settling_does_not_wait_for_a_job_that_ended(ends: str) -> None:
     world = run_virtually(a_roll_out(TWO, lambda world: [world.fleet.add_job(name, ends) for name in TWO.names]))
     is_quickly_over(world)
 
@@ -107,12 +107,12 @@ async def held_behind_a_slow_webhook(world: World) -> None:
 
 
 @pytest.mark.parametrize("pods", [20, 55])
-def test_a_hold_is_heard_while_tens_of_evictions_wait_for_a_slow_webhook(pods: int) -> None:
+def test_a_hold_takes_effect_while_evictions_wait_for_a_slow_webhook(pods: int) -> None:
     world = run_virtually(a_roll_out(Shape(nodes=2, replicas_per_node=pods // 2), held_behind_a_slow_webhook))
     is_quickly_over(world, but=("hold",), seconds=600.0)
 
 
-def test_a_drain_behind_a_slow_webhook_goes_on_to_its_end() -> None:
+def test_a_drain_with_a_slow_webhook_completes() -> None:
     world = run_virtually(
         a_roll_out(Shape(nodes=2, replicas_per_node=5), lambda world: setattr(world.agents, "latency", slow_evictions))
     )
@@ -130,7 +130,7 @@ async def recreated(world: World, when: str) -> None:
 
 
 @pytest.mark.parametrize("when", ["Claiming", "Draining"])
-def test_a_node_that_is_recreated_on_its_way_costs_no_deadline(when: str) -> None:
+def test_a_node_recreated_during_its_drain_does_not_block_until_the_deadline(when: str) -> None:
     world = run_virtually(a_roll_out(Shape(nodes=3), functools.partial(recreated, when=when)))
     is_quickly_over(world, but=("claim", "claims", "release", "taint", "finished", "tidy", "explained", "own-node"))
 
@@ -145,7 +145,7 @@ async def wiped_while_waiting(world: World, spoilt: str | None) -> None:
     people.let_go(world, name)
 
 
-def test_the_taint_of_a_waiting_node_goes_although_its_record_went_first() -> None:
+def test_a_waiting_nodes_taint_is_removed_even_without_its_record() -> None:
     world = run_virtually(a_roll_out(TWO, functools.partial(wiped_while_waiting, spoilt=None)))
     is_quickly_over(world, but=("once", "finished", "tidy", "explained"))
 
@@ -155,7 +155,7 @@ async def wiped_while_draining(world: World) -> None:
     people.wipe_record(world, next(name for name in TWO.names if phase(world, name) == "Draining"))
 
 
-def test_a_record_that_is_wiped_from_a_draining_node_costs_no_deadline() -> None:
+def test_a_draining_node_without_its_record_does_not_block_until_the_deadline() -> None:
     world = run_virtually(a_roll_out(TWO, wiped_while_draining))
     is_quickly_over(
         world,
@@ -180,7 +180,7 @@ def test_a_record_that_is_wiped_from_a_draining_node_costs_no_deadline() -> None
 
 @pytest.mark.parametrize("frozen_seconds", [60.0, 90.0, 150.0])
 @pytest.mark.parametrize("when", ["Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
-def test_an_agent_that_was_frozen_on_its_way_goes_on_where_things_stand(when: str, frozen_seconds: float) -> None:
+def test_a_suspended_agent_continues_from_the_current_state(when: str, frozen_seconds: float) -> None:
     """Frozen with the answer in hand to the first read after it got there: everything it knows is old when it thaws."""
     frozen: list[str] = []
 
@@ -230,7 +230,7 @@ def conflicts(world: World, name: str) -> int:
 
 
 @pytest.mark.parametrize("nodes", [2, 4])
-def test_two_agents_of_a_node_that_announce_its_reboot_at_once_ask_the_host_once(nodes: int) -> None:
+def test_two_agents_that_announce_a_reboot_together_ask_the_host_once(nodes: int) -> None:
     """Without a lock on the host, as after a forced deletion of a pod that still runs."""
     world = run_virtually(a_roll_out(Shape(nodes=nodes, concurrency=nodes - 1), doubled_while_draining))
     is_quickly_over(world)
@@ -268,7 +268,7 @@ def moves_the_record(request: Request) -> str:
         Fault.THROTTLED,
     ],
 )
-def test_each_step_is_told_once_although_the_first_patch_of_each_met_something(fault: Fault) -> None:
+def test_each_step_is_reported_once_even_if_its_first_patch_met_a_fault(fault: Fault) -> None:
     met: set[tuple[str, str]] = set()
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:

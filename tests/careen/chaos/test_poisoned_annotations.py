@@ -65,7 +65,7 @@ def poison(world: World, record: str | None, label: str | None) -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
-def test_the_others_reboot_one_after_the_other_beside_a_record_that_nobody_can_read(record: str) -> None:
+def test_an_unreadable_record_on_one_node_does_not_stop_the_others(record: str) -> None:
     """Its label says that it works, so it takes the second place; the first is free."""
     world = run_virtually(beside_a_poisoned_node(record, "in-progress", TWO_OF_THREE))
     broken = world.verdict(but=("taint", "finished", "explained"))
@@ -75,9 +75,7 @@ def test_the_others_reboot_one_after_the_other_beside_a_record_that_nobody_can_r
 
 @pytest.mark.parametrize("label", [None, "required", "ready"])
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
-def test_a_record_that_nobody_can_read_takes_no_place_where_the_label_says_that_the_node_does_not_work(
-    record: str, label: str | None
-) -> None:
+def test_an_unreadable_record_uses_no_place_if_the_label_shows_an_idle_node(record: str, label: str | None) -> None:
     """With room for one, nonsense on a waiting node would halt everybody."""
     world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))
     broken = world.verdict(but=("taint", "finished", "explained"))
@@ -102,7 +100,7 @@ async def with_poison_everywhere() -> World:
     return world
 
 
-def test_what_stands_beside_the_records_keeps_nobody_from_its_reboot() -> None:
+def test_other_poisoned_annotations_do_not_prevent_a_reboot() -> None:
     world = run_virtually(with_poison_everywhere())
     broken = [
         each
@@ -133,7 +131,7 @@ async def beside_an_unreadable_entry(row: Any) -> World:
 
 
 @pytest.mark.parametrize("row", ENTRIES.values(), ids=ENTRIES.keys())
-def test_the_others_reboot_one_after_the_other_beside_an_entry_that_nobody_can_read(row: Any) -> None:
+def test_an_unreadable_lock_entry_does_not_stop_the_others(row: Any) -> None:
     world = run_virtually(beside_an_unreadable_entry(row))
     assert world.broken == []
     assert world.agents.broken_turns() == []

@@ -103,7 +103,7 @@ def verdict(seen: Seen) -> None:
     assert not (broken := seen.world.verdict()), seen.world.told(broken)
 
 
-def test_the_next_claim_follows_a_release_faster_than_a_forecast_takes() -> None:
+def test_a_prepared_node_claims_faster_than_a_forecast_takes() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=4)))
     verdict(seen)
     assert len(seen.gaps()) == 3
@@ -113,7 +113,7 @@ def test_the_next_claim_follows_a_release_faster_than_a_forecast_takes() -> None
     assert len(seen.forecasts.begun) <= 4 + 1, "one for each node; the first of all may be made twice"
 
 
-def test_a_budget_that_closes_in_between_throws_the_preparation_away_and_nothing_is_drained_past_it() -> None:
+def test_a_budget_that_closes_meanwhile_discards_the_preparation() -> None:
     def close(world: World, _name: str) -> None:
         world.fleet.workloads.set_budget("web", 0)
         world.at(60.0, lambda: world.fleet.workloads.set_budget("web", 2))
@@ -123,25 +123,25 @@ def test_a_budget_that_closes_in_between_throws_the_preparation_away_and_nothing
     assert any("the disruption budget" in sentence for sentence in seen.everything_said()), seen.said
 
 
-def test_a_node_that_is_added_in_between_throws_the_preparation_away() -> None:
+def test_a_node_added_meanwhile_discards_the_preparation() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=3), lambda world, _name: world.fleet.add_host("n9", {})))
     assert "thrown away: the Node n9 is new" in seen.everything_said(), seen.said
     assert not [host.name for host in seen.world.fleet.hosts.values() if host.has_need]
 
 
-def test_when_the_next_in_line_dies_with_its_preparation_the_roll_out_goes_on() -> None:
+def test_the_roll_out_continues_if_the_prepared_node_dies() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=3), people.crash_agent))
     verdict(seen)
     assert len(seen.gaps()) == 2
 
 
-def test_two_that_may_go_at_once_never_use_what_was_prepared_for_other_holders() -> None:
+def test_a_preparation_made_for_other_holders_is_never_used() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=6, concurrency=2)))
     verdict(seen)
     assert max(len(holders) for _, holders in seen.holders) == 2
 
 
-def test_a_holder_that_settles_for_minutes_is_prepared_for_a_few_times_only() -> None:
+def test_a_long_settling_causes_only_few_preparations() -> None:
     seen = run_virtually(a_roll_out(Shape(nodes=2), lock_release_delay_seconds=0.0, stable_boot_seconds=200.0))
     verdict(seen)
     assert len(seen.forecasts.begun) <= 6, seen.forecasts.begun

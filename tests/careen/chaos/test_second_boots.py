@@ -55,7 +55,7 @@ def at_work_besides(world: World, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("after_seconds", [1.0, 8.0, 14.0, 20.0, 29.0])
-def test_a_host_that_reboots_twice_is_never_down_beside_the_next_node(after_seconds: float) -> None:
+def test_a_host_that_reboots_twice_is_never_down_together_with_the_next_node(after_seconds: float) -> None:
     world, beside = run_virtually(boots_twice(after_seconds))
     assert beside == [], world.told(beside)
     broken = world.verdict(but=("once", "told"))

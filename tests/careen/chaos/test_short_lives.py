@@ -34,7 +34,7 @@ async def agents_that_die(shape: Shape, seed: int, lives_seconds: float) -> Worl
     ids=["1 node", "3 nodes", "4 nodes, 2 at once"],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_agents_that_live_for_five_seconds_each_reboot_the_whole_fleet(shape: Shape, seed: int) -> None:
+def test_agents_killed_every_five_seconds_still_reboot_the_whole_fleet(shape: Shape, seed: int) -> None:
     world = run_virtually(agents_that_die(shape, seed, 5.0))
     assert world.verdict(but=("taint", "settled")) == [], world.told([])
     assert sum(event.what == "booted" for event in world.fleet.log) == shape.nodes

@@ -21,7 +21,7 @@ def is_cordoned(world: World) -> bool:
     return bool((world.server.get("nodes", "n1") or {}).get("spec", {}).get("unschedulable"))
 
 
-def test_a_hold_is_heard_within_seconds_although_twenty_slow_evictions_are_due() -> None:
+def test_a_hold_takes_effect_within_seconds_despite_twenty_slow_evictions() -> None:
     async def story() -> tuple[World, float]:
         world = World(Shape(nodes=1, replicas_per_node=10), plan=slow_webhook)
         await world.all_need_a_reboot()

@@ -28,31 +28,31 @@ def told(outcome: Outcome) -> str:
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_no_storm_breaks_a_law_or_keeps_the_fleet_from_coming_home(seed: int) -> None:
+def test_no_storm_breaks_a_rule_and_every_node_returns_to_idle(seed: int) -> None:
     outcome = play(story_of(seed))
     assert not outcome.broken, told(outcome)
 
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("story", KEPT, ids=lambda story: story.was_wrong.replace("[", "(").replace("]", ")"))
-def test_what_failed_once_does_not_fail_again(story: Story) -> None:
+def test_stories_that_once_failed_pass(story: Story) -> None:
     outcome = play(story)
     assert not outcome.broken, told(outcome)
 
 
-def test_every_kept_story_says_what_was_wrong() -> None:
+def test_every_kept_story_describes_its_defect() -> None:
     assert all(story.was_wrong for story in KEPT)
     assert len({story.was_wrong for story in KEPT}) == len(KEPT)
 
 
 @pytest.mark.parametrize("seed", range(0, 200, 7))
-def test_a_story_is_a_fleet_of_five_to_eight_nodes_and_survives_its_line(seed: int) -> None:
+def test_a_story_has_five_to_eight_nodes_and_survives_a_round_trip(seed: int) -> None:
     story = story_of(seed)
     assert 5 <= story.nodes <= 8
     assert from_line(to_line(story)) == story == story_of(seed)
 
 
-def test_the_same_story_goes_the_same_way_each_time() -> None:
+def test_the_same_story_always_runs_identically() -> None:
     """Without this nothing could be shrunk or kept."""
     once, again = (play(with_a_broken_law(story_of(9))) for _ in range(2))
     assert once.trace == again.trace != ()
@@ -64,13 +64,13 @@ def with_a_broken_law(story: Story) -> Story:
     return with_events(story, [*story.events, Event(at=399.0, node="n99", what="need")])
 
 
-def test_every_tenth_storm_has_the_real_forecast_and_each_weather_gets_it() -> None:
+def test_every_tenth_storm_uses_the_real_forecast_and_so_does_each_kind_of_storm() -> None:
     stories = [story_of(seed) for seed in range(100)]
     assert sum(story.has_real_forecast for story in stories) == 10
     assert {story.weather for story in stories if story.has_real_forecast} == set(WEATHER)
 
 
-def test_a_run_of_hundreds_names_what_never_happened() -> None:
+def test_a_run_of_hundreds_of_storms_names_the_events_that_never_happened() -> None:
     assert {"TWICE", "DEAF", "roll_out", "the real forecast", "two releases side by side"} <= set(report.never(Tally()))
     assert not [name for name in ACTS if name in report.never(play_of(ACTS))]
 
@@ -81,7 +81,7 @@ def play_of(acts: object) -> Tally:
     return tally
 
 
-def test_a_storm_that_breaks_a_law_shrinks_to_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_storm_that_breaks_a_rule_shrinks_to_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the lock has nine places, whatever the settings say. Of dozens of events one need too many is left, and
     at most one that makes it meet the others."""
     monkeypatch.setattr(content, "limit", lambda _content, _concurrency: 9)

@@ -56,7 +56,7 @@ def count_no_holders(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(count_no_holders, 0, "claims", id="many at once"),
     ],
 )
-def test_a_planted_defect_is_found(monkeypatch: pytest.MonkeyPatch, plant: Plant, seed: int, law: str) -> None:
+def test_the_storms_find_a_planted_defect(monkeypatch: pytest.MonkeyPatch, plant: Plant, seed: int, law: str) -> None:
     assert not play(story_of(seed)).broken
     plant(monkeypatch)
     assert law in play(story_of(seed)).laws

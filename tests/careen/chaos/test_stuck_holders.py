@@ -79,7 +79,7 @@ async def a_reboot_that_never_happens(shape: Shape) -> World:
 @pytest.mark.parametrize(
     "shape", [Shape(nodes=4), Shape(nodes=6, concurrency=2)], ids=["one at a time", "two at a time"]
 )
-def test_every_waiting_node_names_the_host_that_was_asked_to_reboot_and_did_not(shape: Shape) -> None:
+def test_every_waiting_node_names_the_host_that_did_not_reboot(shape: Shape) -> None:
     world = run_virtually(a_reboot_that_never_happens(shape))
     assert world.verdict() == [], world.told([])
 
@@ -112,7 +112,7 @@ async def a_node_deleted_with_its_agent() -> World:
     return world
 
 
-def test_the_claim_of_a_deleted_node_is_freed_although_no_process_lives_as_long_as_the_deadline() -> None:
+def test_a_deleted_nodes_claim_is_freed_even_if_no_process_outlives_the_deadline() -> None:
     world = run_virtually(a_node_deleted_with_its_agent())
     assert world.agents.broken_turns() == []
 
@@ -150,7 +150,7 @@ async def a_node_made_anew(in_phase: str, *, is_asked: bool = False) -> World:
 
 
 @pytest.mark.parametrize("phase", ["Claiming", "Draining"])
-def test_a_node_deleted_and_made_anew_gives_its_claim_back_at_once_when_nothing_was_asked_of_its_host(
+def test_a_recreated_node_releases_its_claim_at_once_if_no_reboot_was_requested(
     phase: str,
 ) -> None:
     world = run_virtually(a_node_made_anew(phase))
@@ -161,5 +161,5 @@ def test_a_node_deleted_and_made_anew_gives_its_claim_back_at_once_when_nothing_
     ] == [], world.told([])
 
 
-def test_a_node_deleted_and_made_anew_after_its_host_was_asked_keeps_its_claim_for_the_deadline() -> None:
+def test_a_recreated_node_keeps_its_claim_until_the_deadline_if_a_reboot_was_requested() -> None:
     run_virtually(a_node_made_anew("Rebooting", is_asked=True))

@@ -35,7 +35,7 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 
 @pytest.mark.parametrize("reason", STORIES)
-def test_thousands_that_wait_cost_less_than_twenty_requests_a_second(reason: str) -> None:
+def test_thousands_of_waiting_nodes_send_fewer_than_twenty_requests_a_second(reason: str) -> None:
     story = STORIES[reason]
     cost = run_virtually(waiting(story.first, later=story.later))
     assert len(cost.others) >= REAL - 13 - 1
@@ -83,7 +83,9 @@ GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS  # the first claim of s
         pytest.param(1000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of a thousand, let go"),
     ],
 )
-def test_when_the_obstacle_goes_somebody_starts(agents: int, obstacle: Obstacle, end: Obstacle, seconds: float) -> None:
+def test_a_node_starts_after_the_obstacle_is_removed(
+    agents: int, obstacle: Obstacle, end: Obstacle, seconds: float
+) -> None:
     async def story() -> float:
         return await seconds_until_a_claim(World(Shape(nodes=4), seed=3), obstacle, end, agents=agents)
 
@@ -98,5 +100,5 @@ async def paused_with_a_line() -> float:
     return await seconds_until_a_claim(world, nothing, release, agents=THOUSANDS)
 
 
-def test_in_a_paused_fleet_of_thousands_those_in_line_start_at_once_when_it_is_resumed() -> None:
+def test_nodes_in_line_start_at_once_when_a_paused_fleet_of_thousands_resumes() -> None:
     assert run_virtually(paused_with_a_line()) <= BY_THEN

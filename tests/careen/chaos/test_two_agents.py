@@ -69,7 +69,7 @@ async def two_agents(seed: int, fault_rate: float, shutdown_seconds: float) -> W
 @pytest.mark.parametrize("shutdown_seconds", [4.0, 90.0], ids=["fast hosts", "hosts that take long to go down"])
 @pytest.mark.parametrize("fault_rate", [0.0, 0.05], ids=["quiet", "faults"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_agents_on_each_node_ask_once_for_each_reboot_and_keep_the_claim(
+def test_two_agents_per_node_request_each_reboot_once_and_keep_the_claim(
     seed: int, fault_rate: float, shutdown_seconds: float
 ) -> None:
     world = run_virtually(two_agents(seed, fault_rate, shutdown_seconds))
@@ -111,7 +111,7 @@ async def wiped(seed: int, phase: str) -> World:
 
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_record_that_is_removed_in_any_phase_costs_no_law_and_everybody_comes_home(seed: int, phase: str) -> None:
+def test_a_record_removed_in_any_phase_breaks_no_rule_and_every_node_returns_to_idle(seed: int, phase: str) -> None:
     world = run_virtually(wiped(seed, phase))
     # The boot is proven in Settling: without the record anybody frees the claim, and there is nothing left to tell.
     untold = ("told",) if phase == "Settling" else ()

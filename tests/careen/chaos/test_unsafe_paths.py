@@ -59,7 +59,7 @@ async def the_lock_is_unreadable_after_the_boot() -> World:
     return world
 
 
-def test_a_lock_that_cannot_be_read_for_minutes_after_the_boot_leaves_no_cordon_and_no_claim() -> None:
+def test_an_unreadable_lock_after_the_boot_leaves_no_cordon_and_no_claim() -> None:
     world = run_virtually(the_lock_is_unreadable_after_the_boot())
     assert world.booted[0].endswith("the lock unreadable: True")
     assert world.verdict() == [], world.told(world.verdict())
@@ -76,7 +76,7 @@ async def a_claim_older_than_its_ttl() -> World:
     return world
 
 
-def test_a_drain_that_outlasts_the_ttl_keeps_its_claim() -> None:
+def test_a_drain_longer_than_the_lock_ttl_keeps_its_claim() -> None:
     world = run_virtually(a_claim_older_than_its_ttl())
     assert world.verdict() == [], world.told(world.verdict())
 
@@ -91,7 +91,7 @@ async def the_lock_is_lost_while_a_host_is_down() -> World:
     return world
 
 
-def test_a_node_whose_claim_is_lost_while_it_is_down_comes_home_and_nobody_goes_beside_it() -> None:
+def test_a_node_that_loses_its_claim_while_down_recovers_and_no_other_starts() -> None:
     world = run_virtually(the_lock_is_lost_while_a_host_is_down())
     lenient = world.verdict(but=("claim", "claims", "release"))  # the person took the claim away, not an agent
     assert lenient == [], world.told(lenient)
@@ -106,7 +106,7 @@ async def a_lock_without_a_ttl_of_a_node_that_is_gone() -> World:
     return world
 
 
-def test_the_immortal_lock_of_a_node_that_is_gone_is_freed() -> None:
+def test_the_lock_without_ttl_of_a_deleted_node_is_freed() -> None:
     world = run_virtually(a_lock_without_a_ttl_of_a_node_that_is_gone())
     broken = world.verdict(but=("theft",))  # the journal never saw the Node, so the judge takes it for alive
     assert broken == [], world.told(broken)
@@ -133,7 +133,7 @@ async def a_drain_that_cannot_end(release_delay_seconds: float) -> tuple[float, 
     return uncordoned_at - cordoned_at, world.now - cordoned_at
 
 
-def test_after_a_failed_drain_the_release_delay_keeps_neither_the_cordon_nor_the_claim() -> None:
+def test_a_failed_drain_releases_cordon_and_claim_without_the_release_delay() -> None:
     cordoned, held = run_virtually(a_drain_that_cannot_end(release_delay_seconds=1800.0))
     assert 30.0 <= cordoned <= held < 60.0
 
@@ -152,7 +152,7 @@ async def taints_during_the_release_delay() -> set[bool]:
     return seen
 
 
-def test_a_rebooted_node_carries_no_soft_taint_while_its_release_delay_runs() -> None:
+def test_a_rebooted_node_has_no_soft_taint_during_its_release_delay() -> None:
     assert run_virtually(taints_during_the_release_delay()) == {False}
 
 
@@ -170,7 +170,7 @@ async def nodes_without_annotations() -> World:
     return world
 
 
-def test_nodes_without_annotations_are_annotated_and_the_mark_of_the_reboot_goes_with_it() -> None:
+def test_nodes_without_annotations_are_annotated_and_the_reboot_mark_is_removed() -> None:
     world = run_virtually(nodes_without_annotations())
     for name in world.shape.names:
         annotations = node(world, name)["metadata"]["annotations"]

@@ -31,7 +31,7 @@ async def some_of_many() -> tuple[World, Counter[str]]:
     return world, counted
 
 
-def test_twenty_of_a_hundred_nodes_reboot_by_every_law_and_the_others_hardly_ask() -> None:
+def test_twenty_of_a_hundred_nodes_reboot_by_every_rule_and_the_others_send_few_requests() -> None:
     world, counted = run_virtually(some_of_many())
     assert world.verdict() == [], world.told(world.verdict())
     booted = [event.host for event in world.fleet.log if event.what == "booted"]

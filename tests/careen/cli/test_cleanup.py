@@ -89,7 +89,7 @@ def interrupted(desk: Desk) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_without_yes_it_shows_and_changes_nothing(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_without_yes_cleanup_shows_the_changes_and_makes_none(desk: Desk, interrupted: dict[str, Any]) -> None:
     output = desk.ok("cleanup")
     assert desk.writes() == 0
     rows = [line.split() for line in output.splitlines() if line.startswith("n")]
@@ -105,7 +105,7 @@ def test_without_yes_it_shows_and_changes_nothing(desk: Desk, interrupted: dict[
     assert interrupted
 
 
-def test_with_yes_everything_is_as_it_was_before(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_with_yes_cleanup_restores_the_earlier_state(desk: Desk, interrupted: dict[str, Any]) -> None:
     assert desk.ok("cleanup", "--yes").splitlines()[-1] == "13 marks removed from 3 Nodes and the lock."
     assert {name: the_node(desk, name) for name in interrupted} == {
         name: as_before(before) for name, before in interrupted.items()
@@ -113,7 +113,7 @@ def test_with_yes_everything_is_as_it_was_before(desk: Desk, interrupted: dict[s
     assert desk.lock_text() is None
 
 
-def test_a_second_time_it_writes_nothing(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_a_second_cleanup_writes_nothing(desk: Desk, interrupted: dict[str, Any]) -> None:
     desk.ok("cleanup", "--yes")
     writes = desk.writes()
     assert desk.ok("cleanup", "--yes").splitlines()[-1] == "Nothing was removed."
@@ -122,7 +122,7 @@ def test_a_second_time_it_writes_nothing(desk: Desk, interrupted: dict[str, Any]
     assert interrupted
 
 
-def test_json_tells_the_same(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_json_output_has_the_same_content(desk: Desk, interrupted: dict[str, Any]) -> None:
     before = desk.json("cleanup")
     assert (before["applied"], [node["name"] for node in before["nodes"]]) == (False, ["n1", "n2", "n3"])
     assert {"kind": "cordon", "name": None, "now": "cordoned", "afterwards": "lifted"} in before["nodes"][1]["goes"]
@@ -132,7 +132,7 @@ def test_json_tells_the_same(desk: Desk, interrupted: dict[str, Any]) -> None:
     assert interrupted
 
 
-def test_it_works_when_the_daemonset_is_gone(desk: Desk) -> None:
+def test_cleanup_works_without_the_daemonset(desk: Desk) -> None:
     before = seed_node(desk, "n1", labels={keys.REBOOT_LABEL: "required"}, taints=[SOFT])
     output = desk.ok("cleanup", "--yes")
     assert "DaemonSet careen/careen does not exist, so there is no lock to clean" in output
@@ -153,7 +153,7 @@ def rebooting(desk: Desk, **more: Any) -> dict[str, Any]:
     )
 
 
-def test_it_refuses_while_a_node_is_in_the_middle_of_a_reboot(desk: Desk) -> None:
+def test_cleanup_refuses_while_a_node_reboots(desk: Desk) -> None:
     desk.lock(HELD)
     rebooting(desk)
     seed_node(desk, "n1", taints=[SOFT])
@@ -164,7 +164,7 @@ def test_it_refuses_while_a_node_is_in_the_middle_of_a_reboot(desk: Desk) -> Non
     assert "--yes refuses for its sake" in desk.ok("cleanup")
 
 
-def test_unless_somebody_knows_better(desk: Desk) -> None:
+def test_even_rebooting_cleans_up_a_node_that_reboots(desk: Desk) -> None:
     desk.lock(HELD)
     before = rebooting(desk)
     desk.ok("cleanup", "--yes", "--even-rebooting")
@@ -172,7 +172,7 @@ def test_unless_somebody_knows_better(desk: Desk) -> None:
     assert desk.lock_text() is None
 
 
-def test_a_node_that_is_back_with_a_new_boot_holds_nobody_up(desk: Desk) -> None:
+def test_a_node_with_a_new_boot_does_not_block_the_cleanup(desk: Desk) -> None:
     desk.lock(HELD)
     before = rebooting(desk, boot="b2")
     desk.ok("cleanup", "--yes")
@@ -190,7 +190,7 @@ def fault_on(desk: Desk, name: str, kind: FaultKind, *, times: int = 99) -> None
     desk.server.api.plan = plan
 
 
-def test_a_node_that_cannot_be_written_is_named_keeps_its_claim_and_the_others_are_cleaned(
+def test_a_node_that_cannot_be_written_keeps_its_claim_and_the_others_are_cleaned(
     desk: Desk, interrupted: dict[str, Any]
 ) -> None:
     fault_on(desk, "n2", FaultKind.SERVER_ERROR)
@@ -206,7 +206,7 @@ def test_a_node_that_cannot_be_written_is_named_keeps_its_claim_and_the_others_a
     "kind", [FaultKind.LOST_AFTER, FaultKind.ERROR_AFTER, FaultKind.LOST_BEFORE, FaultKind.CONFLICT]
 )
 @pytest.mark.parametrize("name", ["n2", "careen"])
-def test_an_unclear_answer_or_a_conflict_is_read_again(
+def test_after_an_unclear_answer_or_a_conflict_the_object_is_read_again(
     desk: Desk, interrupted: dict[str, Any], kind: FaultKind, name: str
 ) -> None:
     fault_on(desk, name, kind, times=1)
@@ -215,7 +215,7 @@ def test_an_unclear_answer_or_a_conflict_is_read_again(
     assert desk.lock_text() is None
 
 
-def test_a_node_that_began_to_reboot_meanwhile_is_left_alone(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_a_node_that_started_to_reboot_meanwhile_is_skipped(desk: Desk, interrupted: dict[str, Any]) -> None:
     """The version guards the write: what was read as draining has announced its reboot since."""
     rounds = iter([True])
 
@@ -233,7 +233,7 @@ def test_a_node_that_began_to_reboot_meanwhile_is_left_alone(desk: Desk, interru
     assert interrupted
 
 
-def test_a_claim_that_is_taken_meanwhile_stays(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_a_claim_made_meanwhile_stays(desk: Desk, interrupted: dict[str, Any]) -> None:
     """An agent that still runs has cordoned its node since the Nodes were cleaned: the claim keeps the others away."""
     rounds = iter([True])
 
@@ -248,7 +248,7 @@ def test_a_claim_that_is_taken_meanwhile_stays(desk: Desk, interrupted: dict[str
     assert interrupted
 
 
-def test_a_lock_that_cannot_be_understood_is_left_and_told(desk: Desk) -> None:
+def test_an_unreadable_lock_is_kept_and_reported(desk: Desk) -> None:
     desk.lock("what?")
     before = seed_node(desk, "n1", taints=[SOFT])
     result = desk.run("cleanup", "--yes")
@@ -260,7 +260,7 @@ def test_a_lock_that_cannot_be_understood_is_left_and_told(desk: Desk) -> None:
 KUREDS = {"weave.works/kured-reboot-in-progress": "2026-03-04T12:00:00Z"}
 
 
-def test_what_kured_left_goes_only_when_asked_for(desk: Desk) -> None:
+def test_kureds_marks_are_removed_only_on_request(desk: Desk) -> None:
     desk.lock('{"nodeID":"n1","metadata":{"unschedulable":false},"created":"2026-03-04T12:00:00Z","TTL":0}')
     before = seed_node(desk, "n1", annotations=KUREDS, unschedulable=True)
     assert "--kured removes what kured left" in desk.ok("cleanup", "--yes")
@@ -269,7 +269,7 @@ def test_what_kured_left_goes_only_when_asked_for(desk: Desk) -> None:
     assert (the_node(desk, "n1"), desk.lock_text()) == (as_before(before), None)
 
 
-def test_another_taint_key_goes_when_it_is_named(desk: Desk) -> None:
+def test_a_taint_with_another_key_is_removed_if_it_is_named(desk: Desk) -> None:
     before = seed_node(desk, "n1", taints=[{"key": "kured/soft", "effect": "PreferNoSchedule"}])
     desk.ok("cleanup", "--yes")
     assert desk.writes() == 0
@@ -286,7 +286,7 @@ def with_agents(desk: Desk, image: str) -> None:
     desk.server.seed(daemonset)
 
 
-def test_a_pause_and_a_hold_stay_while_agents_obey_them(desk: Desk) -> None:
+def test_a_pause_and_a_hold_stay_while_agents_run(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     seed_node(desk, "n1", annotations={keys.HOLD: "disk swap"}, taints=[SOFT])
     output = desk.ok("cleanup", "--yes", "--even-with-agents")
@@ -295,7 +295,7 @@ def test_a_pause_and_a_hold_stay_while_agents_obey_them(desk: Desk) -> None:
     assert desk.lock_content().is_paused
 
 
-def test_nothing_is_removed_while_agents_may_write_it_again(desk: Desk) -> None:
+def test_nothing_is_removed_while_agents_run(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     before = seed_node(desk, "n1", taints=[SOFT])
     seen = the_node(desk, "n1")
@@ -310,7 +310,7 @@ def test_nothing_is_removed_while_agents_may_write_it_again(desk: Desk) -> None:
     assert the_node(desk, "n1") == as_before(before)
 
 
-def test_agents_and_a_reboot_are_told_at_once_and_each_has_its_word(desk: Desk) -> None:
+def test_running_agents_and_a_reboot_are_reported_together_with_their_flags(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     rebooting(desk)
     told = desk.run("cleanup", "--yes").output
@@ -321,7 +321,7 @@ def test_agents_and_a_reboot_are_told_at_once_and_each_has_its_word(desk: Desk) 
     desk.ok("cleanup", "--yes", "--even-rebooting", "--even-with-agents")
 
 
-def test_pods_of_kured_obey_a_pause_and_no_hold(desk: Desk) -> None:
+def test_beside_running_kured_pods_a_pause_stays_and_a_hold_goes(desk: Desk) -> None:
     with_agents(desk, "registry.example/kured:1.17.1")
     seed_node(desk, "n1", annotations={keys.HOLD: "disk swap"})
     desk.ok("cleanup", "--yes")

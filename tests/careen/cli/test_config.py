@@ -32,14 +32,14 @@ def row(output: str, setting: str) -> list[str]:
     return re.split(r" {2,}", line.strip())[1:]
 
 
-def test_every_setting_is_told_with_its_value_and_source(desk: Desk) -> None:
+def test_every_setting_is_shown_with_its_value_and_source(desk: Desk) -> None:
     desk.lock()
     value = desk.json("config")
     assert list(value["settings"]) == [flag(name) for name in SETTINGS]
     assert value["settings"]["concurrency"] == {"value": "1", "source": "default", "where": "default"}
 
 
-def test_the_flags_of_the_daemonset_count_more_than_the_configmap(desk: Desk) -> None:
+def test_flags_of_the_daemonset_override_the_configmap(desk: Desk) -> None:
     desk.lock(flags=["--concurrency=3"])
     desk.server.seed(a_config_map("concurrency: 2\ndrain-timeout: 10m\n"))
     output = desk.ok("config")
@@ -48,7 +48,7 @@ def test_the_flags_of_the_daemonset_count_more_than_the_configmap(desk: Desk) ->
     assert "flags and environment from DaemonSet careen/careen; ConfigMap careen/careen" in output
 
 
-def test_the_environment_of_the_daemonset_counts_and_each_node_has_its_own_name(desk: Desk) -> None:
+def test_the_environment_of_the_daemonset_counts_and_the_node_name_is_per_node(desk: Desk) -> None:
     daemonset = yaml.safe_load((ROOT / "manifests" / "daemonset.yaml").read_text())
     daemonset["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "KURED_PERIOD", "value": "5m"})
     desk.server.seed(daemonset)
@@ -58,7 +58,7 @@ def test_the_environment_of_the_daemonset_counts_and_each_node_has_its_own_name(
     assert row(output, "host-root") == ["/proc/1/root", "--host-root"]
 
 
-def test_no_secret_is_shown_wherever_it_stands(desk: Desk) -> None:
+def test_no_secret_is_shown_from_any_source(desk: Desk) -> None:
     desk.lock(flags=["--notify-url=slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"])
     desk.server.seed(
         a_config_map(
@@ -72,12 +72,12 @@ def test_no_secret_is_shown_wherever_it_stands(desk: Desk) -> None:
         assert "http://prometheus:9090" in output
 
 
-def test_a_variable_from_a_secret_is_said_to_be_unread(desk: Desk) -> None:
+def test_a_variable_from_a_secret_is_shown_as_unread(desk: Desk) -> None:
     desk.server.seed(yaml.safe_load((ROOT / "manifests" / "daemonset.yaml").read_text()))
     assert "CAREEN_NOTIFY_URL comes from a Secret if there is one, which is not read here" in desk.ok("config")
 
 
-def test_settings_that_no_agent_could_start_with_are_refused_with_what_is_wrong(desk: Desk) -> None:
+def test_settings_that_an_agent_would_refuse_are_refused_with_the_reason(desk: Desk) -> None:
     desk.lock(flags=["--concurrency=0"])
     desk.server.seed(a_config_map("drain-timeot: 10m\n"))
     result = desk.run("config")
@@ -90,14 +90,14 @@ def test_settings_that_no_agent_could_start_with_are_refused_with_what_is_wrong(
     )
 
 
-def test_without_the_daemonset_the_caller_is_told_so(desk: Desk) -> None:
+def test_a_missing_daemonset_is_reported(desk: Desk) -> None:
     result = desk.run("config")
     assert result.exit_code == 1
     assert "the cluster's settings cannot be read" in result.output
     assert "with --here no cluster is asked" in result.output
 
 
-def test_a_daemonset_that_runs_something_else_is_told_apart(desk: Desk) -> None:
+def test_a_daemonset_with_another_program_is_recognised(desk: Desk) -> None:
     desk.server.seed(
         {
             "apiVersion": "apps/v1",
@@ -117,7 +117,7 @@ def test_a_daemonset_that_runs_something_else_is_told_apart(desk: Desk) -> None:
     assert "DaemonSet careen/careen has no container that runs `careen agent`" in result.output
 
 
-def test_here_asks_no_cluster() -> None:
+def test_the_option_here_sends_no_request() -> None:
     result = here(CAREEN_NODE_ID="n1", KURED_CONCURRENCY="2")
     assert result.exit_code == 0, result.output
     assert row(result.output, "concurrency") == ["2", "KURED_CONCURRENCY"]
@@ -125,7 +125,7 @@ def test_here_asks_no_cluster() -> None:
     assert "no ConfigMap, because no cluster was asked" in result.output
 
 
-def test_a_flag_wins_over_a_variable_and_says_that_kured_would_have_it_otherwise() -> None:
+def test_a_flag_wins_over_a_variable_and_the_difference_to_kured_is_shown() -> None:
     result = here("--concurrency=3", KURED_CONCURRENCY="2")
     assert row(result.output, "concurrency") == ["3", "--concurrency"]
     assert "the flag counts (kured would take the variable)" in " ".join(result.output.split())
@@ -144,7 +144,7 @@ def test_a_flag_wins_over_a_variable_and_says_that_kured_would_have_it_otherwise
     ],
     ids=["no duration", "a variable with a slip", "a contradiction"],
 )
-def test_nonsense_ends_with_exit_code_2(arguments: list[str], environment: dict[str, str], complaint: str) -> None:
+def test_invalid_settings_exit_with_2(arguments: list[str], environment: dict[str, str], complaint: str) -> None:
     result = here(*arguments, **environment)
     assert result.exit_code == 2
     assert complaint in " ".join(result.output.split())

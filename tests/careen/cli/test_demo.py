@@ -66,7 +66,7 @@ def agents_of(folder: Path) -> list[int]:
     return found
 
 
-def test_every_node_is_rebooted_by_its_real_agent_and_every_rule_holds(demo: Any, tmp_path: Path) -> None:
+def test_real_agents_reboot_every_node_of_the_demo_and_break_no_rule(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "3", "--seed", "7")
     output, _ = process.communicate()  # its own patience follows the machine, and says more
     assert process.returncode == 0, output
@@ -92,7 +92,7 @@ def test_an_agent_that_breaks_a_rule_makes_the_exit_code_one(demo: Any, tmp_path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_and_every_process_that_it_started(demo: Any, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_demo_and_all_its_processes(demo: Any, tmp_path: Path, number: signal.Signals) -> None:
     process = demo("--nodes", "2")
     wait_until(lambda: len(agents_of(tmp_path)) == 2)
     process.send_signal(number)
@@ -103,7 +103,7 @@ def test_a_signal_ends_it_and_every_process_that_it_started(demo: Any, tmp_path:
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv on the PATH")
-def test_agents_do_not_outlive_a_demo_that_was_killed(demo: Any, tmp_path: Path) -> None:
+def test_agents_end_with_a_demo_that_was_killed(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "2")
     wait_until(lambda: len(agents_of(tmp_path)) == 2)  # one of them may be about to ask for its signal
     process.kill()
@@ -111,7 +111,7 @@ def test_agents_do_not_outlive_a_demo_that_was_killed(demo: Any, tmp_path: Path)
     wait_until(lambda: not agents_of(tmp_path))
 
 
-def test_served_it_stays_up_with_a_kubeconfig_until_it_is_ended(demo: Any, tmp_path: Path) -> None:
+def test_serve_keeps_the_cluster_running_with_a_kubeconfig(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "2", "--serve")
     wait_until(lambda: (tmp_path / "kubeconfig").exists() or process.poll() is not None)
     status = run(
@@ -126,7 +126,7 @@ def test_served_it_stays_up_with_a_kubeconfig_until_it_is_ended(demo: Any, tmp_p
     assert f"export KUBECONFIG={tmp_path / 'kubeconfig'}" in output
 
 
-def test_served_it_ends_with_a_sentence_when_a_part_of_its_cluster_dies(demo: Any, tmp_path: Path) -> None:
+def test_serve_ends_with_a_message_when_a_part_of_the_cluster_dies(demo: Any, tmp_path: Path) -> None:
     """A host cannot boot over a folder in its sentinel's place; a cluster without hosts that boot is no cluster
     to look at."""
     process = demo("--nodes", "1", "--serve")
@@ -151,11 +151,11 @@ def test_a_rule_that_does_not_exist_is_refused_with_the_list_of_rules() -> None:
 @pytest.mark.parametrize(
     "arguments", [["--nodes", "0"], ["--concurrency", "0"], ["--port", "70000"], ["--patience", "-1"]]
 )
-def test_nonsense_is_refused(arguments: list[str]) -> None:
+def test_invalid_options_are_refused(arguments: list[str]) -> None:
     assert CliRunner().invoke(cli, ["demo", *arguments]).exit_code == 2
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = CliRunner().invoke(
@@ -165,7 +165,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert f"Error: port {port} of 127.0.0.1 cannot be had: Address already in use" in result.output
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--keep", str(tmp_path / "file" / "x")])
     assert result.exit_code == 2
@@ -174,7 +174,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_a_demo_whose_agents_do_not_come_up_has_no_verdict_and_says_why(
+def test_a_demo_whose_agents_do_not_start_has_no_verdict_and_reports_why(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Exit code 1 is for broken rules. Agents that end at once are not waited for."""
@@ -199,14 +199,14 @@ def test_the_help_names_every_exit_code() -> None:
     )
 
 
-def test_a_folder_that_takes_no_files_is_named_before_anything_starts() -> None:
+def test_an_unwritable_folder_is_named_before_anything_starts() -> None:
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--keep", "/proc"])
     assert result.exit_code == 2
     assert "Invalid value for --keep: /proc cannot be written to:" in " ".join(result.output.split())
     assert "is starting" not in result.output
 
 
-def test_evidence_that_cannot_be_kept_in_the_end_does_not_take_the_verdict_with_it(tmp_path: Path) -> None:
+def test_a_recording_that_cannot_be_written_does_not_lose_the_verdict(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").mkdir()
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path)])
     assert result.exit_code == 4
@@ -215,9 +215,7 @@ def test_evidence_that_cannot_be_kept_in_the_end_does_not_take_the_verdict_with_
 
 
 @pytest.mark.parametrize("arguments", [[], ["--break", "release"], ["--serve"]])
-def test_without_the_embedded_cluster_the_demo_says_where_to_find_it(
-    monkeypatch: pytest.MonkeyPatch, arguments: list[str]
-) -> None:
+def test_without_drydock_the_demo_tells_where_to_get_it(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     """As in the image and the wheel, which do not carry it."""
     monkeypatch.setattr("careen.cli.demo.find_spec", lambda _: None)
     done = CliRunner().invoke(cli, ["demo", *arguments])

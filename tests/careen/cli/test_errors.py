@@ -59,13 +59,13 @@ COMMANDS = (("status",), ("why", "n1"), ("lock", "show"), ("plan",), ("explain",
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_server_that_refuses_is_named_in_a_sentence(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_refusal_by_the_server_is_one_message(tmp_path: Path, command: tuple[str, ...]) -> None:
     result = asked(tmp_path, "http://127.0.0.1:9", *command)
     assert "http://127.0.0.1:9 refused the connection" in problem(result)
     assert (result.exit_code, "Usage:" in result.output) == (1, False)
 
 
-def test_a_forecast_of_a_cluster_that_does_not_answer_could_not_be_made(tmp_path: Path) -> None:
+def test_a_forecast_of_an_unreachable_cluster_is_unknown(tmp_path: Path) -> None:
     result = asked(tmp_path, "http://127.0.0.1:9", "forecast", "n1")
     assert "the forecast could not be made: the API server cannot be reached" in problem(result)
     assert result.exit_code == 4
@@ -83,16 +83,14 @@ def test_a_forecast_of_a_cluster_that_does_not_answer_could_not_be_made(tmp_path
         ("http://127.0.0.1:99999", "http://127.0.0.1:99999 "),
     ],
 )
-def test_whatever_the_network_does_is_told_about_the_server(
-    tmp_path: Path, raw_server: str, server: str, words: str
-) -> None:
+def test_every_network_error_names_the_server(tmp_path: Path, raw_server: str, server: str, words: str) -> None:
     result = asked(tmp_path, server.format(raw=raw_server), "status")
     assert words.format(raw=raw_server) in problem(result)
     assert result.exit_code in (1, 2)
     assert "secret" not in result.output
 
 
-def test_a_certificate_that_nobody_trusts_is_told_apart(tmp_path: Path, tls_server: str) -> None:
+def test_an_untrusted_certificate_has_its_own_message(tmp_path: Path, tls_server: str) -> None:
     result = asked(tmp_path, tls_server, "status")
     assert f"{tls_server} shows a certificate that is not trusted: self-signed certificate" in problem(result)
 
@@ -153,7 +151,9 @@ def tls_server(tmp_path: Path) -> Iterator[str]:
     ],
 )
 @pytest.mark.parametrize("command", [("status",), ("config",)], ids=" ".join)
-def test_the_contexts_that_exist_are_named(tmp_path: Path, given: str, words: str, command: tuple[str, ...]) -> None:
+def test_an_unknown_context_is_reported_with_the_existing_ones(
+    tmp_path: Path, given: str, words: str, command: tuple[str, ...]
+) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(
         "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}],"
@@ -184,7 +184,7 @@ def test_the_contexts_that_exist_are_named(tmp_path: Path, given: str, words: st
         (["zzzz"], "No such command 'zzzz'"),
     ],
 )
-def test_what_was_probably_meant_is_named(desk: Desk, words: list[str], told: str) -> None:
+def test_a_misspelled_name_is_reported_with_a_suggestion(desk: Desk, words: list[str], told: str) -> None:
     desk.node("worker-01")
     desk.lock()
     result = desk.run(*words)
@@ -204,7 +204,7 @@ def test_what_was_probably_meant_is_named(desk: Desk, words: list[str], told: st
         (["explain", "a/b"], "there is no pod 'a/b'"),
     ],
 )
-def test_an_error_of_state_shows_no_usage(desk: Desk, words: list[str], told: str) -> None:
+def test_an_error_that_is_not_about_usage_shows_no_usage(desk: Desk, words: list[str], told: str) -> None:
     desk.node("n1")
     desk.lock()
     result = desk.run(*words)
@@ -223,7 +223,7 @@ def test_an_error_of_state_shows_no_usage(desk: Desk, words: list[str], told: st
         (["explain", "a/b", "--scheduler-config", "{file}"], "--scheduler-config"),
     ],
 )
-def test_a_file_that_is_not_what_it_should_be_is_named_with_its_option(
+def test_a_file_of_the_wrong_kind_is_named_with_its_option(
     desk: Desk, tmp_path: Path, words: list[str], option: str
 ) -> None:
     desk.node("n1")
@@ -239,7 +239,7 @@ def test_a_file_that_is_not_what_it_should_be_is_named_with_its_option(
 # ---- --set ----
 
 
-def test_a_setting_that_changes_nothing_in_a_plan_says_so_and_names_all_that_do(desk: Desk) -> None:
+def test_a_setting_without_effect_on_a_plan_is_refused_with_the_list_of_those_with(desk: Desk) -> None:
     desk.node("n1")
     desk.lock()
     notes = desk.json("plan", "--set", "drain-timeout=3s", "--set", "period=1m", "--set", "concurrency=2")["notes"]

@@ -71,7 +71,7 @@ def a_replica_set(name: str, replicas: int) -> dict[str, Any]:
     }
 
 
-def test_pods_that_fit_elsewhere_move_and_the_exit_code_is_0(desk: Desk) -> None:
+def test_if_all_pods_fit_elsewhere_the_exit_code_is_0(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
     output = desk.ok("forecast", "n1")
     assert [line.split()[:3] for line in output.splitlines()[2:4]] == [
@@ -82,7 +82,7 @@ def test_pods_that_fit_elsewhere_move_and_the_exit_code_is_0(desk: Desk) -> None
     assert output.splitlines()[-1] == "With the default settings the agent would drain it."
 
 
-def test_pods_that_the_agents_selector_leaves_alone_stay(desk: Desk) -> None:
+def test_pods_excluded_by_the_agents_selector_stay(desk: Desk) -> None:
     desk.lock(flags=["--drain-pod-selector=app=web"])
     desk.server.seed(
         a_node("n1"),
@@ -96,7 +96,7 @@ def test_pods_that_the_agents_selector_leaves_alone_stay(desk: Desk) -> None:
     assert [(pod.name, pod.outcome) for pod in made.pods] == [("db-1", Outcome.STAYS), ("web-1", Outcome.MOVES)]
 
 
-def test_a_pod_without_room_gives_exit_code_3_and_what_the_scheduler_says(desk: Desk) -> None:
+def test_a_pod_without_room_gives_exit_code_3_and_the_schedulers_message(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="3"))
     desk.server.seed(a_replica_set("other", 1), a_replica("other-1", "n2", cpu="2", owner="other"))
     result = desk.run("forecast", "n1", "--output", "json")
@@ -108,7 +108,7 @@ def test_a_pod_without_room_gives_exit_code_3_and_what_the_scheduler_says(desk: 
     )
 
 
-def test_a_pod_that_only_its_own_node_can_hold_returns(desk: Desk) -> None:
+def test_a_pod_that_fits_only_on_its_node_returns(desk: Desk) -> None:
     desk.server.seed(a_node("n1", cpu="8"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="6"))
     assert "shop/web-1   returns" in desk.ok("forecast", "n1")
 
@@ -148,7 +148,7 @@ def test_a_pod_of_another_scheduler_gives_exit_code_4(desk: Desk) -> None:
     assert "shop/web-1   unknown" in result.output
 
 
-def test_a_forecast_that_cannot_be_made_gives_exit_code_4_and_says_why(desk: Desk) -> None:
+def test_a_forecast_that_cannot_be_made_gives_exit_code_4_and_the_reason(desk: Desk) -> None:
     desk.server.seed(a_node("n1"))
     desk.server.api.authorizer = lambda user, verb, group, resource, namespace, name: resource != "poddisruptionbudgets"
     result = desk.run("forecast", "n1")
@@ -157,20 +157,20 @@ def test_a_forecast_that_cannot_be_made_gives_exit_code_4_and_says_why(desk: Des
     assert "poddisruptionbudgets" in result.output
 
 
-def test_nothing_is_changed(desk: Desk) -> None:
+def test_forecast_changes_nothing_in_the_cluster(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
     desk.ok("forecast", "n1")
     assert desk.writes() == 0
 
 
-def test_a_node_that_does_not_exist_is_a_mistake_of_the_caller(desk: Desk) -> None:
+def test_a_missing_node_is_a_usage_error(desk: Desk) -> None:
     desk.server.seed(a_node("n1"))
     result = desk.run("forecast", "n11")
     assert result.exit_code == 2
     assert "there is no Node 'n11'; did you mean n1?" in result.output
 
 
-def test_the_scheduler_s_own_configuration_is_followed(desk: Desk, tmp_path: Any) -> None:
+def test_the_forecast_uses_the_schedulers_configuration(desk: Desk, tmp_path: Any) -> None:
     desk.server.seed(
         a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine")
     )
@@ -198,7 +198,7 @@ STUCK = (
 )
 
 
-def test_the_verdict_follows_the_flags_that_the_agents_are_started_with(desk: Desk) -> None:
+def test_the_verdict_follows_the_flags_of_the_agents(desk: Desk) -> None:
     desk.server.seed(*STUCK)
     desk.lock(flags=["--forecast-pending-allowed=1"])
     result = desk.run("forecast", "n1")
@@ -223,7 +223,7 @@ def test_the_verdict_follows_the_configmap_of_the_agents(desk: Desk) -> None:
     )
 
 
-def test_the_scheduler_s_configuration_is_found_where_the_agents_find_it(desk: Desk) -> None:
+def test_the_schedulers_configuration_is_read_from_the_agents_source(desk: Desk) -> None:
     configuration = yaml.safe_dump(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -249,7 +249,7 @@ def test_the_scheduler_s_configuration_is_found_where_the_agents_find_it(desk: D
 
 @pytest.mark.parametrize("flags", [[], ["--config-map-may-name-files"]], ids=["not trusted", "trusted by the agents"])
 @pytest.mark.parametrize("command", ["forecast", "plan"])
-def test_the_agents_config_map_names_no_file_of_this_computer(
+def test_the_agents_config_map_cannot_name_a_local_file(
     desk: Desk, tmp_path: Path, command: str, flags: list[str]
 ) -> None:
     """Its editor would choose which files of whoever asks are opened, and which certificate is shown."""
@@ -304,7 +304,7 @@ def test_the_agents_config_map_names_no_file_of_this_computer(
     ],
     ids=["a file of the agents", "settings that no agent could start with"],
 )
-def test_what_is_not_known_of_the_agents_is_said(desk: Desk, flags: list[str], note: str) -> None:
+def test_unknown_agent_settings_are_reported(desk: Desk, flags: list[str], note: str) -> None:
     desk.server.seed(a_node("n1"))
     desk.lock(flags=flags)
     assert note in desk.ok("forecast", "n1")
@@ -313,7 +313,7 @@ def test_what_is_not_known_of_the_agents_is_said(desk: Desk, flags: list[str], n
 @pytest.mark.parametrize(
     ("context", "says", "code"), [("careen-demo", "If n1 were drained now", 0), ("other", "there is no Node 'n1'", 2)]
 )
-def test_the_child_asks_the_same_cluster_as_the_command(desk: Desk, context: str, says: str, code: int) -> None:
+def test_the_child_uses_the_same_cluster_as_the_command(desk: Desk, context: str, says: str, code: int) -> None:
     desk.server.seed(a_node("n1"))
     with server_in_thread() as elsewhere:
         elsewhere.seed(a_node("n9"))
@@ -336,7 +336,7 @@ TWO = (
 )
 
 
-def test_nodes_drained_together_do_not_take_each_others_pods(desk: Desk) -> None:
+def test_nodes_drained_together_do_not_receive_each_others_pods(desk: Desk) -> None:
     desk.server.seed(*TWO)
     output = desk.ok("forecast", "n1", "n2")
     first, second = output.split("\n\nIf ")
@@ -346,13 +346,13 @@ def test_nodes_drained_together_do_not_take_each_others_pods(desk: Desk) -> None
     assert ["shop/web-2", "moves", "n3"] in [line.split()[:3] for line in second.splitlines()]
 
 
-def test_several_forecasts_are_a_list_and_a_node_named_twice_is_one(desk: Desk) -> None:
+def test_several_forecasts_are_a_list_without_duplicate_nodes(desk: Desk) -> None:
     desk.server.seed(*TWO)
     assert [each["node"] for each in desk.json("forecast", "n2", "n1", "n2")["forecasts"]] == ["n2", "n1"]
     assert desk.json("forecast", "n1", "n1")["node"] == "n1"
 
 
-def test_the_worst_of_several_nodes_is_the_exit_code(desk: Desk) -> None:
+def test_the_exit_code_is_that_of_the_worst_node(desk: Desk) -> None:
     """Alone each would find room on the other; n3 has room for one."""
     desk.server.seed(
         a_node("n1"),
@@ -373,7 +373,7 @@ def dump(desk: Desk, tmp_path: Path) -> Path:
     return file
 
 
-def test_a_dump_is_forecast_as_the_cluster_is_and_no_cluster_is_asked(desk: Desk, dump: Path) -> None:
+def test_a_forecast_from_a_dump_equals_that_of_the_cluster_and_sends_no_request(desk: Desk, dump: Path) -> None:
     for names, code in ((["n1"], 0), (["n3"], 0), (["n1", "n2"], 3)):
         live, replayed = (
             desk.run("forecast", *names, *more, "--output", "json")
@@ -392,9 +392,7 @@ def test_a_dump_is_forecast_as_the_cluster_is_and_no_cluster_is_asked(desk: Desk
         (["n1", "n8"], "there is no Node 'n8' among the 3 of this dump"),
     ],
 )
-def test_a_node_that_is_not_in_the_dump_is_a_mistake_of_the_caller(
-    desk: Desk, dump: Path, names: list[str], sentence: str
-) -> None:
+def test_a_node_missing_from_the_dump_is_a_usage_error(desk: Desk, dump: Path, names: list[str], sentence: str) -> None:
     result = desk.run("forecast", *names, "--from", str(dump))
     assert (result.exit_code, sentence in result.output) == (2, True), result.output
 
@@ -412,7 +410,7 @@ def test_a_node_that_is_not_in_the_dump_is_a_mistake_of_the_caller(
     ],
     ids=["empty", "cut off", "no gzip", "of another version"],
 )
-def test_a_file_that_is_no_whole_dump_is_refused_with_exit_code_2(
+def test_an_incomplete_dump_is_refused_with_exit_code_2(
     desk: Desk, dump: Path, spoil: Callable[[bytes], bytes], sentence: str
 ) -> None:
     dump.write_bytes(spoil(dump.read_bytes()))
@@ -420,6 +418,6 @@ def test_a_file_that_is_no_whole_dump_is_refused_with_exit_code_2(
     assert (result.exit_code, sentence in result.output) == (2, True), result.output
 
 
-def test_without_a_node_the_command_says_what_it_wants(desk: Desk) -> None:
+def test_without_a_node_the_command_shows_its_usage(desk: Desk) -> None:
     result = desk.run("forecast")
     assert (result.exit_code, "Missing argument 'NODE...'" in result.output) == (2, True), result.output

@@ -66,7 +66,7 @@ def refused_by_spread(node: str) -> dict[str, Any]:
     )
 
 
-def test_a_cluster_whose_forecasts_all_refuse_says_so_with_the_pod_and_what_would_let_it_go(desk: Desk) -> None:
+def test_if_every_forecast_refuses_the_headline_names_the_pod_and_the_remedy(desk: Desk) -> None:
     for name in ("n1", "n2", "n3"):
         waits(desk, name, refused_by_spread(name))
     desk.lock(LockContent())
@@ -85,7 +85,7 @@ def test_a_cluster_whose_forecasts_all_refuse_says_so_with_the_pod_and_what_woul
     )
 
 
-def test_what_was_proven_for_the_node_survives_being_read_back_and_stands_in_why(desk: Desk) -> None:
+def test_a_remedy_found_by_the_forecast_is_shown_by_why(desk: Desk) -> None:
     row = refused_by_spread("n2")
     waits(desk, "n2", row)
     desk.lock(LockContent())
@@ -97,7 +97,7 @@ def test_what_was_proven_for_the_node_survives_being_read_back_and_stands_in_why
 # ---- everything else that stops everybody ----
 
 
-def test_a_pause_is_told_with_its_reason_and_how_it_ends(desk: Desk) -> None:
+def test_a_pause_is_shown_with_its_reason_and_how_to_end_it(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock(LockContent(is_paused=True, pause_reason="storage upgrade"))
     assert (
@@ -107,7 +107,7 @@ def test_a_pause_is_told_with_its_reason_and_how_it_ends(desk: Desk) -> None:
     )
 
 
-def test_a_lock_that_cannot_be_understood_stops_everybody(desk: Desk) -> None:
+def test_an_unreadable_lock_stops_every_node(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock("what?")
     assert headline(desk).startswith(
@@ -116,7 +116,7 @@ def test_a_lock_that_cannot_be_understood_stops_everybody(desk: Desk) -> None:
     )
 
 
-def test_a_failure_that_halts_the_roll_out_is_told_with_since_when_and_what_to_do(desk: Desk) -> None:
+def test_a_failure_that_halts_the_roll_out_is_shown_with_its_time_and_remedy(desk: Desk) -> None:
     waits(desk, "n1")
     desk.node("n5", "Failed", reason="never ready", label="failed", since=ago(hours=2, minutes=0.5))
     desk.lock(
@@ -130,7 +130,7 @@ def test_a_failure_that_halts_the_roll_out_is_told_with_since_when_and_what_to_d
     assert said.endswith("It has been so for 2h.")
 
 
-def test_held_nodes_are_told_also_before_their_agents_have_seen_it(desk: Desk) -> None:
+def test_a_hold_is_shown_before_the_agent_has_read_it(desk: Desk) -> None:
     waits(desk, "n1", hold="disk swap")
     waits(desk, "n2", refusal("hold", "held", "held: disk swap"), hold="disk swap")
     desk.lock(LockContent())
@@ -138,7 +138,7 @@ def test_held_nodes_are_told_also_before_their_agents_have_seen_it(desk: Desk) -
     assert "`careen unhold NODE`" in headline(desk)
 
 
-def test_outside_the_window_the_next_opening_is_told(desk: Desk) -> None:
+def test_outside_the_window_the_next_opening_is_shown(desk: Desk) -> None:
     opens = (datetime.now(UTC) + timedelta(hours=5, minutes=0.5)).replace(second=0, microsecond=0)
     shuts = opens + timedelta(hours=1)
     desk.server.seed(
@@ -159,7 +159,7 @@ def test_outside_the_window_the_next_opening_is_told(desk: Desk) -> None:
     assert "set careen.dev/reboot-now" in said
 
 
-def test_a_window_that_never_opens_is_told_as_such(desk: Desk) -> None:
+def test_a_window_that_never_opens_is_reported(desk: Desk) -> None:
     desk.server.seed(
         {
             "apiVersion": "v1",
@@ -175,7 +175,7 @@ def test_a_window_that_never_opens_is_told_as_such(desk: Desk) -> None:
     )
 
 
-def test_settings_that_cannot_be_read_leave_the_opening_open(desk: Desk) -> None:
+def test_with_unreadable_settings_the_next_opening_is_not_shown(desk: Desk) -> None:
     waits(
         desk,
         "n1",
@@ -184,7 +184,7 @@ def test_settings_that_cannot_be_read_leave_the_opening_open(desk: Desk) -> None
     assert "and when it opens could not be read" in headline(desk)
 
 
-def test_who_waits_for_a_holder_is_told_which_and_what_it_does(desk: Desk) -> None:
+def test_a_waiting_node_is_shown_with_its_holder_and_the_holders_phase(desk: Desk) -> None:
     waits(desk, "n1")
     waits(desk, "n2")
     desk.node("n3", "Draining", reason="evicting 3 pods", label="in-progress", since=ago(hours=1, minutes=0.5))
@@ -196,7 +196,7 @@ def test_who_waits_for_a_holder_is_told_which_and_what_it_does(desk: Desk) -> No
     )
 
 
-def test_several_reasons_are_told_the_one_that_stops_most_nodes_first(desk: Desk) -> None:
+def test_several_reasons_are_ordered_by_the_number_of_nodes(desk: Desk) -> None:
     for name in ("n1", "n2", "n3"):
         waits(desk, name, refusal("alerts", "alert", "active: DiskFull"))
     waits(desk, "n4", refusal("blocking-pods", "blocking-pod", "shop/job runs here", hours=9))
@@ -211,21 +211,21 @@ def test_several_reasons_are_told_the_one_that_stops_most_nodes_first(desk: Desk
 
 
 @pytest.mark.parametrize("paused", [False, True])
-def test_where_nobody_waits_there_is_nothing_to_explain(desk: Desk, paused: bool) -> None:
+def test_without_waiting_nodes_there_is_no_headline(desk: Desk, paused: bool) -> None:
     desk.node("n1")
     desk.lock(LockContent(is_paused=paused))
     assert headline(desk) == ""
     assert desk.json("status")["headline"] is None
 
 
-def test_where_one_may_start_there_is_no_headline(desk: Desk) -> None:
+def test_if_a_node_may_start_there_is_no_headline(desk: Desk) -> None:
     waits(desk, "n1", refusal("blocking-pods", "blocking-pod", "shop/job runs here"))
     waits(desk, "n2")
     desk.lock(LockContent())
     assert headline(desk) == ""
 
 
-def test_the_first_refused_forecast_is_told_before_the_others_had_their_turn(desk: Desk) -> None:
+def test_the_first_refused_forecast_is_shown_before_others_are_made(desk: Desk) -> None:
     """From the start, and not when the last of them was asked; once somebody holds a claim, something moves."""
     waits(desk, "n1", refused_by_spread("n1"))
     waits(desk, "n2")
@@ -238,14 +238,14 @@ def test_the_first_refused_forecast_is_told_before_the_others_had_their_turn(des
     assert headline(desk) == ""
 
 
-def test_a_claim_that_nobody_is_behind_is_no_holder_to_wait_for(desk: Desk) -> None:
+def test_a_claim_without_a_node_is_not_shown_as_a_holder(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", created=ago(hours=1)),), max_owners=1))
     assert headline(desk) == ""
     assert "Stray claim: a claim is held by n9" in desk.ok("status")
 
 
-def test_the_same_for_programs(desk: Desk) -> None:
+def test_the_json_has_the_headline(desk: Desk) -> None:
     row = refusal("alerts", "alert", "active: DiskFull")
     waits(desk, "n1", row)
     desk.lock(LockContent())

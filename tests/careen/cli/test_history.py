@@ -4,7 +4,7 @@ from careen.core.facts import keys
 from tests.careen.cli.conftest import Desk
 
 
-def test_the_history_of_all_and_of_one(desk: Desk) -> None:
+def test_the_history_covers_all_nodes_or_one(desk: Desk) -> None:
     desk.lock()
     desk.node(
         "n1", annotations={keys.HISTORY: '[{"at":"2026-03-03T12:00:00Z","why":"kernel","seconds":300,"moves":7}]'}
@@ -17,14 +17,14 @@ def test_the_history_of_all_and_of_one(desk: Desk) -> None:
     assert "2026-03-03 12:00:00 UTC" in desk.ok("history", "n1")
 
 
-def test_a_node_that_does_not_exist_is_refused(desk: Desk) -> None:
+def test_a_missing_node_is_refused(desk: Desk) -> None:
     desk.lock()
     desk.node("worker-1")
     result = desk.run("history", "worker-2")
     assert (result.exit_code, "did you mean worker-1?" in result.output) == (2, True)
 
 
-def test_the_reboots_under_way_stand_below_the_table_of_the_status(desk: Desk) -> None:
+def test_status_lists_reboots_in_progress_below_its_table(desk: Desk) -> None:
     desk.lock()
     record = {
         "version": 1,

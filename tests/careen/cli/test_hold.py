@@ -10,7 +10,7 @@ from careen.core.gates.hold import held_because, until_of
 from tests.careen.cli.conftest import Desk
 
 
-def test_a_hold_is_what_the_agent_reads_as_one(desk: Desk) -> None:
+def test_the_agent_reads_the_hold_that_the_command_writes(desk: Desk) -> None:
     desk.node("n1")
     assert (
         desk.ok("hold", "n1", "--reason", "disk swap")
@@ -19,13 +19,13 @@ def test_a_hold_is_what_the_agent_reads_as_one(desk: Desk) -> None:
     assert desk.annotations("n1")[keys.HOLD] == "disk swap"
 
 
-def test_a_reason_of_several_lines_becomes_one_because_everything_shows_one(desk: Desk) -> None:
+def test_a_reason_of_several_lines_is_joined_into_one(desk: Desk) -> None:
     desk.node("n1")
     desk.ok("hold", "n1", "--reason", "disk\n  swap\n")
     assert desk.annotations("n1")[keys.HOLD] == "disk swap"
 
 
-def test_the_end_of_a_hold_given_as_an_instant_is_the_one_the_agent_reads(desk: Desk) -> None:
+def test_the_agent_reads_the_end_of_a_hold_given_as_a_time(desk: Desk) -> None:
     desk.node("n1")
     output = desk.ok("hold", "n1", "--reason", "disk swap", "--until", "2199-03-04T18:00:00+02:00")
     assert (
@@ -39,7 +39,7 @@ def test_the_end_of_a_hold_given_as_an_instant_is_the_one_the_agent_reads(desk: 
     assert held_because(node, datetime(2199, 3, 4, 16, 1, tzinfo=UTC)) == ""
 
 
-def test_an_end_that_no_agent_would_read_is_refused(desk: Desk) -> None:
+def test_an_end_that_the_agent_could_not_read_is_refused(desk: Desk) -> None:
     """An end that cannot be read never comes, so the hold would last for ever without a word."""
     desk.node("n1")
     for until in ("2000000h", "2999-03-04T18:00:00Z"):
@@ -56,7 +56,7 @@ def test_the_end_of_a_hold_given_as_a_duration_counts_from_now(desk: Desk) -> No
     assert until - before >= timedelta(minutes=90)
 
 
-def test_a_hold_that_replaces_another_says_what_it_replaces(desk: Desk) -> None:
+def test_a_hold_that_replaces_another_shows_the_old_one(desk: Desk) -> None:
     desk.node("n1", hold="somebody else's reason")
     output = desk.ok("hold", "n1", "--reason", "mine")
     assert output.splitlines()[0] == "n1 was held already: somebody else's reason. That is being replaced."
@@ -71,12 +71,12 @@ def test_a_hold_that_replaces_another_says_what_it_replaces(desk: Desk) -> None:
         ("Rebooting", "n1 is Rebooting: this reboot goes on to its end, the next one waits."),
     ],
 )
-def test_a_hold_says_what_it_means_for_the_phase_the_node_is_in(desk: Desk, phase: str, said: str) -> None:
+def test_hold_explains_its_effect_in_the_nodes_phase(desk: Desk, phase: str, said: str) -> None:
     desk.node("n1", phase)
     assert desk.ok("hold", "n1", "--reason", "r").endswith(f"{said}\n")
 
 
-def test_a_hold_leaves_the_other_annotations_alone(desk: Desk) -> None:
+def test_hold_keeps_other_annotations(desk: Desk) -> None:
     desk.node("n1", "Waiting", annotations={"example.com/mine": "1"})
     before = desk.annotations("n1")
     desk.ok("hold", "n1", "--reason", "r")
@@ -109,7 +109,7 @@ def test_a_hold_leaves_the_other_annotations_alone(desk: Desk) -> None:
         "unknown node",
     ],
 )
-def test_nonsense_is_refused_and_changes_nothing(desk: Desk, arguments: list[str], complaint: str) -> None:
+def test_an_invalid_hold_is_refused_and_changes_nothing(desk: Desk, arguments: list[str], complaint: str) -> None:
     desk.node("n1")
     result = desk.run("hold", *arguments)
     assert result.exit_code == 2
@@ -117,13 +117,13 @@ def test_nonsense_is_refused_and_changes_nothing(desk: Desk, arguments: list[str
     assert desk.writes() == 0
 
 
-def test_unhold_lets_the_node_go_on_and_says_what_held_it(desk: Desk) -> None:
+def test_unhold_releases_the_node_and_shows_the_old_hold(desk: Desk) -> None:
     desk.node("n1", hold="disk swap")
     assert desk.ok("unhold", "n1") == "n1 is no longer held. It was: disk swap.\n"
     assert keys.HOLD not in desk.annotations("n1")
 
 
-def test_unhold_of_a_node_that_nobody_holds_changes_nothing(desk: Desk) -> None:
+def test_unhold_of_a_node_without_a_hold_changes_nothing(desk: Desk) -> None:
     desk.node("n1")
     assert desk.ok("unhold", "n1") == "n1 is not held; nothing was changed.\n"
     assert desk.writes() == 0

@@ -126,7 +126,7 @@ def walked(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 NAMES = ("status", "history", "why", "forecast", "plan", "explain", "lock show", "cleanup", "config")
 
 
-def test_every_command_with_an_output_option_is_asked() -> None:
+def test_every_command_with_an_output_option_is_tested() -> None:
     with_output = {
         entry.name
         for entry in COMMANDS
@@ -136,13 +136,15 @@ def test_every_command_with_an_output_option_is_asked() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_text_is_empty(answers: dict[str, list[tuple[Any, Any]]], name: str) -> None:
+def test_no_text_field_is_empty(answers: dict[str, list[tuple[Any, Any]]], name: str) -> None:
     empty = {path for value, _ in answers[name] for path, each in walked(value) if each == ""}
     assert empty == set()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_place_has_the_same_keys_in_every_answer(answers: dict[str, list[tuple[Any, Any]]], name: str) -> None:
+def test_the_same_object_has_the_same_keys_in_every_answer(
+    answers: dict[str, list[tuple[Any, Any]]], name: str
+) -> None:
     shapes = defaultdict(set)
     for value, _ in answers[name]:
         for path, each in walked({"forecasts": [value]} if name == "forecast" and "forecasts" not in value else value):
@@ -153,7 +155,7 @@ def test_the_same_place_has_the_same_keys_in_every_answer(answers: dict[str, lis
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_yaml_says_the_same(answers: dict[str, list[tuple[Any, Any]]], name: str) -> None:
+def test_yaml_output_equals_json_output(answers: dict[str, list[tuple[Any, Any]]], name: str) -> None:
     pairs = [(value, as_yaml) for value, as_yaml in answers[name] if value is not None]
     assert pairs
     assert [steady(value) for value, _ in pairs] == [steady(as_yaml) for _, as_yaml in pairs]
@@ -169,7 +171,7 @@ def steady(value: Any) -> Any:
     ]
 
 
-def test_the_clusters_tell_enough_to_compare(answers: dict[str, list[tuple[Any, Any]]]) -> None:
+def test_the_test_clusters_cover_every_kind_of_answer(answers: dict[str, list[tuple[Any, Any]]]) -> None:
     """Else the tests above would pass of themselves."""
     told = {path for name in NAMES for value, _ in answers[name] for path, each in walked(value) if each is not None}
     for path in (".nodes[].refusals[].remedy", ".pauseReason", ".holders[].overdue.phase", ".moves[].open", ".why"):

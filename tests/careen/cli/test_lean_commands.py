@@ -73,22 +73,24 @@ def town(desk: Desk) -> Desk:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_command_that_looks_or_asks_loads_nothing_heavy(town: Desk, tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_command_that_reads_or_annotates_imports_no_heavy_library(
+    town: Desk, tmp_path: Path, words: tuple[str, ...]
+) -> None:
     assert loaded(town, tmp_path, *words)["heavy"] == []
 
 
 @pytest.mark.parametrize("words", [("status",), ("lock", "show"), ("hold", "n1", "--reason", "x")], ids=" ".join)
-def test_only_a_command_that_needs_the_agents_settings_loads_their_tree(
+def test_only_commands_that_need_the_agents_settings_import_them(
     town: Desk, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     assert loaded(town, tmp_path, *words)["settings"] is False
 
 
-def test_the_place_of_kureds_lock_is_the_settings_default() -> None:
+def test_the_default_place_of_kureds_lock_equals_the_settings_default() -> None:
     assert (DEFAULTS["ds_namespace"], DEFAULTS["ds_name"]) == KUREDS
 
 
-def test_a_kubeconfig_with_an_auth_provider_gets_the_whole_client(town: Desk, tmp_path: Path) -> None:
+def test_a_kubeconfig_with_an_auth_provider_loads_the_full_client(town: Desk, tmp_path: Path) -> None:
     """Its tokens are renewed by libraries that the lean client leaves out."""
     text = town.kubeconfig.read_text()
     town.kubeconfig.write_text(text + "\n# auth-provider: oidc\n")

@@ -16,14 +16,14 @@ __all__ = ("meanwhile",)
 
 
 @pytest.mark.parametrize("wish", Wish)
-def test_each_command_asks_for_what_it_is_called(desk: Desk, wish: Wish) -> None:
+def test_each_command_writes_the_request_of_its_name(desk: Desk, wish: Wish) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     desk.ok(wish.value, "n1", "--reason", "disk swap", "--no-wait")
     assert (asked(desk, "n1").wish, asked(desk, "n1").reason) == (wish, "disk swap")
 
 
-def test_it_waits_until_the_node_is_kept_down(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_the_command_waits_until_the_node_is_drained(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     standing = {keys.REQUEST: '{"want":"drain"}'}
@@ -38,7 +38,7 @@ def test_it_waits_until_the_node_is_kept_down(desk: Desk, meanwhile: Callable[..
     ]
 
 
-def test_it_does_not_wait_for_a_request_that_is_taken_back(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_the_command_stops_waiting_when_the_request_is_withdrawn(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Waiting"))
@@ -47,7 +47,7 @@ def test_it_does_not_wait_for_a_request_that_is_taken_back(desk: Desk, meanwhile
     assert "n1 is not kept down: the request was taken back, or its end has come" in result.output
 
 
-def test_a_hand_back_that_fails_is_no_success(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_ending_a_maintenance_fails_if_the_node_does_not_return(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: '{"want":"drain"}'})
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Settling"), lambda: booted(desk, "n1", "boot-1", "Failed"))
@@ -56,7 +56,7 @@ def test_a_hand_back_that_fails_is_no_success(desk: Desk, meanwhile: Callable[..
     assert "n1 failed" in result.output
 
 
-def test_a_failed_node_is_asked_for_nothing(desk: Desk) -> None:
+def test_a_failed_node_gets_no_request(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", "Failed")
     desk.lock()
     result = desk.run("drain", "n1")
@@ -64,7 +64,7 @@ def test_a_failed_node_is_asked_for_nothing(desk: Desk) -> None:
     assert "`careen retry n1` comes first" in result.output
 
 
-def test_an_end_stands_in_the_request(desk: Desk) -> None:
+def test_the_request_contains_its_end(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     desk.ok("maintenance", "n1", "--reason", "x", "--until", "2100-01-01T00:00:00Z", "--no-wait")
@@ -72,14 +72,14 @@ def test_an_end_stands_in_the_request(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("until", ["soon", "2001-01-01T00:00:00Z", "9999999h", "-5m"])
-def test_an_end_that_is_none_is_refused(desk: Desk, until: str) -> None:
+def test_an_invalid_end_is_refused(desk: Desk, until: str) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     result = desk.run("maintenance", "n1", "--reason", "x", "--until", until)
     assert (result.exit_code, "--until" in result.output, desk.writes()) == (2, True, 0)
 
 
-def test_maintenance_wants_a_reason(desk: Desk) -> None:
+def test_maintenance_requires_a_reason(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     assert desk.run("maintenance", "n1").exit_code == 2
@@ -87,7 +87,7 @@ def test_maintenance_wants_a_reason(desk: Desk) -> None:
     assert desk.writes() == 0
 
 
-def test_the_node_is_handed_back_and_waited_for(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_the_option_end_waits_until_the_node_is_back_in_service(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: "maintenance"})
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Settling"), lambda: booted(desk, "n1", "boot-1"))
@@ -97,14 +97,14 @@ def test_the_node_is_handed_back_and_waited_for(desk: Desk, meanwhile: Callable[
     assert keys.REQUEST not in desk.annotations("n1")
 
 
-def test_handing_back_what_nobody_asked_for_changes_nothing(desk: Desk) -> None:
+def test_ending_without_a_request_changes_nothing(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     assert desk.ok("drain", "n1", "--end") == "Nobody asks for a drain of n1; nothing was changed.\n"
     assert desk.writes() == 0
 
 
-def test_one_does_not_end_the_other(desk: Desk) -> None:
+def test_drain_end_does_not_end_a_maintenance(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: "maintenance"})
     desk.lock()
     result = desk.run("drain", "n1", "--end")
@@ -112,7 +112,7 @@ def test_one_does_not_end_the_other(desk: Desk) -> None:
     assert keys.REQUEST in desk.annotations("n1")
 
 
-def test_nonsense_in_the_annotation_is_replaced_and_can_be_ended(desk: Desk) -> None:
+def test_an_invalid_annotation_can_be_replaced_and_ended(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "what?"})
     desk.lock()
     desk.ok("drain", "n1", "--no-wait")

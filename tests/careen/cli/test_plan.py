@@ -84,7 +84,7 @@ def starts(plan: dict[str, Any]) -> list[tuple[str, str]]:
     return [(visit["node"], visit["start"]) for visit in plan["visits"]]
 
 
-def test_nodes_come_in_order_with_start_end_and_moves(shop: Desk) -> None:
+def test_nodes_are_listed_in_order_with_start_end_and_moves(shop: Desk) -> None:
     output = shop.ok("plan", *START)
     assert output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, order oldest.\n")
     assert [line.split() for line in output.splitlines()[2:6]] == [
@@ -98,7 +98,7 @@ def test_nodes_come_in_order_with_start_end_and_moves(shop: Desk) -> None:
     assert "durations are assumed, not measured; give --drain, --settle, --boot to plan with yours" in output
 
 
-def test_the_agents_settings_are_followed_and_can_be_changed_for_the_plan(shop: Desk) -> None:
+def test_a_plan_uses_the_agents_settings_and_options_override_them(shop: Desk) -> None:
     shop.lock(flags=["--concurrency=2"])
     assert [start[-9:] for _, start in starts(shop.json("plan", *START))] == ["22:00:00Z", "22:00:00Z", "22:04:35Z"]
     # Three at a time: the third has nowhere to send its pod until the first is back, and need not wait for a place.
@@ -109,7 +109,7 @@ def test_the_agents_settings_are_followed_and_can_be_changed_for_the_plan(shop: 
     ]
 
 
-def test_pods_that_the_agents_selector_leaves_alone_are_not_moved_and_their_budgets_not_asked(shop: Desk) -> None:
+def test_pods_excluded_by_the_agents_selector_are_neither_moved_nor_checked(shop: Desk) -> None:
     """A disruption budget that allows nothing stands in the way only of pods that would be evicted."""
     shop.server.seed(
         a_replica("db-1", "n1", owner="db"),
@@ -131,7 +131,7 @@ def test_pods_that_the_agents_selector_leaves_alone_are_not_moved_and_their_budg
     )
 
 
-def test_a_budget_of_the_agents_keeps_zones_apart(desk: Desk) -> None:
+def test_a_zone_budget_of_the_agents_applies_to_the_plan(desk: Desk) -> None:
     zone = "topology.kubernetes.io/zone"
     desk.server.seed(*(a_node(f"n{number}", labels={zone: "a"}) for number in range(3)))
     desk.lock(flags=["--concurrency=3", "--budget=zone=1"])
@@ -142,7 +142,7 @@ def test_a_budget_of_the_agents_keeps_zones_apart(desk: Desk) -> None:
     ]
 
 
-def test_what_does_not_fit_the_window_is_said_and_the_exit_code_is_3(shop: Desk) -> None:
+def test_a_plan_that_exceeds_its_window_reports_it_with_exit_code_3(shop: Desk) -> None:
     shop.lock(flags=["--start-time=22:00", "--end-time=22:08"])
     result = shop.run("plan", *START)
     assert result.exit_code == 3
@@ -153,7 +153,7 @@ def test_what_does_not_fit_the_window_is_said_and_the_exit_code_is_3(shop: Desk)
     )
 
 
-def test_a_plan_says_that_it_ends_inside_its_window(shop: Desk) -> None:
+def test_a_plan_reports_that_it_ends_inside_its_window(shop: Desk) -> None:
     shop.lock(flags=["--start-time=22:00", "--end-time=23:00"])
     result = shop.run("plan", *START)
     assert "after 13m40s, inside the window that closes Wed 2026-03-04 23:00 UTC." in result.output
@@ -169,7 +169,7 @@ def test_a_plan_names_its_cluster_its_snapshot_and_the_settings_that_it_follows(
     assert origin["settings"]["end-time"] == "23:00:00"
 
 
-def test_measured_reboots_count_where_no_duration_is_given(desk: Desk) -> None:
+def test_measured_durations_are_used_if_none_is_given(desk: Desk) -> None:
     desk.server.seed(
         a_node("n1", annotations={keys.LAST_REBOOT: '{"at": "2026-01-01T00:00:00Z", "seconds": 660}'}), a_node("n2")
     )
@@ -183,7 +183,7 @@ def test_measured_reboots_count_where_no_duration_is_given(desk: Desk) -> None:
     assert not any("durations" in note or "last reboot" in note for note in given["notes"])
 
 
-def test_the_agents_own_pauses_lengthen_the_steps(desk: Desk) -> None:
+def test_the_delays_of_the_agents_lengthen_the_steps(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"))
     desk.lock(flags=["--drain-delay=10s", "--reboot-delay=20s", "--lock-release-delay=40s"])
     (visit,) = desk.json("plan", *START, "n1")["visits"]
@@ -195,7 +195,7 @@ def test_the_agents_own_pauses_lengthen_the_steps(desk: Desk) -> None:
     ]
 
 
-def test_a_held_node_is_left_with_what_to_do(desk: Desk) -> None:
+def test_a_held_node_is_left_out_with_the_remedy(desk: Desk) -> None:
     desk.server.seed(a_node("n1", annotations={keys.HOLD: "auditors"}), a_node("n2"))
     result = desk.run("plan", *START)
     assert result.exit_code == 3
@@ -205,7 +205,7 @@ def test_a_held_node_is_left_with_what_to_do(desk: Desk) -> None:
     )
 
 
-def test_a_node_in_hand_now_is_planned_as_if_it_had_not_begun(desk: Desk) -> None:
+def test_a_node_that_is_being_rebooted_is_planned_from_the_start(desk: Desk) -> None:
     """Otherwise its own cordon would keep every other node waiting."""
     progress = {"version": 1, "phase": "Draining", "claim": "c", "boot_left": "b", "is_cordoned_by_us": True}
     desk.server.seed(a_node("n1"), a_replica("web-1", "n1"))
@@ -230,7 +230,7 @@ def test_only_some_nodes_can_be_planned(desk: Desk) -> None:
     assert desk.json("plan", *START, "n3", "n1")["nodes"] == ["n3", "n1"]
 
 
-def test_a_node_that_an_autoscaler_removes_is_planned_only_by_name(desk: Desk) -> None:
+def test_a_node_that_an_autoscaler_removes_is_planned_only_if_named(desk: Desk) -> None:
     leaving = a_node("n2", labels={keys.REBOOT_LABEL: "required"})
     leaving["spec"]["taints"] = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
     desk.server.seed(a_node("n1", labels={keys.REBOOT_LABEL: "required"}), leaving)
@@ -241,13 +241,13 @@ def test_a_node_that_an_autoscaler_removes_is_planned_only_by_name(desk: Desk) -
     assert desk.json("plan", *START, "n2")["nodes"] == ["n2"]
 
 
-def test_a_pause_is_noted(shop: Desk) -> None:
+def test_a_plan_mentions_a_pause(shop: Desk) -> None:
     shop.lock(LockContent(is_paused=True))
     assert "the cluster is paused now; the plan counts from its resumption" in shop.json("plan", *START)["notes"]
 
 
 @pytest.mark.parametrize("order", ["zone", "fewest-moves"])
-def test_the_order_is_the_agents_unless_another_is_given_and_then_it_is_marked(shop: Desk, order: str) -> None:
+def test_the_order_is_the_agents_and_another_one_is_marked(shop: Desk, order: str) -> None:
     shop.lock(flags=[f"--order={order}"])
     assert f"1 at a time, order {order}.\n" in shop.ok("plan", *START)
     assert f"order oldest (not as the agents go: they are set to --order={order})." in shop.ok(
@@ -261,7 +261,7 @@ def test_the_order_is_the_agents_unless_another_is_given_and_then_it_is_marked(s
     assert notes == {"oldest": "the default", "zone": "opt-in", "fewest-moves": "opt-in", order: "as the agents go"}
 
 
-def test_the_plan_begins_with_the_line_in_which_the_agents_stand(shop: Desk) -> None:
+def test_the_plan_starts_with_the_current_line_of_the_lock(shop: Desk) -> None:
     shop.lock(LockContent(next=("n3", "n2"), next_at="2026-03-04T21:59:00Z", waiting=3))
     assert [node for node, _ in starts(shop.json("plan", *START))] == ["n3", "n2", "n1"]
 
@@ -280,7 +280,7 @@ def test_orders_are_compared(shop: Desk) -> None:
     assert "fewest-moves   3         13m40s" in shop.ok("plan", *START, "--compare")
 
 
-def test_a_dump_gives_the_same_plan_and_says_what_it_does_not_know(shop: Desk, tmp_path: Path) -> None:
+def test_a_dump_gives_the_same_plan_and_names_what_is_missing(shop: Desk, tmp_path: Path) -> None:
     file = dumped(shop, tmp_path)
     live, replayed = shop.json("plan", *START), shop.json("plan", *START, "--from", file, "--kubeconfig", "/nowhere")
     for part in ("visits", "moves", "waits", "closings", "left", "figures"):
@@ -291,7 +291,7 @@ def test_a_dump_gives_the_same_plan_and_says_what_it_does_not_know(shop: Desk, t
     assert "the agents' settings are not in a dump: the defaults stand in, change them with --set" in replayed["notes"]
 
 
-def test_the_plan_begins_when_the_dump_was_taken(shop: Desk, tmp_path: Path) -> None:
+def test_the_plan_starts_at_the_time_of_the_dump(shop: Desk, tmp_path: Path) -> None:
     file = Path(dumped(shop, tmp_path))
     header, *pages = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
     old = json.dumps(json.loads(header) | {"takenAt": "2025-05-06T07:08:09Z"}).encode() + b"\n"
@@ -300,7 +300,7 @@ def test_the_plan_begins_when_the_dump_was_taken(shop: Desk, tmp_path: Path) -> 
     assert (plan["begins"], starts(plan)[0]) == ("2025-05-06T07:08:09Z", ("n2", "2025-05-06T07:08:09Z"))
 
 
-def test_a_terminal_shows_how_far_it_is(shop: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_on_a_terminal(shop: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shop.run("plan", *START).stderr == ""
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     result = shop.run("plan", *START)
@@ -309,7 +309,7 @@ def test_a_terminal_shows_how_far_it_is(shop: Desk, monkeypatch: pytest.MonkeyPa
     assert result.stdout.startswith("Plan for 3 nodes")
 
 
-def test_nothing_is_changed(shop: Desk) -> None:
+def test_plan_changes_nothing_in_the_cluster(shop: Desk) -> None:
     shop.ok("plan", *START)
     assert shop.writes() == 0
 
@@ -339,28 +339,26 @@ def test_the_report_is_written_beside_the_plan(shop: Desk, tmp_path: Path) -> No
         ),
     ],
 )
-def test_what_was_written_wrongly_is_refused_with_exit_code_2(shop: Desk, arguments: list[str], sentence: str) -> None:
+def test_invalid_options_are_refused_with_exit_code_2(shop: Desk, arguments: list[str], sentence: str) -> None:
     result = shop.run("plan", *arguments)
     assert (result.exit_code, sentence in " ".join(result.output.split())) == (2, True), result.output
 
 
-def test_a_file_that_is_no_dump_is_refused_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
+def test_an_invalid_dump_is_refused_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
     nonsense = tmp_path / "nonsense"
     nonsense.write_text("kind: Pod")
     result = shop.run("plan", "--from", str(nonsense))
     assert (result.exit_code, "this is no gzip file" in result.output) == (2, True), result.output
 
 
-def test_a_scheduler_s_configuration_that_cannot_be_read_is_refused_with_exit_code_2(
-    shop: Desk, tmp_path: Path
-) -> None:
+def test_an_unreadable_scheduler_configuration_is_refused_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
     nonsense = tmp_path / "scheduler.yaml"
     nonsense.write_text("kind: Nothing")
     result = shop.run("plan", "--scheduler-config", str(nonsense))
     assert (result.exit_code, str(nonsense) in result.output) == (2, True), result.output
 
 
-def test_a_plan_says_what_the_agents_ask_and_it_cannot_foresee(shop: Desk) -> None:
+def test_a_plan_names_the_gates_that_it_cannot_foresee(shop: Desk) -> None:
     (note,) = [each for each in shop.json("plan", *START)["notes"] if "foresee" in each]
     assert note.startswith("the plan does not foresee nodes that fail, ")
     assert "alerts" not in note
@@ -368,7 +366,7 @@ def test_a_plan_says_what_the_agents_ask_and_it_cannot_foresee(shop: Desk) -> No
     assert "alerts" in shop.json("plan", *START)["notes"][-1]
 
 
-def test_a_plan_gives_ranges_over_as_many_seeds_as_are_asked_for(desk: Desk) -> None:
+def test_a_plan_gives_ranges_over_the_requested_number_of_seeds(desk: Desk) -> None:
     for number in range(4):
         desk.server.seed(a_node(f"n{number}"), a_replica(f"web-{number}", f"n{number}", owner=f"web-{number}"))
     asked = ("plan", "n0", "n1", *START, "--set", "prefer-no-schedule-taint=")
@@ -384,7 +382,7 @@ def test_a_plan_gives_ranges_over_as_many_seeds_as_are_asked_for(desk: Desk) -> 
     assert desk.run(*asked, "--seeds", "0").exit_code == 2
 
 
-def test_where_nothing_is_left_to_chance_one_simulation_is_enough(desk: Desk) -> None:
+def test_without_random_choices_one_simulation_is_enough(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica("web-1", "n1"))
     assert desk.json("plan", *START, "--seeds", "9")["ranges"]["seeds"] == 1
     assert "Nothing in it is left to chance" in desk.ok("plan", *START)

@@ -177,14 +177,14 @@ def called(desk: Desk, folder: Path, *arguments: str) -> Result:
 
 
 @pytest.mark.parametrize(("poisoned", "name"), with_locks(CALLS), indirect=["poisoned"])
-def test_what_a_command_prints_is_fit_to_show(poisoned: Desk, tmp_path: Path, name: str) -> None:
+def test_everything_a_command_prints_is_safe_to_display(poisoned: Desk, tmp_path: Path, name: str) -> None:
     done = called(poisoned, tmp_path, *CALLS[name])
     assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
     assert unfit(done.output) == []
 
 
 @pytest.mark.parametrize("poisoned", ["claims"], indirect=True)
-def test_the_commands_that_read_the_lock_are_known(
+def test_the_list_of_commands_that_read_the_lock_is_complete(
     poisoned: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, readers = LockReading.of, set[str]()
@@ -208,7 +208,7 @@ def test_the_commands_that_read_the_lock_are_known(
     assert readers == READ_THE_LOCK
 
 
-def test_the_poison_reaches_the_output_of_the_commands(poisoned: Desk, tmp_path: Path) -> None:
+def test_the_poisoned_texts_occur_in_the_output_of_the_commands(poisoned: Desk, tmp_path: Path) -> None:
     """Or the test above would try nothing."""
     said = {name: called(poisoned, tmp_path, *CALLS[name]).output for name in CALLS}
     assert {name for name, text in said.items() if MARK in text} >= {
@@ -237,7 +237,7 @@ def test_json_is_valid_and_harmless_to_a_terminal(poisoned: Desk, tmp_path: Path
     assert unfit(done.stderr) == []
 
 
-def test_json_keeps_what_was_there(poisoned: Desk) -> None:
+def test_json_keeps_the_original_text(poisoned: Desk) -> None:
     nodes = {each["name"]: each for each in poisoned.json("status")["nodes"]}
     written = poisoned.annotations("n1")
     assert nodes["n1"]["reason"] == written[keys.REASON]
@@ -247,7 +247,7 @@ def test_json_keeps_what_was_there(poisoned: Desk) -> None:
     assert any(POISON in each for each in strings_in(poisoned.json("lock", "show")))
 
 
-def test_the_page_of_a_plan_is_fit_to_show(poisoned: Desk, tmp_path: Path) -> None:
+def test_the_page_of_a_plan_is_safe_to_display(poisoned: Desk, tmp_path: Path) -> None:
     poisoned.run("plan", "--start", "2026-03-04T22:00:00Z", "--report", str(tmp_path / "plan.html"))
     page = (tmp_path / "plan.html").read_text()
     assert MARK in page
@@ -280,7 +280,7 @@ ANSWERS: dict[str, tuple[int, bytes]] = {
 @pytest.mark.parametrize(
     "call", [("status",), ("why", "n1"), ("lock", "show"), ("retry", "n1"), ("plan",), ("config",)]
 )
-def test_what_a_server_answers_is_fit_to_show(
+def test_a_servers_error_message_is_made_safe_to_display(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: tuple[str, ...], answer: tuple[int, bytes]
 ) -> None:
     from careen.cluster.wire.client import ClientTransport
@@ -301,7 +301,7 @@ def test_what_a_server_answers_is_fit_to_show(
     assert unfit(done.output) == []
 
 
-def test_what_an_agent_says_before_it_has_a_log_is_fit_to_show() -> None:
+def test_the_agents_output_before_logging_starts_is_safe_to_display() -> None:
     """In a process of its own, because it ends that process."""
     flag = POISON.replace("\0", "")  # no command line can hold it
     done = run([sys.executable, "-m", "careen", "agent", "--node-id", "n1", "--period", flag])
@@ -310,5 +310,5 @@ def test_what_an_agent_says_before_it_has_a_log_is_fit_to_show() -> None:
     assert unfit(done.stderr) == []
 
 
-def test_every_command_is_tried() -> None:
+def test_every_command_is_tested() -> None:
     assert {entry.name for entry in COMMANDS} - {call[0] for call in CALLS.values()} == {"agent"}

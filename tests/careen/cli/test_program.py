@@ -34,7 +34,7 @@ from tests.patience import run
         ("careen", [], []),
     ],
 )
-def test_the_word_agent_may_be_left_out_where_only_flags_are_given(
+def test_the_word_agent_may_be_left_out_if_only_flags_are_given(
     called_as: str, given: list[str], meant: list[str]
 ) -> None:
     assert with_command(called_as, given) == meant
@@ -49,20 +49,20 @@ def script(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["careen", "kured"])
-def test_flags_alone_reach_the_agent_which_names_what_is_missing(tmp_path: Path, name: str) -> None:
+def test_flags_without_a_command_start_the_agent(tmp_path: Path, name: str) -> None:
     done = run([str(script(tmp_path, name)), "--period=1h"], cwd=tmp_path)
     assert done.returncode == 2
     assert "careen agent: the agent does not know which Node it serves" in done.stderr
 
 
-def test_a_flag_that_does_not_exist_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
+def test_an_unknown_flag_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     done = run([str(script(tmp_path, "kured")), "--perid=1h"], cwd=tmp_path)
     assert done.returncode == 2
     assert "--perid" in done.stderr
     assert "--period" in done.stderr
 
 
-def test_help_shows_the_commands_under_one_name_and_the_flags_under_the_other(tmp_path: Path) -> None:
+def test_help_shows_commands_or_flags_depending_on_the_program_name(tmp_path: Path) -> None:
     done = run([str(script(tmp_path, "careen")), "--help"], cwd=tmp_path)
     assert done.returncode == 0
     assert [entry.name for entry in COMMANDS if f"\n  {entry.name} " not in done.stdout] == []
@@ -87,18 +87,18 @@ main()
 
 
 @pytest.mark.parametrize("module", ["careen.cli", "click", "asyncio", "careen.agent.startup.wiring", "kubernetes"])
-def test_an_agent_that_is_stopped_while_it_loads_ends_as_completed(tmp_path: Path, module: str) -> None:
+def test_an_agent_stopped_while_it_loads_exits_with_0(tmp_path: Path, module: str) -> None:
     program = _STOPPED_BEFORE.format(argv=["careen", "agent", "--node-id=n1"], module=module)
     done = run([sys.executable, "-c", program], cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_command_for_people_that_is_stopped_does_not_report_success(tmp_path: Path) -> None:
+def test_a_command_that_is_stopped_does_not_report_success(tmp_path: Path) -> None:
     program = _STOPPED_BEFORE.format(argv=["careen", "status"], module="careen.cli")
     assert run([sys.executable, "-c", program], cwd=tmp_path).returncode == -signal.SIGTERM
 
 
-def test_a_stop_that_comes_while_python_starts_is_answered_once_careen_can(tmp_path: Path) -> None:
+def test_a_sigterm_during_the_start_of_python_is_handled_once_careen_runs(tmp_path: Path) -> None:
     """The image's scripts begin with SIGTERM blocked: here it waits in the process before Python's first line."""
     program = "import os, signal, sys\nsys.argv = ['kured', '--node-id=n1']\nfrom careen.__main__ import main\nmain()"
 

@@ -46,7 +46,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return happens
 
 
-def test_the_request_names_the_boot_that_is_to_end_and_why(desk: Desk) -> None:
+def test_the_request_contains_the_current_boot_id_and_the_reason(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     output = desk.ok("reboot", "n1", "--reason", "new\nkernel", "--no-wait")
@@ -55,14 +55,14 @@ def test_the_request_names_the_boot_that_is_to_end_and_why(desk: Desk) -> None:
     assert output == "Asked: n1 reboots when it is its turn; an idle agent looks at its Node every five minutes.\n"
 
 
-def test_now_asks_outside_the_window_too(desk: Desk) -> None:
+def test_the_option_now_waives_the_window(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     assert "whatever the window" in desk.ok("reboot", "n1", "--now", "--no-wait")
     assert asked(desk, "n1").is_now is True
 
 
-def test_it_waits_and_tells_each_change_once(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_the_command_waits_and_prints_each_change_once(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     request: dict[str, str] = {}
@@ -90,7 +90,7 @@ def test_it_waits_and_tells_each_change_once(desk: Desk, meanwhile: Callable[...
     ]
 
 
-def test_a_request_that_somebody_takes_back_is_no_success(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_the_command_fails_if_the_request_is_withdrawn(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1"))
@@ -99,7 +99,7 @@ def test_a_request_that_somebody_takes_back_is_no_success(desk: Desk, meanwhile:
 
 
 @pytest.mark.parametrize("phase", ["Failed"])
-def test_a_node_that_fails_ends_the_wait(desk: Desk, meanwhile: Callable[..., None], phase: str) -> None:
+def test_a_failed_node_ends_the_wait(desk: Desk, meanwhile: Callable[..., None], phase: str) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", phase, **{keys.REQUEST: "reboot"}))
@@ -107,7 +107,7 @@ def test_a_node_that_fails_ends_the_wait(desk: Desk, meanwhile: Callable[..., No
     assert (result.exit_code, "`careen why n1` says what would change it" in result.output) == (1, True)
 
 
-def test_a_node_that_is_deleted_ends_the_wait(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_a_deleted_node_ends_the_wait(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     meanwhile(lambda: desk.server.store.remove(NODES.storage, ("", "n1"), actor="test", verb="delete"))
@@ -115,7 +115,7 @@ def test_a_node_that_is_deleted_ends_the_wait(desk: Desk, meanwhile: Callable[..
     assert (result.exit_code, "the Node n1 was deleted" in result.output) == (1, True)
 
 
-def test_the_request_is_taken_back(desk: Desk) -> None:
+def test_the_request_can_be_withdrawn(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "reboot"})
     desk.lock()
     assert desk.ok("reboot", "n1", "--end") == "The request for n1 is taken back.\n"
@@ -125,14 +125,14 @@ def test_the_request_is_taken_back(desk: Desk) -> None:
     assert desk.writes() == writes
 
 
-def test_a_node_whose_boot_nobody_knows_is_not_asked(desk: Desk) -> None:
+def test_a_node_with_an_unknown_boot_id_gets_no_request(desk: Desk) -> None:
     desk.node("n1")
     desk.lock()
     result = desk.run("reboot", "n1")
     assert (result.exit_code, desk.writes()) == (2, 0)
 
 
-def test_a_node_that_is_kept_down_is_not_asked_to_reboot(desk: Desk) -> None:
+def test_a_node_in_maintenance_gets_no_reboot_request(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "maintenance"})
     desk.lock()
     result = desk.run("reboot", "n1")

@@ -7,7 +7,7 @@ from careen.core.facts.times import from_rfc3339
 from tests.careen.cli.conftest import Desk
 
 
-def test_a_failed_node_is_asked_to_try_again(desk: Desk) -> None:
+def test_retry_annotates_a_failed_node(desk: Desk) -> None:
     desk.node("n1", "Failed", reason="the reboot command failed with exit code 1")
     assert desk.ok("retry", "n1").splitlines() == [
         "n1 failed: the reboot command failed with exit code 1",
@@ -17,7 +17,7 @@ def test_a_failed_node_is_asked_to_try_again(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("phase", ["", "Draining", "Rebooting"], ids=["idle", "draining", "rebooting"])
-def test_a_node_that_did_not_fail_has_nothing_to_try_again(desk: Desk, phase: str) -> None:
+def test_retry_refuses_a_node_that_did_not_fail(desk: Desk, phase: str) -> None:
     desk.node("n1", phase)
     result = desk.run("retry", "n1")
     assert result.exit_code == 2

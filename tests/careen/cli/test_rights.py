@@ -102,7 +102,7 @@ def town(desk: Desk) -> Desk:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_each_role_gives_exactly_what_its_commands_ask_for(town: Desk, tmp_path: Path, role: str) -> None:
+def test_each_role_grants_exactly_the_requests_of_its_commands(town: Desk, tmp_path: Path, role: str) -> None:
     given = set(granted(ROLES[role]))
     wanted = {words: asked(town, tmp_path, *words) for words in COMMANDS[role]}
     missing = {
@@ -117,13 +117,13 @@ def test_each_role_gives_exactly_what_its_commands_ask_for(town: Desk, tmp_path:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_no_rule_for_people_grants_a_star(role: str) -> None:
+def test_no_role_for_people_grants_a_wildcard(role: str) -> None:
     assert [grant for grant in granted(ROLES[role]) if "*" in "".join(grant)] == []
 
 
-def test_nothing_is_given_by_way_of_view_or_edit() -> None:
+def test_the_roles_do_not_aggregate_into_view_or_edit() -> None:
     assert [role["metadata"].get("labels") for role in ROLES.values()] == [None, None]
 
 
-def test_whoever_may_look_may_change_nothing() -> None:
+def test_the_viewer_role_grants_no_writes() -> None:
     assert {verb for verb, *_ in granted(ROLES["careen-view"])} <= {"get", "list"}

@@ -65,7 +65,7 @@ def rows(output: str) -> list[list[str]]:
     return [line.split() for line in output.splitlines()[2:]]
 
 
-def test_every_node_comes_with_its_total_or_its_first_refusal(shop: Desk) -> None:
+def test_every_node_is_listed_with_its_total_or_its_first_refusal(shop: Desk) -> None:
     output = shop.ok("explain", "shop/web", "--all")
     assert output.startswith(
         "shop/web (now on n1, requests 1000m cpu and 0Mi memory) would go to n1; 1 of 3 nodes can hold it."
@@ -77,7 +77,7 @@ def test_every_node_comes_with_its_total_or_its_first_refusal(shop: Desk) -> Non
     ]
 
 
-def test_nodes_that_refuse_come_by_reason(shop: Desk) -> None:
+def test_refusing_nodes_are_grouped_by_reason(shop: Desk) -> None:
     output = shop.ok("explain", "shop/web")
     assert [" ".join(row) for row in rows(output)[2:]] == [
         "",
@@ -86,13 +86,13 @@ def test_nodes_that_refuse_come_by_reason(shop: Desk) -> None:
     ]
 
 
-def test_one_node_comes_with_every_plugins_own_answer(shop: Desk) -> None:
+def test_one_node_is_shown_with_the_answer_of_every_plugin(shop: Desk) -> None:
     output = shop.ok("explain", "shop/web", "--node", "n3")
     assert ["NodeUnschedulable", "filter", "node(s)", "were", "unschedulable"] in rows(output)
     assert ["NodeResourcesFit", "filter", "passes"] in rows(output)
 
 
-def test_json_has_everything(shop: Desk) -> None:
+def test_the_json_of_explain_is_complete(shop: Desk) -> None:
     explained = shop.json("explain", "shop/web")
     assert (explained["node"], explained["best"]) == ("n1", ["n1"])
     assert {row["node"]: (row["refusal"] or {}).get("plugin") for row in explained["nodes"]} == {
@@ -102,7 +102,7 @@ def test_json_has_everything(shop: Desk) -> None:
     }
 
 
-def test_a_dump_explains_as_the_cluster_does_and_carries_no_environment(shop: Desk, tmp_path: Path) -> None:
+def test_a_dump_gives_the_same_explanation_and_contains_no_environment(shop: Desk, tmp_path: Path) -> None:
     dump = tmp_path / "dump.json.gz"
     assert "list pages" in shop.ok("snapshot", "--file", str(dump))
     live = shop.ok("explain", "shop/web")
@@ -110,7 +110,7 @@ def test_a_dump_explains_as_the_cluster_does_and_carries_no_environment(shop: De
     assert b"tell-tale" not in gzip.decompress(dump.read_bytes())
 
 
-def test_a_cluster_that_cannot_be_read_whole_leaves_no_half_dump(shop: Desk, tmp_path: Path) -> None:
+def test_a_cluster_that_cannot_be_read_completely_leaves_no_partial_dump(shop: Desk, tmp_path: Path) -> None:
     shop.server.api.authorizer = lambda *asked: "services" not in asked
     dump = tmp_path / "dump.json.gz"
     result = shop.run("snapshot", "--file", str(dump))
@@ -126,25 +126,27 @@ def test_a_cluster_that_cannot_be_read_whole_leaves_no_half_dump(shop: Desk, tmp
         pytest.param(("explain", "shop/web", "--node", "n9"), "there is no Node 'n9' among the 3", id="no such node"),
     ],
 )
-def test_what_is_not_there_is_refused_with_exit_code_2(shop: Desk, arguments: tuple[str, ...], sentence: str) -> None:
+def test_a_missing_pod_or_node_is_refused_with_exit_code_2(
+    shop: Desk, arguments: tuple[str, ...], sentence: str
+) -> None:
     result = shop.run(*arguments)
     assert (result.exit_code, sentence in result.output) == (2, True), result.output
 
 
-def test_a_file_that_is_no_dump_is_refused_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
+def test_an_invalid_dump_is_refused_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
     nonsense = tmp_path / "nonsense"
     nonsense.write_text("kind: Pod")
     result = shop.run("explain", "shop/web", "--from", str(nonsense))
     assert (result.exit_code, "this is no gzip file" in result.output) == (2, True), result.output
 
 
-def test_another_schedulers_pod_is_not_guessed_at(shop: Desk) -> None:
+def test_a_pod_of_another_scheduler_is_refused(shop: Desk) -> None:
     shop.server.seed(a_pod("odd", "n1", schedulerName="other"))
     result = shop.run("explain", "shop/odd")
     assert (result.exit_code, "--scheduler-config FILE" in result.output) == (1, True), result.output
 
 
-def test_a_dump_of_pods_that_vanish_while_their_list_expires_is_taken_again_whole(shop: Desk, tmp_path: Path) -> None:
+def test_a_dump_is_read_again_if_a_list_expires_between_pages(shop: Desk, tmp_path: Path) -> None:
     """The server is asked about the rights of every request, so it can be made to forget between two pages."""
     shop.server.seed(*(a_pod(f"p{number:03}", "n1", cpu="1m") for number in range(600)))
     lists_of_pods: list[str] = []

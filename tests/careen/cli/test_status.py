@@ -28,7 +28,7 @@ def without_ages(text: str) -> str:
     return re.sub(r" {2,}", "|", re.sub(r"\b\d+d(\d+h)?", "AGE", text))
 
 
-def test_the_fleet_in_one_look(desk: Desk) -> None:
+def test_status_shows_the_whole_fleet(desk: Desk) -> None:
     busy_fleet(desk)
     assert without_ages(desk.ok("status")).splitlines() == [
         "Lock: 1 of 2 claims held by n3 (AGE); next: n4; 2 nodes waiting when it was named.",
@@ -44,14 +44,14 @@ def test_the_fleet_in_one_look(desk: Desk) -> None:
     ]
 
 
-def test_idle_nodes_can_be_left_out(desk: Desk) -> None:
+def test_status_can_leave_out_idle_nodes(desk: Desk) -> None:
     busy_fleet(desk)
     output = desk.ok("status", "--busy")
     assert "n1 " not in output
     assert "5 nodes: " in output
 
 
-def test_the_same_as_json(desk: Desk) -> None:
+def test_status_as_json_has_the_same_content(desk: Desk) -> None:
     busy_fleet(desk)
     value = desk.json("status")
     assert value["lock"] | {"raw": None} == {
@@ -95,14 +95,14 @@ def test_the_same_as_json(desk: Desk) -> None:
     }
 
 
-def test_refusals_are_in_the_json(desk: Desk) -> None:
+def test_status_as_json_contains_the_refusals(desk: Desk) -> None:
     refusal = {"gate": "alerts", "code": "alert", "sentence": "DiskFull is firing", "since": "2026-03-04T12:00:00Z"}
     desk.node("n1", "Waiting", refusals=[refusal])
     desk.lock()
     assert desk.json("status")["nodes"][0]["refusals"] == [refusal | {"remedy": None}]
 
 
-def test_a_fleet_without_the_daemonset_is_shown_with_what_is_wrong(desk: Desk) -> None:
+def test_without_the_daemonset_status_shows_the_fleet_and_the_error(desk: Desk) -> None:
     desk.node("n1")
     output = desk.ok("status")
     assert (
@@ -113,7 +113,7 @@ def test_a_fleet_without_the_daemonset_is_shown_with_what_is_wrong(desk: Desk) -
     assert desk.json("status")["lock"]["state"] == "unknown"
 
 
-def test_the_lock_may_lie_where_kured_has_it(desk: Desk) -> None:
+def test_status_finds_a_lock_in_kureds_place(desk: Desk) -> None:
     desk.node("n1")
     desk.lock(
         '{"nodeID":"n1","metadata":{"unschedulable":false},"created":"2026-03-04T12:00:00Z","TTL":0}',
@@ -124,7 +124,7 @@ def test_the_lock_may_lie_where_kured_has_it(desk: Desk) -> None:
     assert without_ages(output).startswith("Lock: 1 of 1 claims held by n1 (AGE).")
 
 
-def test_a_lock_that_is_not_understood_is_said_to_stop_everything(desk: Desk) -> None:
+def test_an_unreadable_lock_is_reported_to_stop_everything(desk: Desk) -> None:
     desk.lock("what?")
     assert desk.ok("status").startswith(
         "Lock: cannot be understood (it is not JSON), so no node may start; `careen lock show` prints it."
@@ -134,13 +134,13 @@ def test_a_lock_that_is_not_understood_is_said_to_stop_everything(desk: Desk) ->
     assert (lock["state"], lock["why"], lock["raw"]) == ("garbage", "it is not JSON", "what?")
 
 
-def test_an_idle_node_that_is_held_says_so(desk: Desk) -> None:
+def test_an_idle_node_with_a_hold_is_shown_as_held(desk: Desk) -> None:
     desk.node("n1", hold="disk swap")
     desk.lock()
     assert re.search(r"^n1 +Idle +- +- +held: disk swap$", desk.ok("status"), re.MULTILINE)
 
 
-def test_a_claim_of_a_node_that_does_not_exist_is_told_with_what_to_do(desk: Desk) -> None:
+def test_a_claim_of_a_missing_node_is_reported_with_the_remedy(desk: Desk) -> None:
     desk.node("n2", "Waiting", reason="it waits for its turn", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created="2026-03-04T12:00:00Z"),), max_owners=1))
     lines = desk.ok("status").splitlines()

@@ -26,13 +26,13 @@ def rows(output: str) -> dict[str, list[str]]:
     return {cells[0]: cells[1:] for line in lines if (cells := re.split(r" {2,}", line.strip()))}
 
 
-def test_every_gate_is_listed_in_the_order_in_which_it_is_asked(desk: Desk) -> None:
+def test_every_gate_is_listed_in_the_order_of_evaluation(desk: Desk) -> None:
     desk.node("n1", "Waiting")
     desk.lock()
     assert list(rows(desk.ok("why", "n1"))) == [gate.name for gate in GATES]
 
 
-def test_each_refusal_has_its_sentence_its_since_and_what_would_change_it(desk: Desk) -> None:
+def test_each_refusal_has_message_start_and_remedy(desk: Desk) -> None:
     desk.node("n1", "Waiting", reason="2 gates refuse", label="required", hold="disk swap", refusals=[HELD, ALERT])
     desk.agent_on("n1")
     desk.lock()
@@ -48,13 +48,13 @@ def test_each_refusal_has_its_sentence_its_since_and_what_would_change_it(desk: 
     ]
 
 
-def test_a_costly_gate_is_not_asked_while_a_cheap_one_refuses(desk: Desk) -> None:
+def test_a_costly_gate_is_not_evaluated_while_a_cheap_one_refuses(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required")
     desk.lock()
     assert rows(desk.ok("why", "n1"))["forecast"][0::2] == ["not asked", "maintenance-window comes first"]
 
 
-def test_costly_gates_before_the_one_that_refuses_said_yes_and_those_after_it_were_not_asked(desk: Desk) -> None:
+def test_costly_gates_before_the_refusing_one_passed_and_later_ones_were_not_asked(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[ALERT], label="required")
     desk.lock()
     table = rows(desk.ok("why", "n1"))
@@ -62,7 +62,7 @@ def test_costly_gates_before_the_one_that_refuses_said_yes_and_those_after_it_we
     assert table["forecast"][0::2] == ["not asked", "alerts comes first"]
 
 
-def test_a_costly_gate_of_a_ready_node_waits_for_its_turn(desk: Desk) -> None:
+def test_a_costly_gate_of_a_ready_node_waits_for_the_lock(desk: Desk) -> None:
     desk.node("n1", "Waiting", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n2", id="c"),), max_owners=1, next=("n3", "n1"), next_at=SINCE))
     output = desk.ok("why", "n1")
@@ -80,7 +80,7 @@ def test_a_draining_node_has_passed_every_gate(desk: Desk) -> None:
     assert "What would change it" not in output
 
 
-def test_an_idle_node_has_nothing_to_decide(desk: Desk) -> None:
+def test_why_reports_that_an_idle_node_has_nothing_to_decide(desk: Desk) -> None:
     desk.node("n1")
     desk.agent_on("n1")
     desk.lock()
@@ -89,7 +89,7 @@ def test_an_idle_node_has_nothing_to_decide(desk: Desk) -> None:
     assert {tuple(cells[0::2]) for cells in rows(output).values()} == {("not asked", "there is nothing to decide")}
 
 
-def test_a_hold_that_no_agent_has_looked_at_yet_is_shown_all_the_same(desk: Desk) -> None:
+def test_a_hold_is_shown_before_the_agent_has_read_it(desk: Desk) -> None:
     desk.node("n1", hold="disk swap")
     desk.agent_on("n1")
     desk.lock()
@@ -98,7 +98,7 @@ def test_a_hold_that_no_agent_has_looked_at_yet_is_shown_all_the_same(desk: Desk
     assert "  held: `careen unhold n1`" in output
 
 
-def test_a_hold_that_has_run_out_is_none(desk: Desk) -> None:
+def test_an_expired_hold_is_not_shown(desk: Desk) -> None:
     desk.node("n1", hold="disk swap until=2026-03-04T12:00:00Z")
     desk.lock()
     assert rows(desk.ok("why", "n1"))["hold"][0] == "not asked"
@@ -115,7 +115,7 @@ def test_a_pause_and_a_hold_are_two_reasons(desk: Desk) -> None:
     ]
 
 
-def test_a_failed_node_is_told_what_to_do_about_its_failure(desk: Desk) -> None:
+def test_a_failed_node_is_shown_with_the_remedy(desk: Desk) -> None:
     desk.node(
         "n1",
         "Failed",
@@ -131,7 +131,7 @@ def test_a_failed_node_is_told_what_to_do_about_its_failure(desk: Desk) -> None:
     )
 
 
-def test_a_record_that_cannot_be_read_is_said_to_be_the_reason(desk: Desk) -> None:
+def test_an_unreadable_record_is_reported_as_the_reason(desk: Desk) -> None:
     desk.node("n1", "Waiting", progress={"version": 99})
     desk.agent_on("n1")
     desk.lock()
@@ -149,7 +149,7 @@ def test_a_record_that_cannot_be_read_is_said_to_be_the_reason(desk: Desk) -> No
     ],
     ids=["no agent", "an agent that is not ready"],
 )
-def test_a_node_without_a_working_agent_is_told_apart(desk: Desk, present: bool | None, remark: str) -> None:
+def test_a_node_without_a_running_agent_is_reported(desk: Desk, present: bool | None, remark: str) -> None:
     desk.node("n1")
     desk.lock()
     if present is not None:
@@ -157,18 +157,18 @@ def test_a_node_without_a_working_agent_is_told_apart(desk: Desk, present: bool 
     assert remark in desk.ok("why", "n1")
 
 
-def test_the_lock_is_said_to_be_the_reason_when_it_cannot_be_read(desk: Desk) -> None:
+def test_an_unreadable_lock_is_reported_as_the_reason(desk: Desk) -> None:
     desk.node("n1", "Waiting")
     assert "Lock: could not be read: DaemonSet careen/careen does not exist" in desk.ok("why", "n1")
 
 
-def test_refusals_of_gates_that_this_release_does_not_know_are_shown(desk: Desk) -> None:
+def test_refusals_of_unknown_gates_are_shown(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[{**HELD, "gate": "tide", "sentence": "the tide is out"}])
     desk.lock()
     assert rows(desk.ok("why", "n1"))["tide"][2] == "the tide is out"
 
 
-def test_a_node_that_does_not_exist_is_a_mistake_of_the_caller(desk: Desk) -> None:
+def test_a_missing_node_is_a_usage_error(desk: Desk) -> None:
     desk.node("worker-a-1")
     desk.lock()
     result = desk.run("why", "worker-a-2")
@@ -177,7 +177,7 @@ def test_a_node_that_does_not_exist_is_a_mistake_of_the_caller(desk: Desk) -> No
     assert "there is no Node 'x' among the 1 Node of this cluster" in desk.run("why", "x").output
 
 
-def test_the_json_has_the_same_answers(desk: Desk) -> None:
+def test_why_as_json_has_the_same_answers(desk: Desk) -> None:
     desk.node("n1", "Waiting", reason="r", refusals=[ALERT])
     desk.agent_on("n1")
     desk.lock()
@@ -198,7 +198,7 @@ def test_the_json_has_the_same_answers(desk: Desk) -> None:
     }
 
 
-def test_a_waiting_node_is_told_of_the_claim_of_a_node_that_does_not_exist(desk: Desk) -> None:
+def test_a_waiting_node_is_shown_with_the_claim_of_a_missing_node(desk: Desk) -> None:
     desk.node(
         "n2", "Waiting", reason="it waits for its turn", label="ready", progress={"version": 1, "phase": "Waiting"}
     )
@@ -209,14 +209,14 @@ def test_a_waiting_node_is_told_of_the_claim_of_a_node_that_does_not_exist(desk:
     assert [each["why"] for each in desk.json("why", "n2")["strayClaims"]] == ["another-node"]
 
 
-def test_a_node_that_waits_for_nothing_is_not_told_of_it(desk: Desk) -> None:
+def test_an_idle_node_is_shown_without_the_claim_of_a_missing_node(desk: Desk) -> None:
     desk.node("n2")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created=SINCE),), max_owners=1))
     assert "stray" not in desk.ok("why", "n2")
 
 
 @pytest.mark.parametrize(("agents", "seconds"), [(3, 30), (600, 125), (0, 1200)])
-def test_how_long_until_the_next_look_is_told_in_seconds(desk: Desk, agents: int, seconds: int) -> None:
+def test_the_time_until_the_next_evaluation_is_shown_in_seconds(desk: Desk, agents: int, seconds: int) -> None:
     """Outside its window a large fleet looks more rarely; where the DaemonSet does not say how large it is, its
     agent may know."""
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
@@ -225,7 +225,7 @@ def test_how_long_until_the_next_look_is_told_in_seconds(desk: Desk, agents: int
     assert desk.json("why", "n1")["next"] == {"seconds": seconds, "what": "look"}
 
 
-def test_a_retry_is_told_by_the_agents_own_settings(desk: Desk) -> None:
+def test_the_time_of_a_retry_follows_the_agents_settings(desk: Desk) -> None:
     since = datetime.now(UTC).isoformat(timespec="seconds")
     desk.node(
         "n1",
@@ -240,13 +240,13 @@ def test_a_retry_is_told_by_the_agents_own_settings(desk: Desk) -> None:
     assert re.search(r"^Next: it is tried again in (119\d|1200) s\.$", desk.ok("why", "n1"), re.MULTILINE)
 
 
-def test_where_the_agents_settings_cannot_be_read_nothing_is_promised(desk: Desk) -> None:
+def test_with_unreadable_agent_settings_no_time_is_shown(desk: Desk) -> None:
     desk.node("n1", "Failed", progress={"version": 1, "phase": "Failed", "failed": "drain-timeout", "failures": 1})
     assert desk.json("why", "n1")["next"] is None
     assert "Next:" not in desk.ok("why", "n1")
 
 
-def test_a_node_outside_its_windows_is_told_when_the_next_opens(desk: Desk) -> None:
+def test_a_node_outside_its_windows_is_shown_with_the_next_opening(desk: Desk) -> None:
     windows = '{name: web, start: "00:00", exclude: [2000-01-01..2998-12-31]}'
     desk.server.seed(
         {
@@ -262,7 +262,7 @@ def test_a_node_outside_its_windows_is_told_when_the_next_opens(desk: Desk) -> N
     assert desk.json("why", "n1")["nextOpening"] == "2998-12-31T23:00:00Z"
 
 
-def test_every_gate_annotation_on_the_node_is_named_whether_the_agent_has_seen_it_or_not(desk: Desk) -> None:
+def test_every_gate_annotation_is_named_even_before_the_agent_has_read_it(desk: Desk) -> None:
     gates = {"careen.dev/gate.backup": "nightly dump", "careen.dev/gate.db": "failover"}
     desk.node("n1", "Waiting", label="required", annotations=gates)
     desk.lock()

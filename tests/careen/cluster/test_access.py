@@ -35,7 +35,7 @@ EVICT = Right(verb="create", resource="pods", subresource="eviction", because=""
 LOCK = Right(verb="patch", resource="daemonsets", group="apps", namespace="careen", name="careen", because="")
 
 
-async def test_rules_that_show_every_right_cost_two_requests() -> None:
+async def test_complete_rules_cost_two_requests() -> None:
     """A fleet that starts at once asks little."""
     server = Scripted(rules(EVERYTHING), rules(EVERYTHING))
     assert await missing_rights(api_on(server), RIGHTS) == ()
@@ -65,7 +65,7 @@ async def test_rules_that_show_every_right_cost_two_requests() -> None:
         (LOCK, {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"]}, True),
     ],
 )
-async def test_a_rule_is_read_as_the_authorizer_reads_it_and_doubt_is_asked_about(
+async def test_a_rule_is_read_as_by_the_authorizer_and_doubts_are_checked(
     right: Right, rule: dict[str, list[str]], is_shown: bool
 ) -> None:
     namespaces = 2 if right.namespace else 1
@@ -85,7 +85,7 @@ async def test_a_rule_is_read_as_the_authorizer_reads_it_and_doubt_is_asked_abou
     assert asked.answers == []
 
 
-async def test_a_right_for_all_namespaces_that_only_a_role_gives_is_asked_about() -> None:
+async def test_a_cluster_wide_right_granted_by_a_role_is_checked() -> None:
     """A Role in our namespace lets us list pods there; a drain needs them all."""
     in_ours = {"verbs": ["*"], "apiGroups": ["", "apps"], "resources": ["*"]}
     asked = Scripted(
@@ -97,7 +97,7 @@ async def test_a_right_for_all_namespaces_that_only_a_role_gives_is_asked_about(
     assert asked.answers == []
 
 
-async def test_each_missing_right_is_named_with_what_it_is_for(cluster: Cluster) -> None:
+async def test_each_missing_right_is_named_with_its_purpose(cluster: Cluster) -> None:
     def without_evictions(user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
         return not (verb == "create" and resource.startswith("pods")) and not (
             verb == "patch" and resource == "daemonsets"
@@ -109,18 +109,18 @@ async def test_each_missing_right_is_named_with_what_it_is_for(cluster: Cluster)
     assert missing[1].because == "pods are evicted, never deleted"
 
 
-async def test_a_server_that_does_not_answer_says_nothing_about_rights(cluster: Cluster) -> None:
+async def test_an_unanswered_review_reports_no_missing_rights(cluster: Cluster) -> None:
     cluster.wire.after = lambda _: Unclear("down")
     with pytest.raises(ClusterError):
         await missing_rights(cluster.api, RIGHTS[:1])
 
 
-def test_without_a_forecast_its_lists_are_not_needed() -> None:
+def test_without_a_forecast_the_rights_for_its_lists_are_not_needed() -> None:
     without = needed_rights(node="n1", namespace="careen", daemonset="careen", config_map="careen", forecast=False)
     assert set(RIGHTS) - set(without) == set(FORECAST_RIGHTS)
 
 
-def test_no_right_reaches_other_nodes_pods_or_daemonsets_than_it_must() -> None:
+def test_every_right_is_limited_to_the_objects_that_need_it() -> None:
     """The agent never deletes pods and changes no other Node."""
     writing = {
         (right.verb, right.resource, right.subresource, right.name)
@@ -135,7 +135,7 @@ def test_no_right_reaches_other_nodes_pods_or_daemonsets_than_it_must() -> None:
     }
 
 
-def test_a_right_reads_like_kubectl() -> None:
+def test_a_right_is_written_as_by_kubectl() -> None:
     assert Right(verb="list", resource="nodes", because="").title == "list nodes"
     assert (
         Right(verb="get", group="apps", resource="daemonsets", namespace="a", name="b", because="").title

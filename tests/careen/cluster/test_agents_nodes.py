@@ -7,7 +7,7 @@ from careen.cluster.nodes import NODES
 from tests.careen.cluster.conftest import Cluster
 
 
-async def test_with_the_right_to_list_them_it_is_one_list_of_all(cluster: Cluster) -> None:
+async def test_with_the_right_to_list_nodes_all_are_read_in_one_list(cluster: Cluster) -> None:
     for name in ("n7", "n8"):
         cluster.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
     nodes = AgentsNodes(cluster.api, own="n7", namespace="careen", daemonset="careen")
@@ -15,7 +15,7 @@ async def test_with_the_right_to_list_them_it_is_one_list_of_all(cluster: Cluste
     assert {"n7", "n8"} <= {node.name for node in await nodes.read()}
 
 
-async def test_without_it_the_own_node_is_read_also_where_no_pod_names_it(cluster: Cluster) -> None:
+async def test_without_the_right_to_list_nodes_the_own_node_is_always_read(cluster: Cluster) -> None:
     for name in ("n7", "n8"):
         cluster.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
     cluster.api.withheld = lambda request: "no right" if request.path == NODES else ""

@@ -11,7 +11,7 @@ from tests.careen.virtual_shell import Scripted, api_on, status
 NODE = Subject(kind="Node", name="n1", uid="u1")
 
 
-async def test_an_event_of_a_node_is_put_where_describe_looks(cluster: Cluster) -> None:
+async def test_an_event_of_a_node_is_written_where_kubectl_describe_finds_it(cluster: Cluster) -> None:
     cluster.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
     assert (
         await post_event(cluster.api, NODE, reason="DrainTimeout", sentence="took too long", is_warning=True, host="n1")
@@ -35,7 +35,7 @@ async def test_an_event_of_a_node_is_put_where_describe_looks(cluster: Cluster) 
     assert posted["firstTimestamp"] == "2026-03-04T12:00:00Z"
 
 
-def test_an_event_of_a_config_map_lives_in_its_namespace() -> None:
+def test_an_event_of_a_config_map_is_written_to_its_namespace() -> None:
     made = event(
         Subject(kind="ConfigMap", name="careen", uid="u", namespace="careen"),
         reason="BadSettings",
@@ -49,7 +49,7 @@ def test_an_event_of_a_config_map_lives_in_its_namespace() -> None:
     assert made["type"] == "Normal"
 
 
-async def test_what_many_agents_see_alike_is_one_event(cluster: Cluster) -> None:
+async def test_the_same_finding_of_many_agents_is_one_event(cluster: Cluster) -> None:
     subject = Subject(kind="ConfigMap", name="careen", uid="u1", namespace="careen")
     cluster.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "careen"}})
     for host, edit in (("n1", "u1/7"), ("n2", "u1/7"), ("n1", "u1/8"), ("n2", "u1/8"), ("n1", "")):
@@ -75,18 +75,18 @@ async def test_what_many_agents_see_alike_is_one_event(cluster: Cluster) -> None
     ] * 3
 
 
-def test_a_long_sentence_is_cut_at_what_the_server_accepts() -> None:
+def test_a_long_message_is_cut_to_the_servers_limit() -> None:
     made = event(NODE, reason="R", sentence="ä" * 2000, is_warning=False, host="n1", at="2026-03-04T12:00:00Z")
     assert made["message"] == "ä" * 500
 
 
-async def test_an_event_that_cannot_be_posted_is_told_and_raises_nothing() -> None:
+async def test_an_event_that_cannot_be_posted_is_logged_and_raises_nothing() -> None:
     assert "403" in await post_event(
         api_on(Scripted(status(403, "Forbidden"))), NODE, reason="R", sentence="s", is_warning=False, host="n1"
     )
 
 
-async def test_an_event_whose_answer_was_lost_is_posted_again_and_stands_there_once(cluster: Cluster) -> None:
+async def test_an_event_with_a_lost_answer_is_posted_again_and_exists_once(cluster: Cluster) -> None:
     cluster.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
     lost = []
 

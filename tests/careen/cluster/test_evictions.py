@@ -37,7 +37,7 @@ FAILING = (
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
-async def test_an_eviction_names_the_pod_by_uid_and_asks_once(cluster: Cluster) -> None:
+async def test_an_eviction_names_the_pods_uid_and_is_sent_once(cluster: Cluster) -> None:
     cluster.put_pod("a", metadata={"uid": "u1"})
     assert await evict(cluster.api, POD) == Evicted(answer=EvictAnswer.ACCEPTED)
     assert methods(cluster.wire.asked) == ["POST /api/v1/namespaces/shop/pods/a/eviction"]
@@ -47,7 +47,7 @@ async def test_an_eviction_names_the_pod_by_uid_and_asks_once(cluster: Cluster) 
 @pytest.mark.parametrize(
     ("grace", "options"), [(None, {}), (0, {"gracePeriodSeconds": 0}), (30, {"gracePeriodSeconds": 30})]
 )
-def test_the_grace_period_is_the_pods_own_unless_given(grace: int | None, options: dict[str, Any]) -> None:
+def test_the_grace_period_is_the_pods_unless_one_is_given(grace: int | None, options: dict[str, Any]) -> None:
     pod = EvictPod(namespace="shop", name="a", uid="u1", grace_seconds=grace)
     assert eviction(pod, dry_run=False) == {
         "apiVersion": "policy/v1",
@@ -57,12 +57,12 @@ def test_the_grace_period_is_the_pods_own_unless_given(grace: int | None, option
     }
 
 
-def test_a_dry_run_says_so_in_its_body_too() -> None:
+def test_a_dry_run_is_marked_in_its_body_too() -> None:
     """A proxy that drops the query must not turn a rehearsal into an eviction."""
     assert eviction(POD, dry_run=True)["deleteOptions"]["dryRun"] == ["All"]
 
 
-async def test_a_dry_run_asks_budgets_and_moves_nothing(cluster: Cluster) -> None:
+async def test_a_dry_run_checks_budgets_and_evicts_nothing(cluster: Cluster) -> None:
     cluster.put_pod("a", metadata={"uid": "u1", "labels": {"app": "db"}})
     before = cluster.server.get("pods", "a", "shop")
     assert (await evict(cluster.api, POD, dry_run=True)).answer is EvictAnswer.ACCEPTED
@@ -90,7 +90,7 @@ def put_budget(cluster: Cluster, name: str = "pdb", *, allowed: int) -> None:
     )
 
 
-async def test_how_many_evictions_each_budget_allows_is_one_list() -> None:
+async def test_the_allowances_of_all_budgets_are_read_in_one_list() -> None:
     counted = {"status": {"disruptionsAllowed": 2}}
     budgets = [
         an_object("PodDisruptionBudget", "web", namespace="shop", **counted),
@@ -101,7 +101,7 @@ async def test_how_many_evictions_each_budget_allows_is_one_list() -> None:
     assert methods(wire.asked) == ["GET /apis/policy/v1/poddisruptionbudgets"]
 
 
-async def test_a_budget_that_says_no_is_an_outcome_and_is_not_asked_again_here(cluster: Cluster) -> None:
+async def test_a_refusal_by_a_budget_is_an_outcome_and_is_not_retried(cluster: Cluster) -> None:
     cluster.put_pod("a", metadata={"uid": "u1", "labels": {"app": "db"}})
     put_budget(cluster, allowed=0)
     outcome = await evict(cluster.api, POD)
@@ -110,7 +110,7 @@ async def test_a_budget_that_says_no_is_an_outcome_and_is_not_asked_again_here(c
     assert len(cluster.wire.asked) == 1
 
 
-async def test_two_budgets_for_one_pod_are_a_denial_that_says_so(cluster: Cluster) -> None:
+async def test_two_budgets_for_one_pod_are_a_refusal_with_that_reason(cluster: Cluster) -> None:
     cluster.put_pod("a", metadata={"uid": "u1", "labels": {"app": "db"}})
     put_budget(cluster, "one", allowed=1)
     put_budget(cluster, "two", allowed=1)
@@ -119,13 +119,13 @@ async def test_two_budgets_for_one_pod_are_a_denial_that_says_so(cluster: Cluste
     assert "more than one PodDisruptionBudget" in outcome.detail
 
 
-async def test_a_successor_of_the_same_name_is_left_alone(cluster: Cluster) -> None:
+async def test_a_later_pod_of_the_same_name_is_not_evicted(cluster: Cluster) -> None:
     cluster.put_pod("a", "n2", metadata={"uid": "u2"})
     assert (await evict(cluster.api, POD)).answer is EvictAnswer.GONE
     assert cluster.server.get("pods", "a", "shop") is not None
 
 
-async def test_a_pod_that_is_gone_is_gone(cluster: Cluster) -> None:
+async def test_a_deleted_pod_has_the_outcome_gone(cluster: Cluster) -> None:
     cluster.put_node("n1")
     assert (await evict(cluster.api, POD)).answer is EvictAnswer.GONE
 
@@ -239,10 +239,10 @@ async def test_a_pod_that_is_gone_is_gone(cluster: Cluster) -> None:
         pytest.param([NotSent("refused")] * 9, EvictAnswer.UNCLEAR, id="nobody there"),
     ],
 )
-async def test_an_answer_becomes(answers: list[Any], outcome: EvictAnswer) -> None:
+async def test_an_answer_maps_to_an_outcome(answers: list[Any], outcome: EvictAnswer) -> None:
     assert (await evict(api_on(Scripted(*answers)), POD)).answer is outcome
 
 
-async def test_what_the_server_says_and_how_long_it_asks_to_wait_are_kept() -> None:
+async def test_the_servers_message_and_retry_after_are_kept() -> None:
     outcome = await evict(api_on(Scripted(status(429, "TooManyRequests", BUDGET, retry_after="10"))), POD)
     assert outcome == Evicted(answer=EvictAnswer.BUDGET, detail=BUDGET, retry_after_seconds=10.0)

@@ -15,7 +15,7 @@ async def found(cluster: Cluster) -> tuple[str, ...]:
     return await find_foreign(cluster.api, namespace="careen", name="careen")
 
 
-async def test_our_own_daemonset_is_not_foreign_whatever_it_carries(cluster: Cluster) -> None:
+async def test_the_own_daemonset_is_never_foreign(cluster: Cluster) -> None:
     cluster.put_daemonset(image="ghcr.io/kubereboot/kured:1.23.0", annotations={KEY: '{"nodeID":"n1"}'})
     cluster.put_daemonset("kube-system", "kube-proxy", image="kube-proxy:1")
     assert await found(cluster) == ()
@@ -25,7 +25,7 @@ async def test_our_own_daemonset_is_not_foreign_whatever_it_carries(cluster: Clu
     "image",
     ["ghcr.io/kubereboot/kured:1.23.0", "kured", "registry:5000/x/kured@sha256:00", "docker.io/weaveworks/kured:1.0.0"],
 )
-async def test_a_kured_that_runs_is_seen_by_its_image(cluster: Cluster, image: str) -> None:
+async def test_a_running_kured_is_recognised_by_its_image(cluster: Cluster, image: str) -> None:
     cluster.put_daemonset("kube-system", "reboots", image=image, scheduled=12)
     (sentence,) = await found(cluster)
     assert sentence.startswith("DaemonSet kube-system/reboots runs kured on 12 nodes")
@@ -34,18 +34,18 @@ async def test_a_kured_that_runs_is_seen_by_its_image(cluster: Cluster, image: s
 @pytest.mark.parametrize(
     "image", ["example.com/kured-alert-silencer:1", "example.com/not-kured:kured", "kured.example.com/agent:1"]
 )
-async def test_what_only_sounds_like_kured_is_not(cluster: Cluster, image: str) -> None:
+async def test_an_image_with_a_similar_name_is_not_kured(cluster: Cluster, image: str) -> None:
     cluster.put_daemonset("kube-system", "other", image=image)
     assert await found(cluster) == ()
 
 
-async def test_a_kured_that_runs_nowhere_does_not_matter(cluster: Cluster) -> None:
+async def test_a_kured_without_pods_is_ignored(cluster: Cluster) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0)
     assert await found(cluster) == ()
 
 
 @pytest.mark.parametrize("running", ["desiredNumberScheduled", "currentNumberScheduled"])
-async def test_a_kured_that_is_about_to_start_or_to_end_is_seen(cluster: Cluster, running: str) -> None:
+async def test_a_kured_that_starts_or_ends_is_recognised(cluster: Cluster, running: str) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=None)
     daemonset = cluster.server.get("daemonsets", "kured", "kube-system")
     assert daemonset is not None
@@ -53,35 +53,33 @@ async def test_a_kured_that_is_about_to_start_or_to_end_is_seen(cluster: Cluster
     assert len(await found(cluster)) == 1
 
 
-async def test_a_kured_that_is_wanted_but_has_no_pods_yet_does_not_run(cluster: Cluster) -> None:
+async def test_a_kured_whose_pods_do_not_exist_yet_does_not_run(cluster: Cluster) -> None:
     cluster.put_daemonset("tenant", "kured", image="kured:1", status={"desiredNumberScheduled": 5})
     assert await found(cluster) == ()
 
 
-async def test_a_pod_on_a_node_that_its_daemonset_does_not_want_any_more_still_runs(cluster: Cluster) -> None:
+async def test_a_misscheduled_kured_pod_counts_as_running(cluster: Cluster) -> None:
     cluster.put_daemonset("tools", "reboots", image="kured:1", status={"numberMisscheduled": 2})
     (sentence,) = await found(cluster)
     assert sentence.startswith("DaemonSet tools/reboots runs kured on 2 nodes")
 
 
 @pytest.mark.parametrize("text", ['{"nodeID":"n7"}', "\x1b[31mred", '{"nodeID":"manual"}'])
-async def test_a_lock_on_a_daemonset_without_pods_outside_kureds_place_stops_nobody(
-    cluster: Cluster, text: str
-) -> None:
+async def test_a_lock_on_another_daemonset_without_pods_is_ignored(cluster: Cluster, text: str) -> None:
     """Any tenant can write it."""
     cluster.put_daemonset("tenant", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     cluster.put_daemonset("kube-system", "other", image="other:1", scheduled=0, annotations={KEY: text})
     assert await found(cluster) == ()
 
 
-async def test_a_lock_on_a_daemonset_with_pods_counts_wherever_it_is(cluster: Cluster) -> None:
+async def test_a_lock_on_a_daemonset_with_pods_counts_in_any_namespace(cluster: Cluster) -> None:
     cluster.put_daemonset("tools", "reboots", image="fork:1", scheduled=1, annotations={KEY: '{"nodeID":"n7"}'})
     (sentence,) = await found(cluster)
     assert sentence.startswith("DaemonSet tools/reboots carries a lock of another coordinator (held by n7)")
 
 
 @pytest.mark.parametrize("text", ['{"maxOwners":2,"locks":[]}', '{"nodeID":""}', " "])
-async def test_a_lock_that_nobody_holds_is_not_live(cluster: Cluster, text: str) -> None:
+async def test_a_lock_without_a_holder_is_not_live(cluster: Cluster, text: str) -> None:
     """Kured with --concurrency above 1 leaves it behind."""
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     assert await found(cluster) == ()
@@ -96,14 +94,14 @@ async def test_a_lock_that_nobody_holds_is_not_live(cluster: Cluster, text: str)
         '{"locks":[{"nodeID":"\\u001b[2J"},{"nodeID":"b"},{"nodeID":"c"},{"nodeID":"d"}]}',
     ],
 )
-async def test_the_text_of_a_foreign_lock_is_never_repeated_as_it_is(cluster: Cluster, text: str) -> None:
+async def test_the_text_of_a_foreign_lock_is_never_quoted_unescaped(cluster: Cluster, text: str) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     (sentence,) = await found(cluster)
     assert one_line(sentence) == sentence
     assert len(sentence) < 600
 
 
-async def test_a_lock_that_a_kured_left_behind_is_live_until_somebody_removes_it(cluster: Cluster) -> None:
+async def test_a_lock_left_by_kured_is_live_until_it_is_removed(cluster: Cluster) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: '{"nodeID":"n7"}'})
     (sentence,) = await found(cluster)
     assert "DaemonSet kube-system/kured carries a lock of another coordinator" in sentence

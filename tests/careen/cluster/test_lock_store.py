@@ -31,7 +31,7 @@ def to_write(reading: LockReading, content: str | None) -> WriteLock:
     )
 
 
-async def test_the_lock_is_read_consistently_with_what_guards_it(cluster: Cluster) -> None:
+async def test_the_lock_is_read_consistently_with_its_resource_version(cluster: Cluster) -> None:
     cluster.put_daemonset(uid="ds1", annotations={KEY: "{}"})
     reading = await store(cluster).read()
     assert (reading.text, reading.daemonset_uid, reading.annotation) == ("{}", "ds1", KEY)
@@ -39,26 +39,26 @@ async def test_the_lock_is_read_consistently_with_what_guards_it(cluster: Cluste
 
 
 @pytest.mark.parametrize(("scheduled", "agents"), [(5000, 5000), (0, None), (None, None)])
-async def test_how_many_nodes_should_run_an_agent_comes_with_it(
+async def test_the_lock_read_includes_the_number_of_agents(
     cluster: Cluster, scheduled: int | None, agents: int | None
 ) -> None:
     cluster.put_daemonset(scheduled=scheduled)
     assert (await store(cluster).read()).agents == agents
 
 
-async def test_gates_for_the_whole_cluster_come_with_it(cluster: Cluster) -> None:
+async def test_the_lock_read_includes_the_cluster_wide_gate_annotations(cluster: Cluster) -> None:
     cluster.put_daemonset(annotations={"careen.dev/gate.db": "failover", "careen.dev/gates": "x", KEY: "{}"})
     assert (await store(cluster).read()).gates == {"careen.dev/gate.db": "failover"}
 
 
-async def test_no_annotation_is_none_and_no_daemonset_is_an_error(cluster: Cluster) -> None:
+async def test_a_missing_annotation_is_none_and_a_missing_daemonset_is_an_error(cluster: Cluster) -> None:
     with pytest.raises(NotFound):
         await store(cluster).read()
     cluster.put_daemonset()
     assert (await store(cluster).read()).text is None
 
 
-async def test_a_write_puts_the_annotation_and_nothing_else(cluster: Cluster) -> None:
+async def test_a_write_changes_only_the_annotation(cluster: Cluster) -> None:
     cluster.put_daemonset(annotations={"other": "1"})
     reading = await store(cluster).read()
     outcome = await store(cluster).write(to_write(reading, "claimed"))
@@ -75,7 +75,7 @@ async def test_writing_nothing_removes_the_annotation(cluster: Cluster) -> None:
     assert (await store(cluster).read()).text is None
 
 
-async def test_of_many_who_read_the_same_version_exactly_one_gets_it(cluster: Cluster) -> None:
+async def test_of_many_writers_at_the_same_version_exactly_one_succeeds(cluster: Cluster) -> None:
     cluster.put_daemonset()
     reading = await store(cluster).read()
     outcomes = await asyncio.gather(
@@ -87,7 +87,7 @@ async def test_of_many_who_read_the_same_version_exactly_one_gets_it(cluster: Cl
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-async def test_a_lost_answer_does_not_lose_the_claim_nor_take_it_twice(cluster: Cluster, arrives: bool) -> None:
+async def test_after_a_lost_answer_the_claim_exists_exactly_once(cluster: Cluster, arrives: bool) -> None:
     cluster.put_daemonset()
     reading = await store(cluster).read()
     lost = [Unclear("reset")]
@@ -107,7 +107,7 @@ async def test_a_lost_answer_does_not_lose_the_claim_nor_take_it_twice(cluster: 
     )
 
 
-async def test_after_a_lost_answer_another_ones_claim_is_not_overwritten(cluster: Cluster) -> None:
+async def test_after_a_lost_answer_another_nodes_claim_is_not_overwritten(cluster: Cluster) -> None:
     cluster.put_daemonset()
     reading = await store(cluster).read()
     lost = [Unclear("reset")]

@@ -26,7 +26,7 @@ async def seen(cluster: Cluster, name: str = "n1") -> NodeView:
     return node
 
 
-async def test_a_node_is_read_whole(cluster: Cluster) -> None:
+async def test_a_node_is_read_with_all_fields(cluster: Cluster) -> None:
     cluster.put_node(
         "n1",
         labels={"topology.kubernetes.io/zone": "a"},
@@ -60,14 +60,14 @@ async def test_a_node_that_does_not_exist_is_gone(cluster: Cluster) -> None:
     assert await read_node(cluster.api, "n9") == Gone()
 
 
-async def test_reads_ask_for_the_latest_state(cluster: Cluster) -> None:
+async def test_reads_request_the_latest_state(cluster: Cluster) -> None:
     cluster.put_node("n1")
     await seen(cluster)
     await list_nodes(cluster.api)
     assert all("resourceVersion" not in request.query for request in cluster.wire.asked)
 
 
-async def test_nodes_are_listed_by_reboot_label_and_in_bulk_without_foreign_annotations(cluster: Cluster) -> None:
+async def test_nodes_are_listed_by_reboot_label_and_in_bulk_without_other_annotations(cluster: Cluster) -> None:
     cluster.put_node(
         "n1", labels={"careen.dev/reboot": "in-progress"}, annotations={"careen.dev/progress": "{}", "big": "x" * 1000}
     )
@@ -114,7 +114,7 @@ async def test_a_patch_changes_exactly_what_it_names(cluster: Cluster) -> None:
     assert landed == Landed(await seen(cluster))
 
 
-async def test_giving_back_leaves_neither_taint_nor_cordon(cluster: Cluster) -> None:
+async def test_the_undo_removes_taint_and_cordon(cluster: Cluster) -> None:
     cluster.put_node(
         "n1", spec={"unschedulable": True, "taints": [{"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}]}
     )
@@ -127,18 +127,18 @@ async def test_giving_back_leaves_neither_taint_nor_cordon(cluster: Cluster) -> 
     assert cluster.node("n1")["spec"] == {}
 
 
-def test_a_cordon_is_lifted_as_kubectl_does_it() -> None:
+def test_an_uncordon_is_written_as_by_kubectl() -> None:
     """The API leaves the field out when it is false."""
     assert merge_patch(PatchNode(purpose="", resource_version="7", unschedulable=False), "7")["spec"] == {
         "unschedulable": None
     }
 
 
-def test_what_is_not_named_is_not_in_the_patch() -> None:
+def test_a_field_that_is_not_named_is_not_in_the_patch() -> None:
     assert merge_patch(PatchNode(purpose="", resource_version="7"), "7") == {"metadata": {"resourceVersion": "7"}}
 
 
-async def test_a_patch_on_an_old_version_changes_nothing(cluster: Cluster) -> None:
+async def test_a_patch_at_an_old_resource_version_changes_nothing(cluster: Cluster) -> None:
     before = cluster.put_node("n1")
     patch = PatchNode(purpose="", resource_version="1", annotations={"a": "b"})
     assert isinstance(await patch_node(cluster.api, "n1", patch), Stale)
@@ -152,7 +152,7 @@ async def test_a_patch_of_a_node_that_was_deleted_creates_none(cluster: Cluster)
     assert cluster.server.get("nodes", "n9") is None
 
 
-async def test_a_patch_that_the_server_refuses_is_for_a_person(cluster: Cluster) -> None:
+async def test_a_patch_that_the_server_refuses_needs_a_person(cluster: Cluster) -> None:
     before = cluster.put_node("n1")
     patch = PatchNode(purpose="", resource_version=before["metadata"]["resourceVersion"], labels={"bad key!": "x"})
     outcome = await patch_node(cluster.api, "n1", patch)
@@ -161,7 +161,7 @@ async def test_a_patch_that_the_server_refuses_is_for_a_person(cluster: Cluster)
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-async def test_a_lost_answer_is_cleared_up_by_reading_again(cluster: Cluster, arrives: bool) -> None:
+async def test_a_lost_answer_is_resolved_by_reading_again(cluster: Cluster, arrives: bool) -> None:
     """The connection breaks before or after the server handled the patch; either way it stands exactly once."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     lost = [Unclear("connection reset")]
@@ -190,7 +190,7 @@ async def test_a_lost_answer_is_cleared_up_by_reading_again(cluster: Cluster, ar
 @pytest.mark.parametrize(
     "change", [{"unschedulable": True}, {"taints": (OURS,)}, {"labels": {"a": "b"}}, {"annotations": {"a": "b"}}]
 )
-async def test_every_part_of_a_lost_patch_is_looked_for(cluster: Cluster, change: dict[str, Any]) -> None:
+async def test_every_part_of_a_lost_patch_is_checked(cluster: Cluster, change: dict[str, Any]) -> None:
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     lost = [Unclear("connection reset")]
     cluster.wire.before = lambda request: lost.pop() if lost and request.method == "PATCH" else None
@@ -203,7 +203,7 @@ async def test_every_part_of_a_lost_patch_is_looked_for(cluster: Cluster, change
 @pytest.mark.parametrize(
     ("before", "after"), [(["cordon", "ours", "team"], ["team"]), (["ours", "team"], ["team", "cordon"])]
 )
-async def test_a_lost_patch_stands_although_the_node_controller_followed_it_with_a_taint_of_its_own(
+async def test_a_lost_patch_is_recognised_despite_a_later_taint_of_the_node_controller(
     cluster: Cluster, before: list[str], after: list[str]
 ) -> None:
     """It removes its taint right after a cordon is lifted, and sets one when it likes; ours are told from its
@@ -263,19 +263,19 @@ async def test_when_nothing_can_be_read_the_outcome_stays_unclear(cluster: Clust
     )
 
 
-async def test_a_missing_right_is_told_by_name(cluster: Cluster) -> None:
+async def test_a_missing_right_is_named(cluster: Cluster) -> None:
     cluster.put_node("n1")
     cluster.server.api.authorizer = lambda *_: False
     with pytest.raises(Forbidden, match="nodes"):
         await read_node(cluster.api, "n1")
 
 
-async def test_names_are_quoted_in_paths(cluster: Cluster) -> None:
+async def test_names_are_url_quoted_in_paths(cluster: Cluster) -> None:
     await read_node(cluster.api, "a/b?c")
     assert methods(cluster.wire.asked) == ["GET /api/v1/nodes/a%2Fb%3Fc"]
 
 
-def test_a_taint_goes_back_as_it_came() -> None:
+def test_a_taint_is_written_back_unchanged() -> None:
     patch = merge_patch(PatchNode(purpose="", resource_version="1", taints=(THEIRS,)), "1")
     assert json.loads(json.dumps(patch))["spec"]["taints"] == [
         {"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}
@@ -283,7 +283,7 @@ def test_a_taint_goes_back_as_it_came() -> None:
 
 
 @pytest.mark.parametrize(("unschedulable", "manager"), [(True, "careen-agent"), (False, "careen-agent"), (None, None)])
-async def test_a_cordon_is_made_under_a_name_that_proves_whose_it_is(
+async def test_a_cordon_is_written_with_careens_field_manager(
     cluster: Cluster, unschedulable: bool | None, manager: str | None
 ) -> None:
     cluster.put_node("n1")
@@ -297,7 +297,7 @@ async def test_a_cordon_is_made_under_a_name_that_proves_whose_it_is(
 
 
 @pytest.mark.parametrize(("adds_taint", "manager"), [(True, "careen-taint"), (False, None)])
-async def test_a_taint_is_added_under_a_name_that_no_other_change_of_the_taints_has(
+async def test_adding_the_taint_uses_its_own_field_manager(
     cluster: Cluster, adds_taint: bool, manager: str | None
 ) -> None:
     """The list has one owner: whoever removes a taint from it must not seem to have set those that are left."""

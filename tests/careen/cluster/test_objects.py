@@ -27,7 +27,7 @@ def pod_of(**fields: Any) -> PodView:
     return objects.pod_view(msgspec.convert(written(**fields), objects.Pod, strict=False))
 
 
-def test_a_node_in_full() -> None:
+def test_a_complete_node_is_read() -> None:
     assert node_of(
         metadata={"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"a": "1"}, "annotations": {"b": "2"}},
         spec={
@@ -105,7 +105,7 @@ def managed(manager: str, *fields: str, subresource: str = "", **more: Any) -> d
         (None, ()),
     ],
 )
-def test_who_cordoned_a_node_is_what_the_server_recorded(
+def test_the_author_of_a_cordon_comes_from_managed_fields(
     entries: list[dict[str, Any]] | None, cordoned_by: tuple[str, ...]
 ) -> None:
     def seen(*, unschedulable: bool) -> NodeView:
@@ -116,7 +116,7 @@ def test_who_cordoned_a_node_is_what_the_server_recorded(
     assert seen(unschedulable=False).cordoned_by == ()
 
 
-def test_who_changed_the_taints_last_is_what_the_server_recorded() -> None:
+def test_the_last_author_of_the_taints_comes_from_managed_fields() -> None:
     entries = [
         managed("careen-taint", "taints"),
         managed("kubelet", "podCIDR"),
@@ -135,7 +135,7 @@ def test_who_changed_the_taints_last_is_what_the_server_recorded() -> None:
     )
 
 
-def test_a_list_of_nodes_does_not_tell_who_cordoned_them() -> None:
+def test_a_list_of_nodes_omits_the_authors_of_cordons() -> None:
     """It is half of each Node's size, and nobody asks it of many."""
     node = written(
         metadata={"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]},
@@ -144,7 +144,7 @@ def test_a_list_of_nodes_does_not_tell_who_cordoned_them() -> None:
     assert objects.node_view(msgspec.json.decode(msgspec.json.encode(node), type=objects.Node)).cordoned_by == ()
 
 
-def test_of_many_nodes_only_the_annotations_of_coordinators_are_kept() -> None:
+def test_in_a_list_of_nodes_only_annotations_of_coordinators_are_kept() -> None:
     annotations = {"careen.dev/phase": "Waiting", "weave.works/kured-reboot-in-progress": "x", "example.com/large": "y"}
     node = msgspec.convert(written(metadata={"name": "n1", "annotations": annotations}), objects.Node)
     assert dict(objects.node_view(node, all_annotations=False).annotations) == {
@@ -153,7 +153,7 @@ def test_of_many_nodes_only_the_annotations_of_coordinators_are_kept() -> None:
     }
 
 
-def test_a_pods_owner_is_the_one_that_controls_it() -> None:
+def test_a_pods_owner_is_its_controller() -> None:
     owners = [
         {"kind": "Node", "name": "n1", "uid": "1"},
         {"kind": "ReplicaSet", "name": "web", "uid": "2", "controller": True},
@@ -163,7 +163,7 @@ def test_a_pods_owner_is_the_one_that_controls_it() -> None:
     assert pod_of(metadata={"name": "p", "ownerReferences": owners[:1]}).owner_kind == ""
 
 
-def test_a_terminating_static_pod_with_scratch_space() -> None:
+def test_a_terminating_static_pod_with_an_empty_dir_is_read() -> None:
     pod = pod_of(
         metadata={
             "name": "p",
@@ -201,7 +201,7 @@ def test_a_terminating_static_pod_with_scratch_space() -> None:
         "a job's default is one",
     ],
 )
-def test_how_many_replicas_a_controller_wants_and_has(
+def test_a_controllers_wanted_and_ready_replicas_are_read(
     kind: str, spec: dict[str, int], status: dict[str, int], replicas: int, ready: int
 ) -> None:
     workload = msgspec.convert(

@@ -50,7 +50,7 @@ def put_workload(
     )
 
 
-async def test_only_the_pods_bound_to_the_node_are_listed_from_all_namespaces(cluster: Cluster) -> None:
+async def test_pods_of_the_node_are_listed_from_all_namespaces(cluster: Cluster) -> None:
     cluster.put_pod("a", "n1")
     cluster.put_pod("b", "n2")
     cluster.put_pod("c", "n1", namespace="kube-system")
@@ -58,7 +58,7 @@ async def test_only_the_pods_bound_to_the_node_are_listed_from_all_namespaces(cl
     assert cluster.wire.asked[0].query["fieldSelector"] == "spec.nodeName=n1"
 
 
-async def test_pods_of_another_node_in_the_answer_are_not_taken_for_pods_of_this_one() -> None:
+async def test_pods_of_another_node_in_the_answer_are_dropped() -> None:
     """A proxy that drops the query would have this agent evict the pods of the whole cluster."""
     written = [
         {"metadata": {"namespace": "shop", "name": name}, "spec": {"nodeName": node}}
@@ -68,7 +68,7 @@ async def test_pods_of_another_node_in_the_answer_are_not_taken_for_pods_of_this
         await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", *written)))), "n1")
 
 
-async def test_an_owner_that_is_answered_with_nothing_is_neither_well_nor_gone() -> None:
+async def test_an_empty_answer_about_an_owner_means_unknown() -> None:
     for nothing in ({}, {"items": None}, an_object("ReplicaSet", "other", namespace="shop")):
         with pytest.raises(UnreadableAnswer):
             await read_owners(api_on(Scripted(*[answer(200, nothing)] * 50)), [Owner("ReplicaSet", "shop", "web")])
@@ -76,7 +76,7 @@ async def test_an_owner_that_is_answered_with_nothing_is_neither_well_nor_gone()
         await read_owners(api_on(Scripted(answer(404, b"no such page"))), [Owner("ReplicaSet", "shop", "web")])
 
 
-async def test_a_pod_tells_who_controls_it(cluster: Cluster) -> None:
+async def test_a_pods_controller_is_read(cluster: Cluster) -> None:
     cluster.server.seed(
         {
             "apiVersion": "v1",
@@ -91,7 +91,7 @@ async def test_a_pod_tells_who_controls_it(cluster: Cluster) -> None:
     assert await read_controller(cluster.api, "shop", "gone") is None
 
 
-async def test_a_pod_is_read_as_far_as_a_drain_looks() -> None:
+async def test_a_pod_is_read_with_the_fields_that_a_drain_needs() -> None:
     written = {
         "metadata": {
             "namespace": "shop",
@@ -136,7 +136,7 @@ async def test_a_pod_is_read_as_far_as_a_drain_looks() -> None:
         ("2026-03-04T12:00:30", 30),
     ],
 )
-async def test_a_pod_that_ends_in_centuries_terminates_and_can_be_planned_with(end: str, grace: int) -> None:
+async def test_a_pod_with_a_deletion_time_centuries_ahead_is_terminating(end: str, grace: int) -> None:
     """Whoever may make pods chooses the grace period, up to 2⁶³ seconds; the server adds it to the instant of
     the deletion."""
     written = {
@@ -169,9 +169,7 @@ async def test_a_pod_that_ends_in_centuries_terminates_and_can_be_planned_with(e
         ({"operator": "Equal"}, False),
     ],
 )
-async def test_whether_a_pod_tolerates_a_cordon_is_asked_as_the_scheduler_asks_it(
-    toleration: dict[str, str], tolerates: bool
-) -> None:
+async def test_a_pod_tolerates_a_cordon_as_the_scheduler_judges_it(toleration: dict[str, str], tolerates: bool) -> None:
     written = {
         "metadata": {"namespace": "shop", "name": "a"},
         "spec": {"nodeName": "n1", "tolerations": [{"key": "other"}, toleration]},
@@ -214,15 +212,13 @@ def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
         ),
     ],
 )
-async def test_the_servers_record_tells_whether_a_pod_was_created_with_its_node(
-    told: Any, came_bound: bool | None
-) -> None:
+async def test_managed_fields_tell_whether_a_pod_was_created_with_its_node(told: Any, came_bound: bool | None) -> None:
     written = {"metadata": {"namespace": "shop", "name": "a", "managedFields": told}, "spec": {"nodeName": "n1"}}
     (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
     assert pod.came_bound is came_bound
 
 
-async def test_an_owner_tells_the_node_that_its_template_names(cluster: Cluster) -> None:
+async def test_the_node_named_in_an_owners_template_is_read(cluster: Cluster) -> None:
     cluster.server.seed(
         {
             "apiVersion": "apps/v1",
@@ -241,7 +237,7 @@ async def test_an_owner_tells_the_node_that_its_template_names(cluster: Cluster)
     assert [(owner.name, owner.bound_to) for owner in found] == [("free", ""), ("pinned", "n1")]
 
 
-async def test_a_bare_pod_has_no_owner_and_other_volumes_are_no_loss(cluster: Cluster) -> None:
+async def test_a_pod_without_a_controller_has_no_owner_and_only_empty_dirs_lose_data(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"volumes": [{"name": "v", "configMap": {"name": "c"}}]})
     (pod,) = await list_pods_on(cluster.api, "n1")
     assert (pod.owner_kind, pod.has_empty_dir, pod.is_mirror, pod.is_ready, pod.is_terminating) == (
@@ -253,7 +249,7 @@ async def test_a_bare_pod_has_no_owner_and_other_volumes_are_no_loss(cluster: Cl
     )
 
 
-async def test_owners_are_the_controllers_that_want_a_number_of_pods(cluster: Cluster) -> None:
+async def test_owners_are_the_controllers_with_a_replica_count(cluster: Cluster) -> None:
     for name, kind in (("a", "ReplicaSet"), ("b", "ReplicaSet"), ("c", "DaemonSet"), ("d", "Node"), ("e", "Job")):
         cluster.put_pod(name, metadata=controller(kind, "web" if kind == "ReplicaSet" else name))
     cluster.put_pod("f")
@@ -290,12 +286,12 @@ async def test_the_health_of_each_kind_of_owner_is_read(cluster: Cluster) -> Non
     )
 
 
-async def test_an_owner_that_is_gone_or_of_an_unknown_kind_is_left_out(cluster: Cluster) -> None:
+async def test_a_missing_owner_or_one_of_an_unknown_kind_is_left_out(cluster: Cluster) -> None:
     assert await read_owners(cluster.api, [Owner("ReplicaSet", "shop", "gone"), Owner("Rocket", "shop", "r")]) == ()
     assert methods(cluster.wire.asked) == ["GET /apis/apps/v1/namespaces/shop/replicasets/gone"]
 
 
-async def test_an_owner_that_is_being_deleted_is_left_out_its_pods_go_with_it(cluster: Cluster) -> None:
+async def test_an_owner_that_is_being_deleted_is_left_out(cluster: Cluster) -> None:
     put_workload(cluster, "ReplicaSet", "ends")
     ends = cluster.server.get("replicasets", "ends", "shop")
     metadata = {**ends["metadata"], "deletionTimestamp": "2026-03-04T12:00:00Z", "finalizers": ["foregroundDeletion"]}
@@ -303,7 +299,7 @@ async def test_an_owner_that_is_being_deleted_is_left_out_its_pods_go_with_it(cl
     assert await read_owners(api, [Owner("ReplicaSet", "shop", "ends")]) == ()
 
 
-async def test_many_owners_of_a_namespace_are_read_by_one_list(cluster: Cluster) -> None:
+async def test_many_owners_in_one_namespace_are_read_by_one_list(cluster: Cluster) -> None:
     for number in range(5):
         put_workload(cluster, "ReplicaSet", f"rs{number}")
     put_workload(cluster, "ReplicaSet", "rs1", namespace="other")

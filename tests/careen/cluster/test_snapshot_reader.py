@@ -33,20 +33,20 @@ async def test_a_cluster_without_volumes_and_devices_costs_one_list_per_plain_ki
     assert methods(cluster.wire.asked) == [f"GET {path}" for path in ALWAYS]
 
 
-async def test_a_pod_with_a_volume_claim_brings_in_storage(cluster: Cluster) -> None:
+async def test_a_pod_with_a_volume_claim_causes_the_storage_lists(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]})
     await kinds(cluster)
     assert methods(cluster.wire.asked) == [f"GET {path}" for path in (*ALWAYS, *VOLUMES)]
 
 
-async def test_a_pod_of_a_job_brings_in_jobs(cluster: Cluster) -> None:
+async def test_a_pod_of_a_job_causes_the_list_of_jobs(cluster: Cluster) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "u", "controller": True}
     cluster.put_pod("a", metadata={"ownerReferences": [owner]})
     assert (await kinds(cluster))[-1] == "JobList"
     assert methods(cluster.wire.asked) == [f"GET {path}" for path in (*ALWAYS, *snapshot_reader.JOBS)]
 
 
-async def test_a_pod_with_a_device_claim_brings_in_devices_in_the_version_the_server_knows(cluster: Cluster) -> None:
+async def test_a_pod_with_a_device_claim_causes_the_device_lists_in_the_servers_version(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "g"}]})
     found = await kinds(cluster)
     assert found[-2:] == [
@@ -55,14 +55,14 @@ async def test_a_pod_with_a_device_claim_brings_in_devices_in_the_version_the_se
     ] or "GET /apis/resource.k8s.io/v1beta1/deviceclasses" in methods(cluster.wire.asked)
 
 
-async def test_many_pods_come_in_pages(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_pods_are_read_in_pages(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1100):
         cluster.put_pod(f"p{number}")
     sizes = [len(json.loads(page)["items"]) for page in [page async for page in pages(cluster.api)]]
     assert sizes[1:4] == [500, 500, 100]
 
 
-async def test_a_kind_that_may_not_be_listed_is_no_empty_list(cluster: Cluster) -> None:
+async def test_a_forbidden_list_is_not_an_empty_list(cluster: Cluster) -> None:
     """A snapshot with a hole would be a wrong forecast."""
     cluster.server.api.authorizer = lambda user, verb, group, resource, namespace, name: (
         resource != "poddisruptionbudgets"
@@ -71,11 +71,11 @@ async def test_a_kind_that_may_not_be_listed_is_no_empty_list(cluster: Cluster) 
         await kinds(cluster)
 
 
-async def test_the_servers_release_is_asked_for(cluster: Cluster) -> None:
+async def test_the_servers_version_is_read(cluster: Cluster) -> None:
     assert (await server_version(cluster.api)).startswith("v1.")
 
 
-def test_the_lists_are_what_the_rights_name() -> None:
+def test_the_lists_equal_those_in_the_rights() -> None:
     from careen.cluster.access import FORECAST_RIGHTS, needed_rights
 
     named = {

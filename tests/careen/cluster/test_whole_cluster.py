@@ -23,14 +23,14 @@ def many_pods(cluster: Cluster) -> None:
         cluster.put_pod(f"p{number:03}")
 
 
-async def test_every_page_of_every_list_is_in_it(cluster: Cluster) -> None:
+async def test_the_result_contains_every_page_of_every_list(cluster: Cluster) -> None:
     many_pods(cluster)
     snapshot = await read_cluster(cluster.api)
     assert ([node.name for node in snapshot.nodes], len(snapshot.placed_pods)) == (["n1"], 600)
     assert methods(cluster.wire.asked) == [f"GET {path}" for path in (*ALWAYS[:2], *ALWAYS[1:])]
 
 
-async def test_pods_that_vanish_while_their_list_expires_are_not_half_remembered(cluster: Cluster) -> None:
+async def test_an_expired_list_of_pods_is_read_again_from_the_start(cluster: Cluster) -> None:
     many_pods(cluster)
     expire_after(cluster, 1)
     snapshot = await read_cluster(cluster.api)
@@ -43,7 +43,7 @@ async def test_pods_that_vanish_while_their_list_expires_are_not_half_remembered
     ]
 
 
-async def test_a_server_that_forgets_every_time_is_told_about(cluster: Cluster) -> None:
+async def test_a_list_that_always_expires_is_reported(cluster: Cluster) -> None:
     many_pods(cluster)
     expire_after(cluster, 99)
     with pytest.raises(Expired, match="/api/v1/pods"):
@@ -65,14 +65,14 @@ def expire_after(cluster: Cluster, times: int) -> None:
     cluster.wire.before = before
 
 
-async def test_a_refused_list_ends_it_and_leaves_no_request_under_way(cluster: Cluster) -> None:
+async def test_a_refused_list_ends_the_read_and_cancels_other_requests(cluster: Cluster) -> None:
     cluster.server.api.authorizer = lambda user, verb, group, resource, namespace, name: resource != "services"
     with pytest.raises(Forbidden, match="services"):
         await read_cluster(cluster.api)
     assert [task for task in asyncio.all_tasks() if "_next" in repr(task)] == []
 
 
-async def test_the_next_page_is_asked_for_before_this_one_is_read() -> None:
+async def test_the_next_page_is_requested_before_the_current_one_is_parsed() -> None:
     events: list[str] = []
 
     async def source() -> AsyncIterator[bytes]:

@@ -42,7 +42,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], asyn
 Started = list[tuple[tuple[str, ...], asyncio.subprocess.Process]]
 
 
-async def test_a_process_that_waits_makes_the_forecast_and_no_other_is_started(
+async def test_a_prestarted_process_makes_the_forecast_and_no_other_is_started(
     tmp_path: Path, started: Started
 ) -> None:
     async with running_server() as server:
@@ -59,7 +59,7 @@ async def test_a_process_that_waits_makes_the_forecast_and_no_other_is_started(
     assert [arguments for arguments, _ in started[1:]] == [()]
 
 
-async def test_where_no_turn_is_expected_any_more_the_process_is_ended(tmp_path: Path, started: Started) -> None:
+async def test_a_prestarted_process_ends_when_no_turn_is_expected(tmp_path: Path, started: Started) -> None:
     ours = forecaster(tmp_path / "kc")
     await ours.get_ready(is_wanted=False)
     assert not started
@@ -69,9 +69,7 @@ async def test_where_no_turn_is_expected_any_more_the_process_is_ended(tmp_path:
     assert not Path(f"/proc/{process.pid}").exists()
 
 
-async def test_a_process_that_was_killed_while_it_waited_is_as_if_it_had_not_been_there(
-    tmp_path: Path, started: Started
-) -> None:
+async def test_a_prestarted_process_that_was_killed_is_replaced(tmp_path: Path, started: Started) -> None:
     async with running_server() as server:
         put_cluster(server)
         ours = forecaster(server.write_kubeconfig(tmp_path / "kc"))
@@ -91,7 +89,7 @@ async def test_a_process_that_was_killed_while_it_waited_is_as_if_it_had_not_bee
         pytest.param("import sys\nsys.stdin.close()\nsys.exit('no memory')", id="ends and does not read its order"),
     ],
 )
-async def test_a_process_ahead_that_fails_is_followed_by_one_of_the_forecasts_own(
+async def test_a_prestarted_process_that_fails_is_followed_by_a_new_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, started: Started
 ) -> None:
     real = sys.executable
@@ -105,7 +103,7 @@ async def test_a_process_ahead_that_fails_is_followed_by_one_of_the_forecasts_ow
     assert [arguments for arguments, _ in started][-1] == ()
 
 
-async def test_the_deadline_holds_for_a_process_ahead_and_no_other_is_tried(
+async def test_the_deadline_applies_to_a_prestarted_process_and_no_other_is_tried(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, started: Started
 ) -> None:
     child(monkeypatch, tmp_path, "import time\ntime.sleep(3000)")
@@ -118,7 +116,7 @@ async def test_the_deadline_holds_for_a_process_ahead_and_no_other_is_tried(
     assert not Path(f"/proc/{process.pid}").exists()
 
 
-async def test_the_deadline_counts_from_the_order(tmp_path: Path, started: Started) -> None:
+async def test_the_deadline_starts_with_the_request(tmp_path: Path, started: Started) -> None:
     """However long the process has waited by then."""
     async with running_server() as server:
         put_cluster(server)
@@ -142,7 +140,7 @@ class FakeClock:
         return self.seconds
 
 
-async def test_after_one_that_ended_by_itself_no_other_is_started_for_a_minute() -> None:
+async def test_after_a_prestarted_process_exits_none_is_started_for_a_minute() -> None:
     """Else a node without memory for it would start one with each look at the lock."""
     made: list[FakeProcess] = []
 
@@ -161,7 +159,7 @@ async def test_after_one_that_ended_by_itself_no_other_is_started_for_a_minute()
     assert counts == [1, 1, 2]
 
 
-async def test_nothing_is_started_ahead_where_the_limits_are_not_known(started: Started) -> None:
+async def test_no_process_is_prestarted_if_the_memory_limits_are_unknown(started: Started) -> None:
     from careen.agent.clock import SystemClock
     from careen.agent.telemetry.metrics import Metrics
 
@@ -172,7 +170,7 @@ async def test_nothing_is_started_ahead_where_the_limits_are_not_known(started: 
     assert not started
 
 
-async def test_a_process_whose_order_never_comes_ends_by_itself() -> None:
+async def test_a_prestarted_process_that_gets_no_request_exits_by_itself() -> None:
     program = (
         "import sys; from careen.agent.forecast import child; child.WAITS_SECONDS = 1; "
         f"sys.argv = ['child', '--ahead', '{512 * 2**20}']; child.main()"
@@ -183,7 +181,7 @@ async def test_a_process_whose_order_never_comes_ends_by_itself() -> None:
     assert await process.wait() == -signal.SIGALRM
 
 
-async def test_everything_that_an_order_needs_is_loaded_by_the_time_it_comes(tmp_path: Path) -> None:
+async def test_a_prestarted_process_has_all_modules_loaded_before_the_request(tmp_path: Path) -> None:
     """What is missing is loaded at the turn, when everybody waits."""
     program = """
         import json, sys

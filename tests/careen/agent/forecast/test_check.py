@@ -50,7 +50,7 @@ def owner(name: str, namespace: str = "shop") -> OwnerHealth:
         ([("a", "b"), ("a", "b"), ("a", "b")], ["a", "b", "c"], 2),
     ],
 )
-def test_alike_replacements_stand_for_each_other_and_each_counts_once(
+def test_identical_replacements_are_interchangeable_and_each_counts_once(
     said: list[tuple[str, ...]], places: list[str], matches: int
 ) -> None:
     assert most_matches(said, places) == matches
@@ -75,7 +75,7 @@ def test_alike_replacements_stand_for_each_other_and_each_counts_once(
         ),
     ],
 )
-def test_a_landing_is_a_hit_a_miss_or_not_spoken_of(
+def test_a_landing_is_a_hit_a_miss_or_not_forecast(
     said: list[tuple[str, ...]], places: list[str], score: Score
 ) -> None:
     assert score_of_owner(said, places)._replace(firsts=0) == score
@@ -90,7 +90,7 @@ def test_a_landing_is_a_hit_a_miss_or_not_spoken_of(
         pytest.param([("a", "…")], ["…"], 0, id="no node of that name"),
     ],
 )
-def test_the_node_that_was_named_first_is_counted_apart(
+def test_the_first_node_of_a_set_is_counted_separately(
     said: list[tuple[str, ...]], places: list[str], firsts: int
 ) -> None:
     assert score_of_owner(said, places).firsts == firsts
@@ -118,7 +118,7 @@ def put(
     )
 
 
-async def test_only_pods_made_since_the_drain_of_the_owners_that_lost_some_count(shell: Shell) -> None:
+async def test_only_pods_created_since_the_drain_by_affected_owners_count(shell: Shell) -> None:
     landings = {"shop/web-1": ("n2", "n3"), "shop/web-2": ("n2",), "shop/web-api-1": ("n3",), "other/db-0": ("n4",)}
     put(shell, "web-3", "web", "n3")
     put(shell, "web-4", "web", "n4")
@@ -138,7 +138,7 @@ async def test_only_pods_made_since_the_drain_of_the_owners_that_lost_some_count
     assert 'careen_forecast_first_total{node="n1",result="hit",sampled="true"} 1.0' in lines
 
 
-async def test_owners_of_which_nothing_was_said_cost_no_request(shell: Shell) -> None:
+async def test_owners_without_a_forecast_cost_no_request(shell: Shell) -> None:
     scores = await scores_of(shell.api, Drain({"shop/bare": ("n2",)}, (owner("web"),), SINCE))
     assert set(scores.values()) == {Score(hits=0, misses=0)}
     assert shell.requests == []
@@ -174,7 +174,7 @@ def turned(
 
 
 @pytest.mark.parametrize("after", [Phase.IDLE, Phase.WAITING])
-def test_the_turn_that_gives_the_claim_back_ends_a_drain(after: Phase) -> None:
+def test_the_turn_that_releases_the_claim_is_checked(after: Phase) -> None:
     assert finished_drain(turned(after=after)) == Drain(
         {"shop/web-1": ("n2",), "shop/web-2": ("n3",)}, (owner("web"),), SINCE
     )
@@ -191,11 +191,11 @@ def test_the_turn_that_gives_the_claim_back_ends_a_drain(after: Phase) -> None:
         pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="something else in its place"),
     ],
 )
-def test_no_other_turn_does(other: Turned) -> None:
+def test_no_other_turn_is_checked(other: Turned) -> None:
     assert finished_drain(other) is None
 
 
-def test_a_node_without_a_forecast_is_not_judged() -> None:
+def test_a_node_without_a_forecast_is_not_checked() -> None:
     without = turned()
     assert isinstance(without.observation.node, NodeView)
     bare = replace(

@@ -80,7 +80,7 @@ def put_cluster(server: RunningServer) -> None:
         )
 
 
-async def test_where_the_pods_would_land_is_computed_in_a_child(tmp_path: Path) -> None:
+async def test_the_forecast_is_computed_in_a_child_process(tmp_path: Path) -> None:
     async with running_server() as server:
         put_cluster(server)
         answer = await forecaster(server.write_kubeconfig(tmp_path / "kc", user="agent")).forecast("n1")
@@ -92,7 +92,7 @@ async def test_where_the_pods_would_land_is_computed_in_a_child(tmp_path: Path) 
     assert "numpy" not in forecast.__dict__
 
 
-async def test_pods_that_the_drain_would_leave_alone_stay(tmp_path: Path) -> None:
+async def test_pods_that_the_drain_ignores_stay(tmp_path: Path) -> None:
     async with running_server() as server:
         put_cluster(server)
         answer = await forecaster(
@@ -106,7 +106,7 @@ async def test_pods_that_the_drain_would_leave_alone_stay(tmp_path: Path) -> Non
     assert {pod.name: pod.outcome for pod in answer.pods}["web-1"] is Outcome.MOVES
 
 
-async def test_nodes_drained_together_come_in_the_order_asked(tmp_path: Path) -> None:
+async def test_nodes_drained_together_are_reported_in_the_requested_order(tmp_path: Path) -> None:
     """Alone the pod of n1 moves to n2; with n2 drained as well, nobody can hold it but the two."""
     async with running_server() as server:
         put_cluster(server)
@@ -116,7 +116,7 @@ async def test_nodes_drained_together_come_in_the_order_asked(tmp_path: Path) ->
     assert {pod.name: pod.outcome for pod in answer[1].pods} == {"web-1": Outcome.RETURNS, "bare": Outcome.LOST}
 
 
-async def test_a_dump_is_read_instead_of_a_cluster(tmp_path: Path) -> None:
+async def test_a_forecast_can_read_a_dump_instead_of_the_cluster(tmp_path: Path) -> None:
     node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "1", "pods": "10"}}}
     with (tmp_path / "dump").open("wb") as file:
         write_dump(
@@ -133,16 +133,14 @@ async def test_a_dump_is_read_instead_of_a_cluster(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "words"), [(b"kind: Pod", "this is no gzip file"), (b"", "the dump is empty")])
-async def test_a_file_that_is_no_dump_is_the_mistake_of_whoever_asked(
-    tmp_path: Path, content: bytes, words: str
-) -> None:
+async def test_a_file_that_is_not_a_dump_is_an_error_of_the_caller(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "dump").write_bytes(content)
     answer = await forecast_together(["n1"], LIMITS, dump=str(tmp_path / "dump"))
     assert isinstance(answer, Mistake)
     assert words in answer.why
 
 
-async def test_the_schedulers_own_configuration_is_followed(tmp_path: Path) -> None:
+async def test_the_forecast_uses_the_schedulers_configuration(tmp_path: Path) -> None:
     """A profile under another name does not know these pods: nobody can say where they would go."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- "
@@ -156,7 +154,7 @@ async def test_the_schedulers_own_configuration_is_followed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("text", ["kind: Nothing", "[", "profiles: 7"])
-async def test_a_configuration_that_cannot_be_read_makes_the_forecast_unknown(tmp_path: Path, text: str) -> None:
+async def test_an_unreadable_scheduler_configuration_makes_the_forecast_unknown(tmp_path: Path, text: str) -> None:
     async with running_server() as server:
         put_cluster(server)
         answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), scheduler_config=text).forecast("n1")
@@ -166,7 +164,7 @@ async def test_a_configuration_that_cannot_be_read_makes_the_forecast_unknown(tm
 
 @pytest.mark.parametrize("padding", ["", "\n#" + "x" * 70_000, "\nx: &x 1\nhealthzBindAddress: *x"])
 @pytest.mark.parametrize("field", ["certFile", "keyFile", "caFile"])
-async def test_a_configuration_that_may_not_name_files_opens_none(tmp_path: Path, field: str, padding: str) -> None:
+async def test_a_configuration_without_file_access_opens_no_file(tmp_path: Path, field: str, padding: str) -> None:
     """Also where the agent left it unjudged: it is too long, or has aliases."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n"
@@ -184,7 +182,7 @@ async def test_a_configuration_that_may_not_name_files_opens_none(tmp_path: Path
 
 
 @pytest.mark.parametrize("field", ["certFile", "caFile"])
-async def test_the_sentence_of_a_forecast_does_not_tell_which_files_there_are(tmp_path: Path, field: str) -> None:
+async def test_the_error_message_does_not_reveal_which_files_exist(tmp_path: Path, field: str) -> None:
     there, folder, absent = tmp_path / "there", tmp_path / "folder", tmp_path / "absent"
     there.write_text("no certificate")
     folder.mkdir()
@@ -205,7 +203,7 @@ async def test_the_sentence_of_a_forecast_does_not_tell_which_files_there_are(tm
     assert "cannot be used" in sentence
 
 
-async def test_settings_without_a_scheduler_configuration_make_the_forecast_unknown_and_start_no_child() -> None:
+async def test_a_missing_scheduler_configuration_makes_the_forecast_unknown_without_a_child() -> None:
     metrics = Metrics("n1")
     asked = ChildForecaster(
         kubeconfig="/no/such", limits=lambda: Unknown("the file is gone"), clock=SystemClock(), metrics=metrics
@@ -214,7 +212,7 @@ async def test_settings_without_a_scheduler_configuration_make_the_forecast_unkn
     assert 'careen_forecasts_total{node="n1",result="unknown"} 1.0' in metrics.exposition().decode()
 
 
-async def test_a_node_that_is_not_there_is_unknown(tmp_path: Path) -> None:
+async def test_the_forecast_of_a_missing_node_is_unknown(tmp_path: Path) -> None:
     async with running_server() as server:
         put_cluster(server)
         answer = await forecaster(server.write_kubeconfig(tmp_path / "kc")).forecast("n9")
@@ -222,7 +220,7 @@ async def test_a_node_that_is_not_there_is_unknown(tmp_path: Path) -> None:
     assert "n9" in answer.why
 
 
-async def test_a_list_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+async def test_a_list_without_read_permission_is_named(tmp_path: Path) -> None:
     async with running_server(
         authorizer=lambda user, verb, group, resource, namespace, name: resource != "replicasets"
     ) as server:
@@ -232,7 +230,7 @@ async def test_a_list_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     assert "replicasets" in answer.why
 
 
-async def test_no_server_is_unknown(tmp_path: Path, unused_tcp_port: int) -> None:
+async def test_an_unreachable_api_server_makes_the_forecast_unknown(tmp_path: Path, unused_tcp_port: int) -> None:
     from drydock.server.testing import write_kubeconfig
 
     answer = await forecaster(write_kubeconfig(tmp_path / "kc", f"http://127.0.0.1:{unused_tcp_port}")).forecast("n1")
@@ -241,7 +239,7 @@ async def test_no_server_is_unknown(tmp_path: Path, unused_tcp_port: int) -> Non
 
 
 @pytest.mark.parametrize("mib", [pytest.param(9, id="for Python"), pytest.param(16, id="for numpy")])
-async def test_too_little_memory_is_unknown_and_says_what_to_raise(tmp_path: Path, mib: int) -> None:
+async def test_too_little_memory_makes_the_forecast_unknown_and_names_the_limit(tmp_path: Path, mib: int) -> None:
     async with running_server() as server:
         put_cluster(server)
         answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), memory_bytes=mib * 2**20).forecast("n1")
@@ -281,7 +279,7 @@ def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
         pytest.param("pass", "could not be read", id="says nothing"),
     ],
 )
-async def test_a_child_that_fails_makes_the_forecast_unknown(
+async def test_a_failing_child_makes_the_forecast_unknown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, words: str
 ) -> None:
     child(monkeypatch, tmp_path, program)
@@ -290,7 +288,7 @@ async def test_a_child_that_fails_makes_the_forecast_unknown(
     assert words in answer.why
 
 
-async def test_a_child_that_is_too_slow_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_child_that_exceeds_its_deadline_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     child(
         monkeypatch,
         tmp_path,
@@ -305,7 +303,7 @@ async def test_a_child_that_is_too_slow_is_ended(monkeypatch: pytest.MonkeyPatch
     assert not Path(f"/proc/{pid}").exists()
 
 
-async def test_a_child_nobody_waits_for_any_more_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_child_is_killed_when_its_caller_is_cancelled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     child(
         monkeypatch,
@@ -321,21 +319,23 @@ async def test_a_child_nobody_waits_for_any_more_is_ended(monkeypatch: pytest.Mo
     assert not Path(f"/proc/{pid_file.read_text()}").exists()
 
 
-async def test_a_child_that_cannot_be_started_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_child_that_cannot_start_makes_the_forecast_unknown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(forecast.sys, "executable", str(tmp_path / "missing"))
     answer = await forecaster(tmp_path / "kc").forecast("n1")
     assert isinstance(answer, Unknown)
     assert "could not be started" in answer.why
 
 
-async def test_forecasts_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_the_metrics_count_forecasts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     child(monkeypatch, tmp_path, "pass")
     metrics = Metrics("n1")
     await ChildForecaster(kubeconfig="", limits=lambda: LIMITS, clock=SystemClock(), metrics=metrics).forecast("n1")
     assert b'careen_forecasts_total{node="n1",result="unknown"} 1.0' in metrics.exposition()
 
 
-def test_an_order_is_read_as_it_was_written() -> None:
+def test_a_request_survives_a_round_trip() -> None:
     order = Order(
         nodes=("n1", "n2"),
         kubeconfig="/k",
@@ -359,7 +359,7 @@ def test_an_order_is_read_as_it_was_written() -> None:
         ("", "1.36", True),
     ],
 )
-def test_the_clusters_release_decides_and_one_that_is_not_known_is_said(
+def test_the_forecast_uses_the_clusters_release_and_reports_an_unsupported_one(
     version: str, used: str, has_note: bool
 ) -> None:
     found, note = supported(version)

@@ -19,11 +19,11 @@ def refusal(code: Code = Code.FORECAST_REFUSES, since: datetime | None = SINCE) 
     return Refusal(gate="forecast", code=code, sentence="2 of 9 pods would not find room", since=since)
 
 
-def test_within_the_patience_nothing_is_told() -> None:
+def test_a_refusal_within_the_patience_is_not_reported() -> None:
     assert ForecastPatience(lambda: 3600.0).look((refusal(),), SINCE + HOUR) == (False, "")
 
 
-def test_beyond_it_the_sentence_is_told_once_and_the_state_stays() -> None:
+def test_a_refusal_beyond_the_patience_is_reported_once_and_the_state_stays() -> None:
     patience = ForecastPatience(lambda: 3600.0)
     late = SINCE + HOUR + timedelta(seconds=1)
     assert patience.look((refusal(),), late) == (
@@ -34,7 +34,7 @@ def test_beyond_it_the_sentence_is_told_once_and_the_state_stays() -> None:
     assert patience.look((), late + HOUR + HOUR) == (False, "")
 
 
-def test_a_claim_that_is_taken_and_given_back_in_vain_does_not_begin_the_patience_anew() -> None:
+def test_taking_and_releasing_a_claim_does_not_restart_the_patience() -> None:
     """A dry run refuses only under a claim: with each try the refusal leaves the Node for some seconds and
     comes back with a new since."""
     patience = ForecastPatience(lambda: 3600.0)
@@ -51,7 +51,7 @@ def test_a_claim_that_is_taken_and_given_back_in_vain_does_not_begin_the_patienc
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.IDLE, Phase.FAILED])
-def test_a_node_that_goes_on_begins_anew(phase: Phase) -> None:
+def test_a_node_that_proceeds_restarts_the_patience(phase: Phase) -> None:
     patience = ForecastPatience(lambda: 3600.0)
     patience.look((refusal(),), SINCE + HOUR / 2)
     assert patience.look((), SINCE + HOUR / 2, phase) == (False, "")
@@ -59,7 +59,7 @@ def test_a_node_that_goes_on_begins_anew(phase: Phase) -> None:
     assert patience.look((refusal(since=again),), again + HOUR / 2) == (False, "")
 
 
-def test_a_new_refusal_is_told_anew() -> None:
+def test_a_new_refusal_is_reported_again() -> None:
     patience = ForecastPatience(lambda: 3600.0)
     patience.look((refusal(),), SINCE + 2 * HOUR)
     again = SINCE + 5 * HOUR
@@ -67,16 +67,16 @@ def test_a_new_refusal_is_told_anew() -> None:
 
 
 @pytest.mark.parametrize("other", [refusal(Code.OUTSIDE_WINDOW), refusal(Code.HELD), refusal(since=None)])
-def test_other_gates_may_refuse_as_long_as_they_like(other: Refusal) -> None:
+def test_refusals_of_other_gates_are_not_reported(other: Refusal) -> None:
     assert ForecastPatience(lambda: 3600.0).look((other,), SINCE + 48 * HOUR) == (False, "")
 
 
 @pytest.mark.parametrize("code", [Code.FORECAST_UNKNOWN, Code.EVICTION_REFUSED])
-def test_what_cannot_be_forecast_or_evicted_counts_as_well(code: Code) -> None:
+def test_an_unknown_forecast_and_a_failed_dry_run_count_too(code: Code) -> None:
     assert ForecastPatience(lambda: 3600.0).look((refusal(code),), SINCE + 2 * HOUR)[0]
 
 
-def test_the_patience_is_a_live_setting() -> None:
+def test_the_patience_can_be_changed_at_runtime() -> None:
     seconds = [7200.0]
     patience = ForecastPatience(lambda: seconds[0])
     assert not patience.look((refusal(),), SINCE + 1.5 * HOUR)[0]

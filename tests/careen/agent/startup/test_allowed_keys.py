@@ -83,7 +83,9 @@ def settings(**changes: Any) -> Settings:
         ),
     ],
 )
-def test_what_the_policies_would_refuse(changes: dict[str, Any], lists: dict[str, str], told: str) -> None:
+def test_keys_that_the_policies_would_refuse_are_reported(
+    changes: dict[str, Any], lists: dict[str, str], told: str
+) -> None:
     sentence = unlisted(needed(settings(**changes)), lists, PLACE)
     assert told in sentence
     assert bool(sentence) is bool(told)
@@ -94,7 +96,7 @@ def test_what_the_policies_would_refuse(changes: dict[str, Any], lists: dict[str
         assert sentence.endswith("Add the keys there, or change the settings")
 
 
-def test_all_of_it_is_one_sentence() -> None:
+def test_all_refused_keys_are_in_one_message() -> None:
     changed = settings(prefer_no_schedule_taint="t", pre_reboot_node_labels=(("l", "1"),))
     sentence = unlisted(needed(changed), LISTS, PLACE)
     assert "taints does not list t of" in sentence
@@ -141,7 +143,7 @@ def asking(*answers: Answer) -> tuple[AllowedKeys, Scripted, VirtualClock]:
 POSTED = answer(201, an_object("Event", "careen.x", namespace="careen"))
 
 
-async def test_it_is_an_event_of_the_daemonset_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_refused_keys_are_reported_once_as_an_event_of_the_daemonset(caplog: pytest.LogCaptureFixture) -> None:
     keys, wire, _ = asking(daemonset(LISTS), POSTED)
     await keys.check(LABELLED)
     await keys.check(replace(LABELLED, concurrency=2))
@@ -157,7 +159,7 @@ async def test_it_is_an_event_of_the_daemonset_and_told_once(caplog: pytest.LogC
     assert "does not list a of --pre-reboot-node-labels" in line
 
 
-async def test_other_keys_are_looked_up_again() -> None:
+async def test_changed_keys_are_checked_again() -> None:
     keys, wire, _ = asking(daemonset({}), daemonset({}))
     await keys.check(LABELLED)
     await keys.check(settings(pre_reboot_node_labels=(("b", "1"),)))
@@ -165,14 +167,16 @@ async def test_other_keys_are_looked_up_again() -> None:
 
 
 @pytest.mark.parametrize("refused", [status(403, "Forbidden"), status(404, "NotFound")])
-async def test_whoever_may_not_ask_says_nothing(refused: Answer, caplog: pytest.LogCaptureFixture) -> None:
+async def test_without_the_right_to_read_the_daemonset_nothing_is_reported(
+    refused: Answer, caplog: pytest.LogCaptureFixture
+) -> None:
     keys, wire, _ = asking(refused)
     await keys.check(LABELLED)
     assert len(wire.asked) == 1
     assert caplog.records == []
 
 
-async def test_a_server_that_gives_no_answer_is_asked_again() -> None:
+async def test_the_check_is_repeated_if_the_server_does_not_answer() -> None:
     keys, wire, clock = asking(status(401, "Unauthorized"), status(401, "Unauthorized"), daemonset({}))
     await keys.check(LABELLED)
     assert len(wire.asked) == 3

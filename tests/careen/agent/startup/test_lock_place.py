@@ -66,7 +66,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Asked]:
 
 
 @pytest.mark.parametrize("is_given", [True, False])
-async def test_a_pod_of_the_named_daemonset_costs_one_read(cluster: Asked, is_given: bool) -> None:
+async def test_a_pod_of_the_named_daemonset_needs_one_read(cluster: Asked, is_given: bool) -> None:
     cluster.server.seed(a_daemonset(OURS), a_pod())
     assert await cluster.judge(OURS, is_given=is_given) == Judged()
     assert [request.path for request in cluster.wire.asked] == ["/api/v1/namespaces/careen/pods/careen-x7k2p"]
@@ -82,7 +82,7 @@ async def test_our_manifests_without_their_flags_are_refused_even_where_a_kured_
     )
 
 
-async def test_both_flags_are_a_persons_word_and_share_the_lock_of_another_daemonset_aloud(cluster: Asked) -> None:
+async def test_with_both_flags_the_lock_of_another_daemonset_is_used_with_a_warning(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     assert await cluster.judge(KUREDS, is_given=True) == Judged(
         remark="this agent belongs to DaemonSet careen/careen and shares the lock of DaemonSet kube-system/kured"
@@ -101,15 +101,13 @@ async def test_a_daemonset_that_does_not_exist_is_refused(cluster: Asked, pod: O
 
 
 @pytest.mark.parametrize("pods", [[], [a_pod(None)]], ids=["no such pod", "a pod that nothing controls"])
-async def test_a_pod_that_does_not_tell_whose_it_is_needs_both_flags(
-    cluster: Asked, pods: list[dict[str, Any]]
-) -> None:
+async def test_a_pod_without_an_owner_needs_both_flags(cluster: Asked, pods: list[dict[str, Any]]) -> None:
     cluster.server.seed(a_daemonset(KUREDS), *pods)
     assert "cannot be told from pod careen/careen-x7k2p" in (await cluster.judge(KUREDS, is_given=False)).refusal
     assert await cluster.judge(KUREDS, is_given=True) == Judged()
 
 
-async def test_outside_a_pod_both_flags_ask_nothing_and_defaults_ask_whether_there_is_a_lock(cluster: Asked) -> None:
+async def test_outside_a_pod_only_the_default_place_is_looked_up(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(KUREDS))
     assert await cluster.judge(OURS, is_given=True, pod=None) == Judged()
     assert cluster.wire.asked == []
@@ -117,7 +115,7 @@ async def test_outside_a_pod_both_flags_ask_nothing_and_defaults_ask_whether_the
     assert len(cluster.wire.asked) == 1
 
 
-async def test_a_server_that_does_not_answer_is_no_answer(cluster: Asked) -> None:
+async def test_a_server_that_does_not_answer_leaves_the_place_unknown(cluster: Asked) -> None:
     cluster.wire.before = lambda _: Unclear("lost")
     with pytest.raises(Unclear):
         await cluster.judge(OURS, is_given=False)

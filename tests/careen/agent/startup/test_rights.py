@@ -107,7 +107,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         transport.close()
 
 
-async def test_under_kureds_roles_all_that_kured_does_without_is_switched_off(
+async def test_under_kureds_roles_all_parts_that_need_more_rights_are_switched_off(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     await world.rights.review()
@@ -123,7 +123,7 @@ async def test_under_kureds_roles_all_that_kured_does_without_is_switched_off(
     assert world.denied() == []
 
 
-async def test_what_is_switched_off_is_not_asked_for_any_more(world: World) -> None:
+async def test_a_part_that_is_switched_off_sends_no_request(world: World) -> None:
     await world.rights.review()
     world.seed_node("n1")
     with pytest.raises(Withheld, match="the right to list nodes is missing"):
@@ -135,7 +135,7 @@ async def test_what_is_switched_off_is_not_asked_for_any_more(world: World) -> N
     assert world.denied() == []
 
 
-async def test_nodes_are_read_one_by_one_as_the_agents_pods_name_them(world: World) -> None:
+async def test_without_the_right_to_list_nodes_each_is_read_by_name(world: World) -> None:
     await world.rights.review()
     for name in ("n1", "n2", "n3"):
         world.seed_node(name)
@@ -151,7 +151,7 @@ async def test_nodes_are_read_one_by_one_as_the_agents_pods_name_them(world: Wor
     assert world.denied() == []
 
 
-async def test_the_lock_is_written_by_update_where_it_may_not_be_patched(world: World) -> None:
+async def test_the_lock_is_updated_if_it_may_not_be_patched(world: World) -> None:
     world.seed_daemonset(keep="this")
     await world.rights.review()
     lock = LockStore(world.api, namespace="kube-system", name="kured", annotation="example.com/lock")
@@ -173,7 +173,7 @@ async def test_the_lock_is_written_by_update_where_it_may_not_be_patched(world: 
     assert world.denied() == []
 
 
-async def test_a_lock_that_may_be_neither_patched_nor_updated_is_an_error_and_is_tried(
+async def test_without_the_right_to_write_the_lock_an_error_is_logged_and_the_write_is_tried(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.grants -= {("update", "apps", "daemonsets", "kured")}
@@ -192,7 +192,7 @@ async def test_a_lock_that_may_be_neither_patched_nor_updated_is_an_error_and_is
     assert isinstance(await lock.write(wanted), Rejected)
 
 
-async def test_another_kured_is_seen_in_its_place_alone(world: World) -> None:
+async def test_without_list_rights_kured_is_looked_up_only_in_its_default_place(world: World) -> None:
     await world.rights.review()
     assert await find_foreign(world.api, namespace="ops", name="careen") == ()
     world.seed_daemonset(**{"weave.works/kured-node-lock": '{"nodeID":"n9"}'})
@@ -202,7 +202,7 @@ async def test_another_kured_is_seen_in_its_place_alone(world: World) -> None:
     assert world.denied() == []
 
 
-async def test_what_a_person_has_asked_for_is_never_switched_off(
+async def test_a_part_that_a_setting_requests_is_never_switched_off(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     rights = world.of(Part.SETTINGS)
@@ -215,7 +215,7 @@ async def test_what_a_person_has_asked_for_is_never_switched_off(
     assert all("nothing is begun: add " in error for error in errors)
 
 
-async def test_under_our_own_roles_a_gap_switches_off_nothing_that_protects(world: World) -> None:
+async def test_under_careens_roles_a_missing_right_switches_off_no_safety_check(world: World) -> None:
     """Whoever thins out our Role may not reboot nodes outside of the window in the ConfigMap by it."""
     ours = {(verb, group, resource, "") for verb, group, resource, _ in grants_of("manifests/rbac.yaml")}
     parts = {
@@ -229,7 +229,7 @@ async def test_under_our_own_roles_a_gap_switches_off_nothing_that_protects(worl
         assert rights.without <= {Part.EVENTS, Part.FOLLOWING}, (right, part)
 
 
-async def test_kureds_roles_with_the_right_to_patch_the_lock_are_still_kureds(world: World) -> None:
+async def test_kureds_roles_plus_the_right_to_patch_the_lock_count_as_kureds(world: World) -> None:
     world.grants |= {("patch", "apps", "daemonsets", "kured")}
     await world.rights.review()
     assert world.rights.without == set(Part) - {Part.PATCH}
@@ -239,13 +239,13 @@ async def test_kureds_roles_with_the_right_to_patch_the_lock_are_still_kureds(wo
     ("name", "value", "part"),
     [("forecast", "refuse", Part.FORECAST), ("settle_policy", "halt", Part.OWNERS), ("budget", "zone=1", Part.NODES)],
 )
-def test_whoever_gives_a_setting_asks_for_what_it_needs(name: str, value: str, part: Part) -> None:
+def test_a_given_setting_requests_the_part_it_needs(name: str, value: str, part: Part) -> None:
     given = {"node_id": ("n1",), "kubeconfig": ("k",)}
     assert asked_for_by(resolve(flags=given, environment={}).origins) == frozenset()
     assert asked_for_by(resolve(flags={**given, name: (value,)}, environment={}).origins) == {part}
 
 
-async def test_what_the_settings_do_not_want_is_not_counted_as_missing(world: World) -> None:
+async def test_a_right_that_the_settings_do_not_need_is_not_missing(world: World) -> None:
     await world.rights.review()
     world.rights.tell(besides=(Part.FORECAST,))
     with_forecast = sum(right.part is Part.FORECAST for right in NEEDED)
@@ -265,7 +265,7 @@ async def test_a_server_that_does_not_answer_switches_nothing_off(world: World) 
     assert (world.rights.is_known, world.rights.is_whole, world.rights.without) == (False, False, frozenset())
 
 
-async def test_a_right_that_is_given_later_is_found(world: World) -> None:
+async def test_a_right_granted_later_is_found(world: World) -> None:
     await world.rights.review()
     world.grants |= {("list", "", "nodes", "")}
     await world.rights.review()
@@ -275,7 +275,7 @@ async def test_a_right_that_is_given_later_is_found(world: World) -> None:
 
 
 @pytest.mark.parametrize("right", NEEDED, ids=[right.title for right in NEEDED])
-def test_the_rule_that_is_named_gives_the_right(right: Right) -> None:
+def test_the_rule_in_the_message_grants_the_right(right: Right) -> None:
     text = rules([right])
     head, _, rule = text.partition(": ")
     (given,) = yaml.safe_load(rule)

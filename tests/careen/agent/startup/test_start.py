@@ -138,7 +138,7 @@ def forbidden() -> Exception:
 
 
 @pytest.mark.parametrize("error", [lost, forbidden])
-async def test_a_node_under_a_claim_does_without_a_config_map_that_cannot_be_read_after_a_short_patience(
+async def test_a_holder_starts_without_an_unreadable_config_map_after_a_short_wait(
     world: World,
     error: Callable[[], Exception],
 ) -> None:
@@ -160,7 +160,7 @@ async def test_a_node_under_a_claim_does_without_a_config_map_that_cannot_be_rea
     assert world.heartbeat.readiness()[0] is True
 
 
-async def test_an_api_server_that_comes_up_within_the_patience_gives_the_settings_that_are_meant(world: World) -> None:
+async def test_an_api_server_that_comes_up_in_time_provides_the_current_settings(world: World) -> None:
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: 5")
     world.wire.before = failing("configmaps", lost, times=3)
@@ -169,7 +169,7 @@ async def test_an_api_server_that_comes_up_within_the_patience_gives_the_setting
 
 
 @pytest.mark.parametrize("record", [None, Progress(phase="Waiting"), '{"version":99}', "garbage"])
-async def test_a_node_without_a_claim_waits_for_its_settings_as_long_as_it_takes(
+async def test_a_node_without_a_claim_waits_for_its_settings_without_limit(
     world: World, record: Progress | str | None
 ) -> None:
     world.put_node(record, KEPT)
@@ -180,7 +180,7 @@ async def test_a_node_without_a_claim_waits_for_its_settings_as_long_as_it_takes
     assert (live.policy.concurrency, live.stands_in) == (5, "")
 
 
-async def test_a_node_that_cannot_be_read_either_is_waited_for(world: World) -> None:
+async def test_the_start_waits_for_an_unreadable_node_too(world: World) -> None:
     """The whole API server is down: nothing could be done for the node anyway."""
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: none")
@@ -191,7 +191,7 @@ async def test_a_node_that_cannot_be_read_either_is_waited_for(world: World) -> 
 
 
 @pytest.mark.parametrize("record", [None, Progress(phase="Waiting"), "garbage"])
-async def test_bad_settings_end_the_start_of_a_node_without_a_claim(
+async def test_invalid_settings_stop_the_start_of_a_node_without_a_claim(
     world: World, record: Progress | str | None
 ) -> None:
     world.put_node(record, KEPT)
@@ -235,14 +235,14 @@ async def test_a_claimed_node_is_brought_home_in_spite_of_a_url_that_apprise_doe
 
 
 @pytest.mark.parametrize("kept", ["", json.dumps({"version": 1, "settings": {}})])
-async def test_a_missing_config_map_is_no_loss_for_a_claim_that_began_without_one(world: World, kept: str) -> None:
+async def test_a_claim_made_without_a_config_map_continues_without_one(world: World, kept: str) -> None:
     world.put_node(CLAIM, kept)
     live = await world.start().first_settings()
     assert (live.stands_in, live.policy.settings_problem) == ("", "")
     assert world.is_config_ok()
 
 
-async def test_a_claim_of_an_older_release_goes_on_with_flags_and_the_lock_of_its_record(world: World) -> None:
+async def test_a_claim_of_an_older_release_continues_with_the_flags_and_its_recorded_lock(world: World) -> None:
     world.put_node(CLAIM)
     world.put_config("concurrency: none")
     live = await world.start(verify_timeout="7m").first_settings()
@@ -251,7 +251,7 @@ async def test_a_claim_of_an_older_release_goes_on_with_flags_and_the_lock_of_it
     assert sorted(await world.told()) == [("ConfigMap", "BadSettings"), ("Node", "SettingsUnusable")]
 
 
-async def test_a_start_that_looked_at_its_node_hands_on_what_it_saw(world: World) -> None:
+async def test_the_node_read_at_start_is_passed_to_the_first_turn(world: World) -> None:
     world.put_node()
     start = world.start()
     await start.first_settings()
@@ -262,13 +262,13 @@ async def test_a_start_that_looked_at_its_node_hands_on_what_it_saw(world: World
 # ---- the lock ----
 
 
-async def test_a_missing_daemonset_ends_the_start_of_a_node_without_a_claim(world: World) -> None:
+async def test_a_missing_daemonset_stops_the_start_of_a_node_without_a_claim(world: World) -> None:
     world.put_node(Progress(phase="Waiting"))
     with pytest.raises(BadSettings, match="DaemonSet careen/careen does not exist"):
         await world.start(is_place_given=False).make_sure_of_the_lock()
 
 
-async def test_a_node_under_a_claim_starts_without_its_daemonset_and_begins_nothing_until_it_is_there(
+async def test_a_holder_starts_without_its_daemonset_and_makes_no_new_claim_until_it_exists(
     world: World,
 ) -> None:
     world.put_node(CLAIM, KEPT)
@@ -288,7 +288,7 @@ async def test_a_node_under_a_claim_starts_without_its_daemonset_and_begins_noth
     assert len(woken) == 1
 
 
-async def test_a_lock_that_cannot_be_read_is_waited_for_and_a_node_under_a_claim_does_without_after_a_while(
+async def test_the_start_waits_for_an_unreadable_lock_but_a_holder_starts_after_a_while(
     world: World,
 ) -> None:
     world.put_node(CLAIM, KEPT)
@@ -304,7 +304,7 @@ async def test_a_lock_that_cannot_be_read_is_waited_for_and_a_node_under_a_claim
     assert world.heartbeat.readiness()[0] is False
 
 
-async def test_a_lock_that_cannot_be_read_is_waited_for_without_a_claim(world: World) -> None:
+async def test_without_a_claim_the_start_waits_for_an_unreadable_lock(world: World) -> None:
     world.put_node()
     world.put_daemonset()
     world.wire.before = failing("daemonsets", lost, times=100)
@@ -318,7 +318,7 @@ def _live() -> LiveSettings:
     return LiveSettings(Given(flags={"node_id": ("n1",)}, environment={}), None, config_map_name="careen/careen")
 
 
-async def test_a_refused_lock_and_a_node_that_cannot_be_read_end_in_no_traceback(world: World) -> None:
+async def test_a_refused_lock_and_an_unreadable_node_cause_no_traceback(world: World) -> None:
     world.put_node(CLAIM, KEPT)
     world.wire.before = failing("nodes", lost, times=20)
     start = world.start(is_place_given=False)
@@ -330,7 +330,7 @@ async def test_a_refused_lock_and_a_node_that_cannot_be_read_end_in_no_traceback
 
 
 @pytest.mark.parametrize(("error", "least", "most"), [(forbidden, 300.0, 700.0), (lost, 1.0, 250.0)])
-async def test_a_right_that_is_missing_is_asked_for_less_and_less_often_and_a_silent_server_as_before(
+async def test_a_missing_right_is_checked_ever_more_rarely_and_a_silent_server_is_not(
     world: World, error: Callable[[], Exception], least: float, most: float
 ) -> None:
     world.put_node()
@@ -352,7 +352,7 @@ def kureds_rights(user: str, verb: str, group: str, resource: str, namespace: st
     }
 
 
-async def test_without_the_right_to_the_config_map_flags_are_all_the_settings(world: World) -> None:
+async def test_without_the_right_to_read_the_config_map_only_flags_count(world: World) -> None:
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = kureds_rights
@@ -364,7 +364,7 @@ async def test_without_the_right_to_the_config_map_flags_are_all_the_settings(wo
     assert [each.resource for each in world.server.api.requests if each.code == 403] == []
 
 
-async def test_a_forecast_that_somebody_has_asked_for_stays(world: World) -> None:
+async def test_a_requested_forecast_stays_on(world: World) -> None:
     world.put_node()
     world.server.api.authorizer = kureds_rights
     start = world.start(forecast="refuse")
@@ -372,7 +372,7 @@ async def test_a_forecast_that_somebody_has_asked_for_stays(world: World) -> Non
     assert start.policy_of(await start.first_settings()).forecast is ForecastPolicy.REFUSE
 
 
-async def test_a_config_map_that_somebody_has_named_is_waited_for(world: World) -> None:
+async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) -> None:
     """A window may stand in it. The right comes, and the settings with it."""
     world.put_node()
     world.put_config("concurrency: 3")
@@ -386,7 +386,7 @@ async def test_a_config_map_that_somebody_has_named_is_waited_for(world: World) 
     assert (await asked).settings.concurrency == 3
 
 
-async def test_a_role_that_is_bound_late_is_waited_for_and_switches_nothing_off(world: World) -> None:
+async def test_the_start_waits_for_a_late_role_binding_and_switches_nothing_off(world: World) -> None:
     """Of careen's two roles the one with lock and ConfigMap comes last: what stands in the ConfigMap must hold."""
     world.put_node()
     world.put_config("concurrency: 3")

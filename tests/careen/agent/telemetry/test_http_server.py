@@ -45,12 +45,12 @@ def get(server: HttpServer, path: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-def test_metrics_are_served(server: HttpServer) -> None:
+def test_the_server_serves_metrics(server: HttpServer) -> None:
     assert get(server, "/metrics") == (200, "metric 1\n")
     assert get(server, "/")[0] == 404
 
 
-def test_health_ends_when_the_loop_does_not_give_its_sign_in_time(
+def test_health_fails_when_the_loop_makes_no_progress_in_time(
     server: HttpServer, heartbeat: Heartbeat, clock: VirtualClock
 ) -> None:
     heartbeat.expect_within(30, "a turn")
@@ -62,7 +62,7 @@ def test_health_ends_when_the_loop_does_not_give_its_sign_in_time(
     assert get(server, "/healthz") == (200, "waiting\n")
 
 
-def test_ready_means_a_whole_turn_was_made_and_they_go_on(
+def test_readiness_requires_a_complete_recent_turn(
     server: HttpServer, heartbeat: Heartbeat, clock: VirtualClock
 ) -> None:
     assert get(server, "/readyz")[0] == 503
@@ -72,7 +72,7 @@ def test_ready_means_a_whole_turn_was_made_and_they_go_on(
     assert get(server, "/readyz")[0] == 503
 
 
-def test_a_taken_port_is_an_error_for_the_caller(server: HttpServer, heartbeat: Heartbeat) -> None:
+def test_a_port_in_use_is_an_error_for_the_caller(server: HttpServer, heartbeat: Heartbeat) -> None:
     with pytest.raises(OSError, match="in use"):
         HttpServer("127.0.0.1", server.port, heartbeat=heartbeat, exposition=lambda: b"")
 
@@ -122,9 +122,7 @@ def test_without_a_host_probes_of_either_family_are_answered(heartbeat: Heartbea
         pytest.param("[::]", "127.0.0.1", "127.0.0.1.invalid", marks=needs_ipv6),
     ],
 )
-def test_an_address_that_is_given_is_the_one_that_answers(
-    heartbeat: Heartbeat, host: str, by: str, not_by: str
-) -> None:
+def test_the_server_listens_on_the_given_address(heartbeat: Heartbeat, host: str, by: str, not_by: str) -> None:
     server = listen(heartbeat, host)
     try:
         assert is_served(server, by)
@@ -134,7 +132,7 @@ def test_an_address_that_is_given_is_the_one_that_answers(
 
 
 @pytest.mark.parametrize("number", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
-def test_on_a_host_without_ipv6_ipv4_is_served(
+def test_on_a_host_without_ipv6_the_server_uses_ipv4(
     heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     bind = http_server._Server.server_bind
@@ -152,7 +150,7 @@ def test_on_a_host_without_ipv6_ipv4_is_served(
         server.close()
 
 
-def test_a_taken_port_is_not_passed_over_for_the_other_family(heartbeat: Heartbeat) -> None:
+def test_a_port_in_use_on_one_family_is_an_error_even_if_free_on_the_other(heartbeat: Heartbeat) -> None:
     """Half of the probes would ask whoever else listens there."""
     server = listen(heartbeat, "")
     try:
@@ -163,25 +161,23 @@ def test_a_taken_port_is_not_passed_over_for_the_other_family(heartbeat: Heartbe
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "[::1", "x" * 300])
-def test_a_host_that_is_none_is_refused_with_a_sentence(heartbeat: Heartbeat, host: str) -> None:
+def test_an_invalid_listen_host_is_refused_with_a_message(heartbeat: Heartbeat, host: str) -> None:
     with pytest.raises(OSError, match="neither an address nor a name that resolves"):
         listen(heartbeat, host)
 
 
-def test_nobody_asks_the_dns_for_the_name_of_an_address(heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starting_the_server_makes_no_reverse_dns_lookup(heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's own server does at its start, and waits for as long as a broken DNS likes."""
     monkeypatch.setattr(socket, "getfqdn", lambda *_: pytest.fail("asked"))
     listen(heartbeat, "").close()
 
 
-def test_a_client_that_says_nothing_does_not_keep_others_waiting(server: HttpServer) -> None:
+def test_a_silent_client_does_not_delay_others(server: HttpServer) -> None:
     with socket.create_connection(("127.0.0.1", server.port)):
         assert get(server, "/metrics")[0] == 200
 
 
-def test_an_agent_that_works_without_what_it_was_meant_to_have_is_healthy_and_not_ready(
-    server: HttpServer, heartbeat: Heartbeat
-) -> None:
+def test_a_degraded_agent_is_healthy_and_not_ready(server: HttpServer, heartbeat: Heartbeat) -> None:
     heartbeat.ready()
     heartbeat.hold_readiness("the ConfigMap is bad")
     assert (get(server, "/healthz")[0], get(server, "/readyz")[0]) == (200, 503)
@@ -195,7 +191,7 @@ def test_an_agent_that_works_without_what_it_was_meant_to_have_is_healthy_and_no
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/nothing", "/%00"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-def test_no_answer_names_a_version(server: HttpServer, method: str, path: str) -> None:
+def test_no_response_header_names_a_version(server: HttpServer, method: str, path: str) -> None:
     with socket.create_connection(("127.0.0.1", server.port)) as stranger:
         stranger.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         said = b"".join(iter(lambda: stranger.recv(4096), b"")).decode()
@@ -204,7 +200,7 @@ def test_no_answer_names_a_version(server: HttpServer, method: str, path: str) -
     assert platform.python_version() not in said
 
 
-def test_the_metrics_name_no_version() -> None:
+def test_no_metric_names_the_python_version() -> None:
     from careen.agent.telemetry.metrics import Metrics
 
     text = Metrics("n1").exposition().decode()
@@ -213,7 +209,7 @@ def test_the_metrics_name_no_version() -> None:
     assert platform.python_version() not in text
 
 
-def test_strangers_that_hold_connections_open_keep_no_probe_out_and_cost_few_threads(
+def test_idle_connections_block_no_probe_and_use_few_threads(
     server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_server._Handler, "timeout", LONG_SECONDS)  # it would end them too, only later
@@ -244,7 +240,7 @@ def was_ended(connection: socket.socket) -> bool:
         return True
 
 
-def test_a_client_that_goes_away_in_the_middle_of_an_answer_leaves_no_trace_in_the_log(
+def test_a_client_that_disconnects_during_an_answer_is_not_logged(
     heartbeat: Heartbeat, capfd: pytest.CaptureFixture[str]
 ) -> None:
     made = HttpServer("127.0.0.1", 0, heartbeat=heartbeat, exposition=lambda: b"x" * 50_000_000)
@@ -259,7 +255,7 @@ def test_a_client_that_goes_away_in_the_middle_of_an_answer_leaves_no_trace_in_t
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_a_bug_in_an_answer_is_told(heartbeat: Heartbeat, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_exception_in_a_handler_is_logged(heartbeat: Heartbeat, capfd: pytest.CaptureFixture[str]) -> None:
     def broken() -> bytes:
         raise ZeroDivisionError
 

@@ -46,7 +46,7 @@ def test_a_text_line_names_node_phase_and_reason() -> None:
     assert trace[-1] == "    ValueError: boom"
 
 
-def test_a_json_line_has_them_as_fields() -> None:
+def test_a_json_line_has_node_phase_and_reason_as_fields() -> None:
     first, second, third = map(json.loads, lines("json"))
     assert {key: value for key, value in second.items() if key != "time"} == {
         "level": "warning",
@@ -63,7 +63,7 @@ def test_a_json_line_has_them_as_fields() -> None:
     assert first["time"].endswith("Z")
 
 
-def test_the_level_is_ours_and_other_libraries_only_warn() -> None:
+def test_the_log_level_applies_to_careen_and_other_libraries_only_warn() -> None:
     text = "\n".join(lines("text", "debug"))
     assert "quiet" in text
     assert "chatter" not in text

@@ -21,14 +21,14 @@ def lines(metrics: Metrics) -> list[str]:
     ("answer", "required", "unknown"),
     [(NeedAnswer.YES, "1.0", "0.0"), (NeedAnswer.NO, "0.0", "0.0")],
 )
-def test_kureds_gauge_follows_the_need(answer: NeedAnswer, required: str, unknown: str) -> None:
+def test_kureds_gauge_shows_the_need(answer: NeedAnswer, required: str, unknown: str) -> None:
     metrics = Metrics("n1")
     metrics.show_need(Need(answer=answer))
     assert f'kured_reboot_required{{node="n1"}} {required}' in lines(metrics)
     assert f'careen_need_unknown{{node="n1"}} {unknown}' in lines(metrics)
 
 
-def test_a_need_that_is_unknown_is_no_no() -> None:
+def test_an_unknown_need_is_not_reported_as_no_need() -> None:
     metrics = Metrics("n1")
     metrics.show_need(Need(answer=NeedAnswer.YES))
     metrics.show_need(Need(answer=NeedAnswer.UNKNOWN))
@@ -36,7 +36,7 @@ def test_a_need_that_is_unknown_is_no_no() -> None:
     assert 'careen_need_unknown{node="n1"} 1.0' in lines(metrics)
 
 
-def test_exactly_one_phase_is_shown_and_since_when() -> None:
+def test_the_metrics_show_exactly_one_phase_and_its_start() -> None:
     metrics = Metrics("n1")
     metrics.show_phase(Phase.WAITING, at=100.0)
     metrics.show_phase(Phase.DRAINING, at=200.0)
@@ -47,7 +47,7 @@ def test_exactly_one_phase_is_shown_and_since_when() -> None:
     assert 'careen_phase_since_seconds{node="n1"} 200.0' in lines(metrics)
 
 
-def test_a_process_that_starts_anew_shows_the_instants_that_stand_on_the_node() -> None:
+def test_a_restarted_process_shows_the_times_recorded_on_the_node() -> None:
     metrics = Metrics("n1")
     metrics.show_phase(Phase.DRAINING, at=200.0, recorded=100.0)
     metrics.show_need_since(50.0)
@@ -66,7 +66,7 @@ def test_a_gate_that_no_longer_refuses_has_no_series() -> None:
     ]
 
 
-def test_an_overdue_holder_is_shown_with_since_when_and_has_no_series_once_it_is_over() -> None:
+def test_an_overdue_holder_has_a_series_with_its_start_until_it_ends() -> None:
     metrics = Metrics("n1")
     metrics.show_overdue([("n9", "1970-01-01T00:01:00Z"), ("n8", "no instant")])
     assert [line for line in lines(metrics) if line.startswith("careen_overdue")] == [
@@ -76,11 +76,11 @@ def test_an_overdue_holder_is_shown_with_since_when_and_has_no_series_once_it_is
     assert not [line for line in lines(metrics) if line.startswith("careen_overdue")]
 
 
-def test_the_process_itself_is_measured() -> None:
+def test_the_metrics_include_process_metrics() -> None:
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines(Metrics("n1")))
 
 
-def test_since_when_a_gate_refuses_is_shown() -> None:
+def test_the_metrics_show_since_when_a_gate_refuses() -> None:
     metrics = Metrics("n1")
     metrics.show_refusals(
         [Refusal(gate="hold", code=Code.HELD, sentence="", since=datetime(2026, 3, 4, 12, 0, tzinfo=UTC))]
@@ -89,7 +89,7 @@ def test_since_when_a_gate_refuses_is_shown() -> None:
     assert float(line.split()[1]) == datetime(2026, 3, 4, 12, 0, tzinfo=UTC).timestamp()
 
 
-def test_problems_of_the_start_stay_counted_while_the_way_to_reboot_is_tried_again() -> None:
+def test_start_problems_stay_counted_while_the_self_test_is_repeated() -> None:
     metrics = Metrics("n1")
     metrics.show_self_test(SelfTest(obstacle="no program"), besides=1)
     assert 'careen_self_test_problems{node="n1"} 2.0' in lines(metrics)

@@ -23,7 +23,7 @@ def given(*arguments: str) -> dict[str, tuple[str, ...]]:
     return found[0]
 
 
-def test_only_what_is_written_is_given() -> None:
+def test_only_written_options_are_passed_on() -> None:
     assert given() == {}
     assert given("--period=2h", "--reboot-days", "") == {"period": ("2h",), "reboot_days": ("",)}
 
@@ -37,17 +37,17 @@ def test_only_what_is_written_is_given() -> None:
         (["--force-reboot", "--annotate-nodes"], ("true",)),
     ],
 )
-def test_switches_are_written_as_in_go(written: list[str], texts: tuple[str, ...]) -> None:
+def test_switches_follow_the_syntax_of_go(written: list[str], texts: tuple[str, ...]) -> None:
     assert given(*written)["force_reboot"] == texts
 
 
-def test_repeated_options_are_all_given_in_order() -> None:
+def test_repeated_options_are_all_passed_on_in_order() -> None:
     assert given("--blocking-pod-selector=app=db", "--blocking-pod-selector", "app=cache") == {
         "blocking_pod_selector": ("app=db", "app=cache")
     }
 
 
-def test_a_negative_number_is_a_value() -> None:
+def test_a_negative_number_is_read_as_a_value() -> None:
     assert given("--drain-grace-period", "-1") == {"drain_grace_period": ("-1",)}
 
 

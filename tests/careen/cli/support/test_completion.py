@@ -29,7 +29,7 @@ def words(answer: str) -> list[str]:
         (["nonsense", ""], None),
     ],
 )
-def test_what_is_typed_is_completed(typed: list[str], offered: list[str] | None) -> None:
+def test_a_partial_command_is_completed(typed: list[str], offered: list[str] | None) -> None:
     answer = words(completions(typed))
     assert answer[-1].startswith(":")
     if offered is not None:
@@ -43,11 +43,11 @@ def test_every_command_is_offered_with_its_help(typed: list[str]) -> None:
     assert all("\t" in line for line in answer.splitlines()[:-1])
 
 
-def test_names_of_files_are_left_to_the_shell() -> None:
+def test_file_names_are_completed_by_the_shell() -> None:
     assert words(completions(["forecast", "--from", ""]))[-1] == ":0"
 
 
-def test_the_program_that_kubectl_looks_for_is_installed_with_the_package() -> None:
+def test_the_completion_program_for_kubectl_is_installed_with_the_package() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     module, _, name = scripts["kubectl_complete-careen"].partition(":")
     assert callable(getattr(import_module(module), name))

@@ -23,28 +23,26 @@ PEOPLES = ["status", "why n1", "lock show", "hold n1 --reason x", "unhold n1", "
 
 
 @pytest.mark.parametrize("command", PEOPLES)
-def test_without_any_kubeconfig_the_caller_is_told_how_to_give_one(command: str, tmp_path: Path) -> None:
+def test_without_a_kubeconfig_the_error_tells_how_to_give_one(command: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, command.split(), env={"HOME": str(tmp_path), "KUBECONFIG": ""})
     assert result.exit_code == 2
     assert "give --kubeconfig FILE or set KUBECONFIG" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("command", PEOPLES)
-def test_a_kubeconfig_that_is_not_there_is_named(command: str, tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_named(command: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, [*command.split(), "--kubeconfig", str(tmp_path / "nowhere")])
     assert result.exit_code == 2
     assert str(tmp_path / "nowhere") in result.output
 
 
-def test_a_context_that_is_not_there_is_named(desk: Desk) -> None:
+def test_a_missing_context_is_named(desk: Desk) -> None:
     result = desk.run("status", "--context", "other")
     assert result.exit_code == 2
     assert "other" in result.output
 
 
-def test_an_api_server_that_is_not_there_is_said_to_be_unreachable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_api_server_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "READ_PATIENCE_SECONDS", 0.5)
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:9")
     result = CliRunner().invoke(cli, ["unhold", "n1", "--kubeconfig", str(kubeconfig)])
@@ -56,13 +54,13 @@ def test_an_api_server_that_is_not_there_is_said_to_be_unreachable(
     assert "check the server's address in the kubeconfig" in result.output
 
 
-def test_the_version_is_that_of_the_package() -> None:
+def test_the_version_option_prints_the_version_of_the_package() -> None:
     assert CliRunner().invoke(cli, ["--version"]).output == f"careen, version {version('careen')}\n"
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
 @pytest.mark.parametrize("command", ["why", "unhold", "retry"])
-def test_what_is_a_path_but_no_name_is_not_taken_for_a_node(desk: Desk, command: str, name: str) -> None:
+def test_a_path_is_refused_as_a_node_name(desk: Desk, command: str, name: str) -> None:
     desk.node("n1")
     desk.lock()
     result = desk.run(command, name)
@@ -71,7 +69,7 @@ def test_what_is_a_path_but_no_name_is_not_taken_for_a_node(desk: Desk, command:
 
 
 @pytest.mark.parametrize("command", ["status", "why n1", "lock show"])
-def test_an_answer_that_cannot_be_written_is_told_in_a_sentence(desk: Desk, command: str) -> None:
+def test_output_that_cannot_be_written_is_reported_in_one_message(desk: Desk, command: str) -> None:
     desk.node("n1")
     desk.lock()
     with Path("/dev/full").open("wb") as full:
@@ -96,7 +94,7 @@ def test_a_missing_right_is_named(desk: Desk) -> None:
     assert "ask whoever runs the cluster" in listing.output
 
 
-def test_the_kubeconfig_of_the_home_folder_is_used_as_kubectl_does(desk: Desk, tmp_path: Path) -> None:
+def test_the_kubeconfig_in_the_home_folder_is_used_as_by_kubectl(desk: Desk, tmp_path: Path) -> None:
     desk.node("n1")
     (tmp_path / ".kube").mkdir()
     desk.server.write_kubeconfig(tmp_path / ".kube" / "config")
@@ -105,13 +103,13 @@ def test_the_kubeconfig_of_the_home_folder_is_used_as_kubectl_does(desk: Desk, t
     assert "1 node: 1 Idle." in result.output
 
 
-def test_requests_are_told_apart_in_an_audit_log(desk: Desk) -> None:
+def test_requests_can_be_distinguished_in_an_audit_log(desk: Desk) -> None:
     desk.ok("status")
     assert {request.agent.split("/")[0] for request in desk.server.api.requests} == {"careen-cli"}
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])
-def test_every_command_explains_itself(name: str) -> None:
+def test_every_command_has_a_help_text(name: str) -> None:
     result = CliRunner().invoke(cli, [name, "--help"])
     assert result.exit_code == 0, result.output
     assert result.output.startswith(f"Usage: cli {name}")
@@ -121,7 +119,7 @@ def test_every_command_explains_itself(name: str) -> None:
 @pytest.mark.skipif(
     shutil.which("kubectl") is None or not PLUGIN.exists(), reason="needs kubectl on the PATH and careen installed"
 )
-def test_kubectl_finds_careen_as_its_plugin(desk: Desk) -> None:
+def test_kubectl_finds_careen_as_a_plugin(desk: Desk) -> None:
     desk.node("n1")
     environment = {
         "PATH": f"{PLUGIN.parent}:{Path(shutil.which('kubectl') or '').parent}",
@@ -138,7 +136,7 @@ def test_kubectl_finds_careen_as_its_plugin(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("option", ["--ds-namespace=A_B", "--ds-name=a/b", "--lock-annotation=a..b/c"])
-def test_a_name_that_no_object_can_have_is_refused_before_anybody_is_asked(option: str, tmp_path: Path) -> None:
+def test_an_invalid_object_name_is_refused_before_any_request(option: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["status", option, "--kubeconfig", str(tmp_path / "nowhere")])
     assert result.exit_code == 2
     assert "expected" in result.output

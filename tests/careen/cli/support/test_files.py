@@ -32,7 +32,7 @@ def shop(desk: Desk) -> Desk:
     return desk
 
 
-def test_every_option_that_names_a_file_is_tried_here() -> None:
+def test_every_option_that_names_a_file_is_tested_here() -> None:
     """By their types: a new one without its line above fails here."""
     found = set()
     for entry in COMMANDS:
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read(
 
 
 @pytest.mark.parametrize(("command", "option"), WRITTEN)
-def test_a_refused_command_leaves_no_file_behind_and_an_older_one_as_it_was(
+def test_a_refused_command_creates_no_file_and_keeps_an_older_one(
     shop: Desk, tmp_path: Path, command: str, option: str
 ) -> None:
     older = tmp_path / "older"
@@ -86,7 +86,7 @@ def test_a_refused_command_leaves_no_file_behind_and_an_older_one_as_it_was(
     assert older.read_text() == "as it was"
 
 
-def test_a_report_that_fails_in_the_end_does_not_take_the_plan_with_it(shop: Desk) -> None:
+def test_a_report_that_cannot_be_written_does_not_lose_the_plan(shop: Desk) -> None:
     """A disk that is full then; /dev/full takes the opening and refuses the writing."""
     result = shop.run("plan", *START, "--report", "/dev/full")
     assert result.exit_code == 1
@@ -95,7 +95,7 @@ def test_a_report_that_fails_in_the_end_does_not_take_the_plan_with_it(shop: Des
     assert "The report is in" not in result.output
 
 
-def test_a_snapshot_that_cannot_be_written_in_the_end_says_so(shop: Desk) -> None:
+def test_a_snapshot_that_cannot_be_written_is_reported(shop: Desk) -> None:
     result = shop.run("snapshot", "--file", "/dev/full")
     assert result.exit_code == 1
     assert "Error: cannot write /dev/full: No space left on device" in result.output
@@ -107,7 +107,7 @@ def test_a_snapshot_that_cannot_be_written_in_the_end_says_so(shop: Desk) -> Non
     ids=["no text", "empty", "damaged"],
 )
 @pytest.mark.parametrize(("command", "option"), [key for key in READ if key[1] == "--from"])
-def test_a_dump_that_is_none_is_refused_with_its_name(
+def test_an_invalid_dump_is_refused_with_its_name(
     shop: Desk, tmp_path: Path, command: str, option: str, content: bytes, is_text: bool
 ) -> None:
     (tmp_path / "dump").write_bytes(content)
@@ -117,7 +117,7 @@ def test_a_dump_that_is_none_is_refused_with_its_name(
 
 
 @pytest.mark.parametrize(("command", "option"), READ)
-def test_a_file_that_cannot_be_read_is_refused_before_anything_is_asked(
+def test_an_unreadable_file_is_refused_before_any_request(
     shop: Desk, tmp_path: Path, command: str, option: str
 ) -> None:
     """A folder, nothing at all, and a file whose reading fails: the own memory at address 0."""
@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_read_is_refused_before_anything_is_asked(
 
 
 @pytest.mark.parametrize(("command", "option"), [key for key in READ if key[1] == "--scheduler-config"])
-def test_a_scheduler_configuration_that_is_no_text_is_refused(
+def test_a_scheduler_configuration_that_is_not_text_is_refused(
     shop: Desk, tmp_path: Path, command: str, option: str
 ) -> None:
     (tmp_path / "config").write_bytes(b"\x80\x81")

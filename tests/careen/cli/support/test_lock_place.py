@@ -20,11 +20,11 @@ def both(desk: Desk) -> Desk:
     return desk
 
 
-def test_ours_comes_before_kureds(both: Desk) -> None:
+def test_careens_lock_is_preferred_to_kureds(both: Desk) -> None:
     assert holders(both) == ["ours"]
 
 
-def test_where_only_kureds_place_is_taken_that_is_it(desk: Desk) -> None:
+def test_kureds_lock_is_used_if_it_is_the_only_one(desk: Desk) -> None:
     desk.lock(held(an_entry("kureds")), namespace="kube-system", name="kured")
     assert holders(desk) == ["kureds"]
     assert desk.json("config")["settings"]["ds-name"]["value"] == "kured"
@@ -39,20 +39,22 @@ def test_where_only_kureds_place_is_taken_that_is_it(desk: Desk) -> None:
         (("--ds-name=careen",), "ours"),
     ],
 )
-def test_what_is_named_holds_and_the_rest_is_looked_for(both: Desk, named: tuple[str, ...], expected: str) -> None:
+def test_a_given_name_or_namespace_is_used_and_the_other_is_looked_up(
+    both: Desk, named: tuple[str, ...], expected: str
+) -> None:
     assert holders(both, *named) == [expected]
 
 
-def test_a_name_that_is_given_whole_is_not_looked_for(both: Desk) -> None:
+def test_a_fully_given_place_is_not_looked_up(both: Desk) -> None:
     result = both.run("lock", "show", "--ds-namespace=shop", "--ds-name=careen")
     assert result.exit_code == 1
     assert "DaemonSet shop/careen does not exist" in result.output
 
 
-def test_where_there_is_none_the_first_that_it_could_be_is_named(desk: Desk) -> None:
+def test_without_a_lock_the_first_candidate_is_named(desk: Desk) -> None:
     assert "DaemonSet careen/careen does not exist" in desk.run("lock", "show").output
 
 
-def test_the_agents_settings_are_those_of_the_daemonset_that_was_found(desk: Desk) -> None:
+def test_the_agents_settings_are_read_from_the_daemonset_that_was_found(desk: Desk) -> None:
     desk.lock(LockContent(), namespace="kube-system", name="kured", flags=["--concurrency=4"])
     assert desk.json("config")["settings"]["concurrency"]["value"] == "4"

@@ -22,17 +22,17 @@ def lines_of(steps: list[tuple[float, int]], total: int = 5000) -> list[str]:
     return said
 
 
-def test_what_is_done_before_anybody_wonders_says_nothing() -> None:
+def test_a_short_operation_prints_no_progress() -> None:
     assert lines_of([(SECONDS_PER_LINE * part / 1000, part) for part in range(1000)]) == []
 
 
-def test_however_often_it_is_told_it_says_a_line_at_most_every_few_seconds() -> None:
+def test_progress_prints_at_most_one_line_every_few_seconds() -> None:
     told = lines_of([(second / 10, second) for second in range(1000)])
     assert len(told) == 9
     assert told[0] == "order oldest: 100 of 5,000 nodes, about 8 min left"
 
 
-def test_before_the_first_node_is_done_nothing_is_promised() -> None:
+def test_no_remaining_time_is_shown_before_the_first_node_is_done() -> None:
     assert lines_of([(60.0, 0), (120.0, 4000)]) == [
         "order oldest: 0 of 5,000 nodes",
         "order oldest: 4,000 of 5,000 nodes, about 30 s left",

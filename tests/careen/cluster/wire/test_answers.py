@@ -58,7 +58,7 @@ READERS: dict[str, Callable[[ApiServer], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
-async def test_what_is_read_from_an_answer_without_content_is_unclear(
+async def test_a_read_with_an_empty_answer_is_unclear(
     read: Callable[[ApiServer], Awaitable[object]], nothing: Any
 ) -> None:
     with pytest.raises(UnreadableAnswer):
@@ -66,7 +66,7 @@ async def test_what_is_read_from_an_answer_without_content_is_unclear(
 
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
-async def test_a_patch_of_a_node_that_is_answered_with_nothing_is_looked_up_and_stays_unclear(nothing: Any) -> None:
+async def test_a_node_patch_with_an_empty_answer_is_read_back_and_stays_unclear(nothing: Any) -> None:
     server = Scripted(*[answer(200, nothing)] * 50)
     assert isinstance(
         await patch_node(api_on(server), "n1", PatchNode(purpose="", resource_version="5", taints=())), StillUnclear
@@ -75,14 +75,14 @@ async def test_a_patch_of_a_node_that_is_answered_with_nothing_is_looked_up_and_
 
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
-async def test_a_write_of_the_lock_that_is_answered_with_nothing_is_looked_up_and_stays_unclear(nothing: Any) -> None:
+async def test_a_lock_write_with_an_empty_answer_is_read_back_and_stays_unclear(nothing: Any) -> None:
     server = Scripted(*[answer(200, nothing)] * 50)
     wanted = WriteLock(purpose="", content=None, expected_resource_version="5", daemonset_uid="u")
     assert isinstance(await lock(api_on(server)).write(wanted), StillUnclear)
     assert [request.method for request in server.asked].count("PATCH") == 1
 
 
-async def test_a_node_that_the_selector_leaves_out_is_not_taken_for_one_that_waits() -> None:
+async def test_a_node_outside_the_label_selector_is_not_counted_as_waiting() -> None:
     waits, idle = (
         {"metadata": {"name": name, "labels": labels}}
         for name, labels in (("n1", {"careen.dev/reboot": "ready"}), ("n2", {}))
@@ -102,7 +102,7 @@ async def test_a_node_that_the_selector_leaves_out_is_not_taken_for_one_that_wai
         ("/apis/apps/v1/namespaces/careen/daemonsets/careen", Asked("apps/v1", "DaemonSet", "careen", "careen")),
     ],
 )
-def test_a_path_says_what_its_answer_has_to_be(path: str, asked: Asked) -> None:
+def test_a_path_determines_the_expected_kind_of_its_answer(path: str, asked: Asked) -> None:
     assert asked_for(path) == asked
 
 
@@ -117,14 +117,14 @@ def test_a_path_says_what_its_answer_has_to_be(path: str, asked: Asked) -> None:
         *(each.format(version=version) for each in DEVICES for version in DEVICE_VERSIONS),
     ],
 )
-def test_everything_that_is_asked_for_has_a_kind(path: str) -> None:
+def test_every_requested_path_has_an_expected_kind(path: str) -> None:
     assert asked_for(path).kind
 
 
 @pytest.mark.parametrize(
     ("plural", "kind"), [(plural, kind) for plural, kind in KINDS.items() if not plural.startswith("selfsubject")]
 )
-def test_the_kinds_are_those_of_the_api(plural: str, kind: str) -> None:
+def test_the_expected_kinds_are_those_of_the_api(plural: str, kind: str) -> None:
     assert resource_named(plural).kind == kind
 
 
@@ -162,7 +162,7 @@ JSON = st.recursive(
 
 
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode("utf-8", "surrogatepass")))
-def test_any_answer_is_believed_or_unclear_and_nothing_else(body: bytes) -> None:
+def test_any_answer_is_either_accepted_or_unclear(body: bytes) -> None:
     for believe in (
         lambda: the_object(body, "/api/v1/nodes/n1", objects.ManagedNode, ""),
         lambda: the_page(body, "/api/v1/nodes", ""),
@@ -175,7 +175,7 @@ def test_any_answer_is_believed_or_unclear_and_nothing_else(body: bytes) -> None
             assert isinstance(error, UnreadableAnswer)  # noqa: PT017 - either outcome is right
 
 
-def test_a_whole_node_is_believed() -> None:
+def test_a_complete_node_is_accepted() -> None:
     body = json.dumps(an_object("Node", "n1", apiVersion="v1", spec={"unschedulable": True})).encode()
     assert the_object(body, "/api/v1/nodes/n1", objects.ManagedNode, "").spec.unschedulable
 
@@ -258,26 +258,26 @@ def without(value: Any, path: str) -> Any:
     return {key: each for key, each in value.items() if key != first}
 
 
-def test_nothing_is_missing_in_a_taken_copy() -> None:
+def test_a_recorded_node_has_every_required_field() -> None:
     assert without({"a": [{"b": 1, "c": 2}]}, "a.0.b") == {"a": [{"c": 2}]}
 
 
 @pytest.mark.parametrize(("path", "kind", "whole", "_needed"), WHOLE.values(), ids=WHOLE.keys())
-def test_an_answer_with_every_field_that_is_always_there_is_believed(
+def test_an_answer_with_every_required_field_is_accepted(
     path: str, kind: type[Any], whole: dict[str, Any], _needed: list[str]
 ) -> None:
     assert the_object(json.dumps(whole).encode(), path, kind, "").metadata.uid == "u"
 
 
 @pytest.mark.parametrize(("what", "field"), [(what, field) for what, (*_, needed) in WHOLE.items() for field in needed])
-def test_an_answer_without_a_field_that_is_always_there_is_unclear(what: str, field: str) -> None:
+def test_an_answer_without_a_required_field_is_unclear(what: str, field: str) -> None:
     path, kind, whole, _ = WHOLE[what]
     with pytest.raises(UnreadableAnswer):
         the_object(json.dumps(without(whole, field)).encode(), path, kind, "")
 
 
 @pytest.mark.parametrize("field", ["spec", "status"])
-async def test_a_list_with_one_item_that_lacks_a_field_is_unclear(field: str) -> None:
+async def test_a_list_with_one_incomplete_item_is_unclear(field: str) -> None:
     """Half an item would be a Node without taints, or one that nobody cordoned."""
     page = a_list("Node", {"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}})
     page["items"][1] = without(page["items"][1], field)

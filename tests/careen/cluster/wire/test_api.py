@@ -47,19 +47,19 @@ def nodes(*names: str, token: str = "") -> dict[str, Any]:
 @pytest.mark.parametrize(
     "trouble", [NotSent("refused"), Unclear("reset"), status(503), status(500), status(429, retry_after="1")]
 )
-async def test_a_read_is_tried_again_on_whatever_may_pass(trouble: Exception) -> None:
+async def test_a_read_is_retried_on_transient_errors(trouble: Exception) -> None:
     server = Scripted(trouble, trouble, answer(200, N1))
     assert await api_on(server).get(NODE, ObjectHead) == decoded(json.dumps(N1).encode(), ObjectHead, "")
     assert len(server.asked) == 3
 
 
-async def test_a_read_is_not_tried_again_when_the_server_has_decided() -> None:
+async def test_a_read_is_not_retried_on_a_definite_answer() -> None:
     server = Scripted(status(404))
     with pytest.raises(NotFound):
         await api_on(server).get(NODE, ObjectHead)
 
 
-async def test_reads_give_up_when_the_next_pause_would_pass_their_deadline() -> None:
+async def test_a_read_gives_up_if_the_next_pause_would_exceed_its_deadline() -> None:
     clock, server = VirtualClock(), Scripted(*[Unclear("reset")] * 50)
     with pytest.raises(Unclear):
         await api_on(server, clock).get(NODE, ObjectHead)
@@ -67,7 +67,7 @@ async def test_reads_give_up_when_the_next_pause_would_pass_their_deadline() -> 
     assert len(server.asked) < 15
 
 
-async def test_retry_after_is_waited_for_and_jitter_comes_on_top() -> None:
+async def test_a_retry_waits_for_retry_after_plus_jitter() -> None:
     clock = VirtualClock()
     await api_on(Scripted(status(429, retry_after="3"), answer(200, N1)), clock).get(NODE, ObjectHead)
     assert clock.slept == [3.125]  # three seconds, and half of the first quarter of a second
@@ -82,25 +82,25 @@ async def test_a_write_whose_answer_was_lost_is_never_sent_again(trouble: Except
 
 
 @pytest.mark.parametrize("trouble", [NotSent("refused"), status(429, retry_after="1")])
-async def test_a_write_that_certainly_did_nothing_is_sent_again(trouble: Exception) -> None:
+async def test_a_write_that_certainly_had_no_effect_is_sent_again(trouble: Exception) -> None:
     server = Scripted(trouble, answer(200, N1))
     assert (await api_on(server).merge_patch(NODE, {"a": None}, ObjectHead)).metadata.name == "n1"
     assert server.bodies == [{"a": None}, {"a": None}]
     assert server.asked[0].content_type == MERGE_PATCH
 
 
-async def test_a_write_that_must_not_wait_hands_429_to_its_caller() -> None:
+async def test_a_write_that_must_not_wait_returns_429_to_its_caller() -> None:
     with pytest.raises(TooManyRequests) as caught:
         await api_on(Scripted(status(429, retry_after="10"))).write("POST", "/api/v1/events", {}, wait_when_busy=False)
     assert caught.value.retry_after_seconds == 10
 
 
-async def test_a_conflict_is_handed_on_at_once() -> None:
+async def test_a_conflict_is_returned_at_once() -> None:
     with pytest.raises(Conflict):
         await api_on(Scripted(status(409))).merge_patch(NODE, {}, ObjectHead)
 
 
-async def test_lists_are_read_page_by_page_and_consistently() -> None:
+async def test_lists_are_read_in_pages_of_one_resource_version() -> None:
     server = Scripted(answer(200, nodes("a", token="abc")), answer(200, nodes("b")))
     assert [
         each.metadata.name for each in await api_on(server).items(NODES, ObjectHead, query={"labelSelector": "l=1"})
@@ -111,7 +111,7 @@ async def test_lists_are_read_page_by_page_and_consistently() -> None:
     ]
 
 
-async def test_a_list_whose_pages_expired_is_read_once_more_from_the_start() -> None:
+async def test_a_list_that_expired_between_pages_is_read_once_more_from_the_start() -> None:
     first = answer(200, nodes("a", token="abc"))
     server = Scripted(first, status(410), answer(200, nodes("b")))
     assert [each.metadata.name for each in await api_on(server).items(NODES, ObjectHead)] == ["b"]
@@ -165,14 +165,14 @@ NO_LIST = NOTHING | {
 
 
 @pytest.mark.parametrize("body", NO_NODE.values(), ids=NO_NODE.keys())
-async def test_a_read_asks_again_until_the_answer_is_about_what_was_asked_and_then_it_is_unclear(body: Any) -> None:
+async def test_a_read_answered_with_another_object_is_retried_and_then_unclear(body: Any) -> None:
     assert await api_on(Scripted(answer(200, body), answer(200, N1))).get(NODE, ObjectHead)
     with pytest.raises(UnreadableAnswer, match=f"GET {NODE}"):
         await api_on(Scripted(*[answer(200, body)] * 50)).get(NODE, ObjectHead)
 
 
 @pytest.mark.parametrize("body", NO_LIST.values(), ids=NO_LIST.keys())
-async def test_a_page_that_is_none_is_asked_for_again_and_neither_begins_nor_ends_a_list(body: Any) -> None:
+async def test_an_invalid_page_is_requested_again(body: Any) -> None:
     server = Scripted(answer(200, body), answer(200, nodes("a", token="t")), answer(200, body), answer(200, nodes("b")))
     assert [each.metadata.name for each in await api_on(server).items(NODES, ObjectHead)] == ["a", "b"]
     assert [request.query.get("continue") for request in server.asked] == [None, None, "t", "t"]
@@ -181,20 +181,20 @@ async def test_a_page_that_is_none_is_asked_for_again_and_neither_begins_nor_end
             await api_on(Scripted(*before, *[answer(200, body)] * 50)).items(NODES, ObjectHead)
 
 
-async def test_a_list_that_goes_in_a_circle_is_unclear() -> None:
+async def test_a_list_with_repeating_continue_tokens_is_unclear() -> None:
     with pytest.raises(UnreadableAnswer, match="continues with the page that was asked for"):
         await api_on(Scripted(*[answer(200, nodes("a", token="t"))] * 50)).items(NODES, ObjectHead)
 
 
 @pytest.mark.parametrize("body", NO_NODE.values(), ids=NO_NODE.keys())
-async def test_a_write_whose_answer_is_not_about_its_object_may_have_landed_and_is_not_sent_again(body: Any) -> None:
+async def test_a_write_answered_with_another_object_is_unclear_and_not_sent_again(body: Any) -> None:
     server = Scripted(answer(200, body))
     with pytest.raises(UnreadableAnswer) as caught:
         await api_on(server).merge_patch(NODE, {}, ObjectHead)
     assert caught.value.may_have_landed
 
 
-async def test_an_object_of_another_namespace_is_not_the_one_that_was_asked_for() -> None:
+async def test_an_object_of_another_namespace_is_not_accepted() -> None:
     path = "/api/v1/namespaces/shop/pods/a"
     other, ours = (an_object("Pod", "a", namespace=each) for each in ("other", "shop"))
     assert (
@@ -202,11 +202,11 @@ async def test_an_object_of_another_namespace_is_not_the_one_that_was_asked_for(
     ).metadata.namespace == "shop"
 
 
-async def test_an_empty_list_is_one_that_says_so() -> None:
+async def test_only_a_list_object_without_items_is_an_empty_list() -> None:
     assert await api_on(Scripted(answer(200, nodes()))).items(NODES, ObjectHead) == []
 
 
-async def test_a_404_that_is_no_status_does_not_say_that_the_object_is_gone() -> None:
+async def test_a_404_without_a_status_object_does_not_mean_that_the_object_is_gone() -> None:
     """A proxy's page, or an API that is not served."""
     with pytest.raises(NotServed) as caught:
         await api_on(Scripted(answer(404, b"404 page not found"))).get(NODE, ObjectHead)
@@ -215,7 +215,7 @@ async def test_a_404_that_is_no_status_does_not_say_that_the_object_is_gone() ->
 
 
 @pytest.mark.parametrize(("ahead", "skew"), [(0, -0.5), (90, -90.5), (-90, 89.5)])
-async def test_the_difference_of_the_clocks_comes_from_the_date_header(ahead: int, skew: float) -> None:
+async def test_the_clock_difference_comes_from_the_date_header(ahead: int, skew: float) -> None:
     theirs = format_datetime(START + timedelta(seconds=ahead), usegmt=True)
     api = api_on(Scripted(answer(200, N1, date=theirs)))
     assert api.clock_skew_seconds is None
@@ -236,13 +236,13 @@ async def test_the_difference_of_the_clocks_comes_from_the_date_header(ahead: in
         ":::",
     ],
 )
-async def test_an_unreadable_date_says_nothing_about_clocks(date: str) -> None:
+async def test_an_unreadable_date_header_gives_no_clock_difference(date: str) -> None:
     api = api_on(Scripted(answer(200, N1, date=date)))
     await api.get(NODE, ObjectHead)
     assert api.clock_skew_seconds is None
 
 
-async def test_every_request_is_told_also_the_lost_ones() -> None:
+async def test_every_request_is_reported_including_lost_ones() -> None:
     told: list[tuple[str, int | None]] = []
     server = Meddling(Scripted(answer(200, N1)))
     troubles = [Unclear("reset")]

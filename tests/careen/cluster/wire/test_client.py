@@ -104,7 +104,7 @@ def patch(seconds: float = 5.0) -> Request:
     )
 
 
-async def test_a_request_goes_out_as_it_was_meant(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_a_request_is_sent_with_method_path_and_body(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda connection: connection.sendall(OK))
     response = await transport_to(server.url).send(patch())
     assert (response.status, response.body, response.headers["date"]) == (200, b"{}", "Wed, 04 Mar 2026 12:00:00 GMT")
@@ -117,14 +117,14 @@ async def test_a_request_goes_out_as_it_was_meant(serve, transport_to) -> None: 
     assert sent.endswith("\r\n\r\n{}")
 
 
-async def test_nobody_listening_is_certainly_not_sent(transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_a_refused_connection_means_certainly_not_sent(transport_to) -> None:  # type: ignore[no-untyped-def]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(NotSent, match=r"PATCH /api/v1/nodes/n1: .*refused"):
         await transport_to(f"http://127.0.0.1:{port}").send(patch())
 
 
-async def test_a_connection_cut_after_the_request_is_unclear_and_nothing_is_sent_twice(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_a_connection_closed_after_the_request_is_unclear_and_not_repeated(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     """The client library would silently resend a PUT, and the second one would conflict with the first."""
     server = serve(lambda connection: connection.shutdown(socket.SHUT_RDWR))
     with pytest.raises(Unclear):
@@ -140,7 +140,7 @@ async def test_a_silent_server_is_unclear_after_the_deadline(serve, transport_to
     assert server.requests == 1
 
 
-async def test_a_dripping_server_is_unclear_after_the_total_deadline(
+async def test_a_slowly_dripping_answer_is_unclear_after_the_total_deadline(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     """Each byte comes within the read deadline, and the answer never ends."""
@@ -178,7 +178,7 @@ class Gate:
         connection.sendall(OK)
 
 
-async def test_a_request_that_finds_no_thread_is_not_sent_neither_then_nor_later(
+async def test_a_request_without_a_free_thread_is_never_sent(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     """An unclear answer would be read again and awaited; a write that lands when nobody expects it is worse."""
@@ -196,7 +196,7 @@ async def test_a_request_that_finds_no_thread_is_not_sent_neither_then_nor_later
     assert b"/late" not in b"".join(server.received)
 
 
-async def test_a_turn_that_is_cut_leaves_nothing_behind_that_is_sent_later(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_a_cancelled_turn_sends_no_request_later(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     gate = Gate()
     server = serve(gate)
     transport = transport_to(server.url, threads=1)
@@ -213,7 +213,7 @@ async def test_a_turn_that_is_cut_leaves_nothing_behind_that_is_sent_later(serve
     assert b"/late" not in b"".join(server.received)
 
 
-async def test_the_deadline_counts_from_when_the_request_goes_out(
+async def test_the_deadline_starts_when_the_request_is_sent(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(client, "CONNECT_SECONDS", 0.1)
@@ -229,7 +229,7 @@ async def test_the_deadline_counts_from_when_the_request_goes_out(
     assert (await first).status == 200
 
 
-async def test_a_host_without_a_thread_to_spare_sends_nothing(
+async def test_if_no_thread_can_start_the_request_is_certainly_not_sent(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda connection: connection.sendall(OK))
@@ -249,7 +249,7 @@ async def test_a_host_without_a_thread_to_spare_sends_nothing(
     assert b"/late" not in b"".join(server.received), "the pool had queued it before it asked for a thread"
 
 
-async def test_half_an_answer_is_unclear(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_an_incomplete_answer_is_unclear(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     def half(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
         connection.shutdown(socket.SHUT_RDWR)
@@ -258,14 +258,14 @@ async def test_half_an_answer_is_unclear(serve, transport_to) -> None:  # type: 
         await transport_to(serve(half).url).send(patch())
 
 
-async def test_redirects_and_errors_are_handed_on_as_they_are(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_redirects_and_errors_are_returned_unchanged(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     moved = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/login\r\nContent-Length: 0\r\n\r\n"
     server = serve(lambda connection: connection.sendall(moved))
     assert (await transport_to(server.url).send(Request(method="GET", path="/x"))).status == 302
     assert server.requests == 1
 
 
-async def test_a_rotated_token_is_read_again_after_401_and_the_request_sent_once_more(
+async def test_after_a_401_the_token_is_read_again_and_the_request_repeated_once(
     serve, transport_to, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(client, "RELOAD_SECONDS", 0.0)
@@ -284,7 +284,7 @@ async def test_a_rotated_token_is_read_again_after_401_and_the_request_sent_once
     assert transport.credentials().authorization == "Bearer new"
 
 
-async def test_credentials_are_not_read_again_for_each_401(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_credentials_are_not_reloaded_for_every_401(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda connection: connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"))
     transport = transport_to(server.url)
     for _ in range(3):
@@ -318,7 +318,7 @@ def test_in_the_cluster_the_token_file_is_read(tmp_path: Path, monkeypatch: pyte
         ("{current-context: x, contexts: [], clusters: [], users: []}", "kubeconfig"),
     ],
 )
-def test_an_unusable_kubeconfig_is_named_with_what_to_do(tmp_path: Path, content: str | None, words: str) -> None:
+def test_an_unusable_kubeconfig_is_named_with_the_remedy(tmp_path: Path, content: str | None, words: str) -> None:
     file = tmp_path / "kubeconfig"
     if content is not None:
         file.write_text(content)
@@ -328,7 +328,7 @@ def test_an_unusable_kubeconfig_is_named_with_what_to_do(tmp_path: Path, content
     assert "correct the file" in str(caught.value)
 
 
-def test_outside_a_pod_and_without_a_kubeconfig_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_pod_and_without_a_kubeconfig_the_error_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(CannotReachCluster, match="--kubeconfig FILE"):
         load_configuration(None)

@@ -31,7 +31,7 @@ REQUEST = Request(method="PATCH", path="/api/v1/nodes/n1")
         (302, errors.Refused, False),
     ],
 )
-def test_a_status_becomes_the_error_that_fits_it(code: int, kind: type[errors.Refused], may_have_landed: bool) -> None:
+def test_a_status_maps_to_its_error(code: int, kind: type[errors.Refused], may_have_landed: bool) -> None:
     with pytest.raises(errors.Refused) as caught:
         errors.raise_unless_ok(REQUEST, status(code, "Why", "because"), now=NOW)
     assert type(caught.value) is kind
@@ -45,7 +45,7 @@ def test_success_raises_nothing(code: int) -> None:
     errors.raise_unless_ok(REQUEST, answer(code), now=NOW)
 
 
-def test_the_page_of_a_proxy_is_quoted_instead_of_a_reason() -> None:
+def test_the_body_of_a_proxy_error_is_quoted_as_the_reason() -> None:
     with pytest.raises(errors.ServerFailed, match=r"502.*Bad Gateway"):
         errors.raise_unless_ok(REQUEST, answer(502, b"<html>Bad Gateway</html>"), now=NOW)
 
@@ -71,7 +71,7 @@ def test_the_page_of_a_proxy_is_quoted_instead_of_a_reason() -> None:
         ("NaN", None),
     ],
 )
-def test_retry_after_is_read_in_both_forms(header: str, seconds: float | None) -> None:
+def test_retry_after_is_read_as_seconds_and_as_a_date(header: str, seconds: float | None) -> None:
     assert errors.retry_after(answer(429, retry_after=header), now=NOW) == seconds
 
 
@@ -82,7 +82,7 @@ def test_a_lost_answer_may_have_landed_and_an_unsent_request_may_not() -> None:
 
 
 @pytest.mark.parametrize("text", [POISON, LONG], ids=["short", "long"])
-def test_what_a_server_or_a_network_says_is_fit_to_show(text: str) -> None:
+def test_error_messages_of_servers_and_networks_are_made_safe_to_display(text: str) -> None:
     refused = errors.Refused(text, status=403, reason=text, message=text, retry_after_seconds=None)
     assert [unfit(str(error)) for error in (refused, errors.Unclear(text), errors.NotSent(text))] == [[], [], []]
     assert refused.message == text, "what is decided on is the whole message"

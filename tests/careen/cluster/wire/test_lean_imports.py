@@ -137,7 +137,7 @@ def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return patience.run([sys.executable, "-c", program], cwd=folder)
 
 
-def test_the_client_sends_requests_without_its_models_and_oauth_flows(tmp_path: Path) -> None:
+def test_the_kubernetes_client_works_without_its_models_and_oauth_flows(tmp_path: Path) -> None:
     done = run(CLIENT, tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
@@ -152,7 +152,7 @@ def test_the_client_sends_requests_without_its_models_and_oauth_flows(tmp_path: 
     }
 
 
-def test_kopf_loads_without_web_server_and_system_certificates_and_leaves_no_trace(tmp_path: Path) -> None:
+def test_kopf_loads_without_its_web_server_and_the_stubs_are_removed(tmp_path: Path) -> None:
     done = run(KOPF, tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
@@ -165,7 +165,7 @@ def test_kopf_loads_without_web_server_and_system_certificates_and_leaves_no_tra
     }
 
 
-def test_a_module_that_is_loaded_on_use_is_whole_when_it_is_used(tmp_path: Path) -> None:
+def test_a_lazily_loaded_module_is_complete_when_used(tmp_path: Path) -> None:
     done = run(ON_USE, tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
@@ -188,19 +188,19 @@ def used_by_loading(module: str, folder: Path, *more: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ON_USE_NAMES)
-def test_no_module_that_is_loaded_on_use_uses_another_while_it_loads(name: str, tmp_path: Path) -> None:
+def test_no_lazily_loaded_module_uses_another_while_loading(name: str, tmp_path: Path) -> None:
     """Nor does what it imports. One lock is held while such a module's code runs: two threads that load two modules
     that use each other's would wait for each other for ever."""
     assert used_by_loading(name, tmp_path) == []
 
 
-def test_a_module_that_uses_another_while_it_loads_is_found(tmp_path: Path) -> None:
+def test_a_lazily_loaded_module_that_uses_another_while_loading_is_found(tmp_path: Path) -> None:
     (tmp_path / "uses_between.py").write_text("import between")
     (tmp_path / "between.py").write_text("import last\nnumber = last.number")
     (tmp_path / "last.py").write_text("number = 1")
     assert used_by_loading("uses_between", tmp_path, "uses_between", "last") == ["last"]
 
 
-def test_where_the_whole_client_is_loaded_already_nothing_changes(tmp_path: Path) -> None:
+def test_an_already_loaded_client_is_left_unchanged(tmp_path: Path) -> None:
     done = run(LOADED_ALREADY, tmp_path)
     assert done.returncode == 0, done.stderr

@@ -43,7 +43,9 @@ def new_connection(by: BaseException) -> Exception:
         (OSError("x"), "gave no usable answer", False),
     ],
 )
-def test_what_the_network_did_and_whether_anything_was_sent(error: Exception, words: str, is_not_sent: bool) -> None:
+def test_a_network_error_maps_to_a_cause_and_whether_anything_was_sent(
+    error: Exception, words: str, is_not_sent: bool
+) -> None:
     assert told(error, URL) == f"{URL} {words}"
     assert was_surely_not_sent(error) is is_not_sent
 
@@ -55,11 +57,11 @@ def test_a_proxy_is_named_as_what_failed() -> None:
 
 
 @pytest.mark.parametrize(("server", "shown"), [("https://me:secret@h", "https://h"), ("", "the empty address")])
-def test_a_login_in_the_address_is_not_shown(server: str, shown: str) -> None:
+def test_a_login_in_the_url_is_not_shown(server: str, shown: str) -> None:
     assert told(exceptions.ConnectTimeoutError(), server).startswith(shown)
 
 
-def test_errors_that_name_each_other_end() -> None:
+def test_a_cycle_of_causes_does_not_hang() -> None:
     one, other = OSError("a"), OSError("b")
     one.__cause__, other.__cause__ = other, one
     assert told(one, URL) == f"{URL} gave no usable answer"

@@ -19,7 +19,7 @@ from careen.cluster.wire.errors import (
 from careen.cluster.wire.writes import Landed, Rejected, Stale, StillUnclear, Written, write_guarded
 
 
-async def test_nothing_is_written_without_a_version_to_guard_it() -> None:
+async def test_a_write_without_a_resource_version_is_refused() -> None:
     """The server takes a patch with an empty resourceVersion for one without, and overwrites what others wrote
     meanwhile."""
     thing = Thing(plan=[(None, True)])
@@ -124,7 +124,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("thing", "outcome", "writes"), TABLE)
-async def test_a_guarded_write_comes_to(thing: Thing, outcome: object, writes: list[str]) -> None:
+async def test_a_guarded_write_has_its_outcome(thing: Thing, outcome: object, writes: list[str]) -> None:
     written = await thing.put()
     if isinstance(outcome, type):
         assert type(written) is outcome
@@ -133,7 +133,7 @@ async def test_a_guarded_write_comes_to(thing: Thing, outcome: object, writes: l
     assert thing.writes == writes
 
 
-async def test_what_is_reported_as_landed_is_what_was_read() -> None:
+async def test_a_write_reported_as_done_returns_the_object_that_was_read() -> None:
     thing = Thing([(LOST, True)])
     written = await thing.put()
     assert isinstance(written, Landed)
