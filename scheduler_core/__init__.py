@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.cycle import CycleResult, Scheduler
     from scheduler_core.framework.binding import BindingCycle
+    from scheduler_core.learning.search_belief import SearchBelief
     from scheduler_core.model.manifests.from_manifest import node_from_manifest, pod_from_manifest
     from scheduler_core.queue.assembly import queue_for
     from scheduler_core.queue.failed_cycle import handle_failed_cycle
@@ -31,6 +32,7 @@ _HOME = {
     "Configuration": "scheduler_core.config.configuration",
     "CycleResult": "scheduler_core.cycle",
     "Scheduler": "scheduler_core.cycle",
+    "SearchBelief": "scheduler_core.learning.search_belief",
     "Snapshot": "scheduler_core.snapshot.snapshot",
     "Sync": "scheduler_core.cache.events",
     "UnusableEventError": "scheduler_core.cache.events",
@@ -54,6 +56,7 @@ __all__ = [
     "Configuration",
     "CycleResult",
     "Scheduler",
+    "SearchBelief",
     "Snapshot",
     "Sync",
     "UnusableEventError",

@@ -69,6 +69,7 @@ def simulate_drain(
     kube_version: str = "1.36",
     most_courses: int | None = None,
     start: int | None = None,
+    searches: tuple[Likely, ...] | None = None,
     stays: StaysBecause = moves_all,
 ) -> tuple[Forecast, ...]:
     """Where each pod of the nodes would land if they were drained now, together: one forecast per node, in the
@@ -77,12 +78,14 @@ def simulate_drain(
     `made_at` (RFC 3339) says when the snapshot was read and is passed through. `most_courses` bounds how many
     courses are followed; by default `MOST_COURSES`, and fewer where the cluster has more than some 800 nodes.
     `start` is where the scheduler's next search begins, for who knows it: it matters only where the scheduler looks
-    at a part of the nodes. `stays` is the drain's own rule of what it leaves alone. Raises UnknownNodeError for a node
-    that the snapshot does not have; the snapshot itself is never changed."""
+    at a part of the nodes. `searches` are the likely ones, for who learned them (`SearchBelief.searches`). `stays`
+    is the drain's own rule of what it leaves alone. Raises UnknownNodeError for a node that the snapshot does not have;
+    the snapshot itself is never changed."""
     nodes = max(1, len(snapshot.nodes))
     most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // nodes))
     scheduler = Scheduler(configuration, kube_version)
-    searches = possible_searches(snapshot, scheduler, most_courses or most_searches(nodes), start)
+    if searches is None:
+        searches = possible_searches(snapshot, scheduler, most_courses or most_searches(nodes), start)
     most = max(most, len(searches))
     return run_drain(
         snapshot,

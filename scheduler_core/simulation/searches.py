@@ -67,7 +67,7 @@ def possible_searches(
     if all(scheduler.nodes_wanted_by(each, nodes) >= nodes for each in configuration.profiles):
         return ()
     most = min(most, _MOST_WITH_EXTENDERS) if configuration.extenders else most
-    workers = sorted({min(each, configuration.parallelism) for each in _WORKERS})
+    workers = _workers(scheduler)
     if not scheduler.kube_version.shuffles_first_nodes:
         return _in_orders(range(len(snapshot.columns.tree_orders)), workers, nodes, most, start)
     by_age = len(snapshot.columns.tree_orders) - 1
@@ -80,6 +80,24 @@ def possible_searches(
     )
     share = 0.5 if shuffled else 1.0
     return (*(replace(each, weight=each.weight * share) for each in told), *shuffled)
+
+
+def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: int = 0) -> tuple[Likely, ...]:
+    """Starts at equal distances for each number of workers and each order of nodes that can be known, at most `most`;
+    each `turn` has others. None where the scheduler looks at every node."""
+    nodes = len(snapshot.nodes)
+    if not possible_searches(snapshot, scheduler, 1):
+        return ()
+    most = min(most, _MOST_WITH_EXTENDERS) if scheduler.configuration.extenders else most
+    first = 0 if not scheduler.kube_version.shuffles_first_nodes else len(snapshot.columns.tree_orders) - 1
+    # Counted from the last one, which is the order by age: there may be more orders or fewer when nodes come.
+    orders = range(first - len(snapshot.columns.tree_orders), 0)
+    found = _in_orders(orders, _workers(scheduler), nodes, most, None)
+    return tuple(replace(each, search=replace(each.search, start=(each.search.start + turn) % nodes)) for each in found)
+
+
+def _workers(scheduler: Scheduler) -> list[int]:
+    return sorted({min(each, scheduler.configuration.parallelism) for each in _WORKERS})
 
 
 def _in_orders(

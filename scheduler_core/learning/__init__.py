@@ -1,0 +1,1 @@
+"""What the bindings of a scheduler tell about what nobody can see of it."""

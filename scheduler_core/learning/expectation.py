@@ -1,0 +1,113 @@
+"""What is expected of one pod's cycle before its binding is seen, and how well each search foresaw it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.cycle import CycleResult
+from scheduler_core.simulation.landings import CONFIDENCE
+from scheduler_core.simulation.searches import Likely
+from scheduler_core.values import Value
+
+# How often the binding is another one than the right search foresees: one in ten, as recorded drains have it; a
+# neighbour's start foresees some of these.
+_SURPRISES: Final = 0.1
+_SURPRISES_OF_ALL: Final = 0.03
+# Of them, what nothing foresees.
+_STRANGE: Final = 0.02
+# Which of several equal nodes is taken changes with each place of the start.
+_AMONG_EQUALS: Final = 0.2
+
+Foreseen = tuple[Likely, CycleResult]
+
+
+class Expectation(Value, kw_only=True):
+    """For each search that is followed, and for those that are spread over everything possible, what the cycle comes
+    to. Without any: the scheduler looks at every node, and `shares` is exact."""
+
+    followed: tuple[Foreseen, ...] = ()
+    spread: tuple[Foreseen, ...] = ()
+    doubt: float = 1.0
+    born: tuple[Likely, ...] = ()
+    nodes: int = 0
+    exact: CycleResult | None = None
+
+    @classmethod
+    def of_one(cls, result: CycleResult) -> Expectation:
+        """Where the scheduler looks at every node."""
+        return cls(exact=result)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the node depends on where the search begins."""
+        return any(result.sample is not None for _, result in self.spread)
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """How likely each node is, the most likely first; together 1, or less where the pod may find no node."""
+        if self.exact is not None:
+            return _equal(self.exact)
+        blind, said = _shares(self.spread), _shares(self.followed)
+        certain = (1.0 - self.doubt) * (1.0 - _SURPRISES_OF_ALL)
+        mixed = {name: share * (1.0 - certain) for name, share in blind.items()}
+        for name, share in said.items():
+            mixed[name] = mixed.get(name, 0.0) + share * certain
+        return dict(sorted(mixed.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The smallest set of nodes that holds the pod in 95 of 100 cases, the most likely first."""
+        held, names = 0.0, []
+        for name, share in self.shares.items():
+            names.append(name)
+            held += share
+            if held >= CONFIDENCE and self.exact is None:
+                break
+        return tuple(names)
+
+    def weighed(self, node_name: str) -> tuple[NDArray[np.float64], float]:
+        """The weights of the followed searches after a binding to that node, and the doubt: together 1."""
+        blind = _shares(self.spread).get(node_name, 0.0)
+        strange = _STRANGE / max(1, self.nodes)
+        doubted = self.doubt * (blind + strange)
+        weights = np.array(
+            [
+                likely.weight * ((1.0 - _SURPRISES) * _foresaw(result, node_name) + _SURPRISES * blind + strange)
+                for likely, result in self.followed
+            ],
+            dtype=np.float64,
+        )
+        total = weights.sum() + doubted
+        return weights / total, float(doubted / total)
+
+
+def _shares(foreseen: Sequence[Foreseen]) -> dict[str, float]:
+    """How likely each node is, after these searches alone."""
+    total = sum(likely.weight for likely, _ in foreseen)
+    shares: dict[str, float] = {}
+    for likely, result in foreseen:
+        for name, share in _told(result):
+            shares[name] = shares.get(name, 0.0) + share * likely.weight / total
+    return shares
+
+
+def _told(result: CycleResult) -> Sequence[tuple[str, float]]:
+    if result.node is None:
+        return ((result.preemption.node, 1.0),) if result.preemption else ()
+    if len(result.best) < 2:
+        return ((result.node, 1.0),)
+    equals = [(name, _AMONG_EQUALS / len(result.best)) for name in result.best]
+    return ((result.node, 1.0 - _AMONG_EQUALS), *equals)
+
+
+def _foresaw(result: CycleResult, node_name: str) -> float:
+    return sum(share for name, share in _told(result) if name == node_name)
+
+
+def _equal(result: CycleResult) -> Mapping[str, float]:
+    names = result.best if result.node is not None else ((result.preemption.node,) if result.preemption else ())
+    return {name: 1.0 / len(names) for name in names}

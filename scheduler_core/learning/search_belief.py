@@ -1,0 +1,153 @@
+"""Where kube-scheduler's next search begins, learned from the nodes that its pods were bound to.
+
+Where the scheduler looks at a part of the nodes, the start of its search decides which node a pod gets, and every cycle
+moves the start on in a way that can be computed. So each binding says which of the possible starts (numbers of workers,
+orders of nodes) foresaw it: a Bayes filter over them. Part of the weight is never given to any of them (`doubt`): the
+true search may be none of these, because the scheduler started anew, went through its nodes in an order that nobody
+can know, or ran cycles that nobody saw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.learning.expectation import Expectation
+from scheduler_core.model.pod import Pod
+from scheduler_core.sampling import Search
+from scheduler_core.simulation.searches import Likely, in_known_orders, possible_searches
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
+
+# How many searches are followed from binding to binding; each costs about 0.2 ms for each of them.
+MOST_FOLLOWED: Final = 1000
+# Beside them, for what is said where none of them is right: searches spread over everything possible.
+_SPREAD: Final = 160
+# The scheduler started anew, or a cycle went by unseen: so likely before each binding.
+_LOST: Final = 0.005
+# Of the doubt, what is put on starts anew with each binding: without it, a belief in none would be for ever.
+_TRIED_AGAIN: Final = 0.05
+# What is left out of the followed searches, the least likely ones.
+_FORGOTTEN: Final = 0.002
+# How far the next start is from where it was computed. Workers that run side by side finish nodes that no longer
+# count, and our snapshot is never quite the scheduler's: so bench/accuracy finds it.
+_STEPS: Final[Mapping[int, float]] = {
+    0: 0.8, 1: 0.05, -1: 0.05, 2: 0.025, -2: 0.025, 3: 0.015, -3: 0.015, 5: 0.01, -5: 0.01,
+}  # fmt: skip
+# How often a forecast from the right search errs, for the same reasons.
+_ERRS: Final = 0.06
+
+_Kind = tuple[int, int]  # number of workers, order of nodes
+_Weights = NDArray[np.float64]
+
+
+class SearchBelief(Value, kw_only=True):
+    """How likely each search is to be the scheduler's next, after so many `bindings`. The weights of `followed` and
+    `doubt` add up to 1. A frozen value: what is learned is another belief."""
+
+    followed: tuple[Likely, ...] = ()
+    doubt: float = 1.0
+    bindings: int = 0
+
+    @classmethod
+    def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchBelief:
+        """Nothing is known: every start is as likely. Where the scheduler looks at every node there is nothing to
+        learn, and the belief stays as it is."""
+        grid = in_known_orders(snapshot, scheduler, MOST_FOLLOWED)
+        return cls(followed=tuple(_scaled(grid, 0.5)), doubt=0.5) if grid else cls()
+
+    def expect(self, snapshot: Snapshot, scheduler: Scheduler, pod: Pod) -> Expectation:
+        """What the belief says of this pod's cycle. `snapshot` is the cluster right before it, without the pod on its
+        node. Raises NoProfileError for a pod that is another scheduler's: its binding tells nothing."""
+        spread = possible_searches(snapshot, scheduler, _SPREAD)
+        if not spread:
+            return Expectation.of_one(scheduler.schedule(snapshot, pod))
+        searches = [each.search for each in (*self.followed, *spread)]
+        results = scheduler.schedule_each(snapshot, pod, searches)
+        mine = len(self.followed)
+        return Expectation(
+            followed=tuple(zip(self.followed, results[:mine], strict=True)),
+            spread=tuple(zip(spread, results[mine:], strict=True)),
+            doubt=self.doubt,
+            born=tuple(in_known_orders(snapshot, scheduler, MOST_FOLLOWED, self.bindings)),
+            nodes=len(snapshot.nodes),
+        )
+
+    def told(self, expected: Expectation, node_name: str) -> SearchBelief:
+        """The belief after the pod was bound to that node. `expected` is this belief's own, from before."""
+        if not expected.spread:
+            return self
+        weights, doubt = expected.weighed(node_name)
+        found = _moved(expected.followed, weights, expected.nodes)
+        doubt, lost = doubt + _LOST * (1.0 - doubt), 1.0 - _LOST
+        born = doubt * _TRIED_AGAIN
+        for each in expected.born:
+            _of(found, each.search, expected.nodes)[each.search.start % expected.nodes] += born * each.weight / lost
+        kept = _likeliest(found, lost)
+        return SearchBelief(followed=kept, doubt=1.0 - sum(each.weight for each in kept), bindings=self.bindings + 1)
+
+    def starts(self) -> tuple[tuple[int, float], ...]:
+        """The places where the next search may begin, in the scheduler's order of nodes, with their weights; the most
+        likely first. They add up to 1 less the doubt."""
+        weights: dict[int, float] = {}
+        for each in self.followed:
+            weights[each.search.start] = weights.get(each.search.start, 0.0) + each.weight
+        return tuple(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
+        """For a forecast: so many searches at most, all as likely, those more than once that are more likely. None
+        where the scheduler looks at every node."""
+        spread = possible_searches(snapshot, scheduler, most)
+        if not spread:
+            return ()
+        certain = sum(each.weight for each in self.followed) * (1.0 - _ERRS)
+        every = [*_scaled(self.followed, 1.0 - _ERRS), *_scaled(spread, 1.0 - certain)]
+        ends = np.cumsum([each.weight for each in every])
+        places = np.searchsorted(ends, (np.arange(most) + 0.5) / most * ends[-1])
+        return tuple(replace(every[place], weight=1.0 / most) for place in places)
+
+
+def _scaled(searches: Iterable[Likely], factor: float) -> Iterable[Likely]:
+    return (replace(each, weight=each.weight * factor) for each in searches)
+
+
+def _moved(followed: Sequence[tuple[Likely, CycleResult]], weights: _Weights, nodes: int) -> dict[_Kind, _Weights]:
+    """The weights by the start of the next search, for each kind of search."""
+    found: dict[_Kind, _Weights] = {}
+    for (likely, result), weight in zip(followed, weights, strict=True):
+        start = likely.search.start if result.next_start is None else result.next_start
+        _of(found, likely.search, nodes)[start % nodes] += weight
+    return {kind: _blurred(line) for kind, line in found.items()}
+
+
+def _of(found: dict[_Kind, _Weights], search: Search, nodes: int) -> _Weights:
+    kind = (search.workers, search.order)
+    if kind not in found:
+        found[kind] = np.zeros(nodes)
+    return found[kind]
+
+
+def _blurred(line: _Weights) -> _Weights:
+    blurred: _Weights = sum((share * np.roll(line, step) for step, share in _STEPS.items()), np.zeros(len(line)))
+    return blurred
+
+
+def _likeliest(found: Mapping[_Kind, _Weights], share: float) -> tuple[Likely, ...]:
+    """The searches with the most weight, without the last of them."""
+    if not found:
+        return ()
+    kinds = list(found)
+    table = np.stack([found[kind] for kind in kinds])
+    order = np.argsort(-table, axis=None, kind="stable")[:MOST_FOLLOWED]
+    sums = np.cumsum(table.ravel()[order])
+    enough = int(np.searchsorted(sums, (1.0 - _FORGOTTEN) * table.sum())) + 1
+    rows, starts = np.unravel_index(order[:enough], table.shape)
+    return tuple(
+        Likely(Search(int(start), *kinds[row]), float(table[row, start]) * share)
+        for row, start in zip(rows, starts, strict=True)
+        if table[row, start] > 0
+    )

@@ -1,0 +1,209 @@
+"""Where the scheduler's next search begins is learned from bindings, and a belief is never surer than it may be.
+
+The truth here is our own scheduler with a start that the belief is not told."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.learning.search_belief import MOST_FOLLOWED, SearchBelief
+from scheduler_core.model.pod import Pod
+from scheduler_core.sampling import Search
+from scheduler_core.simulation.drain import simulate_drain
+from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.testing.builders import a_node, a_pod, manifests
+from scheduler_core.values import replace_value
+
+SCHEDULER = Scheduler()
+NODES = 130
+
+
+def a_cluster(seed: int, nodes: int = NODES) -> Snapshot:
+    """Nodes of several sizes, in three zones, some of them loaded."""
+    chance = random.Random(seed)
+    made = [
+        a_node(f"n{number:03}")
+        .offering(cpu=chance.choice(["4", "8", "16"]))
+        .labelled(topology__kubernetes__io_zone="abc"[number % 3])
+        for number in range(nodes)
+    ]
+    loads = [
+        a_pod(f"load-{number}").requesting(cpu=f"{chance.randrange(1, 40)}00m").on(f"n{number:03}")
+        for number in range(nodes)
+    ]
+    return load_objects(manifests(made, loads))
+
+
+def a_comer(number: int, chance: random.Random) -> Pod:
+    pod = a_pod(f"comer-{number}").requesting(
+        cpu=f"{chance.randrange(1, 20)}00m", memory=f"{chance.randrange(1, 9)}00Mi"
+    )
+    return load_objects(manifests(pod)).pending[0]
+
+
+@dataclass
+class HiddenScheduler:
+    """Schedules one pod after another, from a start that nobody is told."""
+
+    world: Snapshot
+    search: Search
+    chance: random.Random
+    number: int = 0
+
+    def bindings(self, count: int) -> Iterator[tuple[Snapshot, Pod, str]]:
+        """So many: the cluster before, the pod, its node."""
+        for _ in range(count):
+            pod, before = a_comer(self.number, self.chance), self.world
+            self.number += 1
+            result = SCHEDULER.schedule(before, pod, search=self.search)
+            assert result.node is not None
+            assert result.next_start is not None
+            self.search = replace_value(self.search, start=result.next_start)
+            self.world = before.with_pod_placed(pod, result.node)
+            yield before, pod, result.node
+
+
+def hidden(seed: int, **search: Any) -> HiddenScheduler:
+    return HiddenScheduler(a_cluster(seed), Search(seed * 37 % NODES, **search), random.Random(seed))
+
+
+def learned(scheduler: HiddenScheduler, count: int, belief: SearchBelief | None = None) -> SearchBelief:
+    belief = belief or SearchBelief.unknown(scheduler.world, SCHEDULER)
+    for world, pod, node in scheduler.bindings(count):
+        belief = belief.told(belief.expect(world, SCHEDULER, pod), node)
+    return belief
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_twenty_bindings_tell_the_start_and_the_number_of_workers(seed: int, workers: int) -> None:
+    scheduler = hidden(seed, workers=workers)
+    belief = learned(scheduler, 20)
+    assert belief.bindings == 20
+    (likeliest, _), *_ = belief.starts()
+    assert likeliest == scheduler.search.start
+    assert max(belief.followed, key=lambda each: each.weight).search.workers == workers
+    assert belief.doubt < 0.05
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_sets_are_smaller_after_twenty_bindings_and_hold(seed: int) -> None:
+    scheduler = hidden(seed, workers=2)
+    belief = unknown = SearchBelief.unknown(scheduler.world, SCHEDULER)
+    belief = learned(scheduler, 20, belief)
+    inside = mine = without = 0
+    for world, pod, node in scheduler.bindings(20):
+        expected = belief.expect(world, SCHEDULER, pod)
+        inside += node in expected.named
+        mine += len(expected.named)
+        without += len(unknown.expect(world, SCHEDULER, pod).named)
+        belief = belief.told(expected, node)
+    assert inside >= 19
+    assert mine <= without * 0.75
+
+
+def test_weights_and_doubt_add_up_to_one_whatever_is_told() -> None:
+    scheduler, chance = hidden(4), random.Random(4)
+    belief = SearchBelief.unknown(scheduler.world, SCHEDULER)
+    for world, pod, _ in scheduler.bindings(12):
+        expected = belief.expect(world, SCHEDULER, pod)
+        assert sum(expected.shares.values()) == pytest.approx(1.0)
+        assert list(expected.shares.values()) == sorted(expected.shares.values(), reverse=True)
+        belief = belief.told(expected, chance.choice(world.node_names))
+        assert sum(each.weight for each in belief.followed) + belief.doubt == pytest.approx(1.0)
+        assert all(each.weight > 0 for each in belief.followed)
+        assert 0 < len(belief.followed) <= MOST_FOLLOWED
+
+
+def test_an_order_that_nobody_can_know_leaves_the_sets_as_wide_as_they_were() -> None:
+    scheduler = hidden(5, shuffle=4711)
+    belief = learned(scheduler, 20)
+    assert belief.doubt > 0.25
+    inside = 0
+    for world, pod, node in scheduler.bindings(20):
+        expected = belief.expect(world, SCHEDULER, pod)
+        inside += node in expected.named
+        belief = belief.told(expected, node)
+    assert inside >= 18
+
+
+def test_a_scheduler_that_starts_anew_is_doubted_and_learned_again() -> None:
+    scheduler = hidden(6)
+    belief = learned(scheduler, 20)
+    before = belief.starts()[0]
+    scheduler.search = replace_value(scheduler.search, start=(scheduler.search.start + NODES // 2) % NODES)
+    belief = learned(scheduler, 2, belief)
+    assert dict(belief.starts()).get(scheduler.search.start, 0.0) < before[1] / 2
+    belief = learned(scheduler, 25, belief)
+    assert belief.starts()[0][0] == scheduler.search.start
+
+
+def test_a_node_that_nothing_foresees_says_nothing_about_the_start() -> None:
+    scheduler = hidden(7)
+    belief = learned(scheduler, 20)
+    ((world, pod, _),) = scheduler.bindings(1)
+    expected = belief.expect(world, SCHEDULER, pod)
+    elsewhere = next(name for name in world.node_names if name not in expected.shares)
+    assert belief.told(expected, elsewhere).doubt < belief.doubt + 0.05
+    assert belief.told(expected, "no such node").doubt < belief.doubt + 0.05
+
+
+def test_there_is_nothing_to_learn_where_every_node_is_looked_at() -> None:
+    small = a_cluster(8, nodes=99)
+    belief = SearchBelief.unknown(small, SCHEDULER)
+    assert belief == SearchBelief()
+    assert belief.searches(small, SCHEDULER, 32) == ()
+    expected = belief.expect(small, SCHEDULER, a_comer(1, random.Random(1)))
+    assert not expected.is_sampled
+    assert sum(expected.shares.values()) == pytest.approx(1.0)
+    assert belief.told(expected, expected.named[0]) is belief
+
+
+def test_a_cluster_that_grows_beyond_a_hundred_nodes_is_learned_from_then_on() -> None:
+    scheduler = HiddenScheduler(a_cluster(9), Search(55), random.Random(9))
+    belief = learned(scheduler, 25, SearchBelief())
+    assert belief.starts()[0][0] == scheduler.search.start
+
+
+def test_a_start_beyond_a_smaller_cluster_counts_from_its_beginning_again() -> None:
+    scheduler = hidden(10)
+    belief = learned(scheduler, 5)
+    scheduler.world = a_cluster(11, nodes=101)
+    learned(scheduler, 3, belief)
+
+
+def test_pods_of_another_scheduler_tell_nothing() -> None:
+    world = a_cluster(12)
+    belief = SearchBelief.unknown(world, SCHEDULER)
+    pod = a_comer(1, random.Random(1))
+    foreign = replace_value(pod, spec=replace(pod.spec, scheduler_name="another"))
+    with pytest.raises(NoProfileError):
+        belief.expect(world, SCHEDULER, foreign)
+
+
+def test_a_scheduler_that_looks_at_all_nodes_has_nothing_to_hide() -> None:
+    all_nodes = Scheduler(Configuration(percentage_of_nodes_to_score=100))
+    assert SearchBelief.unknown(a_cluster(13), all_nodes) == SearchBelief()
+
+
+def test_a_forecast_from_what_was_learned_names_fewer_nodes() -> None:
+    scheduler = hidden(14)
+    belief = learned(scheduler, 20)
+    mine = a_pod("mine").requesting(cpu="300m").owned_by("ReplicaSet", "mine").on("n000")
+    pod = load_objects(manifests(a_node("n000"), mine)).placed_pods[0]
+    world = scheduler.world.with_pod_placed(pod, "n000")
+    searches = belief.searches(world, SCHEDULER, 64)
+    assert len(searches) == 64
+    assert {each.weight for each in searches} == {1 / 64}
+    (blind,) = simulate_drain(world, ["n000"], made_at="")
+    (told,) = simulate_drain(world, ["n000"], made_at="", searches=searches)
+    sizes = [next(len(each.landing) for each in said.pods if each.name == "mine") for said in (blind, told)]
+    assert sizes[1] * 2 <= sizes[0]
