@@ -418,6 +418,6 @@ def test_an_incomplete_dump_is_refused_with_exit_code_2(
     assert (result.exit_code, sentence in result.output) == (2, True), result.output
 
 
-def test_without_a_node_the_command_shows_its_usage(desk: Desk) -> None:
+def test_a_missing_node_argument_exits_with_2(desk: Desk) -> None:
     result = desk.run("forecast")
     assert (result.exit_code, "Missing argument 'NODE...'" in result.output) == (2, True), result.output

@@ -26,7 +26,7 @@ SIGNS = {
 
 
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name.lower())
-def test_faults_of_every_kind_are_met_where_they_matter(kind: Kind) -> None:
+def test_the_search_reaches_every_kind_of_fault_where_it_matters(kind: Kind) -> None:
     bounds = Bounds(agents=2, faults=1, kinds=(kind,), delays=0)
     found = explore(SmallFleet(bounds))
     assert not found.broken, found.told()
@@ -34,7 +34,7 @@ def test_faults_of_every_kind_are_met_where_they_matter(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED.keys())
-def test_a_planted_bug_is_found_and_its_story_is_short(bug: Planted) -> None:
+def test_the_search_finds_a_planted_bug_with_a_short_story(bug: Planted) -> None:
     fleet = SmallFleet(bug.bounds)
     with planted(bug, fleet):
         found = explore(fleet)
@@ -44,12 +44,12 @@ def test_a_planted_bug_is_found_and_its_story_is_short(bug: Planted) -> None:
 
 
 @pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED.keys())
-def test_without_the_bug_nothing_breaks_within_the_same_bounds(bug: Planted) -> None:
+def test_without_the_planted_bug_the_search_finds_nothing(bug: Planted) -> None:
     found = explore(SmallFleet(bug.bounds))
     assert not found.broken, found.told()
 
 
-def test_a_search_in_which_nobody_comes_home_found_something_wrong() -> None:
+def test_a_search_in_which_no_node_returns_to_idle_reports_an_error() -> None:
     found = Explored(states=9, steps=9, decisions=9, ends=0, seen=frozenset())
     assert found.wrong == "nobody comes home in any course"
     assert not replace(found, ends=1).wrong

@@ -12,12 +12,12 @@ from careen.host.commands import HostExec
 from tests.patience import LONG_SECONDS
 
 
-def test_the_kernel_tells_its_boot_id() -> None:
+def test_the_boot_id_is_read_from_the_kernel() -> None:
     assert read_boot_id(Path(DEFAULT_FILE)) == Path(DEFAULT_FILE).read_text().strip()
 
 
 @pytest.mark.parametrize("content", [None, b"", b"  \n", b"\xff\xfe"])
-def test_a_boot_id_that_cannot_be_read_is_unknown_and_names_the_file(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_boot_id_is_unknown_and_the_file_is_named(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "boot_id"
     if content is not None:
         file.write_bytes(content)
@@ -26,7 +26,7 @@ def test_a_boot_id_that_cannot_be_read_is_unknown_and_names_the_file(tmp_path: P
     assert str(file) in boot.why
 
 
-def test_uptime_is_the_hosts() -> None:
+def test_the_uptime_is_that_of_the_host() -> None:
     before = float(Path("/proc/uptime").read_text().split()[0])
     assert before - 0.02 <= uptime_seconds() <= before + 60
 
@@ -44,7 +44,7 @@ def test_uptime_is_the_hosts() -> None:
         ("echo 3; exit 1", "cannot be told"),
     ],
 )
-async def test_soft_reboots_are_counted_beside_the_boot_id(
+async def test_the_boot_id_includes_the_count_of_soft_reboots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, found: str
 ) -> None:
     program = tmp_path / "systemctl"
@@ -59,7 +59,9 @@ async def test_soft_reboots_are_counted_beside_the_boot_id(
     assert soft.added_to(Unknown("x")) == Unknown("x")
 
 
-async def test_the_count_is_asked_for_again_until_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_count_of_soft_reboots_is_read_again_until_it_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     soft = SoftReboots(HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert isinstance(await soft.read(), Unknown)

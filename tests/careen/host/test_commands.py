@@ -17,7 +17,7 @@ from careen.host.commands import Exited, HostExec, NotStarted, TimedOut, run_on_
 from tests.patience import LONG_SECONDS, growing, until
 
 
-async def test_output_errors_and_code_are_kept() -> None:
+async def test_output_errors_and_exit_code_are_returned() -> None:
     outcome = await run_on_host(
         ["sh", "-c", "echo out; echo err >&2; exit 3"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS
     )
@@ -41,7 +41,7 @@ async def test_at_the_deadline_the_command_and_its_children_are_killed(tmp_path:
     await gone(int(pid_file.read_text()))
 
 
-async def test_a_grandchild_that_left_the_group_and_keeps_the_pipes_open_holds_nobody_up(tmp_path: Path) -> None:
+async def test_a_detached_grandchild_with_open_pipes_does_not_block_the_caller(tmp_path: Path) -> None:
     """As a daemon that a reboot command starts: the command is over all the same."""
     pid_file = tmp_path / "pid"
     left = (
@@ -57,13 +57,13 @@ async def test_a_grandchild_that_left_the_group_and_keeps_the_pipes_open_holds_n
     await until(pipes_are_closed)  # by its end, while there is a loop to see it
 
 
-async def test_a_command_is_killed_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
+async def test_a_command_is_killed_when_its_caller_is_cancelled(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     await cancel_after_start(pid_file, outlives_us=False)
     await gone(int(pid_file.read_text()))
 
 
-async def test_an_ordered_reboot_is_not_called_back(tmp_path: Path) -> None:
+async def test_a_reboot_command_is_not_killed_when_its_caller_is_cancelled(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     await cancel_after_start(pid_file, outlives_us=True)
     pid = int(pid_file.read_text())
@@ -141,7 +141,7 @@ async def test_through_nsenter_the_command_runs_in_the_mount_namespace_of_the_fi
     ],
     ids=["no right to enter", "the host has no such program"],
 )
-async def test_nsenters_own_failure_is_not_the_commands_answer(nsenter: Path, script: str) -> None:
+async def test_a_failure_of_nsenter_is_not_the_commands_answer(nsenter: Path, script: str) -> None:
     """Its exit code 1 would otherwise read as the sentinel command's "no"."""
     write_tool(nsenter, script)
     outcome = await run_on_host(["needs-restarting", "-r"], how=HostExec.NSENTER, deadline_seconds=LONG_SECONDS)
@@ -149,7 +149,7 @@ async def test_nsenters_own_failure_is_not_the_commands_answer(nsenter: Path, sc
     assert outcome.why.startswith("nsenter: ")
 
 
-async def test_a_missing_nsenter_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_missing_nsenter_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     outcome = await run_on_host(["true"], how=HostExec.NSENTER, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)
@@ -159,7 +159,7 @@ async def test_a_missing_nsenter_is_named(monkeypatch: pytest.MonkeyPatch, tmp_p
 FLOOD = 64 * 1024 * 1024
 
 
-async def test_a_flood_of_output_is_read_to_its_end_and_not_kept() -> None:
+async def test_a_large_output_is_read_completely_and_kept_in_part() -> None:
     """The command ends by itself: no full pipe holds it up. What is kept is the beginning and the end."""
     program = (
         f"import sys; w = sys.stdout.write; w('first'); [w('x' * 65536) for _ in range({FLOOD} // 65536)]; w('last');"
@@ -180,13 +180,13 @@ async def test_a_flood_of_output_is_read_to_its_end_and_not_kept() -> None:
     assert peak < FLOOD // 16
 
 
-async def test_a_flood_that_does_not_end_is_killed_at_the_deadline() -> None:
+async def test_a_command_with_endless_output_is_killed_at_the_deadline() -> None:
     outcome = await run_on_host(["yes"], how=HostExec.DIRECT, deadline_seconds=0.5)
     assert outcome == TimedOut(0.5)
 
 
 @pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 1999, 2000, 2001, 2002, 70_000])
-async def test_output_is_whole_up_to_both_ends_together(size: int) -> None:
+async def test_output_is_kept_completely_up_to_the_limit(size: int) -> None:
     program = f"import sys; sys.stdout.write(''.join(chr(97 + n % 26) for n in range({size})))"
     outcome = await run_on_host([sys.executable, "-c", program], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, Exited)

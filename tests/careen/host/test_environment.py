@@ -30,7 +30,7 @@ def an_agents_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
 
 
-def test_children_see_no_setting_but_whose_node_they_are_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_processes_get_no_setting_except_the_node_name(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = environment.of_children()
     assert {name: value for name, value in seen.items() if name.startswith(("CAREEN_", "KURED_"))} == {
         "CAREEN_NODE_ID": "n1",
@@ -41,7 +41,7 @@ def test_children_see_no_setting_but_whose_node_they_are_on(monkeypatch: pytest.
     assert seen["PATH"]
 
 
-async def test_a_command_on_the_host_does_not_see_where_messages_go() -> None:
+async def test_a_command_on_the_host_does_not_get_the_message_urls() -> None:
     outcome = await run_on_host(["env"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, Exited)
     assert "KUBERNETES_SERVICE_HOST=10.96.0.1" in outcome.output or "PATH=" in outcome.output
@@ -51,7 +51,7 @@ async def test_a_command_on_the_host_does_not_see_where_messages_go() -> None:
     assert everything == Exited(code=1, output="0", errors="")
 
 
-async def test_the_child_of_a_forecast_does_not_see_where_messages_go(
+async def test_the_child_of_a_forecast_does_not_get_the_message_urls(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen = tmp_path / "seen"
@@ -66,7 +66,7 @@ async def test_the_child_of_a_forecast_does_not_see_where_messages_go(
     assert SECRET not in found.values()
 
 
-def test_every_child_that_careen_starts_is_given_this_environment() -> None:
+def test_every_child_process_gets_the_reduced_environment() -> None:
     calls = [
         (module.where, call)
         for module in modules("careen")

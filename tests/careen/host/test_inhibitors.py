@@ -29,25 +29,25 @@ def put(root: Path, folder: str = "run/systemd/inhibit", **files: str | bytes) -
         (root / folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def test_those_of_a_shutdown_are_found_and_others_left_out(tmp_path: Path) -> None:
+def test_shutdown_inhibitors_are_found_and_others_ignored(tmp_path: Path) -> None:
     put(tmp_path, a=KUBELET, b=SLEEP, c=BOTH, d=KUBELET)
     assert of_shutdown(tmp_path) == (Inhibitor("kubelet", "delay"), Inhibitor("unattended-upgrades", "block"))
 
 
-def test_they_are_found_where_the_manifests_mount_the_hosts_run(tmp_path: Path) -> None:
+def test_inhibitors_are_found_where_the_manifests_mount_run(tmp_path: Path) -> None:
     """/var/run is mounted; /run holds only the folder of the host's lock."""
     (tmp_path / "run/careen").mkdir(parents=True)
     put(tmp_path, "var/run/systemd/inhibit", a=KUBELET)
     assert of_shutdown(tmp_path) == (Inhibitor("kubelet", "delay"),)
 
 
-def test_a_host_that_does_not_show_them_tells_nothing(tmp_path: Path) -> None:
+def test_a_host_without_a_readable_folder_reports_no_inhibitors(tmp_path: Path) -> None:
     assert of_shutdown(tmp_path) == ()
     put(tmp_path)
     assert of_shutdown(tmp_path) == ()
 
 
-def test_a_pipe_is_never_opened_and_a_link_never_followed(tmp_path: Path) -> None:
+def test_a_fifo_is_never_opened_and_a_symlink_never_followed(tmp_path: Path) -> None:
     put(tmp_path, a=SLEEP)
     os.mkfifo(tmp_path / "run/systemd/inhibit/4.ref")
     (tmp_path / "elsewhere").write_text(KUBELET)
@@ -67,12 +67,12 @@ def test_a_pipe_is_never_opened_and_a_link_never_followed(tmp_path: Path) -> Non
         b"A=B\n" * 100_000,
     ],
 )
-def test_what_is_no_such_file_is_left_out(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_inhibitor_file_is_ignored(tmp_path: Path, content: bytes) -> None:
     put(tmp_path, a=content)
     assert of_shutdown(tmp_path) == ()
 
 
-def test_a_folder_that_cannot_be_listed_tells_nothing(tmp_path: Path) -> None:
+def test_an_unreadable_folder_reports_no_inhibitors(tmp_path: Path) -> None:
     (tmp_path / "run/systemd").mkdir(parents=True)
     (tmp_path / "run/systemd/inhibit").write_text("a file")
     assert of_shutdown(tmp_path) == ()

@@ -28,7 +28,7 @@ def need_of(root: Path, **sources: Any) -> HostNeed:
     return HostNeed(Sources(**{"seconds": LONG_SECONDS, **sources}), root=root, how=HostExec.DIRECT)
 
 
-async def test_any_of_several_sentinels_asks(root: Path) -> None:
+async def test_any_of_several_sentinels_means_a_need(root: Path) -> None:
     need = need_of(root, files=(SENTINEL, "/run/reboot-needed"))
     assert await need.look() == Need(
         answer=NO, detail="no sentinel file /run/reboot-required; no sentinel file /run/reboot-needed"
@@ -37,7 +37,7 @@ async def test_any_of_several_sentinels_asks(root: Path) -> None:
     assert await need.look() == Need(answer=YES, detail="the sentinel file /run/reboot-needed exists")
 
 
-async def test_one_sentinel_that_cannot_be_looked_for_makes_the_need_unknown(root: Path) -> None:
+async def test_one_unreadable_sentinel_makes_the_need_unknown(root: Path) -> None:
     need = need_of(root, files=(SENTINEL, "/gone/x"))
     assert (await need.look()).answer is UNKNOWN
     (root / "run/reboot-required").touch()
@@ -61,7 +61,7 @@ async def test_one_sentinel_that_cannot_be_looked_for_makes_the_need_unknown(roo
         ("\u202emoc.live\x1b[31m\n", None, YES, "asked for by"),
     ],
 )
-async def test_the_packages_beside_a_sentinel_are_named_and_may_be_chosen(
+async def test_packages_listed_beside_a_sentinel_are_named_and_can_be_filtered(
     root: Path, listed: str | None, pattern: str | None, answer: NeedAnswer, words: str
 ) -> None:
     """The list as Debian's /etc/kernel/postinst.d/unattended-upgrades writes it: one name a line."""
@@ -73,7 +73,7 @@ async def test_the_packages_beside_a_sentinel_are_named_and_may_be_chosen(
     assert "x" * 256 not in need.detail
 
 
-async def test_a_list_beside_another_name_is_never_opened(root: Path) -> None:
+async def test_a_package_list_beside_another_sentinel_name_is_never_opened(root: Path) -> None:
     """The ConfigMap may name sentinels: it must not choose what is read and shown on the Node."""
     (root / "run/shadow").touch()
     (root / "run/shadow.pkgs").write_text("a secret\n")
@@ -82,14 +82,14 @@ async def test_a_list_beside_another_name_is_never_opened(root: Path) -> None:
     assert (need.answer, "a secret" in need.detail) == (UNKNOWN, False)
 
 
-async def test_a_list_that_is_a_link_is_not_followed(root: Path) -> None:
+async def test_a_package_list_that_is_a_symlink_is_not_followed(root: Path) -> None:
     (root / "run/reboot-required").touch()
     (root / "secret").write_text("a secret\n")
     (root / "run/reboot-required.pkgs").symlink_to(root / "secret")
     assert "secret" not in (await need_of(root, files=(SENTINEL,)).look()).detail
 
 
-async def test_probes_that_look_and_probes_that_run_are_asked_apart(root: Path) -> None:
+async def test_file_probes_and_command_probes_run_separately(root: Path) -> None:
     need = need_of(root, files=(SENTINEL,), probes=("sentinel", "suse", "uptime"), longest_uptime_seconds=1e12)
     assert not need.has_commands
     assert (await need.look()).answer is NO
@@ -105,7 +105,7 @@ async def test_a_command_probe_runs_on_the_host_and_its_program_may_be_missing(r
     assert (asked.answer, "update_engine_client" in asked.detail) == (UNKNOWN, True)
 
 
-async def test_a_command_probe_says_what_its_program_prints(
+async def test_a_command_probe_reports_the_output_of_its_program(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "bin" / "zypper"
@@ -116,14 +116,14 @@ async def test_a_command_probe_says_what_its_program_prints(
     assert (await need_of(root, probes=("zypper",)).ask()).answer is YES
 
 
-async def test_without_the_probe_sentinel_its_files_and_its_command_are_not_asked(root: Path) -> None:
+async def test_without_the_sentinel_probe_its_files_and_command_are_not_checked(root: Path) -> None:
     (root / "run/reboot-required").touch()
     need = need_of(root, files=(SENTINEL,), command="true", probes=("suse",))
     assert not need.has_commands
     assert (await need.look()).answer is NO
 
 
-async def test_a_package_manager_is_looked_for_whoever_asks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_probe_looks_for_a_running_package_manager(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while the host asks for nothing: a person may, with `careen reboot`."""
     monkeypatch.setattr(package_managers, "at_work", lambda where, *, proc: "dpkg (process 7)")
     need = need_of(root, files=(SENTINEL,))
@@ -132,7 +132,7 @@ async def test_a_package_manager_is_looked_for_whoever_asks(root: Path, monkeypa
     assert (await need.look()).package_manager == "dpkg (process 7)"
 
 
-def test_every_probe_has_a_module_of_its_kind() -> None:
+def test_every_probe_is_a_file_probe_or_a_command_probe() -> None:
     for name, reach in probes.PROBES.items():
         if reach is probes.Reach.COMMAND:
             assert probes.running(name).ARGV

@@ -38,7 +38,7 @@ def need_of(root: Path, **sources: Any) -> HostNeed:
     return HostNeed(wanted, root=root, how=HostExec.DIRECT)
 
 
-async def test_the_file_is_asked_unless_there_is_a_command(tmp_path: Path) -> None:
+async def test_the_sentinel_file_is_checked_unless_there_is_a_command(tmp_path: Path) -> None:
     here = host(tmp_path)
     assert (await here.read_need()).answer is NeedAnswer.NO
     (tmp_path / "run/reboot-required").touch()
@@ -49,30 +49,30 @@ async def test_the_file_is_asked_unless_there_is_a_command(tmp_path: Path) -> No
     assert (await commanded.look()).answer is NeedAnswer.NO, "the command stands in place of the file"
 
 
-async def test_a_command_line_is_split_as_a_shell_would(tmp_path: Path) -> None:
+async def test_a_command_line_is_split_as_by_a_shell(tmp_path: Path) -> None:
     marker = tmp_path / "asked for it"
     assert await replace(host(tmp_path), reboot_command=f"touch '{marker}'").ask_reboot() == Asked()
     assert marker.exists()
 
 
-async def test_the_method_decides_how_it_is_asked(tmp_path: Path) -> None:
+async def test_the_reboot_method_selects_command_or_signal(tmp_path: Path) -> None:
     answer = await replace(host(tmp_path), reboot_command="false").ask_reboot()
     assert isinstance(answer, Refused)
 
 
-def test_boot_and_uptime_are_the_hosts(tmp_path: Path) -> None:
+def test_boot_id_and_uptime_are_those_of_the_host(tmp_path: Path) -> None:
     here = host(tmp_path)
     assert here.read_boot_id() == "boot-1"
     assert 0 < here.uptime() <= here.uptime()
 
 
-async def test_a_host_in_order_passes_its_self_test_and_is_not_rebooted(tmp_path: Path) -> None:
+async def test_a_working_host_passes_its_self_test_without_a_reboot(tmp_path: Path) -> None:
     marker = tmp_path / "rebooted"
     assert await replace(host(tmp_path), reboot_command=f"touch {marker}").test_reboot() == SelfTest()
     assert not marker.exists()
 
 
-async def test_without_a_way_onto_the_host_the_self_test_says_so(
+async def test_without_access_to_the_host_the_self_test_reports_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -95,7 +95,7 @@ def an_inhibitor(folder: Path, *lines: str) -> None:
     (folder / "run/systemd/inhibit/1").write_text("\n".join(lines) + "\n")
 
 
-async def test_the_right_to_send_a_signal_is_tried_without_sending_one(
+async def test_the_right_to_send_a_signal_is_tested_without_sending_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[tuple[int, int]] = []
@@ -105,7 +105,7 @@ async def test_the_right_to_send_a_signal_is_tried_without_sending_one(
     assert sent == [(1, 0)]
 
 
-async def test_a_kubelet_that_would_not_hear_of_the_shutdown_is_told_and_stops_nothing(
+async def test_a_kubelet_that_would_miss_the_shutdown_is_reported_without_a_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "kill", lambda pid, number: None)

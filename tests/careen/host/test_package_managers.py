@@ -46,7 +46,7 @@ def below(root: Path, path: str) -> Path:
 
 @pytest.mark.parametrize("lock", RECORD_LOCKS, ids=lambda lock: lock.path)
 @pytest.mark.parametrize("how", ["fcntl", "tukit", "reads"])
-def test_a_manager_that_holds_its_lock_is_named_with_its_process(
+def test_a_package_manager_that_holds_its_lock_is_named_with_its_process(
     tmp_path: Path, lock: package_managers.LockFile, how: str
 ) -> None:
     with held(below(tmp_path, lock.path), how) as pid:
@@ -55,15 +55,13 @@ def test_a_manager_that_holds_its_lock_is_named_with_its_process(
 
 
 @pytest.mark.parametrize("lock", WHOLE_LOCKS, ids=lambda lock: lock.path)
-def test_apts_daily_service_is_seen_in_the_kernels_list_of_locks(
-    tmp_path: Path, lock: package_managers.LockFile
-) -> None:
+def test_apts_daily_service_is_found_in_proc_locks(tmp_path: Path, lock: package_managers.LockFile) -> None:
     with held(below(tmp_path, lock.path), "flock") as pid:
         assert at_work(tmp_path).startswith(f"{lock.manager} (process {pid}, ")
     assert at_work(tmp_path) == ""
 
 
-def test_the_lock_of_another_file_is_nobodys_work(tmp_path: Path) -> None:
+def test_a_lock_on_another_file_is_ignored(tmp_path: Path) -> None:
     below(tmp_path, WHOLE_LOCKS[0].path).parent.mkdir(parents=True)
     below(tmp_path, WHOLE_LOCKS[0].path).touch()
     with held(tmp_path / "other", "flock"):
@@ -71,7 +69,7 @@ def test_the_lock_of_another_file_is_nobodys_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["fcntl", "flock"])
-def test_asking_takes_nothing_from_who_holds_the_lock_or_wants_it(tmp_path: Path, how: str) -> None:
+def test_the_check_takes_no_lock_itself(tmp_path: Path, how: str) -> None:
     """A lock that the agent held for an instant would make `dpkg` give up."""
     file = below(tmp_path, "/var/lib/dpkg/lock" if how == "fcntl" else WHOLE_LOCKS[0].path)
     file.parent.mkdir(parents=True)
@@ -97,7 +95,7 @@ def test_asking_takes_nothing_from_who_holds_the_lock_or_wants_it(tmp_path: Path
         ("9" * 40, b"x", False),
     ],
 )
-def test_zypper_is_seen_by_the_process_in_its_file(
+def test_zypper_is_found_by_the_process_id_in_its_file(
     tmp_path: Path, lock: package_managers.LockFile, text: str, command: bytes | None, is_seen: bool
 ) -> None:
     """openSUSE/libzypp, zypp/zypp_detail/ZyppLock.cc: `%ld\\n` of the process, and isProcessRunning."""
@@ -111,7 +109,7 @@ def test_zypper_is_seen_by_the_process_in_its_file(
     assert at_work(tmp_path, proc=proc) == ("zypper (process 4711, zypper)" if is_seen else "")
 
 
-def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+def test_a_lock_path_that_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
     """A pipe would hold up whoever opens it."""
     for lock in (*RECORD_LOCKS, *PID_FILES):
         below(tmp_path, lock.path).parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +117,7 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     assert at_work(tmp_path) == ""
 
 
-def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
+def test_a_symlink_at_a_lock_path_is_not_followed(tmp_path: Path) -> None:
     file = below(tmp_path, "/var/lib/dpkg/lock")
     file.parent.mkdir(parents=True)
     file.symlink_to(tmp_path / "elsewhere")
@@ -127,5 +125,5 @@ def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
         assert at_work(tmp_path) == ""
 
 
-def test_a_host_without_any_of_it_has_none_at_work(tmp_path: Path) -> None:
+def test_a_host_without_lock_files_has_no_running_package_manager(tmp_path: Path) -> None:
     assert at_work(tmp_path / "not-there", proc=tmp_path / "nor-this") == ""

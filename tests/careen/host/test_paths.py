@@ -9,11 +9,11 @@ import pytest
 from careen.host.paths import under_root
 
 
-def test_our_own_root_changes_nothing() -> None:
+def test_with_the_own_root_a_path_is_unchanged() -> None:
     assert under_root(Path("/"), "/var/run/reboot-required") == Path("/var/run/reboot-required")
 
 
-def test_an_absolute_link_of_the_host_is_followed_inside_the_host(tmp_path: Path) -> None:
+def test_an_absolute_symlink_is_resolved_inside_the_host_root(tmp_path: Path) -> None:
     """Debian: /var/run → /run. Followed literally, it would lead into the agent's own container."""
     (tmp_path / "var").mkdir()
     (tmp_path / "run").mkdir()
@@ -21,7 +21,7 @@ def test_an_absolute_link_of_the_host_is_followed_inside_the_host(tmp_path: Path
     assert under_root(tmp_path, "/var/run/reboot-required") == tmp_path / "run/reboot-required"
 
 
-def test_relative_links_and_steps_up_stay_inside_the_host(tmp_path: Path) -> None:
+def test_relative_symlinks_and_parent_steps_stay_inside_the_host_root(tmp_path: Path) -> None:
     (tmp_path / "var").mkdir()
     (tmp_path / "run").mkdir()
     (tmp_path / "var/run").symlink_to("../run")
@@ -31,12 +31,12 @@ def test_relative_links_and_steps_up_stay_inside_the_host(tmp_path: Path) -> Non
     assert under_root(tmp_path, "/../../etc/passwd") == tmp_path / "etc/passwd"
 
 
-def test_the_last_part_is_not_followed(tmp_path: Path) -> None:
+def test_a_symlink_in_the_last_component_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "sentinel").symlink_to("/nowhere")
     assert under_root(tmp_path, "/sentinel") == tmp_path / "sentinel"
 
 
-def test_a_circle_of_links_is_an_error_and_no_endless_loop(tmp_path: Path) -> None:
+def test_a_cycle_of_symlinks_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("/b")
     (tmp_path / "b").symlink_to("/a")
     with pytest.raises(OSError, match="symbolic links"):

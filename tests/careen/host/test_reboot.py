@@ -21,7 +21,7 @@ async def by(script: str, seconds: float = LONG_SECONDS) -> Answer:
     return await reboot.by_command(["sh", "-c", script], how=HostExec.DIRECT, deadline_seconds=seconds)
 
 
-async def test_a_command_that_succeeds_was_heard() -> None:
+async def test_a_successful_reboot_command_means_the_request_was_accepted() -> None:
     assert await by("exit 0") == Asked()
 
 
@@ -33,28 +33,28 @@ async def test_a_command_that_succeeds_was_heard() -> None:
         ("exit 4", "it printed nothing"),
     ],
 )
-async def test_a_command_that_fails_certainly_reboots_nothing(script: str, words: str) -> None:
+async def test_after_a_failed_reboot_command_no_reboot_is_certain(script: str, words: str) -> None:
     answer = await by(script)
     assert isinstance(answer, Refused)
     assert words in answer.why
 
 
-async def test_a_command_that_is_missing_certainly_reboots_nothing() -> None:
+async def test_a_missing_reboot_command_certainly_causes_no_reboot() -> None:
     assert isinstance(
         await reboot.by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS), Refused
     )
 
 
 @pytest.mark.parametrize("script", ["kill -TERM $$", "kill -KILL $$", "exit 143", "exit 137"])
-async def test_a_command_that_a_signal_ended_may_have_been_ended_by_the_shutdown(script: str) -> None:
+async def test_a_reboot_command_killed_by_a_signal_leaves_the_reboot_possible(script: str) -> None:
     assert isinstance(await by(script), Unclear)
 
 
-async def test_a_command_that_does_not_end_may_reboot_yet() -> None:
+async def test_a_reboot_command_that_does_not_end_leaves_the_reboot_possible() -> None:
     assert isinstance(await by("sleep 30", 0.2), Unclear)
 
 
-def test_a_signal_reaches_the_process() -> None:
+def test_the_signal_reaches_the_process() -> None:
     program = "import signal, sys; print('ready', flush=True); sys.exit(signal.sigwait({39}) - 39)"
     code = f"import signal; signal.pthread_sigmask(signal.SIG_BLOCK, {{39}})\n{program}"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
@@ -71,7 +71,7 @@ def test_a_signal_reaches_the_process() -> None:
         (ProcessLookupError(3, "No such process"), "No such process"),
     ],
 )
-def test_a_signal_that_cannot_be_sent_certainly_reboots_nothing(
+def test_a_signal_that_cannot_be_sent_certainly_causes_no_reboot(
     monkeypatch: pytest.MonkeyPatch, error: OSError, words: str
 ) -> None:
     sent: list[tuple[int, int]] = []
@@ -95,14 +95,14 @@ async def why_not(*argv: str) -> str:
 
 
 @pytest.mark.parametrize("program", ["true", "sh", "/bin/sh", "env"])
-async def test_a_program_that_is_there_has_nothing_against_it(program: str) -> None:
+async def test_an_existing_program_passes_the_check(program: str) -> None:
     assert await why_not(program, "--whatever") == ""
 
 
 @pytest.mark.parametrize(
     "line", [["sh", "-c", "/no/such/program now"], ["env", "A=b", "/no/such"], ["nsenter", "--", "/no/such"]]
 )
-async def test_what_another_program_is_given_cannot_be_judged(line: list[str]) -> None:
+async def test_arguments_of_a_wrapper_program_are_not_checked(line: list[str]) -> None:
     if shutil.which(line[0]):
         assert await why_not(*line) == ""
 
@@ -119,7 +119,7 @@ async def test_what_another_program_is_given_cannot_be_judged(line: list[str]) -
         ("{folder}/with space and 'quote", ""),
     ],
 )
-async def test_a_program_that_could_not_be_run_is_told(tmp_path: Path, program: str, words: str) -> None:
+async def test_a_program_that_cannot_run_is_reported(tmp_path: Path, program: str, words: str) -> None:
     (tmp_path / "plain").write_text("#!/bin/sh\n")
     (tmp_path / "dangling").symlink_to(tmp_path / "gone")
     (tmp_path / "with space and 'quote").write_text("#!/bin/sh\n")
@@ -129,7 +129,7 @@ async def test_a_program_that_could_not_be_run_is_told(tmp_path: Path, program: 
     assert bool(found) is bool(words)
 
 
-async def test_a_program_is_looked_for_in_the_whole_path_past_folders_and_plain_files(
+async def test_a_program_is_searched_in_the_whole_path(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -144,12 +144,14 @@ async def test_a_program_is_looked_for_in_the_whole_path_past_folders_and_plain_
     assert await why_not("goes-down") == ""
 
 
-async def test_a_host_without_a_shell_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_on_a_host_without_a_shell_the_check_is_inconclusive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert await why_not("/no/such/program") == ""
 
 
-async def test_a_host_that_is_too_slow_cannot_be_judged() -> None:
+async def test_on_a_slow_host_the_check_is_inconclusive() -> None:
     assert await reboot.why_not_by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=0.0) == ""
 
 
@@ -170,7 +172,7 @@ def nsenter_that(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> 
         ('shift; shift; exec "$@"', "the host has no program /no/such/program"),
     ],
 )
-async def test_a_host_that_cannot_be_entered_is_told_from_one_without_a_shell(
+async def test_a_failing_nsenter_is_distinguished_from_a_missing_shell(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     script: str,
@@ -205,7 +207,7 @@ BIT = 1 << (39 - 1)
         ("", ""),
     ],
 )
-def test_a_signal_that_nobody_listens_for_reboots_nothing(
+def test_a_signal_without_a_handler_is_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     status: str,
@@ -218,12 +220,14 @@ def test_a_signal_that_nobody_listens_for_reboots_nothing(
     assert bool(found) is bool(words)
 
 
-def test_a_process_whose_state_cannot_be_read_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_an_unreadable_process_state_the_check_is_inconclusive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
     assert reboot.why_not_by_signal(39, proc=tmp_path) == ""
 
 
-def test_a_missing_right_to_send_the_signal_is_known_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_right_to_send_the_signal_is_reported_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
     def kill(pid: int, number: int) -> None:
         raise PermissionError(1, "Operation not permitted")
 

@@ -23,18 +23,18 @@ def host(root: Path) -> Path:
     return root
 
 
-def test_a_sentinel_that_exists_asks_for_a_reboot(tmp_path: Path) -> None:
+def test_an_existing_sentinel_means_a_need(tmp_path: Path) -> None:
     (host(tmp_path) / "run/reboot-required").touch()
     need = sentinel.read_file(tmp_path, "/run/reboot-required")
     assert (need.answer, need.detail) == (YES, "the sentinel file /run/reboot-required exists")
 
 
-def test_a_sentinel_that_is_a_dangling_link_exists(tmp_path: Path) -> None:
+def test_a_dangling_symlink_counts_as_a_sentinel(tmp_path: Path) -> None:
     (host(tmp_path) / "run/reboot-required").symlink_to("/nowhere")
     assert sentinel.read_file(tmp_path, "/run/reboot-required").answer is YES
 
 
-def test_a_folder_in_the_sentinels_place_asks_for_nothing_and_is_told(tmp_path: Path) -> None:
+def test_a_folder_at_the_sentinels_path_means_no_need_and_is_reported(tmp_path: Path) -> None:
     """A container runtime makes one where it was to mount a file that was not there; it outlives every reboot."""
     (host(tmp_path) / "run/reboot-required").mkdir()
     need = sentinel.read_file(tmp_path, "/run/reboot-required")
@@ -42,7 +42,7 @@ def test_a_folder_in_the_sentinels_place_asks_for_nothing_and_is_told(tmp_path: 
     assert "/run/reboot-required is a folder" in need.detail
 
 
-def test_an_absent_sentinel_in_a_folder_that_is_there_asks_for_none(tmp_path: Path) -> None:
+def test_a_missing_sentinel_in_an_existing_folder_means_no_need(tmp_path: Path) -> None:
     assert sentinel.read_file(host(tmp_path), "/run/reboot-required").answer is NO
 
 
@@ -55,7 +55,7 @@ def test_an_absent_sentinel_in_a_folder_that_is_there_asks_for_none(tmp_path: Pa
     ],
     ids=["the mount is missing", "the folder is a file", "a circle of links"],
 )
-def test_what_could_not_be_seen_is_unknown(tmp_path: Path, path: str, word: str) -> None:
+def test_an_inaccessible_sentinel_is_unknown(tmp_path: Path, path: str, word: str) -> None:
     host(tmp_path)
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("/loop")
@@ -66,7 +66,7 @@ def test_what_could_not_be_seen_is_unknown(tmp_path: Path, path: str, word: str)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
-def test_a_folder_that_may_not_be_searched_is_unknown(tmp_path: Path) -> None:
+def test_a_sentinel_in_a_forbidden_folder_is_unknown(tmp_path: Path) -> None:
     (host(tmp_path) / "run").chmod(0)
     try:
         assert sentinel.read_file(tmp_path, "/run/reboot-required").answer is UNKNOWN
@@ -74,7 +74,7 @@ def test_a_folder_that_may_not_be_searched_is_unknown(tmp_path: Path) -> None:
         (tmp_path / "run").chmod(0o700)
 
 
-def test_an_error_of_the_file_system_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_error_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same as above for those who run the tests as root."""
 
     def refused(self: Path) -> os.stat_result:
@@ -107,7 +107,7 @@ class Hanging:
         return self._read_file(root, path)
 
 
-async def test_a_file_system_that_hangs_is_unknown_and_is_not_asked_again_until_it_answers(
+async def test_a_hanging_file_system_is_unknown_and_not_checked_again_until_it_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread for each look would take them all, one every five seconds."""
@@ -126,7 +126,7 @@ async def test_a_file_system_that_hangs_is_unknown_and_is_not_asked_again_until_
     assert answer.answer is YES
 
 
-async def test_two_who_ask_at_once_share_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_simultaneous_checks_share_one_file_access(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = Hanging(monkeypatch)
     look = file_look(host(tmp_path), deadline_seconds=30)
     both = asyncio.gather(look.read(), look.read())
@@ -136,7 +136,7 @@ async def test_two_who_ask_at_once_share_one_look(tmp_path: Path, monkeypatch: p
     assert files.looks == 1
 
 
-async def test_a_hung_look_takes_no_thread_from_anybody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hanging_check_blocks_no_other_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prometheus is asked in the event loop's own threads, of which there are few on a small host."""
     files = Hanging(monkeypatch)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=1))
@@ -146,7 +146,7 @@ async def test_a_hung_look_takes_no_thread_from_anybody_else(tmp_path: Path, mon
     files.is_back.set()
 
 
-async def test_without_a_thread_to_spare_the_need_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_if_no_thread_can_start_the_need_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -158,7 +158,7 @@ async def test_without_a_thread_to_spare_the_need_is_unknown(tmp_path: Path, mon
     assert (await look.read()).answer is NO
 
 
-async def test_a_look_that_breaks_is_unknown(tmp_path: Path) -> None:
+async def test_a_check_that_raises_is_unknown(tmp_path: Path) -> None:
     need = await file_look(tmp_path, "/run/\0", deadline_seconds=30).read()
     assert (need.answer, "null byte" in need.detail) == (UNKNOWN, True)
 
@@ -175,19 +175,19 @@ async def test_a_look_that_breaks_is_unknown(tmp_path: Path) -> None:
         ("no-such-program-here || exit 1", UNKNOWN, "a program is missing"),
     ],
 )
-async def test_the_exit_code_of_the_command_is_the_answer(script: str, answer: NeedAnswer, words: str) -> None:
+async def test_the_exit_code_of_the_sentinel_command_is_the_answer(script: str, answer: NeedAnswer, words: str) -> None:
     need = await sentinel.run_command(["sh", "-c", script], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert need.answer is answer
     assert words in need.detail
 
 
-async def test_a_command_that_is_missing_is_unknown() -> None:
+async def test_a_missing_sentinel_command_is_unknown() -> None:
     need = await sentinel.run_command(["/no/such/program"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert need.answer is UNKNOWN
     assert "/no/such/program" in need.detail
 
 
-async def test_a_command_that_does_not_end_is_unknown() -> None:
+async def test_a_sentinel_command_that_does_not_end_is_unknown() -> None:
     need = await sentinel.run_command(["sleep", "30"], how=HostExec.DIRECT, deadline_seconds=0.2)
     assert need.answer is UNKNOWN
     assert "did not end" in need.detail

@@ -20,7 +20,7 @@ def test_only_one_agent_of_a_node_holds_the_lock(tmp_path: Path) -> None:
     os.close(second.descriptor)
 
 
-def test_agents_of_different_nodes_do_not_meet(tmp_path: Path) -> None:
+def test_agents_of_different_nodes_use_different_locks(tmp_path: Path) -> None:
     held = [take(tmp_path, "/run/careen", name) for name in ("n1", "n2")]
     assert all(isinstance(each, Held) for each in held)
     for each in held:
@@ -28,7 +28,7 @@ def test_agents_of_different_nodes_do_not_meet(tmp_path: Path) -> None:
         os.close(each.descriptor)
 
 
-def test_the_lock_goes_with_the_process_however_it_ends(tmp_path: Path) -> None:
+def test_the_lock_ends_with_the_process(tmp_path: Path) -> None:
     program = (
         "from pathlib import Path; from careen.host.single_agent import take; "
         f"take(Path({str(tmp_path)!r}), '/run', 'n1'); print('held', flush=True); input()"
@@ -58,7 +58,7 @@ def test_a_child_of_the_agent_does_not_inherit_the_lock(tmp_path: Path) -> None:
     os.close(again.descriptor)
 
 
-def test_where_no_lock_can_be_had_it_says_why(tmp_path: Path) -> None:
+def test_a_lock_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "run").touch()
     answer = take(tmp_path, "/run", "n1")
     assert isinstance(answer, CannotLock)

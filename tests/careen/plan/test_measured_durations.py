@@ -29,7 +29,7 @@ def test_nodes_without_a_report_get_the_median_of_the_others() -> None:
     )
 
 
-def test_a_drain_longer_than_the_whole_leaves_a_second_for_the_boot() -> None:
+def test_if_the_drain_is_longer_than_the_total_the_boot_takes_a_second() -> None:
     assert measured_boots([a_node("a", annotations={keys.LAST_REBOOT: '{"seconds": 50}'})], drain_seconds=60).of == {
         "a": 1
     }
@@ -49,7 +49,7 @@ def test_a_drain_longer_than_the_whole_leaves_a_second_for_the_boot() -> None:
         "[" * 9999,
     ],
 )
-def test_a_report_that_says_nothing_is_not_measured(text: str) -> None:
+def test_a_report_without_durations_is_ignored(text: str) -> None:
     assert measured_boots([a_node("a", annotations={keys.LAST_REBOOT: text})], drain_seconds=60) == Boots(
         of={}, others=ASSUMED_BOOT_SECONDS, measured=0
     )
@@ -59,7 +59,7 @@ def reported(*reports: str) -> list[NodeView]:
     return [a_node(f"n{number}", annotations={keys.LAST_REBOOT: report}) for number, report in enumerate(reports)]
 
 
-def test_drains_and_settling_are_the_medians_of_the_nodes_that_measured_them() -> None:
+def test_drain_and_settling_times_are_the_medians_of_the_measured_nodes() -> None:
     nodes = [
         *reported(
             '{"drainSeconds": 10, "settleSeconds": 3}',
@@ -73,13 +73,13 @@ def test_drains_and_settling_are_the_medians_of_the_nodes_that_measured_them() -
     assert measured_settling(nodes) == Typical(seconds=1.5, measured=2)
 
 
-def test_a_boot_is_what_the_nodes_own_drain_and_the_pause_leave_of_the_whole() -> None:
+def test_the_boot_time_is_the_total_minus_drain_and_delay() -> None:
     nodes = reported('{"seconds": 200, "drainSeconds": 15}', '{"seconds": 200}')
     assert measured_boots(nodes, drain_seconds=60, pause_seconds=10).of == {"n0": 175, "n1": 130}
 
 
 @pytest.mark.parametrize("value", ["-1", "1.5", "true", "null", '"9"', "90000", "[]", "1e999", "9" * 400])
-def test_a_duration_that_cannot_be_is_not_measured(value: str) -> None:
+def test_an_impossible_duration_is_ignored(value: str) -> None:
     nodes = reported(f'{{"seconds": 200, "drainSeconds": {value}, "settleSeconds": {value}}}')
     assert measured_drains(nodes) == Typical(seconds=ASSUMED_DRAIN_SECONDS, measured=0)
     assert measured_settling(nodes) == Typical(seconds=ASSUMED_SETTLE_SECONDS, measured=0)

@@ -124,7 +124,9 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("jitter", [0.0, 0.999])
 @pytest.mark.parametrize(("progress", "changes"), [row[1:] for row in SITUATIONS], ids=[row[0] for row in SITUATIONS])
-def test_no_decision_sleeps_longer_than_is_said(progress: Progress, changes: dict[str, Any], jitter: float) -> None:
+def test_the_predicted_evaluation_time_is_an_upper_bound(
+    progress: Progress, changes: dict[str, Any], jitter: float
+) -> None:
     decision = decided(progress, chance=Chance(claim_id="fresh", jitter=jitter), **changes)
     assert not decision.wants, "the situation is known whole"
     assert decision.look_again_seconds > 0, "it is one of waiting"
@@ -141,13 +143,13 @@ def test_no_decision_sleeps_longer_than_is_said(progress: Progress, changes: dic
 @pytest.mark.parametrize(
     ("failures", "since", "left"), [(1, 0, 60), (1, 13, 47), (3, 40, 200), (1, 70, 0), (30, 0, 3600)]
 )
-def test_a_retry_is_known_to_the_second(failures: int, since: float, left: float) -> None:
+def test_the_time_of_a_retry_is_known_to_the_second(failures: int, since: float, left: float) -> None:
     said = from_outside(Progress(phase="Failed", failed="drain-timeout", failures=failures), since=since)
     assert (said.seconds, said.is_retry) == (left, True)
 
 
 @pytest.mark.parametrize(("failed_ago", "is_due"), [(46, False), (61, True)])
-def test_the_retry_comes_when_it_is_said(failed_ago: float, is_due: bool) -> None:
+def test_the_retry_happens_at_the_predicted_time(failed_ago: float, is_due: bool) -> None:
     progress = a_progress(
         Phase.FAILED,
         claim="",
@@ -166,7 +168,7 @@ def test_the_retry_comes_when_it_is_said(failed_ago: float, is_due: bool) -> Non
     "progress",
     [Progress(phase="Failed", failed="reboot-command-failed", tries=3), Progress(phase="Failed", failed="reboot-loop")],
 )
-def test_what_a_person_has_to_ask_for_is_not_promised(progress: Progress) -> None:
+def test_no_time_is_predicted_for_a_retry_that_needs_a_person(progress: Progress) -> None:
     assert not from_outside(progress).is_retry
 
 
@@ -178,5 +180,5 @@ def test_what_a_person_has_to_ask_for_is_not_promised(progress: Progress) -> Non
         (NextLook(seconds=30), "its agent looks again within 30 s"),
     ],
 )
-def test_it_is_said_in_seconds(said: NextLook, sentence: str) -> None:
+def test_the_time_is_given_in_seconds(said: NextLook, sentence: str) -> None:
     assert said.sentence == sentence

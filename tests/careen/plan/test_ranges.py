@@ -26,14 +26,14 @@ def a_timeline(ends: float, *pods: str, pending: float = 0, is_closed: bool = Fa
     )
 
 
-def test_each_figure_has_its_own_least_and_most() -> None:
+def test_each_figure_has_its_own_minimum_and_maximum() -> None:
     drawn = [a_timeline(300, "a", "b", "a"), a_timeline(200, "a", "b"), a_timeline(250, "a", "b", "c", "d", pending=20)]
     assert ranges_of(iter(drawn)) == Ranges(
         seeds=3, moves=(2, 4), double_moves=(0, 1), ends=(at(200), at(300)), pending_seconds=(0, 20), not_clean=1
     )
 
 
-def test_one_draw_is_a_range_of_one() -> None:
+def test_a_single_simulation_gives_a_range_of_one_value() -> None:
     ranges = ranges_of([a_timeline(300, is_closed=True)])
     assert ranges.is_single
     assert (ranges.moves, ranges.ends, ranges.not_clean) == ((0, 0), (at(300), at(300)), 1)

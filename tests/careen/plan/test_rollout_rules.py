@@ -104,7 +104,7 @@ def since(name: str, day: int, zone: str = "a") -> NodeView:
         ),
     ],
 )
-def test_the_default_order_is_the_agents(nodes: list[NodeView], expected: list[str]) -> None:
+def test_the_default_order_is_that_of_the_agents(nodes: list[NodeView], expected: list[str]) -> None:
     assert order(plan(nodes)) == expected
 
 
@@ -116,7 +116,7 @@ def test_the_default_order_is_the_agents(nodes: list[NodeView], expected: list[s
         pytest.param(replace(POLICY, drain=DrainPolicy(bound_pods=BoundPods.STAY)), "", id="left on the node"),
     ],
 )
-def test_a_plan_refuses_a_node_to_which_an_owner_binds_its_pods_as_the_agents_do(policy: Policy, rule: str) -> None:
+def test_a_plan_refuses_a_node_with_bound_pods_as_the_agents_do(policy: Policy, rule: str) -> None:
     rules = RolloutRules([a_node("n1"), a_node("n2")], policy)
     bound = PodForecast(
         namespace="shop",
@@ -134,7 +134,7 @@ def test_a_plan_refuses_a_node_to_which_an_owner_binds_its_pods_as_the_agents_do
         assert "shop/p (ReplicaSet shop/web)" in obstacle.sentence
 
 
-def test_zone_by_zone_never_has_two_zones_down_at_once() -> None:
+def test_the_order_zone_never_has_two_zones_down_at_once() -> None:
     nodes = [in_zone(f"{zone}{number}", zone) for zone in "ab" for number in range(3)]
     timeline = plan(nodes, replace(POLICY, concurrency=2, order=Order.ZONE))
     assert order(timeline) == ["a0", "a1", "a2", "b0", "b1", "b2"]
@@ -147,7 +147,7 @@ def test_zone_by_zone_never_has_two_zones_down_at_once() -> None:
     )
 
 
-def test_fewest_moves_asks_how_many_pods_would_move_now() -> None:
+def test_the_order_fewest_moves_counts_the_pods_that_would_move_now() -> None:
     movable = {"n1": 3, "n2": 1, "n3": 2, "cp": 0}
     nodes = [a_node("n1"), a_node("n2"), a_node("n3"), a_node("cp", labels={keys.CONTROL_PLANE: ""})]
     assert list(
@@ -155,7 +155,7 @@ def test_fewest_moves_asks_how_many_pods_would_move_now() -> None:
     ) == ["n2", "n3", "n1", "cp"]
 
 
-def test_who_says_itself_how_many_pods_it_has_is_believed_and_the_others_are_counted() -> None:
+def test_annotated_pod_counts_are_used_and_the_others_are_counted() -> None:
     """Otherwise than by the fewest moves, the numbers stay as they were when the nodes became ready, whatever
     moves since."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
@@ -163,14 +163,14 @@ def test_who_says_itself_how_many_pods_it_has_is_believed_and_the_others_are_cou
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
 
 
-def test_the_zone_of_the_claim_given_back_comes_first() -> None:
+def test_the_zone_of_the_released_claim_comes_first() -> None:
     rules = RolloutRules([since("a1", 3, "a"), since("a2", 3, "a"), since("b1", 1, "b")], POLICY)
     rules.claimed("a1", NOW)
     rules.released("a1", NOW)
     assert list(rules.line(["b1", "a2"], NOW, lambda _: 0)) == ["a2", "b1"]
 
 
-def test_who_has_room_in_its_budget_comes_before_who_has_not() -> None:
+def test_nodes_with_room_in_their_budget_come_first() -> None:
     policy = replace(POLICY, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     rules = RolloutRules([in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b")], policy)
     rules.claimed("a1", NOW)
@@ -178,7 +178,7 @@ def test_who_has_room_in_its_budget_comes_before_who_has_not() -> None:
 
 
 @pytest.mark.parametrize("late_policy", list(LatePolicy))
-def test_a_hold_undoes_a_drain_whatever_the_late_policy(late_policy: LatePolicy) -> None:
+def test_a_hold_undoes_a_drain_under_any_late_policy(late_policy: LatePolicy) -> None:
     held = a_node("n1", annotations={keys.HOLD: "auditors"})
     obstacle = RolloutRules([held], replace(POLICY, late_policy=late_policy)).late_refusal("n1", NOW)
     assert obstacle is not None
@@ -205,7 +205,7 @@ def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS,
         (Unforeseen("the moon"), ALWAYS, False, False, False),
     ],
 )
-def test_a_new_gate_is_asked_by_a_plan_as_it_declares(
+def test_a_plan_evaluates_a_new_gate_as_it_declares(
     monkeypatch: pytest.MonkeyPatch,
     foresight: Foreseen | Unforeseen,
     when: frozenset[When],
@@ -226,7 +226,7 @@ def test_a_new_gate_is_asked_by_a_plan_as_it_declares(
     assert ("the moon" in gates.unforeseen(POLICY)) is isinstance(foresight, Unforeseen)
 
 
-def test_a_plan_waits_for_the_end_that_a_new_gate_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_waits_until_the_end_that_a_new_gate_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     end = NOW + timedelta(hours=3)
 
     def ask(situation: Situation, _when: When) -> Refusal | None:
@@ -239,14 +239,14 @@ def test_a_plan_waits_for_the_end_that_a_new_gate_names(monkeypatch: pytest.Monk
     assert visit.start == end
 
 
-def test_no_gate_can_be_added_without_a_word_on_what_a_plan_foresees() -> None:
+def test_every_gate_must_declare_what_a_plan_can_foresee() -> None:
     declared = {name: getattr(gates.hold.GATE, name) for name in ("name", "ask", "when", "cost", "needs")}
     with pytest.raises(TypeError, match="foresight"):
         Gate(**declared)
 
 
 @pytest.mark.parametrize("line", list(Order))
-def test_nobody_is_asked_while_no_place_is_free(line: Order) -> None:
+def test_no_gate_is_evaluated_while_no_place_is_free(line: Order) -> None:
     rules = RolloutRules([a_node("n1"), a_node("n2")], replace(POLICY, order=line))
     rules.claimed("n1", NOW)
     assert list(rules.line(["n2"], NOW, lambda _: 0)) == []
@@ -290,7 +290,7 @@ def test_nobody_is_asked_while_no_place_is_free(line: Order) -> None:
         ),
     ],
 )
-def test_the_gates_refuse_with_what_is_in_the_way(node: NodeView, policy: Policy, rule: str, subject: str) -> None:
+def test_the_gates_refuse_with_their_reason(node: NodeView, policy: Policy, rule: str, subject: str) -> None:
     rules = RolloutRules([node, in_zone("other", "z", unschedulable=True)], policy)
     obstacle = rules.refusal("n1", NOW, None)
     assert obstacle is not None
@@ -336,7 +336,7 @@ def a_forecast(outcome: Outcome, *, is_never: bool = False) -> Forecast:
     ],
     ids=lambda value: "",
 )
-def test_the_forecast_is_judged_as_the_agents_judge_it(
+def test_the_forecast_is_judged_as_by_the_agents(
     forecast: Forecast, policy: Policy, found: tuple[str, str] | None
 ) -> None:
     obstacle = RolloutRules([a_node("n1")], policy).refusal("n1", NOW, forecast)
@@ -355,7 +355,7 @@ def test_a_window_that_closes_during_the_drain_follows_the_late_policy(
     ]
 
 
-def test_what_does_not_fit_the_window_is_counted_at_its_end_and_goes_on_in_the_next() -> None:
+def test_nodes_beyond_the_window_are_counted_and_continue_in_the_next() -> None:
     """A node takes 275 s: 52 are done in four hours, and the 53rd, begun in the window, ends after it."""
     nodes = [a_node(f"n{number:03}") for number in range(120)]
     timeline = plan(nodes, replace(POLICY, window=NIGHT), begins=datetime(2026, 3, 4, 22, 0, tzinfo=UTC))
@@ -366,19 +366,19 @@ def test_what_does_not_fit_the_window_is_counted_at_its_end_and_goes_on_in_the_n
     assert len(timeline.reboots) == 120
 
 
-def test_a_hold_with_an_end_is_waited_for() -> None:
+def test_a_plan_waits_for_the_end_of_a_hold() -> None:
     held = a_node("n1", annotations={keys.HOLD: "until=2026-03-04T15:00:00Z"})
     (visit,) = plan([held]).visits
     assert visit.start == datetime(2026, 3, 4, 15, 0, tzinfo=UTC)
 
 
-def test_a_node_that_may_go_at_once_goes_outside_the_window() -> None:
+def test_a_node_with_reboot_now_starts_outside_the_window() -> None:
     hurried = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"})
     timeline = plan([a_node("n1"), hurried], replace(POLICY, window=NIGHT))
     assert [(visit.node, visit.start.hour) for visit in timeline.visits] == [("n2", 12), ("n1", 22)]
 
 
-def test_a_share_of_a_rack_is_counted_over_all_of_its_nodes() -> None:
+def test_a_percentage_of_a_rack_counts_all_its_nodes() -> None:
     """Sound nodes count as well, though a plan does not look at each of them for every question."""
     budget = Budget(kind=BudgetKind.TOPOLOGY, limit=2**31 - 1, key="rack", percent=40)
     nodes = [a_node(f"n{number}", labels={"rack": "r1"}) for number in range(5)]
@@ -397,7 +397,7 @@ EVENING = NamedWindow(
 )
 
 
-def test_each_group_of_nodes_goes_in_its_own_windows() -> None:
+def test_each_group_of_nodes_uses_its_own_windows() -> None:
     nodes = [a_node(f"n{number}", labels={"pool": pool}) for number, pool in enumerate(["web", "batch", "db"])]
     timeline = plan(nodes, replace(POLICY, windows=(BATCH, EVENING)))
     assert [(visit.node, visit.start) for visit in timeline.visits] == [
@@ -412,7 +412,7 @@ def test_each_group_of_nodes_goes_in_its_own_windows() -> None:
 OLDEST = Progress(phase="Waiting", need_since="2026-03-01T00:00:00Z")
 
 
-def test_a_node_whose_windows_are_shut_holds_up_no_other() -> None:
+def test_a_node_outside_its_windows_delays_no_other() -> None:
     """The oldest need is of a node that may not go yet: with one place, the others go before it."""
     nodes = [
         a_node("n0", labels={"pool": "web"}, annotations={keys.PROGRESS: to_annotation(OLDEST)}),
@@ -424,7 +424,7 @@ def test_a_node_whose_windows_are_shut_holds_up_no_other() -> None:
     assert [visit.node for visit in timeline.visits] == ["n1", "n2", "n0"]
 
 
-def test_the_closings_of_several_groups_are_those_of_all_their_windows_together() -> None:
+def test_window_ends_of_several_groups_are_merged() -> None:
     rules = RolloutRules(
         [a_node("n0", labels={"pool": "web"}), a_node("n1", labels={"pool": "batch"})],
         replace(POLICY, windows=(BATCH, EVENING)),
@@ -436,7 +436,7 @@ def test_the_closings_of_several_groups_are_those_of_all_their_windows_together(
     assert rules.next_closing(at.replace(hour=3)) == datetime(2026, 3, 10, 20, 0, 0, tzinfo=UTC)
 
 
-def test_the_calendar_is_gone_through_once_for_each_change(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_calendar_is_computed_once_per_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan of thousands asks thousands of times; what it asks again costs nothing."""
     asked: list[datetime] = []
     real = openings.change_after
@@ -505,7 +505,7 @@ def policies(draw: st.DrawFn) -> Policy:
 
 @given(fleet=fleets(), policy=policies(), drawn=st.data())
 @settings(max_examples=150, deadline=None)
-def test_the_budgets_are_asked_about_fewer_nodes_and_answer_as_for_all(
+def test_budgets_checked_for_fewer_nodes_answer_as_for_all_nodes(
     fleet: list[NodeView], policy: Policy, drawn: st.DataObject
 ) -> None:
     policy = replace(policy, order=Order.OLDEST)  # by zone, not every claim would be let into the lock
@@ -527,7 +527,7 @@ def test_the_budgets_are_asked_about_fewer_nodes_and_answer_as_for_all(
 
 @given(fleet=fleets(), policy=policies())
 @settings(max_examples=150, deadline=None)
-def test_never_are_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
+def test_no_more_nodes_are_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
     """Counted from the visits alone: at each beginning, the other nodes under a claim and those that were down
     before, per group."""
     timeline = plan(fleet, policy)
@@ -553,7 +553,7 @@ def test_never_are_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], 
 
 @given(fleet=fleets(), policy=policies())
 @settings(max_examples=80, deadline=None)
-def test_every_node_either_reboots_once_or_is_left_with_a_reason(fleet: list[NodeView], policy: Policy) -> None:
+def test_every_node_reboots_once_or_is_left_out_with_a_reason(fleet: list[NodeView], policy: Policy) -> None:
     timeline = plan(fleet, policy)
     assert sorted([*order(timeline), *(left.node for left in timeline.left)]) == sorted(node.name for node in fleet)
     assert all(left.obstacle.sentence for left in timeline.left)

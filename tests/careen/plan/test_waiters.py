@@ -55,7 +55,7 @@ def policies(draw: st.DrawFn) -> Policy:
 
 @given(nodes=waiting_nodes(), policy=policies(), drawn=st.data())
 @settings(max_examples=200, deadline=None)
-def test_the_next_ones_are_the_same_from_the_short_list_as_from_all(
+def test_the_short_list_gives_the_same_next_nodes_as_the_whole_list(
     nodes: list[NodeView], policy: Policy, drawn: st.DataObject
 ) -> None:
     names = [node.name for node in nodes]
@@ -76,7 +76,7 @@ def test_the_next_ones_are_the_same_from_the_short_list_as_from_all(
     assert next_from(short) == next_from([node for node in nodes if node.name in waiting])
 
 
-def test_of_a_thousand_alike_the_order_is_shown_a_line_full() -> None:
+def test_of_a_thousand_equal_nodes_only_a_full_line_is_sorted() -> None:
     nodes = [a_node(f"n{number:04}", labels={keys.REBOOT_LABEL: order.READY}) for number in range(1000)]
     short = Waiters(nodes, POLICY).short_list([node.name for node in nodes], LockContent(), lambda _: 0)
     assert [node.name for node in short] == [f"n{number:04}" for number in range(1 + order.SPARE_NAMES)]

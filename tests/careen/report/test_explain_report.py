@@ -36,14 +36,14 @@ def test_only_plugins_whose_scores_differ_have_a_column() -> None:
     assert header == ["NODE", "TOTAL", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "VERDICT"]
 
 
-def test_equal_nodes_are_said_to_be_drawn_among() -> None:
+def test_a_random_choice_among_equal_nodes_is_reported() -> None:
     assert explain_text(record(a_node("n1"), a_node("n2"), a_pod())).splitlines()[0] == (
         "shop/p (not on a node, requests 1000m cpu and 1024Mi memory) would go to n1, drawn among the equal "
         "n1, n2; 2 of 2 nodes can hold it."
     )
 
 
-def test_a_pod_without_room_has_the_schedulers_own_sentence() -> None:
+def test_a_pod_without_room_is_shown_with_the_schedulers_message() -> None:
     made = record(a_node("n1"), a_pod("5"))
     assert (
         explain_text(made)
@@ -68,7 +68,7 @@ def fleet() -> Record:
     return record(*nodes, a_pod("2"))
 
 
-def test_a_large_cluster_takes_a_screen() -> None:
+def test_a_large_cluster_fits_on_one_screen() -> None:
     lines = explain_text(fleet()).splitlines()
     assert len(lines) < 40
     assert lines[-2:] == [
@@ -80,7 +80,7 @@ def test_a_large_cluster_takes_a_screen() -> None:
     assert more.endswith("; --all shows each node.")
 
 
-def test_every_node_has_a_line_when_asked_for() -> None:
+def test_every_node_has_a_line_on_request() -> None:
     assert len(explain_text(fleet(), every_node=True).splitlines()) == 1523 + 3
 
 
@@ -89,6 +89,6 @@ def test_the_best_nodes_come_first() -> None:
     assert [line.split()[0] for line in lines[3:]] == ["n2", "n1"]
 
 
-def test_where_every_node_refuses_there_is_no_table() -> None:
+def test_if_every_node_refuses_there_is_no_table() -> None:
     lines = explain_text(record(a_node("n1"), a_pod("5"))).splitlines()
     assert lines[1:] == ["", "1 node: NodeResourcesFit: Insufficient cpu (n1)"]

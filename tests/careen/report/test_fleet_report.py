@@ -23,7 +23,7 @@ def a_node(name: str, phase: str = "", reason: str = "", label: str = "") -> Nod
     )
 
 
-def test_what_needs_a_person_comes_first_then_what_is_under_way_then_who_waits() -> None:
+def test_nodes_that_need_a_person_come_first_then_working_then_waiting_nodes() -> None:
     nodes = [
         a_node("f"),
         a_node("e", "Waiting"),
@@ -36,21 +36,21 @@ def test_what_needs_a_person_comes_first_then_what_is_under_way_then_who_waits()
     assert [node.name for node in in_order(nodes, LockContent(next=("e",)))] == ["a1", "a2", "b", "c", "e", "d", "f"]
 
 
-def test_a_phase_that_this_release_does_not_know_comes_first_too() -> None:
+def test_a_node_in_an_unknown_phase_comes_first_too() -> None:
     assert [node.name for node in in_order([a_node("a", "Failed"), a_node("z", "Careening")], LockContent())] == [
         "a",
         "z",
     ]
 
 
-def test_the_turn_of_a_node_without_a_lock_to_look_at_is_what_its_label_says() -> None:
+def test_without_a_lock_the_position_of_a_node_comes_from_its_label() -> None:
     assert [
         turn_of(a_node("a", "Waiting", label=label), LockContent())
         for label in ("ready", "required", "in-progress", "")
     ] == ["ready", "required", "", ""]
 
 
-def test_long_reasons_are_folded_to_the_terminal() -> None:
+def test_long_reasons_are_wrapped_to_the_terminal() -> None:
     text = fleet_text(
         [a_node("n1", "Waiting", "one two three four five six seven eight nine ten eleven twelve")],
         LockContent(),
@@ -68,7 +68,7 @@ def test_long_reasons_are_folded_to_the_terminal() -> None:
     ]
 
 
-def test_who_cordoned_a_node_is_shown_because_it_may_hold_up_the_others() -> None:
+def test_the_author_of_a_cordon_is_shown() -> None:
     record = to_annotation(Progress(phase="Draining", claim="c", boot_left="b", is_cordoned_by_us=True))
     ours = a_node("n1", "Draining", "drains")
     nodes = [
@@ -89,7 +89,7 @@ def test_a_cluster_without_nodes_has_no_table() -> None:
     assert fleet_text([], LockContent(), NOW) == "Lock: no claim held.\n\n0 nodes."
 
 
-def test_what_reboots_would_lose_is_told_once_for_all_nodes_that_say_it() -> None:
+def test_the_same_warning_of_several_nodes_is_shown_once() -> None:
     nodes = [
         replace(
             a_node(name, "Waiting", "waits"),

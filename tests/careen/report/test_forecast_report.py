@@ -20,7 +20,7 @@ def forecast(*pods: PodForecast, notes: tuple[str, ...] = ()) -> Forecast:
     return Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods, notes=notes)
 
 
-def test_a_forecast_in_full() -> None:
+def test_the_text_of_a_complete_forecast() -> None:
     text = forecast_text(
         forecast(
             pod("cart-1", Outcome.MOVES, "fits there", landing=("n2",)),
@@ -46,7 +46,7 @@ def test_a_forecast_in_full() -> None:
     ]
 
 
-def test_what_would_help_a_pod_and_who_waited_already_are_told() -> None:
+def test_remedies_and_already_pending_pods_are_shown() -> None:
     made = Forecast(
         node="n1",
         made_at="2026-03-04T12:00:00Z",
@@ -100,11 +100,11 @@ def test_an_empty_node_has_an_empty_forecast() -> None:
         "no room and not predictable",
     ],
 )
-def test_exit_codes_for_scripts(outcomes: tuple[Outcome, ...], code: int) -> None:
+def test_the_exit_code_follows_the_outcomes(outcomes: tuple[Outcome, ...], code: int) -> None:
     assert exit_code(forecast(*(pod(f"p{i}", outcome) for i, outcome in enumerate(outcomes)))) == code
 
 
-def test_a_budget_that_says_not_now_keeps_nobody_from_draining_later() -> None:
+def test_a_budget_that_blocks_only_now_does_not_block_the_drain() -> None:
     assert "not now: the budget is used up" in forecast_text(
         forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up")), NOW
     )
@@ -114,7 +114,7 @@ def test_a_budget_that_says_not_now_keeps_nobody_from_draining_later() -> None:
     )
 
 
-def test_the_agents_own_settings_decide_the_verdict_where_they_are_known() -> None:
+def test_the_agents_settings_decide_the_verdict_if_they_are_known() -> None:
     made = forecast(pod("a", Outcome.PENDING, "no room"))
     lenient = Policy(node_name="n1", forecast_pending_allowed=1)
     assert verdict(made, Policy(node_name="n1")) == "The agent would not drain it, because of shop/a."
@@ -134,7 +134,7 @@ def test_the_json_is_a_forecast_with_counts_and_verdict() -> None:
     assert value["refusal"] == "1 of 1 pods would not find room: shop/a (no room)"
 
 
-def test_likely_nodes_are_shown_with_their_shares() -> None:
+def test_likely_nodes_are_shown_with_their_probability() -> None:
     likely = replace(
         pod("cart-1", Outcome.MOVES, "", landing=("n7", "n2", "n5", "n4")), shares=(0.52, 0.31, 0.08, 0.05)
     )
@@ -144,7 +144,7 @@ def test_likely_nodes_are_shown_with_their_shares() -> None:
     assert Forecast.from_mapping(forecast_json(made)) == made
 
 
-def test_a_set_that_may_lack_nodes_ends_with_a_sign() -> None:
+def test_an_incomplete_set_is_marked() -> None:
     open_set = pod("cart-1", Outcome.MOVES, "fits there", landing=("n2", "n3", "n4", "n5"), is_cut=True)
     made = Forecast(
         node="n1",
@@ -178,7 +178,7 @@ def test_a_set_that_may_lack_nodes_ends_with_a_sign() -> None:
         ),
     ],
 )
-def test_a_pod_that_its_owner_binds_here_keeps_the_agent_from_draining(policy: Policy, words: str) -> None:
+def test_a_bound_pod_prevents_the_drain_by_the_agent(policy: Policy, words: str) -> None:
     made = forecast(pod("pinned", Outcome.STAYS, "comes again", is_bound=True))
     assert verdict(made, policy) == words
     refusal = forecast_json(made, policy)["refusal"]

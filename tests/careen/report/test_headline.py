@@ -21,7 +21,7 @@ def waiting(name: str, *rows: tuple[str, str, str, str]) -> NodeView:
     return a_node(name, annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps(refusals)})
 
 
-def test_all_are_refused_since_the_last_of_them_was() -> None:
+def test_the_time_of_a_common_refusal_is_that_of_the_last_node() -> None:
     nodes = [
         waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T09:00:00Z")),
         waiting(
@@ -36,13 +36,13 @@ def test_all_are_refused_since_the_last_of_them_was() -> None:
     assert found.code == "alert"
 
 
-def test_a_lock_that_could_not_be_read_hides_no_refusal() -> None:
+def test_an_unreadable_lock_hides_no_refusal() -> None:
     found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], Unknown("403"), NOW)
     assert found is not None
     assert found.why == "Nothing will start: active: A (n1, gate alerts)"
 
 
-def test_three_reasons_are_told_and_the_rest_counted() -> None:
+def test_three_reasons_are_shown_and_the_rest_counted() -> None:
     codes = [
         ("hold", "held"),
         ("alerts", "alert"),
@@ -58,11 +58,11 @@ def test_three_reasons_are_told_and_the_rest_counted() -> None:
     assert found.why.endswith("; and 2 more reasons")
 
 
-def test_annotations_that_nobody_understands_are_no_refusals() -> None:
+def test_unreadable_annotations_are_not_refusals() -> None:
     assert headline([a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: "{"})], LockContent(), NOW) is None
 
 
-def test_the_text_says_how_long_and_keeps_to_the_terminals_width() -> None:
+def test_the_headline_gives_the_duration_and_is_wrapped_to_the_terminal() -> None:
     found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], LockContent(), NOW)
     assert found is not None
     assert headline_text(found, NOW).splitlines() == [

@@ -26,7 +26,7 @@ def under_way(name: str, phase: Phase, started: str, seconds: int | None = None)
     return a_marked_node(a_progress(phase, drain_started_at=started), name=name, annotations=annotations)
 
 
-def test_the_newest_reboot_of_all_comes_first() -> None:
+def test_the_newest_reboot_of_all_nodes_comes_first() -> None:
     nodes = [rebooted("n1", *EARLIER), rebooted("n2", {"at": "2026-03-04T11:00:00Z"}), a_node("n3")]
     assert history_text(nodes, NOW) == (
         "NODE   BACK AT                   AGE      TOOK   MOVES   WHY\n"
@@ -37,23 +37,23 @@ def test_the_newest_reboot_of_all_comes_first() -> None:
     assert [each["node"] for each in history_json(nodes)["reboots"]] == ["n2", "n1"]
 
 
-def test_a_fleet_without_reboots_says_so() -> None:
+def test_a_fleet_without_reboots_has_a_message() -> None:
     assert history_text([a_node()], NOW) == "No Node tells of a reboot by careen."
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
-def test_a_node_under_way_is_expected_back_by_its_last_reboot(phase: Phase) -> None:
+def test_the_expected_end_of_a_reboot_follows_the_nodes_last_reboot(phase: Phase) -> None:
     (found,) = expected_text([under_way("n1", phase, "2026-03-04T11:58:00Z", 300)], NOW)
     assert found == ("Under way: n1, for 2m of about 5m by its last reboot; expected back at 2026-03-04 12:03:00 UTC.")
 
 
-def test_one_that_never_rebooted_by_the_median_of_the_others() -> None:
+def test_the_expected_end_of_a_first_reboot_follows_the_median_of_the_others() -> None:
     others = [rebooted(f"n{number}", {**EARLIER[0], "seconds": 100 * number}) for number in (2, 3, 9)]
     found = expected_ends([under_way("n1", Phase.REBOOTING, "2026-03-04T11:58:00Z"), *others])
     assert (found["n1"].seconds, found["n1"].basis) == (300, "the last reboots of 3 nodes")
 
 
-def test_one_that_is_late_says_so() -> None:
+def test_a_late_reboot_is_marked() -> None:
     (found,) = expected_text([under_way("n1", Phase.REBOOTING, "2026-03-04T11:00:00Z", 300)], NOW)
     assert "for 1h; it should have been back at 2026-03-04 11:05:00 UTC" in found
 
@@ -69,10 +69,10 @@ def test_one_that_is_late_says_so() -> None:
     ],
     ids=["kept down", "no beginning", "nothing measured", "waits", "unreadable"],
 )
-def test_nothing_is_expected_where_nothing_is_known(node: NodeView) -> None:
+def test_without_earlier_reboots_no_end_is_expected(node: NodeView) -> None:
     assert expected_ends([node]) == {}
 
 
-def test_the_end_is_counted_from_the_cordon() -> None:
+def test_the_expected_end_counts_from_the_cordon() -> None:
     found = expected_ends([under_way("n1", Phase.DRAINING, "2026-03-04T11:58:00Z", 300)])["n1"]
     assert found.end == NOW + timedelta(minutes=3)

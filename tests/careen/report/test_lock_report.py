@@ -64,7 +64,7 @@ KUREDS = Entry(node="n9")
         "unread",
     ],
 )
-def test_the_lock_in_one_sentence(state: LockState, sentence: str) -> None:
+def test_the_text_describes_the_lock_in_one_sentence(state: LockState, sentence: str) -> None:
     assert lock_sentence(state, NOW) == sentence
 
 
@@ -79,17 +79,17 @@ def test_the_lock_in_one_sentence(state: LockState, sentence: str) -> None:
     ],
     ids=["free", "held", "paused comes before held", "garbage", "unread"],
 )
-def test_the_json_says_the_state_in_one_word(state: LockState, word: str) -> None:
+def test_the_json_has_the_state_as_one_word(state: LockState, word: str) -> None:
     assert lock_json(state)["state"] == word
 
 
-def test_the_json_says_since_when_and_in_which_phase_a_holder_is_overdue() -> None:
+def test_the_json_has_start_and_phase_of_an_overdue_holder() -> None:
     late = replace(N3, overdue=Overdue(phase="Rebooting", since="2026-03-04T12:00:10Z"))
     told = [row["overdue"] for row in lock_json(LockContent(entries=(late, KUREDS)))["holders"]]
     assert told == [{"phase": "Rebooting", "since": "2026-03-04T12:00:10Z"}, None]
 
 
-def test_a_claim_of_a_node_that_is_not_there_or_is_another_is_stray() -> None:
+def test_a_claim_of_a_missing_or_recreated_node_is_stray() -> None:
     nodes = [NodeView(name=name, uid=f"uid-{name}", resource_version="1") for name in ("n1", "n2", "n3")]
     entries = (
         Entry(node="n1", uid="uid-n1"),
@@ -105,7 +105,7 @@ def test_a_claim_of_a_node_that_is_not_there_or_is_another_is_stray() -> None:
     assert stray_claims(Garbage("x"), nodes) == stray_claims(Unknown("403"), nodes) == ()
 
 
-def test_a_stray_claim_is_told_with_what_to_do() -> None:
+def test_a_stray_claim_is_shown_with_the_remedy() -> None:
     text = lock_text(LockContent(entries=(N3,)), {}, NOW, where="DaemonSet careen/careen")
     assert (
         "a claim is held by n3, but there is no Node n3. It is freed by itself once that has been so for "
@@ -114,7 +114,7 @@ def test_a_stray_claim_is_told_with_what_to_do() -> None:
     assert "`careen lock release n3` frees it at once, on your word that the host is not at work." in text
 
 
-def test_the_json_says_who_failed_and_what_to_do() -> None:
+def test_the_json_names_the_failed_node_and_the_remedy() -> None:
     said = lock_json(LockContent(entries=(replace(N3, failed="never-ready"), KUREDS), max_owners=3))
     assert [(each["node"], each["failed"]) for each in said["holders"]] == [("n3", "never-ready"), ("n9", "")]
     assert said["haltedBecause"].startswith("n3 failed (never-ready) and keeps its claim")

@@ -16,7 +16,7 @@ from scheduler_core.simulation.timeline import Closing, Left, Move, Obstacle, Wa
 from tests.careen.report.planned import T0, a_bad_plan, a_plan, a_visit, at
 
 
-def test_a_plan_without_trouble_is_short() -> None:
+def test_a_plan_without_problems_is_short() -> None:
     assert (
         plan_text(a_plan())
         == """\
@@ -31,7 +31,7 @@ No pod moves."""
     )
 
 
-def test_everything_that_is_wrong_is_said_with_what_to_do() -> None:
+def test_every_problem_is_shown_with_its_remedy() -> None:
     assert plan_text(a_bad_plan()) == (
         "Plan for 4 nodes from Wed 2026-03-04 22:00 UTC, 2 at a time, order fewest-moves "
         "(not as the agents go: they are set to --order=oldest).\n"
@@ -75,20 +75,20 @@ At risk:
     )
 
 
-def test_times_are_told_in_the_zone_of_the_window() -> None:
+def test_times_are_in_the_time_zone_of_the_window() -> None:
     text = plan_text(a_plan(zone=ZoneInfo("Asia/Kolkata")))
     assert "from Thu 2026-03-05 03:30 IST," in text
     assert "START (Asia/Kolkata)" in text
 
 
-def test_many_windows_are_not_told_one_by_one() -> None:
+def test_many_windows_are_summarised() -> None:
     closings = tuple(Closing(at=at(86_400 * day), left=9 - day) for day in range(5))
     text = plan_text(a_plan(closings=closings))
     assert text.count("Does not fit the window") == 3
     assert "5 windows end with nodes left; the last one leaves 5 at Sun 2026-03-08 22:00 UTC." in text
 
 
-def test_nobody_who_goes_is_a_plan_too() -> None:
+def test_a_plan_without_nodes_has_a_report() -> None:
     nobody = a_plan(
         visits=(), left=(Left(node="n1", obstacle=Obstacle(rule="budgets", subject="x", sentence="n9 is cordoned")),)
     )
@@ -121,14 +121,14 @@ def test_nobody_who_goes_is_a_plan_too() -> None:
         ),
     ],
 )
-def test_a_plan_is_clean_when_every_node_goes_in_one_window_and_no_pod_lacks_room(
+def test_a_plan_is_clean_if_every_node_reboots_in_one_window_and_every_pod_has_room(
     changes: dict[str, Any], clean: bool
 ) -> None:
     assert is_clean(a_plan(**changes)) is clean
     assert bool(risks(a_plan(**changes))) is (not clean or "lost" in changes)
 
 
-def test_json_has_everything() -> None:
+def test_the_json_of_a_plan_is_complete() -> None:
     plan = json.loads(as_json(plan_json(a_bad_plan())))
     assert plan["agentsOrder"] == "oldest"
     assert (plan["order"], plan["concurrency"], plan["begins"], plan["nodes"]) == (
@@ -180,7 +180,7 @@ def test_json_has_everything() -> None:
     )
 
 
-def test_moves_of_pods_that_fit_on_more_nodes_than_the_scheduler_looks_at_are_told_apart() -> None:
+def test_moves_with_an_uncertain_node_are_marked() -> None:
     moves = (
         Move(pod="shop/a", source="n1", target="n2", at=at(0), is_open=True),
         Move(pod="shop/b", source="n1", target="n2", at=at(0)),
@@ -231,7 +231,7 @@ def test_ranges_over_seeds_are_one_sentence(changes: dict[str, Any], sentence: s
     assert sentence in plan_text(a_plan(ranges=some_ranges(**changes), is_open=True)).splitlines()
 
 
-def test_a_plan_without_chance_says_a_single_number() -> None:
+def test_a_plan_without_random_choices_gives_single_numbers() -> None:
     lines = plan_text(a_plan(ranges=some_ranges(seeds=1))).splitlines()
     assert "Nothing in it is left to chance: every seed gives the same plan." in lines
 
@@ -249,7 +249,7 @@ def test_ranges_in_json_are_pairs() -> None:
     }
 
 
-def test_a_plan_that_another_seed_spoils_is_not_clean() -> None:
+def test_a_plan_that_fails_with_another_seed_is_not_clean() -> None:
     plan = a_plan(ranges=some_ranges(not_clean=2), is_open=True)
     assert not is_clean(plan)
     assert [risk.what for risk in risks(plan)] == [

@@ -15,18 +15,18 @@ def test_columns_are_aligned_and_an_empty_cell_is_a_dash() -> None:
     )
 
 
-def test_the_last_column_is_folded_under_itself() -> None:
+def test_the_last_column_is_wrapped_under_itself() -> None:
     assert table(
         ["NODE", "REASON"], [["n1", "the pods shop/cart-1 and shop/cart-2 would not find room"]], width=40
     ) == ("NODE   REASON\nn1     the pods shop/cart-1 and\n       shop/cart-2 would not find room")
 
 
-def test_a_terminal_too_narrow_to_fold_for_gets_whole_sentences() -> None:
+def test_a_very_narrow_terminal_gets_unwrapped_lines() -> None:
     sentence = "one two three four five six seven eight nine ten"
     assert table(["NODE", "REASON"], [["n1", sentence]], width=20).splitlines()[1] == f"n1     {sentence}"
 
 
-def test_a_paragraph_is_indented_and_folded() -> None:
+def test_a_paragraph_is_indented_and_wrapped() -> None:
     assert (
         paragraph("one two three four five six seven eight nine", indent="    ", width=40)
         == "    one two three four five six seven\n    eight nine"
@@ -52,16 +52,16 @@ def test_a_duration_has_its_two_largest_units(span: timedelta, text: str) -> Non
     assert duration(span) == text
 
 
-def test_age_of_what_is_not_known_is_a_dash() -> None:
+def test_an_unknown_age_is_a_dash() -> None:
     assert age(None, NOON) == "-"
     assert age(NOON - timedelta(hours=1), NOON) == "1h"
 
 
-def test_json_keeps_order_and_writes_instants() -> None:
+def test_json_keeps_the_order_and_writes_times() -> None:
     assert as_json({"b": NOON, "a": ["ü"]}) == '{\n  "b": "2026-03-04T12:00:00Z",\n  "a": [\n    "ü"\n  ]\n}'
 
 
-def test_json_refuses_what_it_would_have_to_guess() -> None:
+def test_json_refuses_values_without_a_defined_form() -> None:
     with pytest.raises(TypeError, match="timedelta has no JSON form"):
         as_json({"a": timedelta(1)})
 

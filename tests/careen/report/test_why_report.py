@@ -33,11 +33,11 @@ def story(phase: Phase, lock: LockContent | Garbage | Unknown | None = None) -> 
 
 
 @pytest.mark.parametrize("phase", list(Phase), ids=str)
-def test_every_gate_answers_in_every_phase(phase: Phase) -> None:
+def test_every_gate_has_an_answer_in_every_phase(phase: Phase) -> None:
     assert [each.gate for each in gate_answers(story(phase))] == [gate.name for gate in GATES]
 
 
-def test_what_is_asked_only_under_a_claim_is_not_asked_of_a_waiting_node() -> None:
+def test_gates_evaluated_only_under_a_claim_are_not_shown_for_a_waiting_node() -> None:
     later = {gate.name for gate in GATES if When.READY not in gate.when}
     assert later
     assert {
@@ -45,7 +45,7 @@ def test_what_is_asked_only_under_a_claim_is_not_asked_of_a_waiting_node() -> No
     } == later
 
 
-def test_a_lock_that_is_not_understood_refuses_before_the_agent_has_said_so() -> None:
+def test_an_unreadable_lock_is_shown_as_a_refusal_before_the_agent_reports_it() -> None:
     first = gate_answers(story(Phase.WAITING, Garbage("it is not JSON")))[0]
     assert (first.answer, first.code, first.sentence) == (
         Answer.WILL_REFUSE,
@@ -54,7 +54,7 @@ def test_a_lock_that_is_not_understood_refuses_before_the_agent_has_said_so() ->
     )
 
 
-def test_another_nodes_failure_refuses_before_the_agent_has_said_so_but_not_the_node_that_failed() -> None:
+def test_another_nodes_failure_is_shown_as_a_refusal_before_the_agent_reports_it() -> None:
     def halted_by(name: str) -> list[Answer]:
         lock = LockContent(entries=(Entry(node=name, failed="never-ready"),))
         return [
@@ -66,12 +66,12 @@ def test_another_nodes_failure_refuses_before_the_agent_has_said_so_but_not_the_
     assert (halted_by("n2"), halted_by("n1")) == ([Answer.WILL_REFUSE], [])
 
 
-def test_who_may_not_list_pods_is_told_nothing_about_agents() -> None:
+def test_without_the_right_to_list_pods_nothing_is_shown_about_agents() -> None:
     assert agent_remark(story(Phase.IDLE)) == ""
 
 
 @pytest.mark.parametrize("code", list(Code), ids=str)
-def test_a_remedy_names_the_node_that_was_asked_about(code: Code) -> None:
+def test_a_remedy_names_the_requested_node(code: Code) -> None:
     assert "NODE" not in remedy_for(code, "n1")
     assert remedy_for(code, "NODE") == REASONS[code].remedy
 
@@ -97,7 +97,7 @@ def test_a_remedy_names_the_node_that_was_asked_about(code: Code) -> None:
         ),
     ],
 )
-def test_whose_cordon_it_is_is_told(by: tuple[str, ...], record: Progress | None, words: str) -> None:
+def test_the_author_of_the_cordon_is_shown(by: tuple[str, ...], record: Progress | None, words: str) -> None:
     annotations = {keys.PROGRESS: to_annotation(record), keys.PHASE: record.phase} if record else {}
     node = NodeView(
         name="n1", uid="u", resource_version="1", unschedulable=True, cordoned_by=by, annotations=annotations
@@ -111,19 +111,19 @@ def test_whose_cordon_it_is_is_told(by: tuple[str, ...], record: Progress | None
 @pytest.mark.parametrize(
     "record", ["garbage", '{"version":2}', '{"version":1,"phase":"Elsewhere"}', '{"version":1,"phase":"Draining"}']
 )
-def test_a_record_that_the_agent_cannot_read_is_told_with_what_to_remove(record: str) -> None:
+def test_an_unreadable_record_is_shown_with_the_annotation_to_remove(record: str) -> None:
     node = NodeView(name="n1", uid="u", resource_version="1", annotations={keys.PROGRESS: record})
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
     assert "n1 says that it is Idle, but the annotation careen.dev/progress" in text
     assert "`kubectl annotate node n1 careen.dev/progress-`" in text
 
 
-def test_of_a_node_in_service_nothing_is_said_of_cordons() -> None:
+def test_an_uncordoned_node_is_shown_without_a_line_on_cordons() -> None:
     assert cordon_sentence(story(Phase.WAITING)) == ""
     assert why_json(story(Phase.WAITING))["cordon"] is None
 
 
-def test_what_the_reboot_would_lose_is_told_before_the_gates() -> None:
+def test_losses_by_the_reboot_are_shown_before_the_gates() -> None:
     annotations = {
         keys.PHASE: "Waiting",
         keys.REASON: "waits",
@@ -134,7 +134,7 @@ def test_what_the_reboot_would_lose_is_told_before_the_gates() -> None:
     assert "Warning: the kubelet does not hear of the shutdown." in text[: text.index("GATE")]
 
 
-def test_what_became_of_a_preparation_is_told_before_the_gates() -> None:
+def test_the_result_of_a_preparation_is_shown_before_the_gates() -> None:
     annotations = {keys.PHASE: "Waiting", keys.REASON: "waits", keys.PREPARED: "thrown away: the Node n7 is new"}
     node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
     told = NodeStory(node=node, lock=LockContent(), agents=(), now=NOW)
@@ -143,7 +143,7 @@ def test_what_became_of_a_preparation_is_told_before_the_gates() -> None:
     assert why_json(told)["prepared"] == "thrown away: the Node n7 is new"
 
 
-def test_a_node_that_an_autoscaler_removes_says_so() -> None:
+def test_a_node_that_an_autoscaler_removes_is_marked() -> None:
     node = NodeView(
         name="n1",
         uid="u",

@@ -61,7 +61,7 @@ async def test_silenced_and_inhibited_alerts_do_not_count(serve: Serve) -> None:
     }
 
 
-async def test_no_alerts_are_no_alerts(serve: Serve) -> None:
+async def test_an_empty_list_means_no_alerts(serve: Serve) -> None:
     assert await ask(serve(b"[]")) == ()
 
 
@@ -83,7 +83,7 @@ async def test_no_alerts_are_no_alerts(serve: Serve) -> None:
         (b"[]", 204),
     ],
 )
-async def test_what_is_no_list_of_alerts_is_unknown(serve: Serve, body: bytes, status: int) -> None:
+async def test_an_answer_that_is_not_a_list_of_alerts_is_unknown(serve: Serve, body: bytes, status: int) -> None:
     answer = await ask(serve(body, status=status))
     assert isinstance(answer, Unknown)
     assert answer.why.startswith("Alertmanager at http://127.0.0.1")
@@ -96,7 +96,7 @@ async def test_a_redirect_is_not_followed(serve: Serve) -> None:
     assert asked == []
 
 
-async def test_a_server_that_is_not_there_is_unknown_and_its_password_is_not_told() -> None:
+async def test_an_unreachable_server_is_unknown_and_its_password_is_not_shown() -> None:
     answer = await ask("http://me:secret@127.0.0.1:9")
     assert isinstance(answer, Unknown)
     assert "secret" not in answer.why
@@ -115,7 +115,7 @@ async def test_refused_credentials_are_named_by_where_they_come_from(serve: Serv
     )
 
 
-async def test_a_token_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+async def test_an_unreadable_token_file_is_reported(tmp_path: Path) -> None:
     answer = await ask("http://127.0.0.1:9", Access(token_file=str(tmp_path / "none")))
     assert isinstance(answer, Unknown)
     assert "was not asked" in answer.why
@@ -129,7 +129,7 @@ class Known:
         return self.answer
 
 
-async def test_of_several_sources_one_that_is_unknown_makes_all_unknown() -> None:
+async def test_one_unknown_source_makes_the_alerts_unknown() -> None:
     slow, down = Alert(name="Slow"), Unknown("down")
     assert await Several([Known((slow,)), Known(())]).active_alerts() == (slow,)
     assert await Several([Known((slow,)), Known(down)]).active_alerts() == down

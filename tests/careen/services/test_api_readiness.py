@@ -41,7 +41,7 @@ class Page:
         (500, b"".join(b"[-]c%d failed\n" % number for number in range(9)), ("c0", "c1", "c2", "c3", "c4")),
     ],
 )
-async def test_the_checks_that_fail_are_named(
+async def test_failing_readiness_checks_are_named(
     cluster: Cluster, status: int, body: bytes, failing: tuple[str, ...]
 ) -> None:
     cluster.api.transport = server = Page(status, body)
@@ -53,7 +53,7 @@ async def test_the_checks_that_fail_are_named(
 @pytest.mark.parametrize(
     ("status", "body"), [(500, b""), (503, b"[-]etcd failed"), (401, b""), (403, NO_ETCD), (404, b""), (302, b"")]
 )
-async def test_what_is_no_page_of_checks_is_unknown(cluster: Cluster, status: int, body: bytes) -> None:
+async def test_an_answer_that_is_not_a_list_of_checks_is_unknown(cluster: Cluster, status: int, body: bytes) -> None:
     cluster.api.transport = Page(status, body)
     with pytest.raises(ClusterError):
         await failing_checks(cluster.api)

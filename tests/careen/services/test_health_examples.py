@@ -42,7 +42,7 @@ def examples() -> list[Any]:
     ]
 
 
-def test_every_example_holds_once_and_refuses_once() -> None:
+def test_every_example_query_has_a_passing_and_a_refusing_case() -> None:
     verdicts = [example.values[2] == "Holds:" for example in examples()]
     assert verdicts.count(True) == 4
     assert verdicts.count(False) == 5
@@ -113,7 +113,7 @@ async def verdict(settings: str, server: Answers) -> str | None:
 
 
 @pytest.mark.parametrize(("settings", "answer", "told"), examples())
-async def test_an_example_says_what_the_page_says(
+async def test_every_example_query_equals_the_documentation(
     settings: str, answer: str, told: str, started: list[Answers]
 ) -> None:
     started.append(Answers(answer))
@@ -143,6 +143,6 @@ async def test_a_sample_that_is_older_than_the_limit_is_unknown(started: list[An
         pytest.param("<html>log in</html>", None, id="a page"),
     ],
 )
-async def test_what_is_no_answer_is_unknown(answer: str, timestamps: str | None, started: list[Answers]) -> None:
+async def test_an_invalid_answer_is_unknown(answer: str, timestamps: str | None, started: list[Answers]) -> None:
     started.append(Answers(answer, timestamps=timestamps if timestamps is not None else ""))
     assert (await verdict(str(CEPH), started[0]) or "").startswith("whether a health query holds cannot be told: ceph")

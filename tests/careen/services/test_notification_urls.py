@@ -107,7 +107,7 @@ KNOWN = [
 @pytest.mark.parametrize(
     ("url", "expected"), KNOWN, ids=[url.split(":")[0] + str(number) for number, (url, _) in enumerate(KNOWN)]
 )
-def test_a_documented_form_becomes_an_address_that_the_library_accepts(url: str, expected: list[str]) -> None:
+def test_a_documented_url_is_accepted_by_apprise(url: str, expected: list[str]) -> None:
     import apprise
 
     target = parse(url)
@@ -118,7 +118,7 @@ def test_a_documented_form_becomes_an_address_that_the_library_accepts(url: str,
     assert [piece for piece in expected if piece not in text] == []
 
 
-def test_teams_is_posted_to_directly_because_the_library_forgot_it() -> None:
+def test_teams_workflows_are_posted_directly_because_apprise_lacks_them() -> None:
     target = parse("teams://group@tenant/alternative/owner?host=example.webhook.office.com")
     assert (target.way, target.message_key) == (Way.JSON, "text")
     assert target.url == "https://example.webhook.office.com/webhookb2/group@tenant/IncomingWebhook/alternative/owner"
@@ -138,12 +138,12 @@ def test_teams_is_posted_to_directly_because_the_library_forgot_it() -> None:
         ("generic://[::1]:8080/a", Way.TEXT, "https://[::1]:8080/a"),
     ],
 )
-def test_any_web_server_can_be_posted_to(url: str, way: Way, expected: str) -> None:
+def test_a_generic_url_posts_to_any_web_server(url: str, way: Way, expected: str) -> None:
     target = parse(url)
     assert (target.way, target.url) == (way, expected)
 
 
-def test_headers_and_fields_of_a_generic_target_do_not_go_into_its_address() -> None:
+def test_headers_and_fields_of_a_generic_target_are_not_in_its_url() -> None:
     target = parse(
         "generic://h.example.com/?template=json&messagekey=text&@Authorization=Bearer%20x&$team=ops&method=put&contenttype=text/plain"
     )
@@ -170,17 +170,17 @@ def test_a_mail_is_encrypted_unless_the_url_says_otherwise(query: str, mode: str
     assert f"mode={mode}" in parse(f"smtp://mail.example.com/?from=a@example.com&to=b@example.com{query}").url
 
 
-def test_port_465_means_tls_from_the_first_byte() -> None:
+def test_port_465_means_implicit_tls() -> None:
     assert "mode=ssl" in parse("smtp://mail.example.com:465/?from=a@example.com&to=b@example.com").url
 
 
-def test_quotes_that_a_chart_left_on_are_taken_off() -> None:
+def test_surrounding_quotes_are_removed() -> None:
     assert parse('"slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"') == parse(
         "slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
     )
 
 
-def test_a_slack_hook_is_the_address_that_slack_gives() -> None:
+def test_a_slack_webhook_url_is_accepted_unchanged() -> None:
     assert slack_hook('"https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"') == parse(
         "slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
     )
@@ -222,7 +222,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("url", "sentence"), REFUSED)
-def test_what_cannot_be_used_is_refused_without_its_secret(url: str, sentence: str) -> None:
+def test_an_unusable_url_is_refused_without_showing_its_secret(url: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)) as error:
         parse(url)
     assert "SECRET" not in str(error.value)
@@ -237,7 +237,7 @@ def test_what_cannot_be_used_is_refused_without_its_secret(url: str, sentence: s
         "https://hooks.slack.com/services/T/SECRET",
     ],
 )
-def test_a_slack_hook_elsewhere_is_refused_without_its_secret(url: str) -> None:
+def test_a_slack_webhook_on_another_host_is_refused_without_showing_its_secret(url: str) -> None:
     with pytest.raises(
         ValueError, match=re.escape("expected https://hooks.slack.com/services/TOKEN-A/TOKEN-B/TOKEN-C")
     ) as error:
@@ -246,7 +246,7 @@ def test_a_slack_hook_elsewhere_is_refused_without_its_secret(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", [url for url, _ in KNOWN])
-def test_the_representation_of_a_target_shows_its_service_alone(url: str) -> None:
+def test_the_repr_of_a_target_shows_only_its_service(url: str) -> None:
     target = parse(url)
     shown = repr(target)
     assert [
@@ -254,7 +254,7 @@ def test_the_representation_of_a_target_shows_its_service_alone(url: str) -> Non
     ] == []
 
 
-def test_every_piece_of_an_address_counts_as_a_secret() -> None:
+def test_every_part_of_a_url_counts_as_secret() -> None:
     target = Target(
         service="x", url="x://user:pass%2Fword@host.example.com/token?key=value1", headers={"A": "Bearer abcdef"}
     )
@@ -271,7 +271,7 @@ def test_every_piece_of_an_address_counts_as_a_secret() -> None:
         ),
     )
 )
-def test_any_text_is_a_target_or_refused_with_a_sentence(text: str) -> None:
+def test_any_text_is_a_target_or_is_refused_with_a_message(text: str) -> None:
     try:
         found: Target | str = parse(text)
     except ValueError as error:

@@ -34,7 +34,7 @@ async def test_a_message_goes_to_every_target() -> None:
     assert json.loads(second.texts[0])["text"] == "Draining node n1"
 
 
-async def test_a_message_as_json_has_the_wanted_key_and_fields() -> None:
+async def test_a_json_message_has_the_configured_key_and_fields() -> None:
     with running_webhook() as hook:
         target = parse(
             f"generic+http://{hook.address}/?template=json&messagekey=text&$team=ops&@X-Token=abc&method=put"
@@ -44,7 +44,7 @@ async def test_a_message_as_json_has_the_wanted_key_and_fields() -> None:
     assert (verb, path, json.loads(body), headers["X-Token"]) == ("PUT", "/", {"team": "ops", "text": "A & B"}, "abc")
 
 
-async def test_a_target_that_refuses_is_told_with_its_status_and_without_its_secret() -> None:
+async def test_a_refusing_target_is_reported_with_its_status_and_without_its_secret() -> None:
     with running_webhook(status=403) as hook:
         targets = [
             parse(f"generic+http://{hook.address}/SECRETWORD"),
@@ -56,7 +56,7 @@ async def test_a_target_that_refuses_is_told_with_its_status_and_without_its_sec
     assert GOTIFY_TOKEN not in by_library.why
 
 
-async def test_a_target_that_hangs_fails_alone_and_in_time() -> None:
+async def test_a_hanging_target_fails_in_time_without_affecting_others() -> None:
     with running_webhook(hangs=True) as slow, running_webhook() as quick:
         targets = [parse(f"generic+http://{slow.address}"), parse(f"generic+http://{quick.address}")]
         for seconds in growing(6):
@@ -66,31 +66,31 @@ async def test_a_target_that_hangs_fails_alone_and_in_time() -> None:
     assert outcomes == (Outcome(service="generic", why=f"no answer within {seconds:.0f} s"), Outcome(service="generic"))
 
 
-async def test_nobody_listening_is_a_failure(unused_tcp_port: int) -> None:
+async def test_an_unreachable_target_is_a_failure(unused_tcp_port: int) -> None:
     (outcome,) = await send(
         "x", [parse(f"generic+http://127.0.0.1:{unused_tcp_port}/SECRETWORD")], seconds=LONG_SECONDS
     )
     assert outcome.why == "ConnectionError"
 
 
-async def test_the_log_alone_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_targets_no_child_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asyncio, "create_subprocess_exec", None)
     assert await send("x", [parse("logger://")], seconds=1) == ()
 
 
-async def test_a_child_that_cannot_start_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_process_that_cannot_start_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     (outcome,) = await send("x", [parse("generic://h")], seconds=LONG_SECONDS)
     assert outcome.why == "no process could be started for it: No such file or directory"
 
 
-async def test_a_child_that_dies_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_process_that_dies_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     (outcome,) = await send("x", [parse("generic://h")], seconds=LONG_SECONDS)
     assert outcome.why == "its process ended with exit code 1"
 
 
-async def test_no_command_line_and_no_environment_of_a_child_has_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_secrets_are_not_in_the_command_line_or_environment_of_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAREEN_NOTIFY_URL", "generic://SECRETWORD")
     seen: set[str] = set()
     with running_webhook(hangs=True) as hook:
@@ -149,7 +149,7 @@ def _children(pid: int) -> list[str]:
     return [child for task in tasks.iterdir() for child in (task / "children").read_text().split()]
 
 
-def test_the_resident_side_loads_no_library_for_messages() -> None:
+def test_the_agent_process_does_not_import_apprise() -> None:
     check = (
         "import sys, careen.agent.messages, careen.agent.startup.start, careen.settings.tree; sys.exit(any(each in "
         "sys.modules for each in ('apprise', 'requests', 'careen.services.apprise_urls', 'careen.services.teams')))"

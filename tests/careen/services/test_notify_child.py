@@ -24,7 +24,7 @@ def run(order: str) -> subprocess.CompletedProcess[str]:
     return patience.run([sys.executable, "-m", "careen.services.notify_child"], input=order)
 
 
-def test_each_target_has_a_line() -> None:
+def test_the_child_prints_a_line_for_each_target() -> None:
     with running_webhook() as hook:
         done = run(ordered(parse(f"generic+http://{hook.address}"), Target(service="slack", url="slack://SECRETWORD")))
     assert done.returncode == 0
@@ -35,7 +35,7 @@ def test_each_target_has_a_line() -> None:
     assert "SECRETWORD" not in done.stdout + done.stderr
 
 
-def test_it_ends_itself_when_nobody_waits_for_it_any_more() -> None:
+def test_the_child_exits_when_its_parent_is_gone() -> None:
     """The library would wait for four seconds, and again."""
     with running_webhook(hangs=True) as hook:
         done = run(ordered(parse(f"mattermost://{hook.address}/abcdefghijklmnopqrstuvwx?disabletls=yes"), seconds=0.5))
@@ -52,5 +52,5 @@ def test_it_ends_itself_when_nobody_waits_for_it_any_more() -> None:
         ("two\nlines", "two lines"),
     ],
 )
-def test_a_foreign_sentence_loses_every_piece_of_the_address(sentence: str, expected: str) -> None:
+def test_every_part_of_the_url_is_removed_from_foreign_error_messages(sentence: str, expected: str) -> None:
     assert blotted(sentence, Target(service="x", url="x://host.example.com/abcdef1", way=Way.APPRISE)) == expected

@@ -67,7 +67,7 @@ async def ask(url: str, seconds: float = LONG_SECONDS) -> tuple[Alert, ...] | Un
     return await Prometheus(url, timeout_seconds=seconds).active_alerts()
 
 
-async def test_alerts_come_with_name_state_and_their_own_labels(serve: Serve) -> None:
+async def test_alerts_are_read_with_name_state_and_labels(serve: Serve) -> None:
     asked: list[str] = []
     url = serve(
         vector(
@@ -83,7 +83,7 @@ async def test_alerts_come_with_name_state_and_their_own_labels(serve: Serve) ->
     assert parse_qs(urlparse(asked[0]).query)["query"] == ['ALERTS{alertstate=~"pending|firing"}']
 
 
-async def test_no_alert_is_an_answer(serve: Serve) -> None:
+async def test_an_empty_list_of_alerts_is_a_valid_answer(serve: Serve) -> None:
     assert await ask(serve(vector())) == ()
 
 
@@ -134,11 +134,11 @@ async def test_a_server_that_never_answers_is_unknown_after_the_deadline(serve: 
     assert len(asked) == 1, "the client's own retries are off"
 
 
-async def test_nobody_there_is_unknown(unused_tcp_port: int) -> None:
+async def test_an_unreachable_server_is_unknown(unused_tcp_port: int) -> None:
     alerts = await ask(f"http://127.0.0.1:{unused_tcp_port}")
     assert isinstance(alerts, Unknown)
     assert "gave no usable answer" in alerts.why
 
 
-async def test_a_url_that_is_none_is_unknown() -> None:
+async def test_an_invalid_url_is_unknown() -> None:
     assert isinstance(await ask("prometheus"), Unknown)

@@ -94,7 +94,7 @@ async def why(server: Server, **access: str) -> str:
     return answer.why.removeprefix(f"Prometheus at {server.url} ")
 
 
-async def test_a_token_from_a_file_is_shown_and_a_rotated_one_at_the_next_question(tmp_path: Path) -> None:
+async def test_the_token_file_is_read_again_for_each_request(tmp_path: Path) -> None:
     token = tmp_path / "token"
     prometheus = None
     with running_server(wants="Bearer first") as server:
@@ -111,7 +111,7 @@ async def test_a_token_from_a_file_is_shown_and_a_rotated_one_at_the_next_questi
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_token_that_is_not_accepted_is_told_as_such_and_once(tmp_path: Path, status: int) -> None:
+async def test_a_rejected_token_is_reported_once(tmp_path: Path, status: int) -> None:
     (tmp_path / "token").write_text("SECRETWORD")
     with running_server(wants="Bearer other", status=status) as server:
         assert (
@@ -121,7 +121,7 @@ async def test_a_token_that_is_not_accepted_is_told_as_such_and_once(tmp_path: P
         assert len(server.shown) == 1
 
 
-async def test_a_name_and_password_are_shown_too(tmp_path: Path) -> None:
+async def test_basic_authentication_is_sent(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("open: sesame\n")
     with running_server(wants=f"Basic {base64.b64encode(b'careen:open: sesame').decode()}") as server:
         assert await ask(server, username="careen", password_file=str(tmp_path / "password")) == SLOW
@@ -131,7 +131,7 @@ async def test_a_name_and_password_are_shown_too(tmp_path: Path) -> None:
         )
 
 
-async def test_where_none_are_given_the_flags_for_them_are_named() -> None:
+async def test_a_401_without_credentials_names_the_flags_for_them() -> None:
     with running_server(wants="Bearer x") as server:
         assert (
             await why(server)
@@ -151,7 +151,7 @@ async def test_where_none_are_given_the_flags_for_them_are_named() -> None:
         ("SECRETÄ".encode(), "does not hold one line"),
     ],
 )
-async def test_a_file_without_a_token_is_told_and_nobody_is_asked(
+async def test_an_empty_token_file_is_reported_without_a_request(
     tmp_path: Path, content: bytes | None, sentence: str
 ) -> None:
     file = tmp_path / "token"
@@ -164,7 +164,7 @@ async def test_a_file_without_a_token_is_told_and_nobody_is_asked(
         assert server.shown == []
 
 
-async def test_a_server_of_another_authority_is_not_asked() -> None:
+async def test_a_server_with_an_untrusted_certificate_gets_no_request() -> None:
     with running_server() as server:
         answer = await Prometheus(server.url, timeout_seconds=LONG_SECONDS).active_alerts()
         assert isinstance(answer, Unknown)
@@ -172,7 +172,7 @@ async def test_a_server_of_another_authority_is_not_asked() -> None:
         assert server.shown == []
 
 
-async def test_an_authority_that_is_not_there_is_unknown() -> None:
+async def test_a_missing_ca_file_is_unknown() -> None:
     with running_server() as server:
         answer = await Prometheus(
             server.url, timeout_seconds=LONG_SECONDS, access=Access(ca_file="/nowhere.pem")
@@ -181,7 +181,7 @@ async def test_an_authority_that_is_not_there_is_unknown() -> None:
         assert "/nowhere.pem" in answer.why
 
 
-async def test_a_client_certificate_is_shown_from_two_files_or_one(tmp_path: Path) -> None:
+async def test_a_client_certificate_is_sent_from_two_files_or_one(tmp_path: Path) -> None:
     both = tmp_path / "both.pem"
     with both.open("wb") as file:
         for name in ("client.pem", "client.key"):
@@ -198,7 +198,7 @@ async def test_a_client_certificate_is_shown_from_two_files_or_one(tmp_path: Pat
         assert "gave no usable answer" in await why(server)
 
 
-async def test_a_password_in_the_address_is_used_and_not_told() -> None:
+async def test_a_password_in_the_url_is_used_and_not_shown() -> None:
     with running_server(wants="no") as server:
         answer = await Prometheus(
             server.url.replace("//", "//name:SECRETWORD@"),
@@ -220,5 +220,5 @@ async def test_a_password_in_the_address_is_used_and_not_told() -> None:
         ("", ""),
     ],
 )
-def test_an_address_is_shown_without_its_login(url: str, shown: str) -> None:
+def test_a_url_is_shown_without_its_login(url: str, shown: str) -> None:
     assert without_login(url) == shown

@@ -57,7 +57,7 @@ def written(settings: Settings, name: str) -> str:
     return SETTINGS[name].kind.shown(getattr(settings, name))
 
 
-def test_these_settings_and_no_others_are_kept_from_the_config_map() -> None:
+def test_exactly_the_listed_settings_are_forbidden_in_the_config_map() -> None:
     assert POWERS.keys() == HARM.keys()
     assert {name for name, power in POWERS.items() if power is Power.COMMANDS} == {
         "reboot_sentinel_command",
@@ -69,7 +69,7 @@ def test_these_settings_and_no_others_are_kept_from_the_config_map() -> None:
     }
 
 
-def test_a_new_command_or_path_is_kept_from_the_config_map_unless_it_is_only_looked_for() -> None:
+def test_a_new_setting_with_a_command_or_path_is_forbidden_in_the_config_map() -> None:
     dangerous = (kinds.COMMAND, kinds.PATH, kinds.PATHS, kinds.SCHEDULER_CONFIG)
     free = {
         name
@@ -80,7 +80,7 @@ def test_a_new_command_or_path_is_kept_from_the_config_map_unless_it_is_only_loo
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_the_config_map_may_not_set_what_makes_root(name: str) -> None:
+def test_the_config_map_may_not_set_anything_that_gains_root(name: str) -> None:
     with pytest.raises(BadSettings) as refused:
         settle({flag(name): HARM[name], "concurrency": 2}, flags_for(name))
     (problem,) = refused.value.problems
@@ -91,7 +91,7 @@ def test_the_config_map_may_not_set_what_makes_root(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_it_may_after_the_flag_that_the_refusal_names(name: str) -> None:
+def test_the_flag_named_in_the_refusal_allows_the_setting(name: str) -> None:
     settings = settle({flag(name): HARM[name]}, flags_for(name, **{POWERS[name]: "true"})).settings
     assert written(settings, name) == HARM[name]
     also = settle({flag(name): HARM[name]}, flags_for(name), {f"CAREEN_{POWERS[name].upper()}": "true"}).settings
@@ -99,31 +99,31 @@ def test_it_may_after_the_flag_that_the_refusal_names(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_the_other_flag_does_not_let_it(name: str) -> None:
+def test_the_other_flag_does_not_allow_the_setting(name: str) -> None:
     (other,) = set(Power) - {POWERS[name]}
     with pytest.raises(BadSettings, match="is refused"):
         settle({flag(name): HARM[name]}, flags_for(name, **{other: "true"}))
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_flags_and_environment_may_set_it(name: str) -> None:
+def test_flags_and_environment_may_set_every_setting(name: str) -> None:
     assert written(settle({}, {**flags_for(name), name: (HARM[name],)}).settings, name) == HARM[name]
     variable = {f"CAREEN_{name.upper()}": HARM[name]}
     assert written(settle({}, flags_for(name), variable).settings, name) == HARM[name]
 
 
-def test_it_is_refused_also_where_a_flag_counts_more() -> None:
+def test_a_forbidden_setting_is_refused_even_if_a_flag_overrides_it() -> None:
     with pytest.raises(BadSettings, match="`reboot-command` in ConfigMap"):
         settle({"reboot-command": "x"}, flags_for("", reboot_command="/sbin/reboot"))
 
 
 @pytest.mark.parametrize("power", Power)
-def test_the_config_map_cannot_give_itself_the_right(power: Power) -> None:
+def test_the_config_map_cannot_set_the_flag_that_allows_it(power: Power) -> None:
     with pytest.raises(BadSettings, match="give it as a flag or in the environment"):
         settle({flag(power): True, "reboot-command": "x"}, flags_for(""))
 
 
-def test_a_key_of_the_config_map_is_no_file() -> None:
+def test_a_scheduler_configuration_key_cannot_be_a_path() -> None:
     config = {"scheduler-config": "configmap:scheduler.yaml"}
     assert settle(config, flags_for("")).settings.scheduler_config == "configmap:scheduler.yaml"
     assert settle({"scheduler-config": ""}, flags_for("")).settings.scheduler_config == ""
@@ -195,12 +195,14 @@ def test_a_scheduler_configuration_in_the_config_map_names_no_file(
 
 
 @pytest.mark.parametrize("given", [BY_CONFIG_MAP, BY_FLAG], ids=["named by the ConfigMap", "named by a flag"])
-def test_it_may_hold_the_certificates_themselves(given: tuple[str, dict[str, tuple[str, ...]]]) -> None:
+def test_a_scheduler_configuration_in_the_config_map_may_contain_certificates(
+    given: tuple[str, dict[str, tuple[str, ...]]],
+) -> None:
     there = started(given, with_extender(certData="eA==", keyData="eA==", caData="eA=="))
     assert not there.may_scheduler_config_name_files
 
 
-def test_an_edit_that_makes_it_name_a_file_changes_nothing() -> None:
+def test_an_edit_that_names_a_file_is_refused_and_changes_nothing() -> None:
     there = started(BY_FLAG, with_extender(caData="eA=="))
     before = there.scheduler_config
     (problem,) = there.offer(
@@ -211,12 +213,12 @@ def test_an_edit_that_makes_it_name_a_file_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("padding", ["#" * 70_000, "x: &x 1\ny: *x\n"], ids=["too long to be judged", "with aliases"])
-def test_what_the_agent_does_not_judge_may_not_name_files_in_the_child_either(padding: str) -> None:
+def test_a_configuration_checked_only_in_the_child_may_not_name_files_either(padding: str) -> None:
     there = started(BY_FLAG, f"{with_extender(caFile=SHADOW)}\n{padding}" if padding[0] == "#" else padding)
     assert not there.may_scheduler_config_name_files
 
 
-def test_a_file_of_the_daemonset_may_name_files(tmp_path: Path) -> None:
+def test_a_scheduler_configuration_file_of_the_daemonset_may_name_files(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(with_extender(caFile="/etc/careen/ca.crt"))
     there = started(("", {"scheduler_config": (str(file),)}), "")
@@ -226,7 +228,7 @@ def test_a_file_of_the_daemonset_may_name_files(tmp_path: Path) -> None:
 # ---- where secrets are sent ----
 
 
-def test_the_config_map_names_a_prometheus_that_wants_no_secret() -> None:
+def test_the_config_map_may_name_a_prometheus_without_credentials() -> None:
     assert settle({"prometheus-url": "https://p"}, flags_for("")).settings.prometheus_url == "https://p"
 
 
@@ -238,7 +240,7 @@ def test_the_config_map_names_a_prometheus_that_wants_no_secret() -> None:
         {"prometheus_client_certificate_file": "/c"},
     ],
 )
-def test_the_config_map_does_not_say_where_a_secret_is_sent(secret: dict[str, str]) -> None:
+def test_the_config_map_may_not_choose_where_a_secret_is_sent(secret: dict[str, str]) -> None:
     with pytest.raises(BadSettings) as refused:
         settle({"prometheus-url": "https://thief.example"}, flags_for("", **secret))
     (problem,) = refused.value.problems
@@ -260,7 +262,7 @@ def test_url_and_token_of_one_config_map_are_both_refused_by_name() -> None:
 # ---- a change while the agent runs, and older settings ----
 
 
-def test_an_edit_that_would_make_root_changes_nothing_at_all() -> None:
+def test_an_edit_that_would_gain_root_changes_nothing_at_all() -> None:
     def seen(text: str) -> SeenConfigMap:
         return SeenConfigMap(uid="u", data={"config.yaml": text})
 
@@ -282,7 +284,7 @@ def restored(text: str, flags: dict[str, tuple[str, ...]]) -> last_good.LastGood
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_the_settings_kept_on_the_node_are_no_way_round_it(name: str) -> None:
+def test_settings_stored_on_the_node_obey_the_same_limits(name: str) -> None:
     text = annotation(**{name: HARM[name], "concurrency": "3"})
     back = restored(text, flags_for(name))
     assert getattr(back.resolved.settings, name) == DEFAULTS[name]
@@ -293,7 +295,7 @@ def test_the_settings_kept_on_the_node_are_no_way_round_it(name: str) -> None:
     assert trusted.is_whole
 
 
-def test_the_settings_kept_on_the_node_do_not_say_where_a_secret_is_sent() -> None:
+def test_settings_stored_on_the_node_may_not_choose_where_a_secret_is_sent() -> None:
     flags = flags_for("", prometheus_token_file="/t", prometheus_url="https://own")
     back = restored(annotation(prometheus_url="https://thief.example"), flags)
     assert (back.resolved.settings.prometheus_url, back.is_whole) == ("https://own", False)

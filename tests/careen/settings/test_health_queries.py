@@ -20,7 +20,7 @@ def queries(text: str, **flags: list[str]) -> tuple[HealthQuery, ...]:
     return policy_of(resolved.settings).health_queries
 
 
-def test_what_is_written_is_asked_about_this_node() -> None:
+def test_a_query_is_asked_with_the_name_of_the_node() -> None:
     (found,) = queries(
         """
 health-queries:
@@ -40,7 +40,7 @@ health-queries:
     assert [each.holds(others) for each in found.matchers] == [False] * 4
 
 
-def test_without_a_limit_a_sample_counts_as_long_as_prometheus_looks_back() -> None:
+def test_without_a_limit_a_sample_is_valid_for_prometheus_lookback() -> None:
     (found,) = queries("health-queries: [{name: a, query: up, holds: '>=1'}]")
     assert (found.fresh_seconds, found.matchers) == (300.0, ())
 
@@ -66,14 +66,14 @@ def test_without_a_limit_a_sample_counts_as_long_as_prometheus_looks_back() -> N
         ("{name: a, query: x, holds: == 1}\n- {name: a, query: y, holds: == 1}", "has two entries named a"),
     ],
 )
-def test_what_is_wrong_is_named(entry: str, problem: str) -> None:
+def test_each_problem_is_named(entry: str, problem: str) -> None:
     with pytest.raises(BadSettings) as refused:
         queries(f"health-queries:\n- {entry}\n")
     assert problem in refused.value.problems[0]
     assert "line 2" in refused.value.problems[0] or "two entries" in problem
 
 
-def test_queries_need_a_prometheus() -> None:
+def test_health_queries_need_a_prometheus() -> None:
     with pytest.raises(BadSettings, match="--health-queries needs --prometheus-url"):
         queries("health-queries: [{name: a, query: up, holds: '== 1'}]", prometheus_url=[""])
 
@@ -86,7 +86,7 @@ def test_queries_need_a_prometheus() -> None:
         ("alertmanager-url", "http://a:9093", False),
     ],
 )
-def test_the_config_map_names_no_file_of_alertmanagers(name: str, value: str, is_refused: bool) -> None:
+def test_the_config_map_may_not_name_the_token_file_of_alertmanager(name: str, value: str, is_refused: bool) -> None:
     given = {"alertmanager_url": ["http://b:9093"]} if is_refused else {}
     if is_refused:
         with pytest.raises(BadSettings, match=f"`{name}` .* is refused"):

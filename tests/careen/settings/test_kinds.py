@@ -31,12 +31,12 @@ from careen.settings import kinds
         ("2h45m30.5s", 9930.5),
     ],
 )
-def test_durations_are_gos(text: str, seconds: float) -> None:
+def test_durations_follow_go(text: str, seconds: float) -> None:
     assert kinds.duration(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "1", "90", "-1s", "1d", "1h 30m", "h", "1H", "s1", "1m30", "0x1s", "1e3s", "٣s"])
-def test_what_go_would_not_read_either_is_refused_and_negative_durations_mean_nothing_here(text: str) -> None:
+def test_invalid_and_negative_durations_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a duration"):
         kinds.duration(text)
 
@@ -47,14 +47,14 @@ def test_a_duration_beyond_the_calendar_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "0s", "0h0m"])
-def test_a_deadline_of_nothing_is_refused_because_it_would_always_have_passed(text: str) -> None:
+def test_a_deadline_of_zero_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="longer than 0"):
         kinds.deadline(text)
     assert kinds.deadline("1s") == 1
 
 
 @pytest.mark.parametrize("text", ["", "http://p", "https://prometheus.monitoring:9090/prefix"])
-def test_an_address_is_one_of_a_web_server_or_nothing(text: str) -> None:
+def test_a_url_is_an_http_url_or_empty(text: str) -> None:
     assert kinds.url(text) == text
 
 
@@ -72,7 +72,7 @@ def test_an_address_is_one_of_a_web_server_or_nothing(text: str) -> None:
         "http://:9090",
     ],
 )
-def test_other_addresses_are_refused_at_the_start_and_not_by_every_question(text: str) -> None:
+def test_invalid_urls_are_refused_at_start(text: str) -> None:
     with pytest.raises(ValueError, match="expected an address"):
         kinds.url(text)
 
@@ -81,7 +81,7 @@ def test_other_addresses_are_refused_at_the_start_and_not_by_every_question(text
     "text",
     ["", "10.0.0.1", "0.0.0.0", "::", "::1", "[::1]", "[fe80::1%eth0]", "fd00::7", "localhost", "Node-1.example.org"],
 )
-def test_a_place_to_listen_is_an_address_of_either_family_or_a_name(text: str) -> None:
+def test_a_listen_address_is_ipv4_ipv6_or_a_name(text: str) -> None:
     assert kinds.listen_host(text) == text
 
 
@@ -102,13 +102,13 @@ def test_a_place_to_listen_is_an_address_of_either_family_or_a_name(text: str) -
         "x" * 254,
     ],
 )
-def test_what_is_no_place_to_listen_is_refused_with_a_sentence(text: str) -> None:
+def test_an_invalid_listen_address_is_refused_with_a_message(text: str) -> None:
     with pytest.raises(ValueError, match="expected an IP address such as"):
         kinds.listen_host(text)
 
 
 @given(st.integers(0, 10**7))
-def test_a_duration_that_is_shown_reads_back(seconds: int) -> None:
+def test_a_printed_duration_can_be_read_back(seconds: int) -> None:
     assert kinds.duration(kinds.format_duration(float(seconds))) == seconds
 
 
@@ -116,12 +116,12 @@ def test_a_duration_that_is_shown_reads_back(seconds: int) -> None:
     ("text", "value"),
     [("true", True), ("True", True), ("1", True), ("t", True), ("false", False), ("0", False), ("F", False)],
 )
-def test_switches_are_gos(text: str, value: bool) -> None:
+def test_booleans_follow_go(text: str, value: bool) -> None:
     assert kinds.boolean(text) is value
 
 
 @pytest.mark.parametrize("text", ["yes", "on", "", "2"])
-def test_other_words_are_no_switch(text: str) -> None:
+def test_other_words_are_not_booleans(text: str) -> None:
     with pytest.raises(ValueError, match="true or false"):
         kinds.boolean(text)
 
@@ -129,12 +129,12 @@ def test_other_words_are_no_switch(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "day"), [("mo", 0), ("Mon", 0), ("monday", 0), ("su", 6), ("SUNDAY", 6), ("0", 6), ("1", 0), ("6", 5)]
 )
-def test_weekdays_are_kureds(text: str, day: int) -> None:
+def test_weekdays_follow_kured(text: str, day: int) -> None:
     assert kinds.weekday(text) == day
 
 
 @pytest.mark.parametrize("text", ["", "7", "mond", "someday"])
-def test_other_days_are_refused(text: str) -> None:
+def test_invalid_days_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="weekday"):
         kinds.weekday(text)
 
@@ -151,17 +151,17 @@ def test_other_days_are_refused(text: str) -> None:
         ("03am", time(3)),
     ],
 )
-def test_times_of_day_are_kureds(text: str, at: time) -> None:
+def test_times_of_day_follow_kured(text: str, at: time) -> None:
     assert kinds.time_of_day(text) == at
 
 
 @pytest.mark.parametrize("text", ["", "24:00", "12:60", "noon", "-1:00"])
-def test_other_times_are_refused(text: str) -> None:
+def test_invalid_times_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="time of day"):
         kinds.time_of_day(text)
 
 
-def test_zones_are_named_as_in_the_database() -> None:
+def test_time_zones_are_iana_names() -> None:
     assert kinds.time_zone("UTC") is UTC
     assert kinds.time_zone("") is UTC
     assert kinds.time_zone("Europe/Berlin") == ZoneInfo("Europe/Berlin")
@@ -174,14 +174,14 @@ def test_zones_are_named_as_in_the_database() -> None:
 @pytest.mark.parametrize(
     ("text", "label"), [("a=b", ("a", "b")), ("example.com/a=", ("example.com/a", "")), ("a=b-c.d_e", ("a", "b-c.d_e"))]
 )
-def test_labels_are_checked_as_the_server_will(text: str, label: tuple[str, str]) -> None:
+def test_labels_are_validated_as_by_the_api_server(text: str, label: tuple[str, str]) -> None:
     assert kinds.label(text) == label
 
 
 @pytest.mark.parametrize(
     "text", ["a", "a-", "=b", "a=b=c", "a=b c", "-a=b", "a/b/c=d", "", "A.com/x=1", f"{'a' * 64}=b"]
 )
-def test_what_would_crash_kured_after_the_reboot_is_refused_at_the_start(text: str) -> None:
+def test_values_that_crash_kured_after_the_reboot_are_refused_at_start(text: str) -> None:
     with pytest.raises(ValueError, match="key=value"):
         kinds.label(text)
 
@@ -232,7 +232,7 @@ def test_budgets_name_a_group_and_a_number(text: str, budget: Budget) -> None:
         "topology=1",
     ],
 )
-def test_other_budgets_are_refused(text: str) -> None:
+def test_invalid_budgets_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         kinds.budget(text)
 
@@ -245,12 +245,12 @@ def test_memory_is_a_quantity(text: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "512", "1.5Gi", "lots", "-1Mi", "63Mi"])
-def test_memory_must_be_a_quantity_in_which_a_simulation_starts(text: str) -> None:
+def test_memory_must_be_enough_to_start_a_simulation(text: str) -> None:
     with pytest.raises(ValueError, match="memory"):
         kinds.memory(text)
 
 
-def test_lists_are_cut_as_kured_cuts_them() -> None:
+def test_lists_are_split_as_by_kured() -> None:
     assert kinds.comma_separated("mo, tu,we") == ["mo", "tu", "we"]
     assert kinds.comma_separated('"a=b,c",d=e') == ["a=b,c", "d=e"]
     assert kinds.comma_separated("") == []
@@ -258,12 +258,12 @@ def test_lists_are_cut_as_kured_cuts_them() -> None:
 
 
 @pytest.mark.parametrize("text", ["Node %s", "100%% of %s", "nothing"])
-def test_templates_have_at_most_one_place_for_the_name(text: str) -> None:
+def test_templates_have_at_most_one_placeholder(text: str) -> None:
     assert kinds.template(text) == text
 
 
 @pytest.mark.parametrize("text", ["%s and %s", "%d", "50%"])
-def test_other_templates_are_refused(text: str) -> None:
+def test_invalid_templates_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="one %s"):
         kinds.template(text)
 
@@ -274,7 +274,7 @@ def test_a_blocking_selector_that_would_match_every_pod_is_refused(text: str) ->
         kinds.set_selector(text)
 
 
-def test_regular_expressions_are_compiled_and_bad_ones_refused() -> None:
+def test_invalid_regular_expressions_are_refused() -> None:
     assert kinds.regexp("^Watch") == re.compile("^Watch")
     assert kinds.regexp("") is None
     with pytest.raises(ValueError, match="regular expression"):
@@ -306,24 +306,24 @@ def test_secrets_are_not_shown() -> None:
         ("slack://a/b/c,nonsense", ["slack://a/b/c,nonsense"]),
     ],
 )
-def test_several_urls_stand_on_lines_or_behind_commas(text: str, parts: list[str]) -> None:
+def test_several_urls_are_separated_by_lines_or_commas(text: str, parts: list[str]) -> None:
     """A comma alone divides nothing: a URL may hold commas itself."""
     assert kinds.MESSAGE_URLS.split(text) == parts
 
 
 @pytest.mark.parametrize("text", ["n1", "ip-10-0-0-1.eu-west-1.compute.internal", "1", "", f"{'a' * 63}.{'b' * 63}"])
-def test_names_of_objects_are_those_that_kubernetes_has(text: str) -> None:
+def test_object_names_are_validated_as_by_kubernetes(text: str) -> None:
     assert kinds.object_name(text) == text
 
 
 @pytest.mark.parametrize("text", ["A_B", "N1", "a_b", "a..b", "-a", "a-", ".a", "a.", "a b", "a/b", "ä", "a" * 254])
-def test_names_that_no_object_can_have_are_refused(text: str) -> None:
+def test_invalid_object_names_are_refused(text: str) -> None:
     for parse in (kinds.object_name, kinds.needed_name, kinds.namespace):
         with pytest.raises(ValueError, match="expected the name of"):
             parse(text)
 
 
-def test_a_namespace_has_no_dots_and_like_the_daemonset_is_never_empty() -> None:
+def test_a_namespace_has_no_dots_and_is_never_empty() -> None:
     assert (kinds.namespace("kube-system"), kinds.needed_name("kured.x")) == ("kube-system", "kured.x")
     for text in ("", "a.b", "a" * 64):
         with pytest.raises(ValueError, match="namespace"):
@@ -339,20 +339,20 @@ def test_keys_that_the_server_would_refuse_are_refused(text: str) -> None:
             parse(text)
 
 
-def test_the_label_of_the_roll_out_is_not_a_persons() -> None:
+def test_the_roll_out_label_may_not_be_used_as_a_reboot_label() -> None:
     with pytest.raises(ValueError, match="the roll-out itself"):
         kinds.label("careen.dev/reboot=ready")
 
 
 @pytest.mark.parametrize("text", ["/bin/systemctl reboot", "sh -c 'exit 1'", ""])
-def test_commands_have_every_quote_closed(text: str) -> None:
+def test_a_command_with_an_unclosed_quote_is_refused(text: str) -> None:
     assert kinds.command_line(text) == text
     with pytest.raises(ValueError, match="every quote closed"):
         kinds.command_line(f"{text} 'a")
 
 
 @pytest.mark.parametrize("text", ["configmap:", "configmap:a/b", "configmap:a b"])
-def test_a_scheduler_configuration_names_a_key_that_a_config_map_can_have(text: str) -> None:
+def test_a_scheduler_configuration_names_a_valid_config_map_key(text: str) -> None:
     with pytest.raises(ValueError, match="expected configmap:KEY"):
         kinds.scheduler_config(text)
     assert [kinds.scheduler_config(each) for each in ("configmap:scheduler.yaml", "/etc/x", "")] == [

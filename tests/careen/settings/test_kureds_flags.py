@@ -158,14 +158,14 @@ def held(resolved: Resolved, name: str) -> Any:
 
 
 @pytest.mark.parametrize(("name", "text", "value"), FORMS)
-def test_a_flag_is_read_as_kured_reads_it(name: str, text: str, value: Any) -> None:
+def test_a_flag_is_read_as_by_kured(name: str, text: str, value: Any) -> None:
     assert held(settled(as_flags(f"--{name}={text}")), name) == value
     if not SETTINGS[name.replace("-", "_")].kind.is_switch:
         assert held(settled(as_flags(f"--{name}", text)), name) == value
 
 
 @pytest.mark.parametrize(("name", "text", "value"), FORMS)
-def test_kureds_variable_is_read_the_same_way(name: str, text: str, value: Any) -> None:
+def test_kureds_variable_is_read_as_by_kured(name: str, text: str, value: Any) -> None:
     variable = f"KURED_{name.replace('-', '_').upper()}"
     assert held(settled({}, {variable: text}), name) == value
 
@@ -181,18 +181,18 @@ def test_kureds_lists_may_be_repeated() -> None:
     assert settled(as_flags("--reboot-days=mo,tu", "--reboot-days=fr")).settings.reboot_days == (0, 1, 4)
 
 
-def test_of_a_flag_that_is_given_twice_the_last_counts() -> None:
+def test_the_last_of_a_repeated_flag_counts() -> None:
     assert settled(as_flags("--period=1h", "--period=2h")).settings.period == 7200.0
 
 
-def test_a_label_that_is_cut_is_told() -> None:
+def test_a_truncated_label_is_reported() -> None:
     assert settled(as_flags("--pre-reboot-node-labels=a=b=c,d=e")).notes == (
         "--pre-reboot-node-labels: of a=b=c what follows the second = is left out, as by kured: no label can hold it",
     )
 
 
 @pytest.mark.parametrize("text", ["0", "+0", "00", '"0"'])
-def test_no_nodes_at_once_is_told_as_nonsense_with_the_remedy(text: str) -> None:
+def test_a_concurrency_of_zero_is_reported_with_the_remedy(text: str) -> None:
     with pytest.raises(BadSettings) as caught:
         settled(as_flags(f"--concurrency={text}"))
     (problem,) = caught.value.problems
@@ -214,6 +214,6 @@ def test_no_nodes_at_once_is_told_as_nonsense_with_the_remedy(text: str) -> None
         ("--concurrency=-1", "expected a whole number from 1"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_name(argument: str, words: str) -> None:
+def test_an_invalid_flag_is_refused_by_name(argument: str, words: str) -> None:
     with pytest.raises(BadSettings, match=re.escape(words)):
         settled({**as_flags(argument), "prometheus_url": ("http://p",)})

@@ -25,7 +25,7 @@ def restored(text: str, flags: Any = FLAGS, **more: Any) -> LastGood:
     return last_good.restore(text, "why", flags=flags, environment=more.pop("environment", {}), name="c", **more)
 
 
-def test_what_came_from_the_config_map_is_kept_and_nothing_else() -> None:
+def test_only_settings_from_the_config_map_are_stored() -> None:
     text = kept(
         {
             "reboot-days": ["mo", "tu"],
@@ -41,7 +41,7 @@ def test_what_came_from_the_config_map_is_kept_and_nothing_else() -> None:
     }
 
 
-def test_it_comes_back_as_it_was_with_the_flags_of_now() -> None:
+def test_stored_settings_are_restored_beneath_the_current_flags() -> None:
     back = restored(
         kept(
             {
@@ -71,7 +71,7 @@ def test_it_comes_back_as_it_was_with_the_flags_of_now() -> None:
     )
 
 
-def test_secrets_are_left_out_and_only_those_that_a_decision_rests_on_are_missed() -> None:
+def test_secrets_are_not_stored_and_only_needed_ones_are_missed() -> None:
     text = kept(
         {
             "notify-url": [SLACK],
@@ -107,7 +107,7 @@ def test_secrets_are_left_out_and_only_those_that_a_decision_rests_on_are_missed
         "[" * 100_000,
     ],
 )
-def test_what_is_not_ours_keeps_nothing_and_stops_nothing(text: str) -> None:
+def test_an_invalid_annotation_restores_nothing_and_raises_nothing(text: str) -> None:
     assert last_good.says_nothing(text)
     back = restored(text)
     assert not back.is_whole
@@ -124,7 +124,7 @@ def test_what_is_not_ours_keeps_nothing_and_stops_nothing(text: str) -> None:
         ({"concurrency": []}, 1),
     ],
 )
-def test_settings_of_another_release_are_used_as_far_as_they_are_understood(
+def test_stored_settings_of_another_release_are_used_as_far_as_known(
     settings: dict[str, list[str]], known: int
 ) -> None:
     back = restored(json.dumps({"version": 1, "settings": settings}))
@@ -132,14 +132,14 @@ def test_settings_of_another_release_are_used_as_far_as_they_are_understood(
     assert (back.resolved.settings.concurrency, back.resolved.settings.node_id) == (known, "n1")
 
 
-def test_flags_that_now_contradict_the_older_settings_do_not_leave_the_node_alone() -> None:
+def test_flags_that_contradict_the_stored_settings_do_not_stop_the_agent() -> None:
     text = kept({"prometheus-url": "http://p:9090", "alert-firing-only": True})
     back = restored(text, {"node_id": ("n1",), "prometheus_url": ("",)})
     assert not back.is_whole
     assert back.resolved.settings.alert_firing_only
 
 
-def test_the_claims_lock_is_found_again_unless_something_says_where_it_is() -> None:
+def test_the_lock_of_a_claim_is_restored_unless_a_setting_names_it() -> None:
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
     assert (
         restored(
@@ -159,10 +159,10 @@ def test_the_claims_lock_is_found_again_unless_something_says_where_it_is() -> N
     )
 
 
-def test_what_is_too_long_for_an_annotation_is_not_kept() -> None:
+def test_settings_too_long_for_an_annotation_are_not_stored() -> None:
     assert kept({"blocking-pod-selector": [f"app=a{number}" for number in range(5000)]}) == ""
 
 
-def test_flags_that_cannot_be_used_leave_nothing_to_go_on_with() -> None:
+def test_with_invalid_flags_nothing_is_restored() -> None:
     with pytest.raises(BadSettings, match="period"):
         restored("", {"node_id": ("n1",), "period": ("often",)})

@@ -33,12 +33,12 @@ def live(text: str = "", given: Given = GIVEN) -> LiveSettings:
     return LiveSettings(given, config(text), config_map_name="careen/careen")
 
 
-def test_without_a_config_map_flags_and_defaults_hold() -> None:
+def test_without_a_config_map_flags_and_defaults_apply() -> None:
     settings = LiveSettings(GIVEN, None, config_map_name="careen/careen").settings
     assert (settings.drain_timeout, settings.concurrency) == (300.0, 1)
 
 
-def test_a_good_edit_is_in_force_at_once_and_flags_stay_stronger() -> None:
+def test_a_valid_edit_applies_at_once_and_flags_override_it() -> None:
     there = live("concurrency: 2")
     assert there.offer(config("concurrency: 3\ndrain-timeout: 1h")) == ()
     assert (there.policy.concurrency, there.policy.drain.timeout_seconds) == (3, 300.0)
@@ -57,7 +57,7 @@ def test_a_good_edit_is_in_force_at_once_and_flags_stay_stronger() -> None:
         "text",
     ],
 )
-def test_a_bad_edit_changes_nothing_and_says_why(text: str) -> None:
+def test_an_invalid_edit_changes_nothing_and_is_reported(text: str) -> None:
     there = live("concurrency: 2")
     before = (there.settings, there.policy)
     problems = there.offer(config(text))
@@ -79,14 +79,14 @@ def test_a_bad_edit_changes_nothing_and_says_why(text: str) -> None:
         'notify-url: "\\SECRETWORD"',
     ],
 )
-def test_yaml_that_cannot_be_read_is_told_by_its_place_and_not_by_its_words(line: str) -> None:
+def test_invalid_yaml_is_reported_by_position_without_its_text(line: str) -> None:
     """What YAML itself says quotes the line, and it stands in an Event and in every agent's log."""
     (problem,) = live().offer(config(f"concurrency: 2\n{line}\n"))
     assert "`config.yaml` in ConfigMap careen/careen is no YAML: line " in problem
     assert "SECRET" not in problem
 
 
-def test_a_changed_secret_is_logged_without_itself(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_changed_secret_is_logged_without_its_value(caplog: pytest.LogCaptureFixture) -> None:
     there = live()
     with caplog.at_level("INFO", logger="careen"):
         assert there.offer(config("notify-url: slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR")) == ()
@@ -94,7 +94,7 @@ def test_a_changed_secret_is_logged_without_itself(caplog: pytest.LogCaptureFixt
     assert "SECRET" not in caplog.text
 
 
-def test_a_deleted_config_map_leaves_the_last_good_settings_and_is_told() -> None:
+def test_a_deleted_config_map_keeps_the_last_valid_settings_and_is_reported() -> None:
     there = live("reboot-days: []\nconcurrency: 2")
     before = there.policy
     (problem,) = there.offer(None)
@@ -112,14 +112,14 @@ def test_a_deleted_config_map_leaves_the_last_good_settings_and_is_told() -> Non
         SeenConfigMap(uid="u", data={"other": "x"}),
     ],
 )
-def test_an_empty_config_map_makes_the_settings_forgotten(empty: SeenConfigMap) -> None:
+def test_an_empty_config_map_drops_its_settings(empty: SeenConfigMap) -> None:
     there = live("concurrency: 2")
     there.offer(None)
     assert there.offer(empty) == ()
     assert there.policy.concurrency == 1
 
 
-def test_where_there_never_was_a_config_map_none_is_missed() -> None:
+def test_a_config_map_that_never_existed_is_not_reported_as_missing() -> None:
     there = LiveSettings(GIVEN, None, config_map_name="careen/careen")
     assert there.offer(None) == ()
     there.offer(config("concurrency: 2"))
@@ -127,12 +127,12 @@ def test_where_there_never_was_a_config_map_none_is_missed() -> None:
     assert there.policy.concurrency == 2
 
 
-def test_at_the_start_there_is_nothing_older_to_stay_in_force() -> None:
+def test_an_invalid_config_map_at_start_is_an_error() -> None:
     with pytest.raises(BadSettings, match="concurrency"):
         live("concurrency: 0")
 
 
-def test_what_cannot_change_while_the_agent_runs_waits_for_its_restart(caplog: pytest.LogCaptureFixture) -> None:
+def test_settings_that_need_a_restart_are_not_changed_at_runtime(caplog: pytest.LogCaptureFixture) -> None:
     there = live(given=TRUSTED)
     assert there.offer(config("reboot-command: /sbin/reboot\nconcurrency: 2")) == ()
     assert (there.settings.reboot_command, there.settings.concurrency) == ("/bin/systemctl reboot", 2)
@@ -145,7 +145,7 @@ TWO = ONE.replace("one", "two")
 NAMED = "scheduler-config: configmap:scheduler.yaml"
 
 
-def test_the_schedulers_configuration_comes_from_a_file_or_a_key(tmp_path: Path) -> None:
+def test_the_scheduler_configuration_comes_from_a_file_or_a_config_map_key(tmp_path: Path) -> None:
     (tmp_path / "scheduler.yaml").write_text(ONE)
     assert live().scheduler_config == ""
     assert live(f"scheduler-config: {tmp_path}/scheduler.yaml", TRUSTED).scheduler_config == ONE
@@ -177,7 +177,7 @@ def test_the_schedulers_configuration_comes_from_a_file_or_a_key(tmp_path: Path)
         ({"scheduler.yaml": "? {a: b}\n: c"}, "which is no KubeSchedulerConfiguration"),
     ],
 )
-def test_a_key_that_holds_no_scheduler_configuration_is_a_bad_edit_and_a_bad_start(
+def test_an_invalid_scheduler_configuration_is_refused_at_start_and_in_an_edit(
     data: dict[str, str], words: str
 ) -> None:
     there = live("concurrency: 2")
@@ -190,7 +190,7 @@ def test_a_key_that_holds_no_scheduler_configuration_is_a_bad_edit_and_a_bad_sta
     assert raised.value.problems == (problem,)
 
 
-def test_a_key_that_is_removed_before_its_setting_leaves_the_last_good_one() -> None:
+def test_removing_the_key_before_its_setting_keeps_the_last_valid_configuration() -> None:
     """Two edits that belong together, in the wrong order: at no moment is a forecast made by another configuration."""
     there = LiveSettings(
         GIVEN, config(f"{NAMED}\nconcurrency: 2", **{"scheduler.yaml": ONE}), config_map_name="careen/careen"
@@ -205,7 +205,7 @@ def test_a_key_that_is_removed_before_its_setting_leaves_the_last_good_one() -> 
     assert there.scheduler_config == ONE
 
 
-def test_a_file_that_goes_away_makes_the_forecast_unknown_and_no_edit_bad(tmp_path: Path) -> None:
+def test_a_missing_configuration_file_makes_the_forecast_unknown_but_no_edit_invalid(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(ONE)
     there = live(f"scheduler-config: {file}", TRUSTED)
@@ -230,7 +230,7 @@ def test_a_file_that_goes_away_makes_the_forecast_unknown_and_no_edit_bad(tmp_pa
         lambda file: file.symlink_to(file),
     ],
 )
-def test_what_is_no_readable_file_is_a_bad_setting(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_an_unreadable_configuration_file_is_an_invalid_setting(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "file")
     with pytest.raises(
         BadSettings, match=f"`scheduler-config` in ConfigMap careen/careen names the file {tmp_path}/file, which"
@@ -238,7 +238,7 @@ def test_what_is_no_readable_file_is_a_bad_setting(tmp_path: Path, make: Callabl
         live(f"scheduler-config: {tmp_path}/file", TRUSTED)
 
 
-def test_what_would_take_long_to_judge_is_left_to_the_child() -> None:
+def test_a_large_configuration_is_checked_in_the_child() -> None:
     """Its process has a deadline and a memory limit; the agent's turn has none."""
     lists = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20)
@@ -256,7 +256,7 @@ def older(text: str = "", given: Given = GIVEN, **more: str) -> LastGood:
     return last_good.restore(kept, "the ConfigMap is bad", flags=given.flags, environment={}, name="careen/careen")
 
 
-def test_older_settings_stand_in_until_a_config_map_can_be_used() -> None:
+def test_older_settings_apply_until_a_config_map_is_usable() -> None:
     there = LiveSettings(
         GIVEN, config("concurrency: none"), config_map_name="careen/careen", instead=older("concurrency: 2")
     )
@@ -272,7 +272,7 @@ def test_older_settings_stand_in_until_a_config_map_can_be_used() -> None:
     assert (there.policy.concurrency, there.stands_in, there.policy.settings_problem, there.waiting) == (3, "", "", ())
 
 
-def test_the_mended_config_map_may_say_what_the_older_settings_said() -> None:
+def test_the_repaired_config_map_may_equal_the_older_settings() -> None:
     there = LiveSettings(
         GIVEN, config("concurrency: 2"), config_map_name="careen/careen", instead=older("concurrency: 2")
     )
@@ -280,7 +280,7 @@ def test_the_mended_config_map_may_say_what_the_older_settings_said() -> None:
     assert there.policy.settings_problem == ""
 
 
-def test_what_stands_on_the_node_stays_while_older_settings_stand_in_and_follows_edits_afterwards() -> None:
+def test_stored_settings_stay_while_older_settings_apply_and_follow_later_edits() -> None:
     there = LiveSettings(TRUSTED, None, config_map_name="careen/careen", instead=older("concurrency: 2", TRUSTED))
     assert json.loads(there.policy.kept_settings)["settings"] == {"concurrency": ["2"]}
     there.offer(config("concurrency: 3\nreboot-command: /sbin/reboot"))
@@ -291,7 +291,7 @@ def test_what_stands_on_the_node_stays_while_older_settings_stand_in_and_follows
     assert there.waiting == ("reboot_command",)
 
 
-def test_a_key_of_the_config_map_is_unknown_while_older_settings_stand_in() -> None:
+def test_a_config_map_key_is_unknown_while_older_settings_apply() -> None:
     there = LiveSettings(GIVEN, None, config_map_name="careen/careen", instead=older(NAMED, **{"scheduler.yaml": ONE}))
     assert isinstance(there.scheduler_config, Unknown)
     there.offer(config(NAMED, **{"scheduler.yaml": TWO}))

@@ -71,5 +71,5 @@ def test_a_setting_reaches_the_policy(flags: dict[str, str], path: str, value: o
     assert found == value
 
 
-def test_without_a_prometheus_no_alerts_are_looked_at() -> None:
+def test_without_a_prometheus_no_alerts_are_read() -> None:
     assert policy().alerts is None

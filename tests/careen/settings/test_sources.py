@@ -63,7 +63,7 @@ def test_the_strongest_source_counts_and_is_named(
 SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
-def test_where_flag_and_variable_differ_the_start_says_which_one_counts() -> None:
+def test_if_flag_and_variable_differ_the_start_reports_which_one_applies() -> None:
     assert settle({"period": "1m"}, {"KURED_PERIOD": "3m"}).notes == (
         "--period is given as a flag (1m) and as KURED_PERIOD (3m): the flag counts (kured would take the variable)",
     )
@@ -71,7 +71,7 @@ def test_where_flag_and_variable_differ_the_start_says_which_one_counts() -> Non
     assert settle({}, {"KURED_PERIOD": "1m"}).notes == ()
 
 
-def test_a_secret_that_differs_is_not_told() -> None:
+def test_a_secret_that_differs_is_not_shown() -> None:
     notes = settle({"notify_url": SLACK}, {"KURED_NOTIFY_URL": SLACK.replace("T0", "T1")}).notes
     assert [note[:32] for note in notes] == ["--notify-url is given as a flag ", "--notify-url holds a secret and "]
     assert "SECRET" not in "".join(notes)
@@ -87,13 +87,13 @@ def test_a_secret_that_differs_is_not_told() -> None:
         {"flags": {"prometheus_url": "http://name:SECRETWORD@host:port"}},
     ],
 )
-def test_a_secret_that_cannot_be_used_is_not_told(given: dict[str, Any]) -> None:
+def test_an_invalid_secret_is_not_shown(given: dict[str, Any]) -> None:
     (problem,) = problems(**given)
     assert "expected" in problem
     assert "SECRET" not in problem
 
 
-def test_a_secret_on_the_command_line_is_told_to_be_in_the_open() -> None:
+def test_a_secret_on_the_command_line_causes_a_warning() -> None:
     assert settle(environment={"CAREEN_NOTIFY_URL": SLACK}).notes == ()
     (note,) = settle({"notify_url": SLACK}).notes
     assert (
@@ -102,7 +102,7 @@ def test_a_secret_on_the_command_line_is_told_to_be_in_the_open() -> None:
     )
 
 
-def test_messages_may_go_to_several_places() -> None:
+def test_messages_may_have_several_targets() -> None:
     settings = settle({"notify_url": (SLACK, "logger://")}).settings
     assert [target.service for target in settings.notify_url] == ["slack", "logger"]
     settings = settle(environment={"KURED_NOTIFY_URL": f"{SLACK}\nlogger://"}).settings
@@ -110,7 +110,7 @@ def test_messages_may_go_to_several_places() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.is_kureds])
-def test_every_kured_flag_is_read_from_kureds_variable(name: str) -> None:
+def test_every_flag_of_kured_is_read_from_kureds_variable(name: str) -> None:
     values = {
         "notify_url": SLACK,
         "concurrency": "2",
@@ -148,7 +148,7 @@ def test_every_kured_flag_is_read_from_kureds_variable(name: str) -> None:
         ).settings.__getattribute__(name)
 
 
-def test_the_gate_that_kured_drops_silently_holds() -> None:
+def test_the_blocking_pod_selector_works_from_kureds_variable() -> None:
     """KURED_BLOCKING_POD_SELECTOR is no flag type that kured reads from the environment: the node reboots."""
     settings = settle(environment={"KURED_BLOCKING_POD_SELECTOR": "app=db,tier=x\napp=cache"}).settings
     assert settings.blocking_pod_selector == (Selector.parse("app=db,tier=x"), Selector.parse("app=cache"))
@@ -163,12 +163,12 @@ def test_lists_may_be_repeated_or_separated_by_commas(written: tuple[str, ...], 
     assert settle({"reboot_days": written}).settings.reboot_days == days
 
 
-def test_a_list_in_the_environment_replaces_and_does_not_append() -> None:
+def test_a_list_in_the_environment_replaces_the_default() -> None:
     """kured appends the variable's days to the flag's."""
     assert settle({"reboot_days": "mo"}, {"KURED_REBOOT_DAYS": "tu"}).settings.reboot_days == (0,)
 
 
-def test_a_config_map_takes_yaml_of_every_kind() -> None:
+def test_a_config_map_accepts_every_yaml_type() -> None:
     settings = settle(
         config_map={
             "concurrency": 3,
@@ -322,23 +322,23 @@ BAD = [
 
 
 @pytest.mark.parametrize(("given", "words"), BAD)
-def test_what_cannot_be_meant_stops_the_start_with_a_sentence(given: dict[str, Any], words: str) -> None:
+def test_an_invalid_setting_stops_the_start_with_a_message(given: dict[str, Any], words: str) -> None:
     (problem,) = problems(**given)
     assert words in problem
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     found = problems(
         flags={"period": "x"}, environment={"CAREEN_CONCURRENCY": "0", "KURED_X": "1"}, config_map={"y": 1}
     )
     assert len(found) == 4
 
 
-def test_a_bad_value_is_refused_even_where_a_stronger_one_hides_it() -> None:
+def test_an_invalid_value_is_refused_even_if_it_is_overridden() -> None:
     assert problems(flags={"period": "1m"}, config_map={"period": "x"})
 
 
-def test_variables_that_kubernetes_makes_for_a_service_of_our_name_are_not_settings() -> None:
+def test_service_variables_of_kubernetes_are_not_settings() -> None:
     settle(
         environment={
             "CAREEN_SERVICE_HOST": "10.0.0.1",
@@ -357,7 +357,7 @@ def test_variables_that_kubernetes_makes_for_a_service_of_our_name_are_not_setti
 @pytest.mark.parametrize("prefix", ["CAREEN", "KURED"])
 @pytest.mark.parametrize("service", ["METRICS", "NODE_ID", "X"])
 @pytest.mark.parametrize("address", ["10.0.0.1", "fd00::1"])
-def test_a_service_with_a_name_like_ours_is_no_setting_and_breaks_no_start(
+def test_variables_of_a_service_named_like_careen_do_not_stop_the_start(
     prefix: str, service: str, address: str
 ) -> None:
     """A Service `careen-metrics` makes CAREEN_METRICS_PORT, which would be the port of --metrics-port."""
@@ -378,7 +378,7 @@ def test_a_service_with_a_name_like_ours_is_no_setting_and_breaks_no_start(
     assert resolved.origins["metrics_port"].source is Source.DEFAULT
 
 
-def test_a_port_beside_such_a_service_is_a_setting() -> None:
+def test_a_real_port_setting_beside_service_variables_is_read() -> None:
     """The pod's own variable takes the place of the link's."""
     environment = {"KURED_METRICS_SERVICE_HOST": "10.0.0.1", "KURED_METRICS_PORT": "9090"}
     assert settle(environment=environment).settings.metrics_port == 9090
@@ -393,7 +393,7 @@ def test_a_port_beside_such_a_service_is_a_setting() -> None:
         ("KURED_METRICS_HOST_PORT", "tcp", "KURED_METRICS_PORT"),
     ],
 )
-def test_a_typing_error_that_looks_a_little_like_a_service_is_refused(name: str, value: str, meant: str) -> None:
+def test_a_misspelled_variable_similar_to_a_service_variable_is_refused(name: str, value: str, meant: str) -> None:
     (problem,) = problems(environment={name: value})
     assert f"the environment variable {name} is no setting (did you mean {meant}?)" in problem
 
@@ -408,25 +408,25 @@ def test_a_typing_error_that_looks_a_little_like_a_service_is_refused(name: str,
         ({"lock_ttl": "30m"}, "does not free claims by time"),
     ],
 )
-def test_what_is_allowed_but_hardly_meant_is_told(flags: dict[str, str], words: str) -> None:
+def test_a_valid_but_suspicious_setting_causes_a_warning(flags: dict[str, str], words: str) -> None:
     (note,) = settle(flags).notes
     assert words in note
 
 
-def test_before_the_config_map_is_known_only_the_node_must_be() -> None:
+def test_before_the_config_map_is_read_only_the_node_name_is_required() -> None:
     resolve(flags={"node_id": ("n1",), "alert_firing_only": ("true",)}, environment={}, is_whole=False)
     with pytest.raises(BadSettings, match="which Node it serves"):
         resolve(flags={}, environment={}, is_whole=False)
 
 
 @pytest.mark.parametrize("key", ["reboot_command", "reboot_sentinel_comand"])
-def test_a_key_of_the_config_map_with_underscores_is_told_the_name_that_exists(key: str) -> None:
+def test_a_config_map_key_with_underscores_is_reported_with_the_right_name(key: str) -> None:
     with pytest.raises(BadSettings, match=r"is no setting \(did you mean reboot-(sentinel-)?command\?\)"):
         resolve(flags={"node_id": ("n1",)}, environment={}, config_map={key: "x"}, config_map_name="careen/careen")
 
 
 @pytest.mark.parametrize("elsewhere", ["flags", "environment"])
-def test_a_line_of_the_config_map_that_a_flag_or_variable_overrides_is_told(elsewhere: str) -> None:
+def test_an_overridden_config_map_setting_is_reported(elsewhere: str) -> None:
     """The sentinel of manifests/signal/ is a flag: with another one in the ConfigMap no node would ever reboot."""
     flags = {"node_id": ("n1",)}
     environment = {}

@@ -81,7 +81,7 @@ def test_a_setting_is_documented_and_its_default_can_be_written_and_read_back(na
     assert read == DEFAULTS[name]
 
 
-def test_what_must_be_known_before_the_config_map_cannot_stand_in_it_nor_change() -> None:
+def test_settings_needed_before_the_config_map_cannot_be_in_it() -> None:
     bootstrap = {name for name, setting in SETTINGS.items() if setting.bootstrap}
     assert bootstrap == {
         "node_id",
@@ -104,6 +104,6 @@ def test_names_are_spelled_as_flags_and_variables() -> None:
     assert variable("blocking_pod_selector", "KURED") == "KURED_BLOCKING_POD_SELECTOR"
 
 
-def test_settings_cannot_be_changed_in_place() -> None:
+def test_settings_are_immutable() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Settings().period = 1.0  # type: ignore[misc]

@@ -55,11 +55,11 @@ def resolved(text: str) -> Resolved:
     )
 
 
-def test_times_dates_and_selectors_are_taken_as_they_are_written() -> None:
+def test_times_dates_and_selectors_are_read_as_written() -> None:
     assert policy_of(resolved(WRITTEN).settings).windows == MEANT
 
 
-def test_a_flag_and_a_variable_say_the_same() -> None:
+def test_a_flag_and_a_variable_give_the_same_windows() -> None:
     texts = resolved(WRITTEN).origins["windows"].texts
     zone = {"time_zone": ["Europe/Berlin"]}
     by_flags = resolve(flags={"node_id": ["n1"], "windows": list(texts), **zone}, environment={})
@@ -68,14 +68,14 @@ def test_a_flag_and_a_variable_say_the_same() -> None:
     assert policy_of(by_flags.settings).windows == policy_of(by_variable.settings).windows == MEANT
 
 
-def test_what_a_claim_keeps_of_them_is_read_again() -> None:
+def test_windows_stored_with_a_claim_can_be_read_again() -> None:
     kept = last_good.to_annotation(resolved(WRITTEN))
     again = last_good.restore(kept, "why", flags={"node_id": ["n1"]}, environment={}, name="careen")
     assert again.is_whole
     assert policy_of(again.resolved.settings).windows == MEANT
 
 
-def test_the_example_of_the_documentation_is_taken() -> None:
+def test_the_example_of_the_documentation_is_accepted() -> None:
     page = (Path(__file__).parents[3] / "docs" / "windows.md").read_text()
     windows = policy_of(resolved(page.partition("```yaml\n")[2].partition("```")[0]).settings).windows
     assert [(each.name, each.opens.zone.key) for each in windows] == [  # type: ignore[attr-defined]
@@ -84,7 +84,7 @@ def test_the_example_of_the_documentation_is_taken() -> None:
     ]
 
 
-def test_anchors_and_merges_are_followed() -> None:
+def test_yaml_anchors_and_merges_are_resolved() -> None:
     text = WRITTEN.replace("- name: sunday", "- &sunday\n    name: sunday") + "  - {<<: *sunday, name: again}\n"
     windows = policy_of(resolved(text).settings).windows
     assert [each.name for each in windows] == ["weeknights", "sunday", "again"]
@@ -125,7 +125,7 @@ def test_anchors_and_merges_are_followed() -> None:
         ("  - {name: sunday, start: 2}", "--windows has two entries named sunday"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line_and_its_field(added: str, problem: str) -> None:
+def test_a_problem_is_named_with_line_and_field(added: str, problem: str) -> None:
     with pytest.raises(BadSettings) as refused:
         resolved(f"{WRITTEN}{added}\n")
     assert len(refused.value.problems) == 1
@@ -133,24 +133,24 @@ def test_what_is_wrong_is_named_with_its_line_and_its_field(added: str, problem:
 
 
 @pytest.mark.parametrize("value", ["{name: x, start: 2}", "5", "true"])
-def test_what_is_no_list_is_refused(value: str) -> None:
+def test_a_value_that_is_not_a_list_is_refused(value: str) -> None:
     with pytest.raises(BadSettings, match="no list of mappings"):
         resolved(f"windows: {value}\n")
 
 
 @pytest.mark.parametrize("value", ["", "[]", "''", "~"])
-def test_none(value: str) -> None:
+def test_an_empty_value_means_no_windows(value: str) -> None:
     assert resolved(f"windows: {value}\n").settings.windows == ()
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(BadSettings) as refused:
         resolved("windows:\n- {name: a, start: 30}\n- {name: b, end: x}\nconcurrency: 0\n")
     assert len(refused.value.problems) == 3
 
 
 @given(st.text(alphabet="{}[]:,-'\"&*<! \nabn1=%?|>~é", max_size=40))
-def test_any_text_is_taken_or_refused(text: str) -> None:
+def test_any_text_is_accepted_or_refused(text: str) -> None:
     for given_as in ({"flags": {"windows": [text]}}, {"flags": {}, "environment": {"CAREEN_WINDOWS": text}}):
         with contextlib.suppress(BadSettings):
             resolve(**{"environment": {}, **given_as, "flags": {"node_id": ["n1"], **given_as["flags"]}})  # type: ignore[arg-type]

@@ -47,7 +47,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_what_cannot_be_read_is_a_bad_setting_that_says_so(text: str) -> None:
+def test_invalid_yaml_is_an_invalid_setting_with_a_message(text: str) -> None:
     with pytest.raises(BadYaml) as caught:
         load(text)
     assert str(caught.value)
@@ -56,7 +56,7 @@ def test_what_cannot_be_read_is_a_bad_setting_that_says_so(text: str) -> None:
     assert refused.value.problems[0].startswith("`config.yaml` in ConfigMap careen/careen is no YAML: ")
 
 
-def test_what_people_write_is_read() -> None:
+def test_usual_yaml_is_read() -> None:
     assert load("period: 1m\nreboot-days: [mo, tu]\nconcurrency: 2\n") == {
         "period": "1m",
         "reboot-days": ["mo", "tu"],
@@ -67,7 +67,7 @@ def test_what_people_write_is_read() -> None:
 
 
 @given(st.text(max_size=200) | st.text(alphabet="&*[]{}:-<? \n!|>'\"ab1.,#%@`~", max_size=60))
-def test_any_text_is_read_or_refused_and_nothing_else(text: str) -> None:
+def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         load(text)
     except BadYaml as error:

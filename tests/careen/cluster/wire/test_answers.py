@@ -258,7 +258,7 @@ def without(value: Any, path: str) -> Any:
     return {key: each for key, each in value.items() if key != first}
 
 
-def test_a_recorded_node_has_every_required_field() -> None:
+def test_the_test_helper_removes_exactly_one_field() -> None:
     assert without({"a": [{"b": 1, "c": 2}]}, "a.0.b") == {"a": [{"c": 2}]}
 
 

@@ -92,7 +92,7 @@ def exited(code: int, output: str = "", errors: str = "") -> Outcome:
         ("flatcar", exited(0, "CURRENT_OP="), UNKNOWN, "did not say"),
     ],
 )
-def test_what_a_tool_says_is_what_it_says_by_its_own_source(
+def test_the_answer_of_a_tool_is_read_as_its_source_defines(
     probe: str, outcome: Outcome, answer: NeedAnswer, words: str
 ) -> None:
     need = running(probe).judge(outcome)
@@ -114,12 +114,12 @@ COMMANDS = [name for name, reach in PROBES.items() if reach is Reach.COMMAND]
         (NotFollowed("can't start new thread"), "can't start new thread"),
     ],
 )
-def test_a_command_that_gave_no_answer_is_unknown(probe: str, outcome: Outcome, words: str) -> None:
+def test_a_command_without_an_answer_is_unknown(probe: str, outcome: Outcome, words: str) -> None:
     need = running(probe).judge(outcome)
     assert (need.answer, words in need.detail) == (UNKNOWN, True), need
 
 
-def test_many_packages_are_named_by_the_first() -> None:
+def test_of_many_packages_only_the_first_are_named() -> None:
     names = [f"  * package-{number}" for number in range(40)]
     output = "\n".join([DNF_YES.splitlines()[0], *names, "Reboot is required to fully utilize these updates."])
     detail = running("needs-restarting").judge(exited(1, output)).detail

@@ -51,7 +51,7 @@ def with_files(root: Path, *paths: str) -> Path:
     ],
 )
 @pytest.mark.parametrize("place", ["/boot/vmlinuz-{}", "/usr/lib/modules/{}/vmlinuz"])
-def test_a_newer_kernel_of_the_same_kind_asks(
+def test_a_newer_kernel_of_the_same_flavour_needs_a_reboot(
     tmp_path: Path, place: str, running: str, installed: list[str], answer: NeedAnswer, words: str
 ) -> None:
     (tmp_path / "lib").symlink_to("/usr/lib")  # as on every merged-usr host; taken literally it leads out of the root
@@ -60,19 +60,19 @@ def test_a_newer_kernel_of_the_same_kind_asks(
     assert (need.answer, words in need.detail) == (answer, True), need
 
 
-def test_a_kernel_whose_modules_alone_are_left_is_not_installed(tmp_path: Path) -> None:
+def test_a_kernel_of_which_only_modules_are_left_is_not_installed(tmp_path: Path) -> None:
     """`dkms` and removed packages leave folders behind."""
     with_files(tmp_path, "/boot/vmlinuz-6.1.0-18-amd64", "/lib/modules/6.1.0-21-amd64/updates/dkms/x.ko")
     assert ask("kernel", tmp_path, release="6.1.0-18-amd64").answer is NO
 
 
-def test_a_folder_of_kernels_that_cannot_be_listed_is_unknown(tmp_path: Path) -> None:
+def test_an_unreadable_folder_of_kernels_is_unknown(tmp_path: Path) -> None:
     with_files(tmp_path, "/boot")
     need = ask("kernel", tmp_path, release="6.1.0-18-amd64")
     assert (need.answer, "cannot look for installed kernels" in need.detail) == (UNKNOWN, True)
 
 
-def test_suses_flag_is_the_file_that_zypper_looks_for(tmp_path: Path) -> None:
+def test_the_suse_probe_checks_the_file_of_zypper(tmp_path: Path) -> None:
     """openSUSE/zypp-boot-plugin writes `/run/reboot-needed`; zypper's needs-rebooting.cc looks for it in `/var/run`."""
     assert ask("suse", tmp_path).answer is UNKNOWN, "no /run: the host is not there"
     (tmp_path / "run").mkdir()
@@ -100,17 +100,17 @@ def test_suses_flag_is_the_file_that_zypper_looks_for(tmp_path: Path) -> None:
         ([], UNKNOWN, "no /run/ostree-booted"),
     ],
 )
-def test_a_staged_deployment_asks(tmp_path: Path, files: list[str], answer: NeedAnswer, words: str) -> None:
+def test_a_staged_deployment_needs_a_reboot(tmp_path: Path, files: list[str], answer: NeedAnswer, words: str) -> None:
     need = ask("staged-deployment", with_files(tmp_path, *files))
     assert (need.answer, words in need.detail) == (answer, True), need
 
 
-def test_a_staged_deployment_that_cannot_be_looked_for_is_unknown(tmp_path: Path) -> None:
+def test_an_unreadable_staged_deployment_is_unknown(tmp_path: Path) -> None:
     need = ask("staged-deployment", with_files(tmp_path, "/run"))
     assert (need.answer, "cannot look for a staged deployment" in need.detail) == (UNKNOWN, True)
 
 
 @pytest.mark.parametrize(("uptime", "answer"), [(0.0, NO), (29.9 * 86400, NO), (30.0 * 86400, YES), (1e9, YES)])
-def test_a_host_that_has_run_for_long_asks(tmp_path: Path, uptime: float, answer: NeedAnswer) -> None:
+def test_a_host_beyond_its_maximum_uptime_needs_a_reboot(tmp_path: Path, uptime: float, answer: NeedAnswer) -> None:
     need = ask("uptime", tmp_path, uptime=uptime, longest=30.0 * 86400)
     assert (need.answer, "30.0" in need.detail) == (answer, True), need

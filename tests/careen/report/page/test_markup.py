@@ -5,19 +5,19 @@ from __future__ import annotations
 from careen.report.page.markup import escape, folded, table, with_code
 
 
-def test_markup_and_control_characters_become_harmless() -> None:
+def test_markup_and_control_characters_are_escaped() -> None:
     assert escape('<b a="1">\x1b[31m\u202e&') == "&lt;b a=&quot;1&quot;&gt;\ufffd[31m\ufffd&amp;"
 
 
-def test_backticks_mark_commands_and_nothing_else_does() -> None:
+def test_only_backticks_mark_commands() -> None:
     assert with_code("ask `careen why <n1>`") == "ask <code>careen why &lt;n1&gt;</code>"
 
 
-def test_columns_of_whole_numbers_stand_to_the_right() -> None:
+def test_columns_of_integers_are_right_aligned() -> None:
     text = table(["Pod", "Moves"], [["<a>", 2]])
     assert '<th class="n">Moves</th>' in text
     assert '<td>&lt;a&gt;</td><td class="n">2</td>' in text
 
 
-def test_a_folded_part_escapes_its_title_and_not_its_inside() -> None:
+def test_a_folded_section_escapes_its_title_but_not_its_content() -> None:
     assert folded("<n1>", "<p>x</p>") == "<details><summary>&lt;n1&gt;</summary><p>x</p></details>"

@@ -62,7 +62,7 @@ def plan(request: pytest.FixtureRequest) -> Plan:
     return made
 
 
-def test_the_page_needs_nothing_else_and_forbids_itself_to_load_anything(plan: Plan) -> None:
+def test_the_page_is_self_contained_and_forbids_external_loads(plan: Plan) -> None:
     text = plan_html(plan)
     page = Page(text)
     assert {tag for tag, _ in page.tags} & {
@@ -95,13 +95,13 @@ def test_the_page_needs_nothing_else_and_forbids_itself_to_load_anything(plan: P
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
 
 
-def test_every_risk_stands_on_the_page_with_its_remedy(plan: Plan) -> None:
+def test_the_page_shows_every_risk_with_its_remedy(plan: Plan) -> None:
     words = Page(plan_html(plan)).words
     assert [risk for risk in risks(plan) if f"{risk.what}. {risk.remedy}".replace("`", "") not in words] == []
     assert ("Nothing that the simulation can see" in words) is (not risks(plan))
 
 
-def test_every_node_has_a_row_and_every_step_a_bar_that_names_itself() -> None:
+def test_every_node_has_a_row_and_every_step_a_labelled_bar() -> None:
     page = Page(plan_html(a_bad_plan()))
     assert len(page.with_class("row")) == 1 + 2, "the axis, n1, and n2 with both of its visits"
     bars = page.with_class("bar")
@@ -118,7 +118,7 @@ def edges(attrs: dict[str, str | None]) -> tuple[float, float]:
     return float(found[1]), float(found[1]) + float(found[2])
 
 
-def test_bars_lie_where_their_time_is() -> None:
+def test_bars_are_at_the_position_of_their_time() -> None:
     """545 seconds in all: n1 takes the first 270, n2 begins at 275."""
     assert [edges(bar) for bar in Page(plan_html(a_plan())).with_class("bar")] == [
         pytest.approx(each, abs=0.01)
@@ -141,7 +141,7 @@ def test_a_night_between_two_windows_is_cut_out() -> None:
     assert Page(plan_html(a_plan())).with_class("cut") == []
 
 
-def test_a_label_near_the_right_edge_hangs_to_the_left() -> None:
+def test_a_label_near_the_right_edge_is_placed_left() -> None:
     """Four nodes in the first night, one in the second: that begins at four fifths."""
     visits = (*(a_visit(f"n{number}", 270 * number) for number in range(4)), a_visit("n9", DAY))
     ticks = Page(plan_html(a_plan(visits=visits))).with_class("tick")
@@ -165,7 +165,7 @@ def test_no_bar_leaves_the_time_line(starts: list[int]) -> None:
     )
 )
 @settings(max_examples=50, deadline=None)
-def test_names_stay_text(name: str) -> None:
+def test_names_are_escaped(name: str) -> None:
     plan = a_plan(
         nodes=(name,),
         visits=(a_visit(name, 0),),
@@ -180,7 +180,7 @@ def test_names_stay_text(name: str) -> None:
     assert page.words.count(one_line(name)) >= 4
 
 
-def test_other_orders_stand_side_by_side_and_are_marked() -> None:
+def test_other_orders_are_shown_side_by_side_and_marked() -> None:
     assert "Orders side by side" not in Page(plan_html(a_plan())).words
     words = Page(plan_html(a_bad_plan())).words
     assert "Orders side by side" in words
@@ -194,7 +194,7 @@ def test_moves_are_folded_by_node_and_those_that_move_again_come_first() -> None
     assert "preempted by a displaced pod" in page.words
 
 
-def test_nobody_who_goes_is_a_page_too() -> None:
+def test_a_plan_without_nodes_has_a_page_too() -> None:
     page = Page(plan_html(a_plan(visits=())))
     assert page.with_class("bar") == []
     assert "0 of 2 nodes reboot." in page.words
@@ -214,7 +214,7 @@ def a_large_plan(nodes: int = 60) -> Plan:
     )
 
 
-def test_a_large_plan_begins_with_a_picture_of_the_whole_and_folds_its_rows() -> None:
+def test_a_large_plan_starts_with_an_overview_and_folds_its_rows() -> None:
     page = Page(plan_html(a_large_plan()))
     tags = [tag for tag, _ in page.tags]
     assert tags.count("svg") == 1
@@ -229,7 +229,7 @@ def test_a_small_plan_shows_its_rows_at_once() -> None:
     assert len(page.with_class("row")) == 50
 
 
-def test_the_stripes_of_the_picture_end_where_all_nodes_are_done() -> None:
+def test_the_stripes_of_the_overview_end_when_all_nodes_are_done() -> None:
     stripes = [attrs["points"] or "" for tag, attrs in Page(plan_html(a_large_plan())).tags if tag == "polygon"]
     assert len(stripes) == 3
     tops = [min(float(point.split(",")[1]) for point in points.split()) for points in stripes]
@@ -244,7 +244,7 @@ def test_many_zones_become_eight_stripes() -> None:
     assert "others: 53 nodes" in page.words
 
 
-def test_moves_are_told_in_the_order_of_the_table() -> None:
+def test_moves_are_listed_in_the_order_of_the_table() -> None:
     """n1 begins first; a move of n2 is told before n1's, because a pod of n2 was preempted early."""
     plan = a_plan(
         moves=(
@@ -256,7 +256,7 @@ def test_moves_are_told_in_the_order_of_the_table() -> None:
     assert words.index("n1: 1 move") < words.index("n2: 1 move")
 
 
-def test_the_page_says_what_it_was_made_from() -> None:
+def test_the_page_names_its_cluster_and_settings() -> None:
     origin = Origin(
         taken_at=T0,
         kubernetes="v1.36.3",
@@ -270,7 +270,7 @@ def test_the_page_says_what_it_was_made_from() -> None:
     assert "Dump" not in words
 
 
-def test_the_first_lines_say_when_all_is_done_and_whether_inside_the_window() -> None:
+def test_the_first_lines_give_the_end_and_whether_it_is_inside_the_window() -> None:
     closes = T0 + timedelta(hours=2)
     inside = Page(plan_html(replace(a_plan(), closes=closes))).words.split("What is at risk")[0]
     assert "finished Wed 2026-03-04 22:09:05" in inside

@@ -21,17 +21,17 @@ VALUES = some.recursive(
 
 
 @given(VALUES)
-def test_every_value_comes_back(value: Any) -> None:
+def test_every_value_survives_a_round_trip(value: Any) -> None:
     assert yaml.safe_load(as_yaml(value)) == plain(value)
 
 
 @pytest.mark.parametrize("text", TRICKY)
-def test_what_a_terminal_would_obey_is_escaped(text: str) -> None:
+def test_terminal_control_sequences_are_escaped(text: str) -> None:
     written = as_yaml({"a": text})
     assert written.isprintable()
     assert yaml.safe_load(written) == {"a": text}
 
 
-def test_it_looks_as_kubectl_writes_it() -> None:
+def test_the_yaml_has_the_layout_of_kubectl() -> None:
     value = {"lock": {"state": "free", "holders": []}, "nodes": [{"name": "n1", "ready": True, "hold": ""}]}
     assert as_yaml(value) == ("lock:\n  state: free\n  holders: []\nnodes:\n- name: n1\n  ready: true\n  hold: null")
