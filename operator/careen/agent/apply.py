@@ -59,10 +59,12 @@ EVENT_PAUSES_SECONDS = (2.0, 5.0, 15.0, 40.0)
 
 
 class Stop(Value):
-    """The turn ends here. `is_refusal` when a person has to look: trying again at once is no use."""
+    """The turn ends here. `is_refusal`: a person has to look, and trying again at once is no use. `is_stale`: somebody
+    else wrote first, so a new look is all that is needed."""
 
     why: str
     is_refusal: bool = False
+    is_stale: bool = False
 
 
 class Applied(Value, kw_only=True):
@@ -121,6 +123,7 @@ class Applier:
         self._lock_written_at = 0.0
         self._confirmed_at: float | None = None
         self._remember = remember
+        self._jitter = hands.chance()  # one for all evictions: pods that are refused together are asked again together
 
     async def apply(self, actions: tuple[Action, ...]) -> Applied:
         """All of them, or up to the first that did not surely succeed."""
@@ -190,7 +193,9 @@ class Applier:
                 return None
             case Rejected(why):
                 return Stop(f"{patch.purpose}: {why}", is_refusal=True)
-            case Stale(why) | StillUnclear(why):
+            case Stale(why):
+                return Stop(f"{patch.purpose}: {why}", is_stale=True)
+            case StillUnclear(why):
                 return Stop(f"{patch.purpose}: {why}")
 
     async def _write_lock(self, wanted: WriteLock) -> Stop | None:
@@ -202,7 +207,9 @@ class Applier:
                 return None
             case Rejected(why):
                 return Stop(f"{wanted.purpose}: {why}", is_refusal=True)
-            case Stale(why) | StillUnclear(why):
+            case Stale(why):
+                return Stop(f"{wanted.purpose}: {why}", is_stale=True)
+            case StillUnclear(why):
                 return Stop(f"{wanted.purpose}: {why}")
 
     async def _confirm_claim(self, claim: ConfirmClaim) -> Stop | None:
@@ -275,7 +282,7 @@ class Applier:
                 pod_uid=pod.uid,
                 answer=result.answer,
                 uptime=hands.host.uptime(),
-                jitter=hands.chance(),
+                jitter=self._jitter,
                 detail=result.detail,
                 retry_after_seconds=result.retry_after_seconds,
                 comer_of=pod.comer_of,

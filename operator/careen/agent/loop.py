@@ -22,6 +22,7 @@ _LOG = logging.getLogger("careen.loop")
 # handful. Whatever else a turn waits for has a deadline of its own in the settings.
 REQUESTS_SECONDS = 600.0
 _FIRST_PAUSE_SECONDS = 0.5
+_FIRST_PAUSE_AFTER_CONFLICT_SECONDS = 0.1  # kubelets and controllers write Nodes and the DaemonSet at any time
 _LONGEST_PAUSE_SECONDS = 30.0
 _SHORTEST_PAUSE_SECONDS = 0.02
 
@@ -137,15 +138,17 @@ class Loop:
         _LOG.log(
             logging.ERROR if turned.stop.is_refusal else logging.INFO, "not done, looking again: %s", turned.stop.why
         )
-        return self._pause_after_failure()
+        return self._pause_after_failure(
+            _FIRST_PAUSE_AFTER_CONFLICT_SECONDS if turned.stop.is_stale else _FIRST_PAUSE_SECONDS
+        )
 
     def _broken(self) -> float:
         self._metrics.turns.labels(self._place.node, "broken").inc()
         return self._pause_after_failure()
 
-    def _pause_after_failure(self) -> float:
+    def _pause_after_failure(self, first: float = _FIRST_PAUSE_SECONDS) -> float:
         self._stops_in_a_row += 1
-        longest = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(self._stops_in_a_row - 1, 10), _LONGEST_PAUSE_SECONDS)
+        longest = min(first * 2.0 ** min(self._stops_in_a_row - 1, 10), _LONGEST_PAUSE_SECONDS)
         return longest * (0.5 + 0.5 * self._chance())
 
     def _tell(self, turned: Turned) -> None:

@@ -150,7 +150,13 @@ async def test_failed_turns_are_repeated_soon_and_then_ever_more_rarely() -> Non
     assert pauses == pytest.approx([0.25, 0.5, 1, 2, 4, 8, 15, 15, 15, 15])
 
 
+async def test_a_write_that_met_a_newer_object_is_tried_again_within_a_tenth_of_a_second() -> None:
+    at = await Stage(*[Stop("conflict", is_stale=True)] * 3, Stop("unclear"), 1.0).run()
+    assert [later - earlier for earlier, later in pairwise(at)] == pytest.approx([0.05, 0.1, 0.2, 2])
+
+
 async def test_a_successful_turn_resets_the_back_off() -> None:
+
     at = await Stage(Stop("conflict"), Stop("conflict"), 10.0, Stop("conflict"), 1.0).run()
     assert at == pytest.approx([0, 0.25, 0.75, 10.75, 11.0])
 

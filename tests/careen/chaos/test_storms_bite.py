@@ -51,7 +51,7 @@ def count_no_holders(monkeypatch: pytest.MonkeyPatch) -> None:
     ("plant", "seed", "law"),
     [
         pytest.param(read_only_the_first_page, 14, "drained", id="lists that come in pages"),
-        pytest.param(write_whatever_stands_there_now, 18, "end", id="writes that land late"),
+        pytest.param(write_whatever_stands_there_now, 26, "end", id="writes that land late"),
         pytest.param(wait_for_no_pod_that_ends, 4, "drained", id="pods that end late"),
         pytest.param(count_no_holders, 0, "claims", id="many at once"),
     ],

@@ -35,8 +35,8 @@ MUTANTS = (
     Mutant(
         "_patch_node: a patch whose fate is not known counts as landed",
         _APPLY + "Applier._patch_node",
-        "case Stale(why) | StillUnclear(why):\n                return Stop(",
-        "case Stale(why) | StillUnclear(why):\n                return isinstance(why, bytes) and Stop(",
+        "case StillUnclear(why):\n                return Stop(",
+        "case StillUnclear(why):\n                return isinstance(why, bytes) and Stop(",
     ),
     Mutant(
         "_patch_node: the next turn rests on the Node of a cordon's answer, which others change just then",
@@ -53,8 +53,8 @@ MUTANTS = (
     Mutant(
         "_write_lock: a write whose fate is not known counts as landed",
         _APPLY + "Applier._write_lock",
-        "case Stale(why) | StillUnclear(why):\n                return Stop(",
-        "case Stale(why) | StillUnclear(why):\n                return isinstance(why, bytes) and Stop(",
+        "case StillUnclear(why):\n                return Stop(",
+        "case StillUnclear(why):\n                return isinstance(why, bytes) and Stop(",
     ),
     Mutant(
         "_write_lock: a missing right is tried again like a conflict",

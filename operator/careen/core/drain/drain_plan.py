@@ -6,7 +6,8 @@ Finished pods run nothing, so a reboot takes nothing from them; kubectl deletes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from careen.core.actions import EvictPod
@@ -18,6 +19,7 @@ from scheduler_core.simulation.evicted.replacements import moves_all
 from scheduler_core.values import Value
 
 _FINISHED = ("Succeeded", "Failed")
+_SAME_ROUND_SECONDS = 0.5
 
 
 class DrainPlan(Value, kw_only=True):
@@ -135,10 +137,17 @@ def plan(
         given_up=tuple(given_up),
         now=tuple(due),
         later=tuple(later),
-        look_again_seconds=min([look, *pauses]) if not due else _AFTER_EVICTION_SECONDS,
+        look_again_seconds=min(look, _next_round(pauses)) if not due else _AFTER_EVICTION_SECONDS,
         comers=came.intersection(pod.uid for pod in (*due, *later)),
         returning=returning,
     )
+
+
+def _next_round(pauses: Sequence[float]) -> float:
+    """When the first pod may be asked again, or the last of those that may be asked within the same half second: a turn
+    reads the Node, the lock and the pods anew."""
+    first = min(pauses, default=math.inf)
+    return max((each for each in pauses if each <= first + _SAME_ROUND_SECONDS), default=math.inf)
 
 
 def _order(pod: PodView) -> tuple[bool, int, str, str, str]:

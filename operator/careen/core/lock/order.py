@@ -24,9 +24,9 @@ from scheduler_core.values import Value
 
 NEXT_LOOK_SECONDS = 3.0  # the next start follows a release within five seconds
 FIRST_LOOK_SECONDS = 0.5  # the first in line looks no more often
-FIRST_LOOK_SHARE = 0.125  # of what the holder has taken so far: so much longer a roll-out gets by its looks, or less
+FIRST_LOOK_SHARE = 1 / 12  # of what the holder has taken so far: so much longer a roll-out gets by its looks, or less
 ROUND_SECONDS = (
-    10.0  # no node is drained, rebooted and back in less; where one is, a roll-out waits three seconds longer
+    8.0  # no node is drained, rebooted and back in less; where one is, a roll-out waits three seconds longer
 )
 SPARE_LOOK_SECONDS = 5.0  # whoever comes after those that the next release can call, and is first if one of them leaves
 NAMED_LOOK_SECONDS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from datetime import timedelta
 from typing import Any
 
@@ -94,6 +95,20 @@ def test_a_successor_of_the_same_name_has_its_own_back_off() -> None:
 def test_it_looks_again_when_the_first_back_off_ends() -> None:
     assert plan(a_pod("a"), memory=asked("a", wait=1.5)).look_again_seconds == 1.5
     assert plan(a_pod("a"), memory=asked("a", wait=50.0)).look_again_seconds == 2.0
+
+
+@pytest.mark.parametrize(
+    ("waits", "look"),
+    [((1.0, 1.4), 1.4), ((1.0, 1.6), 1.0), ((0.2, 0.7, 1.1), 0.7)],
+)
+def test_pods_that_may_be_asked_again_within_half_a_second_are_asked_in_one_turn(
+    waits: tuple[float, ...], look: float
+) -> None:
+    names = [f"p{number}" for number, _ in enumerate(waits)]
+    refused = [asked(name, wait=wait).drain.evictions for name, wait in zip(names, waits, strict=True)]
+    memory = with_parts(Memory(), drain__evictions=dict(ChainMap(*map(dict, refused))))
+    found = plan(*(a_pod(name) for name in names), memory=memory)
+    assert found.look_again_seconds == pytest.approx(look)
 
 
 def terminating(since: float, **changes: Any) -> PodView:
