@@ -40,7 +40,7 @@ from careen.core.steps import (
     waiting,
 )
 from careen.core.steps.shared import looking_behind
-from careen.core.writing import move, stay, stored_refusals, want
+from careen.core.writing import Status, Stay, Transition, move, stay, stored_refusals, want
 
 STEPS: dict[Phase, Callable[[Situation], Decision]] = {
     Phase.IDLE: idle.decide,
@@ -79,7 +79,9 @@ def _decide(situation: Situation) -> Decision:
     if situation.progress.claim:
         if not situation.boot and not _can_be_undone(situation):
             why = situation.seen.boot_id.why if isinstance(situation.seen.boot_id, Unknown) else ""
-            return stay(situation, Code.BOOT_ID_UNKNOWN, f"the boot id cannot be read: {why}", look=_LOOK_SECONDS)
+            return stay(
+                situation, Status(Code.BOOT_ID_UNKNOWN, f"the boot id cannot be read: {why}"), Stay(look=_LOOK_SECONDS)
+            )
         if situation.boot and _is_new_boot(situation):
             return maintenance.after_boot(situation) or verifying.begin(situation)
     return _reconcile(situation) or _disown_cordon(situation) or STEPS[situation.phase](situation)
@@ -111,11 +113,12 @@ def _disown_cordon(situation: Situation) -> Decision | None:
         return None
     return move(
         situation,
-        situation.phase,
-        Code.UNCORDONED_BY_HAND,
-        situation.node.annotations.get(keys.REASON, "somebody uncordoned the node"),
-        progress=replace(progress, is_cordoned_by_us=False),
-        refusals=stored_refusals(situation.node),
+        Status(
+            Code.UNCORDONED_BY_HAND,
+            situation.node.annotations.get(keys.REASON, "somebody uncordoned the node"),
+            refusals=stored_refusals(situation.node),
+        ),
+        Transition(situation.phase, replace(progress, is_cordoned_by_us=False)),
     )
 
 
@@ -149,7 +152,7 @@ def _looked_idle(situation: Situation) -> Decision:
     due = idle.next_lock_look(looked) if is_known and is_past else memory.lock_due
     behind = replace(memory.behind, holders_not_before=uptime + _RECONCILE_SECONDS)
     memory = replace(memory, is_reconciled=is_known, lock_due=due, behind=behind)
-    return idle.decide(replace(looked, memory=memory))
+    return idle.decide(looked.with_memory(memory))
 
 
 def _is_reconciled(memory: Memory, uptime: float) -> bool:

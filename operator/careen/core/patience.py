@@ -50,7 +50,7 @@ def told_since(situation: Situation) -> datetime:
 def of_this_turn(situation: Situation) -> Situation:
     """For the steps: the turn has met nothing so far."""
     nothing_yet = replace(situation.memory.patience, gates=frozenset())
-    return replace(situation, memory=replace(situation.memory, patience=nothing_yet))
+    return situation.with_memory(replace(situation.memory, patience=nothing_yet))
 
 
 def after(situation: Situation, decision: Decision) -> Decision:

@@ -13,7 +13,7 @@ from careen.core.facts.progress import Mark, Progress, is_same_boot, phase_of
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.core.lock.order import groups
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 
 class Situation(Value, kw_only=True):
@@ -65,6 +65,10 @@ class Situation(Value, kw_only=True):
         """This instant by the API server's clock, where it was compared with ours."""
         skew = self.seen.clock_skew_seconds
         return self.seen.now - timedelta(seconds=0.0 if isinstance(skew, Unknown) else skew)
+
+    def with_memory(self, memory: Memory) -> Situation:
+        """The situation with this turn's memory carried on."""
+        return replace_value(self, memory=memory)
 
     def mark(self) -> Mark:
         """This instant on the host's own clock."""

@@ -7,7 +7,7 @@ Every step ends in one of four ways: `want` more evidence, `stay`, `move`, or `u
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from msgspec import field
@@ -63,6 +63,24 @@ _QUIET = frozenset(
 )
 
 
+class Status(Value):
+    """What people are told of a decision: on the Node, and by an Event."""
+
+    code: Code
+    sentence: str
+    refusals: tuple[Refusal, ...] = ()
+    label: str | None = None  # the value of the reboot label; None: the phase's
+    is_silent: bool = False  # the Node keeps what it says; only a node that stays in its phase may be silent
+
+
+class Stay(Value, kw_only=True):
+    """What happens while a node stays in its phase."""
+
+    look: float  # seconds until the next look
+    actions: tuple[Action, ...] = ()  # before the Node's own patch
+    annotations: Mapping[str, str | None] = field(default_factory=dict)  # besides, where the Node is told anything
+
+
 class NodeChange(Value, kw_only=True):
     """What a patch changes besides the record: everything defaults to leaving it as it is."""
 
@@ -70,107 +88,91 @@ class NodeChange(Value, kw_only=True):
     annotations: Mapping[str, str | None] = field(default_factory=dict)
     taints: tuple[Taint, ...] | None = None
     unschedulable: bool | None = None
+    send_before: float | None = None  # the uptime after which the patch is not sent any more
 
 
 NO_CHANGE = NodeChange()
 
 
-def want(situation: Situation, *evidence: Evidence, memory: Memory | None = None) -> Decision:
+class Transition(Value):
+    """A phase (another one, or the same) with the record to write for it, and what is done with that."""
+
+    phase: Phase
+    progress: Progress
+    change: NodeChange = NO_CHANGE
+    first: tuple[Action, ...] = ()  # before the Node's patch
+    then: tuple[Action, ...] = ()  # after it
+    look: float = SOON_SECONDS
+
+
+def want(situation: Situation, *evidence: Evidence) -> Decision:
     """Ask the shell for evidence before anything is decided."""
     return Decision(
         phase=situation.phase,
         reason=Reason(code=Code.TAKING_CLAIM, sentence="more has to be known first"),
-        memory=memory or situation.memory,
+        memory=situation.memory,
         look_again_seconds=0.0,
         wants=frozenset(evidence),
     )
 
 
-def stay(
-    situation: Situation,
-    code: Code,
-    sentence: str,
-    *,
-    look: float,
-    actions: Iterable[Action] = (),
-    refusals: tuple[Refusal, ...] = (),
-    memory: Memory | None = None,
-    label: str | None = None,
-    is_silent: bool = False,
-    annotations: Mapping[str, str | None] | None = None,
-) -> Decision:
-    """Remain in the phase; tell the Node when what it says would be out of date. `is_silent` leaves the Node alone."""
-    sentence, before = one_line(sentence), memory or situation.memory
-    refusals = with_since(situation, refusals)
-    patch = (
-        None
-        if is_silent
-        else _telling(replace(situation, memory=before), Reason(code=code, sentence=sentence), refusals, label)
-    )
-    if patch and annotations:
-        patch = replace(patch, annotations={**patch.annotations, **annotations})
-    is_told = patch is not None or is_silent or situation.phase is Phase.IDLE
-    after = _having_said(before, code) if is_told else before
+def stay(situation: Situation, status: Status, how: Stay) -> Decision:
+    """Remain in the phase; tell the Node when what it says would be out of date."""
+    status = _completed(situation, status)
+    patch = None if status.is_silent else _telling(situation, status)
+    if patch and how.annotations:
+        patch = replace(patch, annotations={**patch.annotations, **how.annotations})
+    is_told = patch is not None or status.is_silent or situation.phase is Phase.IDLE
+    after = _having_said(situation.memory, status.code) if is_told else situation.memory
     return Decision(
         phase=situation.phase,
-        reason=Reason(code=code, sentence=sentence),
-        look_again_seconds=look,
-        refusals=refusals,
+        reason=Reason(code=status.code, sentence=status.sentence),
+        look_again_seconds=how.look,
+        refusals=status.refusals,
         memory=_told_at(after, situation.seen.uptime) if patch else after,
-        actions=(
-            *actions,
-            *([patch] if patch else []),
-            *(_event(situation, before, code, sentence) if is_told else ()),
-        ),
+        actions=(*how.actions, *([patch] if patch else []), *(_event(situation, status) if is_told else ())),
     )
 
 
-def move(
-    situation: Situation,
-    phase: Phase,
-    code: Code,
-    sentence: str,
-    *,
-    progress: Progress,
-    look: float = SOON_SECONDS,
-    change: NodeChange = NO_CHANGE,
-    refusals: tuple[Refusal, ...] = (),
-    then: Iterable[Action] = (),
-    first: Iterable[Action] = (),
-    send_before: float | None = None,
-    memory: Memory | None = None,
-    label: str | None = None,
-) -> Decision:
+def move(situation: Situation, status: Status, to: Transition) -> Decision:
     """Write the record for a phase (another one, or the same with a changed record) in one patch, with what
     else changes."""
-    assert is_allowed(situation.phase, phase), f"no move {situation.phase} → {phase}"
-    sentence, before = one_line(sentence), memory or situation.memory
-    refusals = with_since(situation, refusals)
-    patch = PatchNode(
-        purpose=f"{phase}: {code}",
+    assert is_allowed(situation.phase, to.phase), f"no move {situation.phase} → {to.phase}"
+    status = _completed(situation, status)
+    return Decision(
+        phase=to.phase,
+        reason=Reason(code=status.code, sentence=status.sentence),
+        look_again_seconds=to.look,
+        refusals=status.refusals,
+        memory=_told_at(_having_said(situation.memory, status.code), situation.seen.uptime),
+        actions=(*to.first, _patch(situation, status, to), *to.then, *_event(situation, status)),
+    )
+
+
+def _completed(situation: Situation, status: Status) -> Status:
+    """The status as it is shown: its sentence on one line, its refusals with the instant since when each stands."""
+    return replace(status, sentence=one_line(status.sentence), refusals=with_since(situation, status.refusals))
+
+
+def _patch(situation: Situation, status: Status, to: Transition) -> PatchNode:
+    change, phase = to.change, to.phase
+    return PatchNode(
+        purpose=f"{phase}: {status.code}",
         resource_version=situation.node.resource_version,
         taints=change.taints,
         unschedulable=change.unschedulable,
-        send_before=send_before,
+        send_before=change.send_before,
         adds_taint=change.taints is not None and not set(change.taints) <= set(situation.node.taints),
-        labels={keys.REBOOT_LABEL: label or LABEL[phase], **change.labels},
+        labels={keys.REBOOT_LABEL: status.label or LABEL[phase], **change.labels},
         annotations={
-            **_said(situation, phase, sentence),
-            **_ready_since(situation, label),
-            keys.REFUSALS: _refusals_json(refusals),
-            keys.PROGRESS: to_annotation(replace(progress, phase=phase.value)),
-            **_kept_settings(situation, progress),
+            **_said(situation, phase, status.sentence),
+            **_ready_since(situation, status.label),
+            keys.REFUSALS: _refusals_json(status.refusals),
+            keys.PROGRESS: to_annotation(replace(to.progress, phase=phase.value)),
+            **_kept_settings(situation, to.progress),
             **_warning(situation),
             **change.annotations,
         },
-    )
-    return Decision(
-        phase=phase,
-        reason=Reason(code=code, sentence=sentence),
-        look_again_seconds=look,
-        refusals=refusals,
-        memory=_told_at(_having_said(before, code), situation.seen.uptime),
-        actions=(*first, patch, *then, *_event(situation, before, code, sentence)),
     )
 
 
@@ -198,18 +200,17 @@ def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
 
 def go_home(
     situation: Situation,
-    code: Code,
-    sentence: str,
+    status: Status,
     *,
-    first: Iterable[Action] = (),
-    then: Iterable[Action] = (),
+    first: tuple[Action, ...] = (),
+    then: tuple[Action, ...] = (),
     annotations: Mapping[str, str | None] | None = None,
 ) -> Decision:
     """Remove everything of ours from the Node: nothing is claimed and the need is over."""
     assert is_allowed(situation.phase, Phase.IDLE)
     ours = annotations_of_a_need(situation.policy)
     patch = PatchNode(
-        purpose=f"{Phase.IDLE}: {code}",
+        purpose=f"{Phase.IDLE}: {status.code}",
         resource_version=situation.node.resource_version,
         labels={keys.REBOOT_LABEL: None},
         annotations={
@@ -222,38 +223,26 @@ def go_home(
     )
     return Decision(
         phase=Phase.IDLE,
-        reason=Reason(code=code, sentence=sentence),
+        reason=Reason(code=status.code, sentence=status.sentence),
         look_again_seconds=5.0,
         memory=Memory(
             node_uid=situation.node.uid,
             is_reconciled=situation.memory.is_reconciled,
             lock_due=situation.memory.lock_due,
             agents=situation.memory.agents,
-            told=Told(code=code.value),
+            told=Told(code=status.code.value),
         ),
-        actions=(*first, patch, *then, *_event(situation, situation.memory, code, sentence)),
+        actions=(*first, patch, *then, *_event(situation, status)),
     )
 
 
-def undo(
-    situation: Situation,
-    phase: Phase,
-    code: Code,
-    sentence: str,
-    *,
-    progress: Progress | None = None,
-    then: Iterable[Action] = (),
-    refusals: tuple[Refusal, ...] = (),
-    memory: Memory | None = None,
-    annotations: Mapping[str, str | None] | None = None,
-    label: str | None = None,
-) -> Decision:
+def undo(situation: Situation, status: Status, to: Transition) -> Decision:
     """Give everything back in one patch (cordon, labels, and the taint where the need is gone), then the claim.
 
     The patch comes first and changes the Node's version, so that a cordon or an announcement still under way
     can no longer land. The claim id stays on the Node until the entry has left the lock."""
     record = replace(
-        progress or situation.progress,
+        to.progress,
         is_giving_back=True,
         is_cordoned_by_us=False,
         prior_unschedulable=False,
@@ -266,15 +255,8 @@ def undo(
     )
     return move(
         situation,
-        phase,
-        code,
-        sentence,
-        progress=record,
-        refusals=refusals,
-        memory=memory,
-        label=label,
-        change=as_before(situation, annotations=annotations),
-        then=(*removal(situation), *then),
+        status,
+        replace(to, progress=record, change=as_before(situation, to.change), then=(*removal(situation), *to.then)),
     )
 
 
@@ -301,20 +283,14 @@ def write_lock(situation: Situation, purpose: str, content: LockContent) -> Writ
     )
 
 
-def as_before(
-    situation: Situation,
-    *,
-    labels: Mapping[str, str | None] | None = None,
-    annotations: Mapping[str, str | None] | None = None,
-    taints: tuple[Taint, ...] | None = None,
-) -> NodeChange:
+def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChange:
     """What puts the Node back as it was before its drain: the cordon, the labels and what keeps autoscalers away;
-    `labels`, `annotations` and `taints` besides."""
-    return NodeChange(
-        labels={**prior_labels(situation), **(labels or {})},
+    and `besides`, but for its cordon."""
+    return replace(
+        besides,
+        labels={**prior_labels(situation), **besides.labels},
+        annotations={**autoscalers.taken_back(situation.node.annotations), **besides.annotations},
         unschedulable=prior_cordon(situation),
-        annotations={**autoscalers.taken_back(situation.node.annotations), **(annotations or {})},
-        taints=taints,
     )
 
 
@@ -428,19 +404,17 @@ def _said(situation: Situation, phase: Phase, sentence: str) -> dict[str, str | 
     return {keys.PHASE: phase.value, keys.REASON: sentence, keys.SINCE: since or rfc3339(situation.seen.now)}
 
 
-def _telling(
-    situation: Situation, reason: Reason, refusals: tuple[Refusal, ...], label: str | None
-) -> PatchNode | None:
-    node, phase, code, sentence = situation.node, situation.phase, reason.code, reason.sentence
+def _telling(situation: Situation, status: Status) -> PatchNode | None:
+    node, phase, code, sentence = situation.node, situation.phase, status.code, status.sentence
     if phase is Phase.IDLE:
         return None  # nothing of ours is on an idle node, no sentence either
-    wanted = label or LABEL[phase]
+    wanted = status.label or LABEL[phase]
     stored = stored_refusals(node)
     warning = _warning(situation)
     is_news = (
         bool(warning)
         or node.labels.get(keys.REBOOT_LABEL) != wanted
-        or ({(each.gate, each.code) for each in stored} != {(each.gate, each.code) for each in refusals})
+        or ({(each.gate, each.code) for each in stored} != {(each.gate, each.code) for each in status.refusals})
     )
     told = situation.memory.told
     age = situation.seen.uptime - told.at
@@ -454,7 +428,7 @@ def _telling(
         annotations={
             **_said(situation, phase, sentence),
             **_ready_since(situation, wanted),
-            keys.REFUSALS: _refusals_json(refusals),
+            keys.REFUSALS: _refusals_json(status.refusals),
             **warning,
         },
     )
@@ -476,7 +450,9 @@ def _having_said(memory: Memory, code: Code) -> Memory:
     return memory if code in _QUIET else replace(memory, told=replace(memory.told, code=code.value))
 
 
-def _event(situation: Situation, memory: Memory, code: Code, sentence: str) -> tuple[PostEvent, ...]:
-    if code in _QUIET or memory.told.code == code.value or situation.node.annotations.get(keys.REASON) == sentence:
+def _event(situation: Situation, status: Status) -> tuple[PostEvent, ...]:
+    code, sentence = status.code, status.sentence
+    is_old = situation.memory.told.code == code.value or situation.node.annotations.get(keys.REASON) == sentence
+    if code in _QUIET or is_old:
         return ()
     return (PostEvent(code=code, sentence=sentence, is_warning=REASONS[code].is_warning),)

@@ -15,7 +15,17 @@ from careen.core.facts import keys
 from careen.core.facts.observation import Taint, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
-from careen.core.writing import forecast_annotation, move, stay, stored_refusals, with_our_taint, with_since
+from careen.core.writing import (
+    Status,
+    Stay,
+    Transition,
+    forecast_annotation,
+    move,
+    stay,
+    stored_refusals,
+    with_our_taint,
+    with_since,
+)
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     NOW,
@@ -41,7 +51,7 @@ def staying(
 ) -> Decision:
     node = a_marked_node(RECORD, annotations={keys.REASON: reason})
     situation = a_situation(node, memory=remembering(told__at=UPTIME - told, told__code=said))
-    return stay(situation, code, "new words", look=1.0, **changes)
+    return stay(situation, Status(code, "new words", **changes), Stay(look=1.0))
 
 
 def events(decision: Decision) -> list[PostEvent]:
@@ -108,7 +118,7 @@ def test_the_settings_that_a_claim_rests_on_stand_beside_the_record_as_long_as_t
     record = a_progress(phase)
     node = a_marked_node(record, annotations={keys.SETTINGS: stands} if stands else {})
     situation = a_situation(node, a_policy(kept_settings=kept))
-    written = the_patch(move(situation, phase, Code.RETRY, "again", progress=record)).annotations
+    written = the_patch(move(situation, Status(Code.RETRY, "again"), Transition(phase, record))).annotations
     assert {key: value for key, value in written.items() if key == keys.SETTINGS} == expected
 
 
@@ -127,16 +137,16 @@ def test_a_silent_stay_leaves_the_node_alone() -> None:
 
 def test_since_changes_only_with_the_phase() -> None:
     node = a_marked_node(RECORD, annotations={keys.SINCE: "2026-03-04T11:00:00Z"})
-    same = move(a_situation(node), Phase.DRAINING, Code.DRAINED, "drained", progress=RECORD)
+    same = move(a_situation(node), Status(Code.DRAINED, "drained"), Transition(Phase.DRAINING, RECORD))
     assert the_patch(same).annotations[keys.SINCE] == "2026-03-04T11:00:00Z"
-    other = move(a_situation(node), Phase.REBOOTING, Code.REBOOT_ANNOUNCED, "reboots", progress=RECORD)
+    other = move(a_situation(node), Status(Code.REBOOT_ANNOUNCED, "reboots"), Transition(Phase.REBOOTING, RECORD))
     assert the_patch(other).annotations[keys.SINCE] == "2026-03-04T12:00:00Z"
     assert the_patch(other).annotations[keys.PHASE] == "Rebooting"
 
 
 def test_a_move_that_the_table_does_not_list_is_our_own_bug() -> None:
     with pytest.raises(AssertionError, match="no move Draining → Idle"):
-        move(a_situation(a_marked_node(RECORD)), Phase.IDLE, Code.HOME, "home", progress=RECORD)
+        move(a_situation(a_marked_node(RECORD)), Status(Code.HOME, "home"), Transition(Phase.IDLE, RECORD))
 
 
 def test_refusals_keep_their_since_while_gate_and_code_stay_the_same() -> None:

@@ -267,15 +267,15 @@ MUTANTS = (
     # ---- how it is written ----
     Mutant(
         "move: the patch is not guarded by the version that was seen",
-        _WRITING + "move",
+        _WRITING + "_patch",
         "resource_version=situation.node.resource_version",
         'resource_version=""',
     ),
     Mutant(
         "move: what follows a patch is done before it",
         _WRITING + "move",
-        "(*first, patch, *then,",
-        "(*then, *first, patch,",
+        "(*to.first, _patch(situation, status, to), *to.then,",
+        "(*to.then, *to.first, _patch(situation, status, to),",
     ),
     Mutant(
         "undo: the claim leaves the Node together with the cordon",
@@ -286,8 +286,8 @@ MUTANTS = (
     Mutant(
         "undo: the entry leaves the lock before the cordon is undone",
         _WRITING + "undo",
-        "then=(*removal(situation), *then)",
-        "then=then, first=removal(situation)",
+        "then=(*removal(situation), *to.then)",
+        "first=removal(situation)",
     ),
     Mutant(
         "undo: the record still says that the cordon is ours",

@@ -28,7 +28,18 @@ from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.steps import line
 from careen.core.steps.shared import preparing
-from careen.core.writing import NodeChange, forecast_annotation, move, stay, undo, want, write_lock
+from careen.core.writing import (
+    NodeChange,
+    Status,
+    Stay,
+    Transition,
+    forecast_annotation,
+    move,
+    stay,
+    undo,
+    want,
+    write_lock,
+)
 
 _CLAIMER_PATIENCE_SECONDS = 15.0  # longer than any cordon may follow the reading of the lock it rests on
 _STEP_BACK_PAUSE_SECONDS = 5.0
@@ -70,10 +81,8 @@ def decide(situation: Situation) -> Decision:
     if (left := _delay_left(situation)) > 0:
         return stay(
             situation,
-            Code.TAKING_CLAIM,
-            f"--drain-delay: {left:.0f} s until the cordon",
-            look=min(left, 5.0),
-            is_silent=True,
+            Status(Code.TAKING_CLAIM, f"--drain-delay: {left:.0f} s until the cordon", is_silent=True),
+            Stay(look=min(left, 5.0)),
         )
     return _ask_everything(situation)
 
@@ -104,11 +113,8 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
         )
     return stay(
         situation,
-        Code.TAKING_CLAIM,
-        "the claim enters the lock",
-        look=0.0,
-        is_silent=True,
-        actions=(write_lock(situation, "take a claim", added),),
+        Status(Code.TAKING_CLAIM, "the claim enters the lock", is_silent=True),
+        Stay(look=0.0, actions=(write_lock(situation, "take a claim", added),)),
     )
 
 
@@ -127,12 +133,9 @@ def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
     if situation.seen.uptime - patience.began(situation) >= _UNKNOWN_PATIENCE_SECONDS:
         return None
     return stay(
-        situation,
-        refused.code,
-        refused.sentence,
-        look=1.0,
-        is_silent=True,
-        memory=patience.met(situation, refused.gate),
+        situation.with_memory(patience.met(situation, refused.gate)),
+        Status(refused.code, refused.sentence, is_silent=True),
+        Stay(look=1.0),
     )
 
 
@@ -231,12 +234,9 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
     if all(uptime - since > _CLAIMER_PATIENCE_SECONDS for since in seen.values()):
         return None
     return stay(
-        situation,
-        Code.TAKING_CLAIM,
-        f"waits until {names} steps back from the lock",
-        look=1.0,
-        is_silent=True,
-        memory=replace(situation.memory, claiming=replace(situation.memory.claiming, claimers=seen)),
+        situation.with_memory(replace(situation.memory, claiming=replace(situation.memory.claiming, claimers=seen))),
+        Status(Code.TAKING_CLAIM, f"waits until {names} steps back from the lock", is_silent=True),
+        Stay(look=1.0),
     )
 
 
@@ -262,17 +262,18 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     )
     return move(
         situation,
-        Phase.DRAINING,
-        Code.DRAIN_STARTED,
-        f"cordoned; {len(leaving)} pods have to go{baseline.said(progress.owners)}",
-        progress=progress,
-        change=NodeChange(
-            labels=dict(policy.pre_reboot_labels),
-            unschedulable=True,
-            annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
+        Status(Code.DRAIN_STARTED, f"cordoned; {len(leaving)} pods have to go{baseline.said(progress.owners)}"),
+        Transition(
+            Phase.DRAINING,
+            progress,
+            change=NodeChange(
+                labels=dict(policy.pre_reboot_labels),
+                unschedulable=True,
+                send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
+                annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
+            ),
+            then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}", claim=progress.claim),),
         ),
-        send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
-        then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}", claim=progress.claim),),
     )
 
 
@@ -298,4 +299,8 @@ def _back(
         ),
         prepared=None,
     )
-    return undo(situation, Phase.WAITING, code, sentence, refusals=refused, memory=memory, label=label)
+    return undo(
+        situation.with_memory(memory),
+        Status(code, sentence, refusals=refused, label=label),
+        Transition(Phase.WAITING, situation.progress),
+    )

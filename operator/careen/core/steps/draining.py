@@ -19,7 +19,7 @@ from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps import maintenance, rebooting
 from careen.core.steps.shared import failing, late_gates, working
-from careen.core.writing import move, stay, undo
+from careen.core.writing import Status, Stay, Transition, move, stay, undo
 
 LOOK_SECONDS = 2.0
 
@@ -33,18 +33,28 @@ def _called_off(situation: Situation) -> Decision | None:
     """What ends a drain at once; everything is then put back as it was."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return undo(
-            situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"
+            situation,
+            Status(Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"),
+            Transition(Phase.WAITING, situation.progress),
         )
     if leaving := autoscalers.left_alone(situation.node):
-        return undo(situation, Phase.WAITING, Code.BEING_REMOVED, f"{leaving}; the drain is undone")
+        return undo(
+            situation,
+            Status(Code.BEING_REMOVED, f"{leaving}; the drain is undone"),
+            Transition(Phase.WAITING, situation.progress),
+        )
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is not None and refused.code is not Code.LOCK_UNKNOWN:
         return undo(
-            situation, Phase.WAITING, refused.code, f"{refused.sentence}: the drain is undone", refusals=(refused,)
+            situation,
+            Status(refused.code, f"{refused.sentence}: the drain is undone", refusals=(refused,)),
+            Transition(Phase.WAITING, situation.progress),
         )
     if (unusable := settings.ask(situation, When.BEFORE_REBOOT)) is not None:
         return undo(
-            situation, Phase.WAITING, unusable.code, f"{unusable.sentence}: the drain is undone", refusals=(unusable,)
+            situation,
+            Status(unusable.code, f"{unusable.sentence}: the drain is undone", refusals=(unusable,)),
+            Transition(Phase.WAITING, situation.progress),
         )
     if not situation.node.unschedulable:
         return failing.undone(
@@ -71,7 +81,7 @@ def _drain(situation: Situation) -> Decision:
     policy, pods = situation.policy.drain, situation.seen.pods
     assert isinstance(pods, tuple)
     memory = _forget_gone(situation)
-    situation = replace(situation, memory=memory)
+    situation = situation.with_memory(memory)
     plan = drain_plan.plan(
         pods, policy, memory, uptime=situation.seen.uptime, now=situation.seen.now, cordoned_at=situation.cordoned_at
     )
@@ -86,7 +96,9 @@ def _drain(situation: Situation) -> Decision:
     elapsed = (situation.elapsed(situation.progress.drain_started) or 0.0) - situation.policy.balancer_settle_seconds
     if elapsed < 0:
         sentence = f"--load-balancer-settle: {-elapsed:.0f} s until the first eviction"
-        return stay(situation, Code.DRAIN_STARTED, sentence, look=min(-elapsed, LOOK_SECONDS), is_silent=True)
+        return stay(
+            situation, Status(Code.DRAIN_STARTED, sentence, is_silent=True), Stay(look=min(-elapsed, LOOK_SECONDS))
+        )
     if policy.timeout_seconds > 0 and elapsed > policy.timeout_seconds:
         return _timed_out(situation, plan)
     return _evict(situation, plan, f"{len(plan.left)} pods still have to go: {drain_plan.describe(plan, memory)}")
@@ -96,12 +108,14 @@ def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
     policy, seen = situation.policy.drain, situation.seen
     coming = drain_plan.owners_of_comers(plan)
     return stay(
-        situation,
-        Code.DRAINING,
-        sentence,
-        look=plan.look_again_seconds,
-        actions=(Evict(pods=drain_plan.requests(plan, policy), parallel=policy.parallel),) if plan.now else (),
-        memory=after_evicting_comers(situation.memory, coming, uptime=seen.uptime, jitter=seen.chance.jitter),
+        situation.with_memory(
+            after_evicting_comers(situation.memory, coming, uptime=seen.uptime, jitter=seen.chance.jitter)
+        ),
+        Status(Code.DRAINING, sentence),
+        Stay(
+            look=plan.look_again_seconds,
+            actions=(Evict(pods=drain_plan.requests(plan, policy), parallel=policy.parallel),) if plan.now else (),
+        ),
     )
 
 
@@ -139,17 +153,13 @@ def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
             progress = replace(situation.progress, drained=situation.mark())
             return move(
                 situation,
-                Phase.DRAINING,
-                Code.DRAINED,
-                f"drained; --reboot-delay: {delay:.0f} s",
-                progress=progress,
-                look=min(delay, LOOK_SECONDS),
+                Status(Code.DRAINED, f"drained; --reboot-delay: {delay:.0f} s"),
+                Transition(Phase.DRAINING, progress, look=min(delay, LOOK_SECONDS)),
             )
         if waited < delay:
             return stay(
                 situation,
-                Code.DRAINED,
-                f"drained; --reboot-delay: {delay:.0f} s",
-                look=min(delay - waited, LOOK_SECONDS),
+                Status(Code.DRAINED, f"drained; --reboot-delay: {delay:.0f} s"),
+                Stay(look=min(delay - waited, LOOK_SECONDS)),
             )
     return late_gates.decide(situation) or rebooting.announce(situation, code, sentence)

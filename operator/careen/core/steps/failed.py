@@ -18,15 +18,7 @@ from careen.core.facts.reasons import REASONS, Code
 from careen.core.situation import Situation
 from careen.core.steps import settling, verifying
 from careen.core.steps.shared import failing, giving_back, working
-from careen.core.writing import (
-    NodeChange,
-    as_before,
-    go_home,
-    move,
-    stay,
-    undo,
-    want,
-)
+from careen.core.writing import NodeChange, Status, Stay, Transition, as_before, go_home, move, stay, undo, want
 
 COMMAND_PAUSES = (
     5  # of the usual ones: each try drains a node, and a command that exits with an error rarely mends itself
@@ -60,12 +52,8 @@ def _give_back(situation: Situation) -> Decision:
     progress = replace(situation.progress, is_cordoned_by_us=False, prior_unschedulable=False, prior_labels={})
     return move(
         situation,
-        Phase.FAILED,
-        _code(situation),
-        _sentence(situation),
-        progress=progress,
-        look=failing.LOOK_SECONDS,
-        change=as_before(situation),
+        Status(_code(situation), _sentence(situation)),
+        Transition(Phase.FAILED, progress, look=failing.LOOK_SECONDS, change=as_before(situation)),
     )
 
 
@@ -80,21 +68,20 @@ def _halted(situation: Situation) -> Decision:
         progress = _unlocked(situation)
         return move(
             situation,
-            Phase.FAILED,
-            Code.UNLOCKED_BY_HAND,
-            _sentence(situation),
-            progress=progress,
-            look=failing.LOOK_SECONDS,
+            Status(Code.UNLOCKED_BY_HAND, _sentence(situation)),
+            Transition(Phase.FAILED, progress, look=failing.LOOK_SECONDS),
         )
     if (found := working.put_back(situation)) is not None:
         return found
     if situation.wants_retry:
         return _retry(situation, code)
     if mark := failing.mark(situation, situation.progress.failed):
-        return stay(situation, code, _sentence(situation), look=failing.LOOK_SECONDS, actions=mark)
+        return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS, actions=mark))
     if code is Code.REBOOT_LOOP and situation.seen.need.answer is NeedAnswer.NO:
         return undo(
-            situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the claim is given back"
+            situation,
+            Status(Code.NEED_GONE, "the host no longer asks for a reboot: the claim is given back"),
+            Transition(Phase.WAITING, situation.progress),
         )
     if code is Code.SETTLE_TIMEOUT:
         if situation.seen.lacks(Evidence.OWNERS):
@@ -103,12 +90,10 @@ def _halted(situation: Situation) -> Decision:
             progress = replace(situation.progress, failed="", failed_at=None)
             return move(
                 situation,
-                Phase.SETTLING,
-                Code.SETTLING,
-                "the displaced workloads came back after all",
-                progress=progress,
+                Status(Code.SETTLING, "the displaced workloads came back after all"),
+                Transition(Phase.SETTLING, progress),
             )
-    return stay(situation, code, _sentence(situation), look=failing.LOOK_SECONDS)
+    return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
 
 
 def _unlocked(situation: Situation) -> Progress:
@@ -129,11 +114,8 @@ def _retry(situation: Situation, code: Code) -> Decision:
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
     return undo(
         situation,
-        Phase.WAITING,
-        Code.RETRY,
-        "a person asked for another try",
-        progress=progress,
-        annotations={keys.RETRY: None},
+        Status(Code.RETRY, "a person asked for another try"),
+        Transition(Phase.WAITING, progress, change=NodeChange(annotations={keys.RETRY: None})),
     )
 
 
@@ -141,30 +123,25 @@ def _released(situation: Situation) -> Decision:
     """Nothing is claimed: home when the need is gone, once more after the back-off or when a person asks."""
     code, progress = _code(situation), situation.progress
     if progress.is_cordoned_by_us:
-        return stay(situation, code, _sentence(situation), look=failing.LOOK_SECONDS)
+        return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
     if situation.seen.need.answer is NeedAnswer.NO:
-        return go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
+        return go_home(situation, Status(Code.NEED_GONE, "the host no longer asks for a reboot"))
     if situation.wants_retry:
         fresh = replace(progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
         return move(
             situation,
-            Phase.WAITING,
-            Code.RETRY,
-            "a person asked for another try",
-            progress=fresh,
-            change=NodeChange(annotations={keys.RETRY: None}),
+            Status(Code.RETRY, "a person asked for another try"),
+            Transition(Phase.WAITING, fresh, change=NodeChange(annotations={keys.RETRY: None})),
         )
     if not is_tried_again(progress, situation.policy):
-        return stay(situation, code, _sentence(situation), look=failing.LOOK_SECONDS)
+        return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
     left = backoff_seconds(progress, situation.policy) - (situation.elapsed(progress.failed_at) or 0.0)
     if left > 0 and situation.elapsed(progress.failed_at) is not None:
-        return stay(situation, code, _sentence(situation), look=min(left, failing.LOOK_SECONDS))
+        return stay(situation, Status(code, _sentence(situation)), Stay(look=min(left, failing.LOOK_SECONDS)))
     return move(
         situation,
-        Phase.WAITING,
-        Code.RETRY,
-        f"tries again after {code.value}",
-        progress=replace(progress, failed="", failed_at=None),
+        Status(Code.RETRY, f"tries again after {code.value}"),
+        Transition(Phase.WAITING, replace(progress, failed="", failed_at=None)),
     )
 
 

@@ -20,7 +20,19 @@ from careen.core.lock.content import LockContent
 from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps.shared import taint_spread
-from careen.core.writing import NodeChange, annotations_of_a_need, go_home, move, stay, want, with_our_taint, write_lock
+from careen.core.writing import (
+    NodeChange,
+    Status,
+    Stay,
+    Transition,
+    annotations_of_a_need,
+    go_home,
+    move,
+    stay,
+    want,
+    with_our_taint,
+    write_lock,
+)
 
 LOOK_SECONDS = 5.0  # the sentinel; it is a file check, and the taint must follow within ten seconds
 LOCK_LOOK_SECONDS = (
@@ -40,17 +52,16 @@ def decide(situation: Situation) -> Decision:
     if need.answer is NeedAnswer.YES:
         return _for_its_moment(situation) or _begin_waiting(situation)
     if need.answer is NeedAnswer.NO:
-        situation = replace(situation, memory=replace(situation.memory, need_seen_at=None))
+        situation = situation.with_memory(replace(situation.memory, need_seen_at=None))
     if _has_leftovers(situation):
-        return go_home(situation, Code.HOME, "what an earlier agent left is removed")
+        return go_home(situation, Status(Code.HOME, "what an earlier agent left is removed"))
     if need.answer is NeedAnswer.UNKNOWN:
         return stay(
             situation,
-            Code.NEED_UNKNOWN,
-            f"whether the host asks for a reboot cannot be told: {need.detail}",
-            look=LOOK_SECONDS,
+            Status(Code.NEED_UNKNOWN, f"whether the host asks for a reboot cannot be told: {need.detail}"),
+            Stay(look=LOOK_SECONDS),
         )
-    return stay(situation, Code.NO_NEED, "the host does not ask for a reboot", look=LOOK_SECONDS)
+    return stay(situation, Status(Code.NO_NEED, "the host does not ask for a reboot"), Stay(look=LOOK_SECONDS))
 
 
 def wants_reboot(situation: Situation) -> bool:
@@ -61,8 +72,8 @@ def wants_reboot(situation: Situation) -> bool:
 def _leave_alone(situation: Situation, why: str) -> Decision:
     """Somebody removes the node, so it waits for nothing and nobody waits for it."""
     if _has_leftovers(situation):
-        return go_home(situation, Code.BEING_REMOVED, why)
-    return stay(situation, Code.BEING_REMOVED, why, look=LEAVING_LOOK_SECONDS)
+        return go_home(situation, Status(Code.BEING_REMOVED, why))
+    return stay(situation, Status(Code.BEING_REMOVED, why), Stay(look=LEAVING_LOOK_SECONDS))
 
 
 def _for_its_moment(situation: Situation) -> Decision | None:
@@ -83,11 +94,12 @@ def _for_its_moment(situation: Situation) -> Decision | None:
     if left <= 0:
         return None
     return stay(
-        situation,
-        Code.TAINT_SPREAD,
-        f"the host asks for a reboot; with {memory.agents} agents taints are spread, this one waits {left:.0f} s",
-        look=left,
-        memory=replace(memory, need_seen_at=seen_at),
+        situation.with_memory(replace(memory, need_seen_at=seen_at)),
+        Status(
+            Code.TAINT_SPREAD,
+            f"the host asks for a reboot; with {memory.agents} agents taints are spread, this one waits {left:.0f} s",
+        ),
+        Stay(look=left),
     )
 
 
@@ -101,13 +113,14 @@ def _begin_waiting(situation: Situation) -> Decision:
     progress = replace(Progress(), need_since=need_since, tainted_at=now if owned else "", taint_key=owned)
     return move(
         situation,
-        Phase.WAITING,
-        Code.NEED_SEEN,
-        _what_is_asked(situation),
-        progress=progress,
-        change=NodeChange(
-            taints=taints,
-            annotations={keys.NEED: situation.seen.need.detail or None, **_kured_annotations(situation, now)},
+        Status(Code.NEED_SEEN, _what_is_asked(situation)),
+        Transition(
+            Phase.WAITING,
+            progress,
+            change=NodeChange(
+                taints=taints,
+                annotations={keys.NEED: situation.seen.need.detail or None, **_kured_annotations(situation, now)},
+            ),
         ),
     )
 
@@ -146,11 +159,8 @@ def tidy_line(situation: Situation) -> Decision | None:
     gone = ", ".join(sorted({*content.next} - {*left.next}))
     return stay(
         situation,
-        Code.NO_NEED,
-        "the host does not ask for a reboot",
-        look=LOOK_SECONDS,
-        is_silent=True,
-        actions=(write_lock(situation, f"{gone}: not waiting, out of the line", left),),
+        Status(Code.NO_NEED, "the host does not ask for a reboot", is_silent=True),
+        Stay(look=LOOK_SECONDS, actions=(write_lock(situation, f"{gone}: not waiting, out of the line", left),)),
     )
 
 

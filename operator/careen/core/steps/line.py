@@ -13,7 +13,7 @@ from careen.core.actions import PatchNode
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline
 from careen.core.facts import keys
-from careen.core.facts.memory import Claiming, Costly, Memory
+from careen.core.facts.memory import Claiming, Costly
 from careen.core.facts.observation import Fleet, NodeView
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.reasons import Code
@@ -29,6 +29,9 @@ from careen.core.situation import Situation
 from careen.core.steps.shared import counting, crowd, giving_back, preparing
 from careen.core.writing import (
     NodeChange,
+    Status,
+    Stay,
+    Transition,
     forecast_annotation,
     move,
     stay,
@@ -62,14 +65,14 @@ def ready(situation: Situation, content: LockContent) -> Decision:
             return want(situation, Evidence.PODS)
         number, situation = (
             counting.number(situation),
-            with_memory(situation, replace(situation.memory, moves_counted_at=situation.seen.uptime)),
+            situation.with_memory(replace(situation.memory, moves_counted_at=situation.seen.uptime)),
         )
     memory = situation.memory
     if memory.costly.not_before > situation.seen.uptime and memory.costly.holders == others_holding(situation, content):
         return _pausing(situation, content)
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
         return _say_waiting(
-            situation, memory, look=0.0, annotations=number
+            situation, look=0.0, annotations=number
         )  # seen by whoever names the next, and by the list below
     return _write_number(situation, number) if number else _in_line(situation, content)
 
@@ -81,31 +84,30 @@ def stored_costly(situation: Situation) -> tuple[Refusal, ...]:
 
 def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Decision:
     patch = PatchNode(purpose="pods to move", resource_version=situation.node.resource_version, annotations=number)
-    return stay(situation, Code.WAITING_FOR_TURN, _WAITS, look=0.0, is_silent=True, actions=(patch,))
+    return stay(situation, Status(Code.WAITING_FOR_TURN, _WAITS, is_silent=True), Stay(look=0.0, actions=(patch,)))
 
 
 def _in_line(situation: Situation, content: LockContent) -> Decision:
     """Ready, and shown to be: is it our turn, and if not, is anything to be done for those who come before?"""
     name = situation.node.name
     turn = whose_turn(name, content, situation.policy, situation.memory, situation.seen.uptime)
+    situation = situation.with_memory(turn.memory)
     gathers_for = _gathers_for(situation, turn)
     if gathers_for > 0 and not stored_costly(
         situation
     ):  # or an agent started anew would forget since when it is refused
         look = min(gathers_for, order.gather_look_seconds(turn.memory.agents))
-        return _say_waiting(situation, turn.memory, look=look)
+        return _say_waiting(situation, look=look)
     if not turn.is_ours and turn.asks_waiters:
         if situation.seen.lacks(Evidence.WAITERS):
-            return want(situation, Evidence.WAITERS, memory=turn.memory)
+            return want(situation, Evidence.WAITERS)
         turn = _first_of_all(situation, content, turn)
     if turn.is_ours:
         watched = replace(turn.memory.line, passed=turn.passed)
-        return _our_turn(with_memory(situation, replace(turn.memory, line=watched)), content)
+        return _our_turn(situation.with_memory(replace(turn.memory, line=watched)), content)
     if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
-        return _join_line(with_memory(situation, turn.memory), content)
-    decision = preparing.decide(with_memory(situation, turn.memory), content) or _say_waiting(
-        situation, turn.memory, look=_turn_look(situation, content)
-    )
+        return _join_line(situation, content)
+    decision = preparing.decide(situation, content) or _say_waiting(situation, look=_turn_look(situation, content))
     return replace(decision, expects_turn=preparing.is_near(situation, content))
 
 
@@ -129,26 +131,20 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
     if isinstance(waiters, tuple):
         handed = order.hand_on(shown, _with_own(situation, waiters), situation.policy, at=rfc3339(situation.seen.now))
     if (handed.next, handed.abreast, shown) == (content.next, content.abreast, content):
-        return _say_waiting(situation, situation.memory, look=_turn_look(situation, content))
+        return _say_waiting(situation, look=_turn_look(situation, content))
     return stay(
         situation,
-        Code.WAITING_FOR_TURN,
-        _WAITS,
-        look=order.NEXT_LOOK_SECONDS,
-        label=order.READY,
-        actions=(write_lock(situation, f"{situation.node.name} fills the line", handed),),
-        is_silent=True,
+        Status(Code.WAITING_FOR_TURN, _WAITS, label=order.READY, is_silent=True),
+        Stay(
+            look=order.NEXT_LOOK_SECONDS,
+            actions=(write_lock(situation, f"{situation.node.name} fills the line", handed),),
+        ),
     )
 
 
 def _with_own(situation: Situation, waiters: tuple[NodeView, ...]) -> tuple[NodeView, ...]:
     """The list may be a little older than our own label."""
     return (*(node for node in waiters if node.name != situation.node.name), situation.node)
-
-
-def with_memory(situation: Situation, memory: Memory) -> Situation:
-    """The situation with this turn's memory carried on."""
-    return replace(situation, memory=memory)
 
 
 def _first_of_all(situation: Situation, content: LockContent, turn: Turn) -> Turn:
@@ -197,14 +193,17 @@ def _claim(situation: Situation) -> Decision:
         ),
     )
     return move(
-        situation,
-        Phase.CLAIMING,
-        Code.TAKING_CLAIM,
-        "it is this node's turn: it takes a claim and asks everything once "
-        f"more{baseline.said(baseline.taken(situation, ()))}",
-        progress=progress,
-        memory=memory,
-        change=NodeChange(annotations={**preparing.annotation(situation), **_protected(situation)}),
+        situation.with_memory(memory),
+        Status(
+            Code.TAKING_CLAIM,
+            "it is this node's turn: it takes a claim and asks everything once "
+            f"more{baseline.said(baseline.taken(situation, ()))}",
+        ),
+        Transition(
+            Phase.CLAIMING,
+            progress,
+            change=NodeChange(annotations={**preparing.annotation(situation), **_protected(situation)}),
+        ),
     )
 
 
@@ -232,17 +231,15 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
     is_named = situation.node.name in content.next
     handed = _kept_line(situation, content, refused) if is_everybodys else _handed_on(situation, content)
     return stay(
-        situation,
-        Code.REFUSED,
-        with_overdue(situation, refused.sentence),
-        look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_look(situation, content)),
-        refusals=(refused,),
-        memory=memory,
-        label=order.READY,
-        annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
-        actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),)
-        if is_named
-        else (),
+        situation.with_memory(memory),
+        Status(Code.REFUSED, with_overdue(situation, refused.sentence), refusals=(refused,), label=order.READY),
+        Stay(
+            look=order.NEXT_LOOK_SECONDS if is_named else min(pause, _refused_in_line_look(situation, content)),
+            annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
+            actions=(write_lock(situation, f"{situation.node.name} cannot come: {refused.code}", handed),)
+            if is_named
+            else (),
+        ),
     )
 
 
@@ -310,7 +307,11 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
     sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly.not_before - situation.seen.uptime
     look = max(0.5, min(left, _refused_in_line_look(situation, content)))
-    return stay(situation, Code.REFUSED, with_overdue(situation, sentence), look=look, refusals=kept, label=order.READY)
+    return stay(
+        situation,
+        Status(Code.REFUSED, with_overdue(situation, sentence), refusals=kept, label=order.READY),
+        Stay(look=look),
+    )
 
 
 def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
@@ -323,17 +324,11 @@ def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
     return _turn_look(situation, content)
 
 
-def _say_waiting(
-    situation: Situation, memory: Memory, *, look: float, annotations: Mapping[str, str | None] | None = None
-) -> Decision:
+def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str, str | None] | None = None) -> Decision:
     return stay(
         situation,
-        Code.WAITING_FOR_TURN,
-        _waits(situation),
-        look=look,
-        memory=memory,
-        label=order.READY,
-        annotations=annotations,
+        Status(Code.WAITING_FOR_TURN, _waits(situation), label=order.READY),
+        Stay(look=look, annotations=annotations or {}),
     )
 
 

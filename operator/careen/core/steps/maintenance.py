@@ -14,7 +14,7 @@ from careen.core.facts.times import rfc3339
 from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps.shared import working
-from careen.core.writing import move, stay
+from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
 
 LOOK_SECONDS = 10.0  # it lasts for hours; whoever hands the node back waits this long
 _BY_HAND = "somebody uncordoned the node: that ends its maintenance"
@@ -24,12 +24,13 @@ def begin(situation: Situation, request: Request) -> Decision:
     """The node is empty. Nothing is announced and no host is asked."""
     return move(
         situation,
-        Phase.MAINTENANCE,
-        Code.MAINTENANCE,
-        kept_sentence(situation, request),
-        # Without an instant no reboot by somebody's hand is reported to have taken as long as the maintenance.
-        progress=replace(situation.progress, drained=situation.mark(), drain_started_at=""),
-        look=LOOK_SECONDS,
+        Status(Code.MAINTENANCE, kept_sentence(situation, request)),
+        Transition(
+            Phase.MAINTENANCE,
+            # Without an instant no reboot by somebody's hand is reported to have taken as long as the maintenance.
+            replace(situation.progress, drained=situation.mark(), drain_started_at=""),
+            look=LOOK_SECONDS,
+        ),
     )
 
 
@@ -41,9 +42,11 @@ def decide(situation: Situation) -> Decision:
     if situation.progress.is_cordoned_by_us and not situation.node.unschedulable:
         return _hand_back(situation, Code.UNCORDONED_BY_HAND, _BY_HAND, {keys.REQUEST: None})
     if request is not None:
-        return stay(situation, Code.MAINTENANCE, kept_sentence(situation, request), look=LOOK_SECONDS)
+        return stay(situation, Status(Code.MAINTENANCE, kept_sentence(situation, request)), Stay(look=LOOK_SECONDS))
     if not situation.node.ready:
-        return stay(situation, Code.HANDED_BACK, "handed back, but the node is not ready yet", look=LOOK_SECONDS)
+        return stay(
+            situation, Status(Code.HANDED_BACK, "handed back, but the node is not ready yet"), Stay(look=LOOK_SECONDS)
+        )
     return _hand_back(situation, Code.HANDED_BACK, "handed back, without a reboot", asked.done_with(situation))
 
 
@@ -59,15 +62,16 @@ def after_boot(situation: Situation) -> Decision | None:
     progress = situation.progress
     return move(
         situation,
-        situation.phase,
-        Code.REBOOTED,
-        f"runs boot {situation.boot}, which nobody waited for: goes on",
-        progress=replace(
-            progress,
-            boot_left=situation.boot,
-            claimed=situation.mark() if progress.claimed else None,
-            drain_started=situation.mark() if progress.drain_started else None,
-            drained=None,
+        Status(Code.REBOOTED, f"runs boot {situation.boot}, which nobody waited for: goes on"),
+        Transition(
+            situation.phase,
+            replace(
+                progress,
+                boot_left=situation.boot,
+                claimed=situation.mark() if progress.claimed else None,
+                drain_started=situation.mark() if progress.drain_started else None,
+                drained=None,
+            ),
         ),
     )
 
@@ -84,5 +88,5 @@ def _hand_back(situation: Situation, code: Code, sentence: str, annotations: dic
     """One patch: the cordon and the labels as they were, the taint unless the host itself needs a reboot. The claim
     goes when the displaced workloads are as well as before."""
     goes_on = situation.seen.need.answer is NeedAnswer.YES and situation.seen.need.request is None
-    record, change = working.handed_back(situation, keeps_taint=goes_on, annotations=annotations)
-    return move(situation, Phase.SETTLING, code, sentence, progress=record, change=change)
+    record, change = working.handed_back(situation, NodeChange(annotations=annotations), keeps_taint=goes_on)
+    return move(situation, Status(code, sentence), Transition(Phase.SETTLING, record, change=change))

@@ -25,7 +25,7 @@ from careen.core.gates import hold
 from careen.core.gates.question import When
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, late_gates, working
-from careen.core.writing import NodeChange, as_before, move, stay, undo, want
+from careen.core.writing import NodeChange, Status, Stay, Transition, as_before, move, stay, undo, want
 
 LOOK_SECONDS = 2.0
 _TELLING_SECONDS = 90.0  # to ask and to say so, with an API server that is slow or gone for a moment
@@ -46,24 +46,24 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
     )
     name, uptime = situation.node.name, situation.seen.uptime
     return move(
-        situation,
-        Phase.REBOOTING,
-        code,
-        sentence,
-        look=LOOK_SECONDS,
-        memory=memory,
-        progress=replace(
-            progress,
-            announcement=number,
-            announced=Announcement(boot=situation.boot, uptime=uptime, by=by),
-            is_forced=progress.is_forced or code is Code.FORCED,
-        ),
-        then=(
-            ConfirmClaim(claim=progress.claim, node=name),
-            *_told(situation),
-            AskReboot(
-                within_seconds=situation.policy.confirm_max_age_seconds,
-                send_before=uptime + stranger_patience_seconds(situation.policy) / 5,
+        situation.with_memory(memory),
+        Status(code, sentence),
+        Transition(
+            Phase.REBOOTING,
+            replace(
+                progress,
+                announcement=number,
+                announced=Announcement(boot=situation.boot, uptime=uptime, by=by),
+                is_forced=progress.is_forced or code is Code.FORCED,
+            ),
+            look=LOOK_SECONDS,
+            then=(
+                ConfirmClaim(claim=progress.claim, node=name),
+                *_told(situation),
+                AskReboot(
+                    within_seconds=situation.policy.confirm_max_age_seconds,
+                    send_before=uptime + stranger_patience_seconds(situation.policy) / 5,
+                ),
             ),
         ),
     )
@@ -132,9 +132,11 @@ def _asked(situation: Situation) -> Decision:
     detail = f": {seen.detail}" if seen is not None and seen.outcome is RebootOutcome.UNCLEAR and seen.detail else ""
     sentence = f"the host was asked to reboot{detail}"
     if announced is None or announced.is_asked:
-        return stay(situation, Code.REBOOT_ASKED, sentence, look=LOOK_SECONDS)
+        return stay(situation, Status(Code.REBOOT_ASKED, sentence), Stay(look=LOOK_SECONDS))
     progress = replace(situation.progress, announced=replace(announced, is_asked=True))
-    return move(situation, Phase.REBOOTING, Code.REBOOT_ASKED, sentence, progress=progress, look=LOOK_SECONDS)
+    return move(
+        situation, Status(Code.REBOOT_ASKED, sentence), Transition(Phase.REBOOTING, progress, look=LOOK_SECONDS)
+    )
 
 
 def _is_called_off(situation: Situation) -> bool:
@@ -149,10 +151,16 @@ def _not_asked(situation: Situation) -> Decision:
     questions."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return undo(
-            situation, Phase.WAITING, Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"
+            situation,
+            Status(Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"),
+            Transition(Phase.WAITING, situation.progress),
         )
     if leaving := autoscalers.left_alone(situation.node):
-        return undo(situation, Phase.WAITING, Code.BEING_REMOVED, f"{leaving}; the drain is undone")
+        return undo(
+            situation,
+            Status(Code.BEING_REMOVED, f"{leaving}; the drain is undone"),
+            Transition(Phase.WAITING, situation.progress),
+        )
     if not situation.node.unschedulable:
         return failing.undone(
             situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node before the reboot: it stays in service"
@@ -161,7 +169,9 @@ def _not_asked(situation: Situation) -> Decision:
         return want(situation, Evidence.PODS)
     if left:
         return undo(
-            situation, Phase.WAITING, Code.LATE_REFUSAL, f"{left} before the host was asked: the drain is undone"
+            situation,
+            Status(Code.LATE_REFUSAL, f"{left} before the host was asked: the drain is undone"),
+            Transition(Phase.WAITING, situation.progress),
         )
     return late_gates.decide(situation) or announce(
         situation, Code.REBOOT_ANNOUNCED, "announced again: the host was not asked before"
@@ -191,15 +201,15 @@ def _left(situation: Situation) -> str | None:
 def _another_process_announced(situation: Situation) -> Decision:
     """The agent was restarted on the same boot, or a second one runs. Whether the host was asked is not known."""
     stranger = _stranger(situation)
-    situation = replace(situation, memory=replace(situation.memory, stranger=stranger))
+    situation = situation.with_memory(replace(situation.memory, stranger=stranger))
     left_seconds = stranger.since + stranger_patience_seconds(situation.policy) - situation.seen.uptime
     if left_seconds > 0:
         sentence = "another process of this node announced the reboot and may have asked the host"
-        return stay(situation, Code.REBOOT_ASKED, sentence, look=min(LOOK_SECONDS, left_seconds))
+        return stay(situation, Status(Code.REBOOT_ASKED, sentence), Stay(look=min(LOOK_SECONDS, left_seconds)))
     if (left := _left(situation)) is None:
         return want(situation, Evidence.PODS)
     if _is_called_off(situation) or left or not situation.node.unschedulable:
-        return stay(situation, Code.REBOOT_ASKED, _CANNOT, look=LOOK_SECONDS)
+        return stay(situation, Status(Code.REBOOT_ASKED, _CANNOT), Stay(look=LOOK_SECONDS))
     again = late_gates.decide(situation)
     if again is None:
         return announce(
@@ -207,7 +217,7 @@ def _another_process_announced(situation: Situation) -> Decision:
         )
     if again.wants or again.phase is Phase.REBOOTING:
         return again
-    return stay(situation, Code.REBOOT_ASKED, _CANNOT, look=LOOK_SECONDS, refusals=again.refusals)
+    return stay(situation, Status(Code.REBOOT_ASKED, _CANNOT, refusals=again.refusals), Stay(look=LOOK_SECONDS))
 
 
 def _stranger(situation: Situation) -> StrangerMemory:

@@ -23,7 +23,7 @@ from careen.core.lock import ghosts
 from careen.core.lock.content import Entry, LockContent
 from careen.core.people.asked import met_by_this_boot
 from careen.core.situation import Situation
-from careen.core.writing import NodeChange, move, stay, want, write_lock
+from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay, want, write_lock
 
 _LOOK_SECONDS = 10.0
 _STAYS_UP = frozenset({RebootOutcome.NOT_ASKED, RebootOutcome.FAILED})
@@ -59,17 +59,19 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
     uncordon = PatchNode(purpose="undo kured's cordon", resource_version=node.resource_version, unschedulable=False)
     return stay(
         situation,
-        Code.ENTRY_RELEASED,
-        (
+        Status(
+            Code.ENTRY_RELEASED,
             "kured left its lock on this node: taken back"
             if not entry.unread
-            else "an entry of this node that cannot be read was removed from the lock"
+            else "an entry of this node that cannot be read was removed from the lock",
+            is_silent=True,
         ),
-        look=0.0,
-        is_silent=True,
-        actions=(
-            *((uncordon,) if node.unschedulable and not entry.cordoned and not entry.unread else ()),
-            write_lock(situation, "release what kured left", lock.remove(content, node.name, entry.id)),
+        Stay(
+            look=0.0,
+            actions=(
+                *((uncordon,) if node.unschedulable and not entry.cordoned and not entry.unread else ()),
+                write_lock(situation, "release what kured left", lock.remove(content, node.name, entry.id)),
+            ),
         ),
     )
 
@@ -108,12 +110,9 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
     memory = replace(memory, behind=behind)
     if entry not in watch.proven:
         return stay(
-            situation,
-            Code.ENTRY_RELEASED,
-            "a claim of this node's former Node stands in the lock",
-            look=_LOOK_SECONDS,
-            memory=memory,
-            is_silent=True,
+            situation.with_memory(memory),
+            Status(Code.ENTRY_RELEASED, "a claim of this node's former Node stands in the lock", is_silent=True),
+            Stay(look=_LOOK_SECONDS),
         )
     return _release(
         situation, content, entry, "a claim of this node that nothing stood behind was removed from the lock", memory
@@ -122,14 +121,13 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
 
 def _release(situation: Situation, content: LockContent, entry: Entry, sentence: str, memory: Memory) -> Decision:
     return stay(
-        situation,
-        Code.ENTRY_RELEASED,
-        sentence,
-        look=0.0,
-        memory=memory,
-        is_silent=True,
-        actions=(
-            write_lock(situation, "release an entry without a record", lock.remove(content, entry.node, entry.id)),
+        situation.with_memory(memory),
+        Status(Code.ENTRY_RELEASED, sentence, is_silent=True),
+        Stay(
+            look=0.0,
+            actions=(
+                write_lock(situation, "release an entry without a record", lock.remove(content, entry.node, entry.id)),
+            ),
         ),
     )
 
@@ -187,11 +185,12 @@ def _lone_cordon(situation: Situation) -> Decision | None:
     )
     return stay(
         situation,
-        Code.CORDON_LIFTED,
-        "the node was cordoned by careen and nothing says for which claim: uncordoned",
-        look=0.0,
-        is_silent=True,
-        actions=(uncordon,),
+        Status(
+            Code.CORDON_LIFTED,
+            "the node was cordoned by careen and nothing says for which claim: uncordoned",
+            is_silent=True,
+        ),
+        Stay(look=0.0, actions=(uncordon,)),
     )
 
 
@@ -208,11 +207,8 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
     )
     return move(
         situation,
-        Phase.VERIFYING,
-        Code.ENTRY_ADOPTED,
-        "a claim of this node from before the boot is taken up",
-        progress=progress,
-        change=NodeChange(annotations=met_by_this_boot(situation)),
+        Status(Code.ENTRY_ADOPTED, "a claim of this node from before the boot is taken up"),
+        Transition(Phase.VERIFYING, progress, change=NodeChange(annotations=met_by_this_boot(situation))),
     )
 
 
@@ -233,7 +229,7 @@ def _not_before_it_is_read(situation: Situation) -> Decision | None:
     if situation.phase is not Phase.IDLE or not says_announced(situation.node):
         return None
     sentence = "the record of an announced reboot is missing, and its claim cannot be looked up yet"
-    return stay(situation, Code.LOCK_UNKNOWN, sentence, look=_UNREAD_LOOK_SECONDS, is_silent=True)
+    return stay(situation, Status(Code.LOCK_UNKNOWN, sentence, is_silent=True), Stay(look=_UNREAD_LOOK_SECONDS))
 
 
 def _has_asked(situation: Situation, entry: Entry) -> bool:
@@ -257,10 +253,8 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
     )
     return move(
         situation,
-        Phase.REBOOTING,
-        Code.ENTRY_ADOPTED,
-        "the record of an announced reboot was missing: it is waited for",
-        progress=progress,
+        Status(Code.ENTRY_ADOPTED, "the record of an announced reboot was missing: it is waited for"),
+        Transition(Phase.REBOOTING, progress),
     )
 
 
@@ -279,11 +273,12 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
     phase = Phase.FAILED if situation.phase is Phase.FAILED else Phase.WAITING
     return move(
         situation,
-        phase,
-        Code.ENTRY_ADOPTED,
-        "the record of a claim was missing: everything is undone",
-        progress=progress,
-        change=NodeChange(unschedulable=uncordon, annotations=autoscalers.taken_back(situation.node.annotations)),
+        Status(Code.ENTRY_ADOPTED, "the record of a claim was missing: everything is undone"),
+        Transition(
+            phase,
+            progress,
+            change=NodeChange(unschedulable=uncordon, annotations=autoscalers.taken_back(situation.node.annotations)),
+        ),
     )
 
 

@@ -22,7 +22,18 @@ from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.steps import idle
 from careen.core.steps.shared import failing, giving_back, reboot_report, working
-from careen.core.writing import NodeChange, go_home, move, stay, want, with_our_taint, write_lock
+from careen.core.writing import (
+    NodeChange,
+    Status,
+    Stay,
+    Transition,
+    go_home,
+    move,
+    stay,
+    want,
+    with_our_taint,
+    write_lock,
+)
 
 LOOK_SECONDS = 1.0
 _MUCH_LATER_SECONDS = 10.0
@@ -57,7 +68,7 @@ def decide(situation: Situation) -> Decision:
 
 def _settle_on(situation: Situation, sentence: str, *, look: float) -> Decision:
     """Not yet. The lock tells when the claim will be given back, so that the next in line prepares by then."""
-    return stay(situation, Code.SETTLING, sentence, look=look, actions=_marked_due(situation))
+    return stay(situation, Status(Code.SETTLING, sentence), Stay(look=look, actions=_marked_due(situation)))
 
 
 def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
@@ -138,11 +149,10 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision
     """The claim is out of the lock, or goes out first; then it leaves the Node with everything else of ours."""
     measured = reboot_report.with_settle_seconds(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
-        situation = replace(situation, memory=_having_looked(situation))
+        situation = situation.with_memory(_having_looked(situation))
         return go_home(
             situation,
-            Code.RELEASED,
-            f"{_what_it_was(situation)}; the claim is given back",
+            Status(Code.RELEASED, f"{_what_it_was(situation)}; the claim is given back"),
             first=first,
             annotations=measured,
         )
@@ -156,12 +166,8 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision
         progress = replace(progress, tainted_at=rfc3339(situation.seen.now))
     return move(
         situation,
-        Phase.WAITING,
-        Code.RELEASED,
-        f"{_what_it_was(situation)}, but the host still asks, or cannot be asked, for a reboot",
-        progress=progress,
-        change=NodeChange(taints=taints, annotations=measured),
-        first=first,
+        Status(Code.RELEASED, f"{_what_it_was(situation)}, but the host still asks, or cannot be asked, for a reboot"),
+        Transition(Phase.WAITING, progress, change=NodeChange(taints=taints, annotations=measured), first=first),
     )
 
 

@@ -20,7 +20,7 @@ from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, history, reboot_report, working
 from careen.core.steps.shared.history import Reboot
-from careen.core.writing import NodeChange, move, stay
+from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
 
 LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
 FIRST_LOOK_SECONDS = 0.5  # most nodes are ready by the time their agent runs, and their own pods a moment later
@@ -40,13 +40,9 @@ def begin(situation: Situation) -> Decision:
     )
     memory = replace(situation.memory, reboot=None)
     return move(
-        situation,
-        Phase.VERIFYING,
-        Code.REBOOTED,
-        f"runs boot {situation.boot}",
-        progress=progress,
-        memory=memory,
-        change=NodeChange(annotations=asked.met_by_this_boot(situation)),
+        situation.with_memory(memory),
+        Status(Code.REBOOTED, f"runs boot {situation.boot}"),
+        Transition(Phase.VERIFYING, progress, change=NodeChange(annotations=asked.met_by_this_boot(situation))),
     )
 
 
@@ -57,11 +53,8 @@ def again(situation: Situation) -> Decision:
     )
     return move(
         situation,
-        Phase.VERIFYING,
-        Code.RETRY,
-        "looks once more",
-        progress=progress,
-        change=NodeChange(annotations={keys.RETRY: None}),
+        Status(Code.RETRY, "looks once more"),
+        Transition(Phase.VERIFYING, progress, change=NodeChange(annotations={keys.RETRY: None})),
     )
 
 
@@ -84,7 +77,7 @@ def decide(situation: Situation) -> Decision:
             progress=situation.progress,
         )
     look = min(max(FIRST_LOOK_SECONDS, waited * _LOOK_SHARE), LOOK_SECONDS)
-    return stay(situation, Code.VERIFYING, ailing, look=look)
+    return stay(situation, Status(Code.VERIFYING, ailing), Stay(look=look))
 
 
 def what_ails(situation: Situation) -> str:
@@ -124,12 +117,14 @@ def _give_back(situation: Situation) -> Decision:
     goes_on = seen.need.answer is NeedAnswer.YES
     record, change = working.handed_back(
         situation,
+        NodeChange(
+            labels=policy.post_reboot_labels,
+            annotations={
+                keys.LAST_REBOOT: _report(situation),
+                keys.HISTORY: history.with_one_more(situation.node, _reboot(situation)),
+            },
+        ),
         keeps_taint=goes_on,
-        labels=policy.post_reboot_labels,
-        annotations={
-            keys.LAST_REBOOT: _report(situation),
-            keys.HISTORY: history.with_one_more(situation.node, _reboot(situation)),
-        },
     )
     if goes_on and loop_limit.is_reached(situation):
         return failing.halted(
@@ -142,16 +137,17 @@ def _give_back(situation: Situation) -> Decision:
     name = situation.node.name
     return move(
         situation,
-        Phase.SETTLING,
-        Code.GIVEN_BACK,
-        _given_back(situation),
-        progress=record,
-        change=change,
-        then=(
-            Notify(
-                occasion=Occasion.UNCORDON,
-                sentence=f"Node {name} rebooted & uncordoned successfully!",
-                claim=record.claim,
+        Status(Code.GIVEN_BACK, _given_back(situation)),
+        Transition(
+            Phase.SETTLING,
+            record,
+            change=change,
+            then=(
+                Notify(
+                    occasion=Occasion.UNCORDON,
+                    sentence=f"Node {name} rebooted & uncordoned successfully!",
+                    claim=record.claim,
+                ),
             ),
         ),
     )

@@ -24,6 +24,9 @@ from careen.core.steps.shared import crowd, giving_back, looking_behind, taint_s
 from careen.core.windows.openings import opens_within, windows_of
 from careen.core.writing import (
     NodeChange,
+    Status,
+    Stay,
+    Transition,
     go_home,
     move,
     stay,
@@ -78,13 +81,9 @@ def _halted(situation: Situation, refused: Refusal) -> Decision:
     """Ready but for another node's failure: it keeps its place in the line."""
     memory = order.unwatched(situation.memory)
     return stay(
-        situation,
-        Code.REFUSED,
-        line.with_overdue(situation, refused.sentence),
-        look=line.refused_look(situation),
-        refusals=(refused,),
-        memory=memory,
-        label=order.READY,
+        situation.with_memory(memory),
+        Status(Code.REFUSED, line.with_overdue(situation, refused.sentence), refusals=(refused,), label=order.READY),
+        Stay(look=line.refused_look(situation)),
     )
 
 
@@ -93,14 +92,14 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
     given up."""
     memory = order.unwatched(situation.memory)
     return stay(
-        situation,
-        Code.REFUSED,
-        line.with_overdue(situation, refused[0].sentence),
-        look=_refused_look(situation, refused),
-        refusals=(*refused, *line.stored_costly(situation)),
-        label="required",
-        actions=leave_line(situation),
-        memory=memory,
+        situation.with_memory(memory),
+        Status(
+            Code.REFUSED,
+            line.with_overdue(situation, refused[0].sentence),
+            refusals=(*refused, *line.stored_costly(situation)),
+            label="required",
+        ),
+        Stay(look=_refused_look(situation, refused), actions=leave_line(situation)),
     )
 
 
@@ -122,8 +121,8 @@ def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
     the lock be unreadable."""
     memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
     is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
-    situation = line.with_memory(situation, memory if is_due else replace(memory, lock_due=soon))
-    return go_home(situation, code, sentence, then=leave_line(situation))
+    situation = situation.with_memory(memory if is_due else replace(memory, lock_due=soon))
+    return go_home(situation, Status(code, sentence), then=leave_line(situation))
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
@@ -141,12 +140,8 @@ def _forgive(situation: Situation) -> Decision:
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0)
     return move(
         situation,
-        Phase.WAITING,
-        Code.RETRY,
-        "a person asked for another try",
-        progress=progress,
-        change=NodeChange(annotations={keys.RETRY: None}),
-        label=_label(situation.node),
+        Status(Code.RETRY, "a person asked for another try", label=_label(situation.node)),
+        Transition(Phase.WAITING, progress, change=NodeChange(annotations={keys.RETRY: None})),
     )
 
 
@@ -158,13 +153,17 @@ def _mend_taint(situation: Situation) -> Decision | None:
     tainted_at = situation.progress.tainted_at or rfc3339(situation.seen.now)
     return move(
         situation,
-        Phase.WAITING,
-        Code.NEED_SEEN,
-        situation.node.annotations.get(keys.REASON, "the host asks for a reboot"),
-        progress=replace(situation.progress, taint_key=owned, tainted_at=tainted_at if owned else ""),
-        change=NodeChange(taints=taints),
-        refusals=stored_refusals(situation.node),
-        label=_label(situation.node),
+        Status(
+            Code.NEED_SEEN,
+            situation.node.annotations.get(keys.REASON, "the host asks for a reboot"),
+            refusals=stored_refusals(situation.node),
+            label=_label(situation.node),
+        ),
+        Transition(
+            Phase.WAITING,
+            replace(situation.progress, taint_key=owned, tainted_at=tainted_at if owned else ""),
+            change=NodeChange(taints=taints),
+        ),
     )
 
 

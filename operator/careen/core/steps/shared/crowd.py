@@ -32,7 +32,7 @@ def look(situation: Situation) -> Decision | Situation:
     crowd = None if isinstance(seen, Unknown) else seen
     holds = max(order.COUNT_SECONDS, float(memory.agents or 0) if crowd is None else 0.0)
     counted = Crowd(count=crowd, until=situation.seen.uptime + holds)
-    return replace(situation, memory=replace(memory, crowd=counted))
+    return situation.with_memory(replace(memory, crowd=counted))
 
 
 def how_many_wait(situation: Situation) -> int:

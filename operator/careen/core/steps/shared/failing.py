@@ -12,7 +12,7 @@ from careen.core.facts.reasons import Code
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
-from careen.core.writing import NO_CHANGE, NodeChange, move, undo, write_lock
+from careen.core.writing import NO_CHANGE, NodeChange, Status, Transition, move, undo, write_lock
 
 LOOK_SECONDS = 10.0
 
@@ -27,7 +27,7 @@ def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None
         failures=before.failures + 1,
         tries=before.tries if tries is None else tries,
     )
-    return undo(situation, Phase.FAILED, code, sentence, progress=progress, then=told(situation, sentence))
+    return undo(situation, Status(code, sentence), Transition(Phase.FAILED, progress, then=told(situation, sentence)))
 
 
 def halted(
@@ -37,7 +37,9 @@ def halted(
     is set by the next turn."""
     record = replace(progress, failed=code.value, failed_at=situation.mark(), failures=progress.failures + 1)
     then: tuple[Action, ...] = (*mark(situation, code.value), *told(situation, sentence))
-    return move(situation, Phase.FAILED, code, sentence, progress=record, change=change, then=then, look=LOOK_SECONDS)
+    return move(
+        situation, Status(code, sentence), Transition(Phase.FAILED, record, change=change, then=then, look=LOOK_SECONDS)
+    )
 
 
 def mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:

@@ -15,7 +15,7 @@ from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.situation import Situation
-from careen.core.writing import move, removal, stay, stored_refusals
+from careen.core.writing import Status, Stay, Transition, move, removal, stay, stored_refusals
 
 _LOOK_SECONDS = 2.0
 LATE_WRITE_SECONDS = (
@@ -29,38 +29,32 @@ def decide(situation: Situation) -> Decision:
     if isinstance(lock, Garbage):
         return stay(
             situation,
-            Code.LOCK_GARBAGE,
-            f"the claim waits in a lock that cannot be understood: {lock.why}",
-            look=_LOOK_SECONDS * 5,
+            Status(Code.LOCK_GARBAGE, f"the claim waits in a lock that cannot be understood: {lock.why}"),
+            Stay(look=_LOOK_SECONDS * 5),
         )
     if not isinstance(lock, LockContent):
         why = lock.why if isinstance(lock, Unknown) else "nobody asked for it"
         return stay(
             situation,
-            Code.LOCK_UNKNOWN,
-            f"the claim cannot be given back, the lock cannot be read: {why}",
-            look=_LOOK_SECONDS,
+            Status(Code.LOCK_UNKNOWN, f"the claim cannot be given back, the lock cannot be read: {why}"),
+            Stay(look=_LOOK_SECONDS),
         )
     if out := removal(situation):
         return stay(
             situation,
-            Code.GIVING_BACK,
-            "the claim is being taken out of the lock",
-            look=0.0,
-            actions=out,
-            is_silent=True,
+            Status(Code.GIVING_BACK, "the claim is being taken out of the lock", is_silent=True),
+            Stay(look=0.0, actions=out),
         )
     sentence = situation.node.annotations.get(keys.REASON, "the claim is given back")
     return move(
-        situation,
-        situation.phase,
-        Code.GIVING_BACK,
-        sentence,
-        progress=without_claim(situation.progress),
-        look=0.5,
-        memory=replace(situation.memory, lock_due=situation.seen.uptime + LATE_WRITE_SECONDS),
-        refusals=stored_refusals(situation.node),
-        label=situation.node.labels.get(keys.REBOOT_LABEL),
+        situation.with_memory(replace(situation.memory, lock_due=situation.seen.uptime + LATE_WRITE_SECONDS)),
+        Status(
+            Code.GIVING_BACK,
+            sentence,
+            refusals=stored_refusals(situation.node),
+            label=situation.node.labels.get(keys.REBOOT_LABEL),
+        ),
+        Transition(situation.phase, without_claim(situation.progress), look=0.5),
     )
 
 

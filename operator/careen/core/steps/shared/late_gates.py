@@ -16,7 +16,7 @@ from careen.core.facts.reasons import Code
 from careen.core.gates import asked, hold, host_state, missing
 from careen.core.gates.question import Gate, When
 from careen.core.situation import Situation
-from careen.core.writing import stay, undo, want
+from careen.core.writing import Status, Stay, Transition, stay, undo, want
 
 _LOOK_SECONDS = 2.0
 
@@ -36,10 +36,12 @@ def decide(situation: Situation) -> Decision | None:
         if undoes(gate, situation.policy):
             return undo(
                 situation,
-                Phase.WAITING,
-                _code(refused, is_word=gate is hold.GATE),
-                f"{refused.sentence}: the drain is undone",
-                refusals=(refused,),
+                Status(
+                    _code(refused, is_word=gate is hold.GATE),
+                    f"{refused.sentence}: the drain is undone",
+                    refusals=(refused,),
+                ),
+                Transition(Phase.WAITING, situation.progress),
             )
     return None
 
@@ -55,13 +57,15 @@ def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
     if situation.seen.uptime - patience.began(situation) > situation.policy.unknown_patience_seconds:
         return undo(
             situation,
-            Phase.WAITING,
-            refused.code,
-            f"{refused.sentence}; for too long: the drain is undone",
-            refusals=(refused,),
+            Status(refused.code, f"{refused.sentence}; for too long: the drain is undone", refusals=(refused,)),
+            Transition(Phase.WAITING, situation.progress),
         )
     memory = patience.met(situation, refused.gate)
-    return stay(situation, refused.code, refused.sentence, look=_LOOK_SECONDS, refusals=(refused,), memory=memory)
+    return stay(
+        situation.with_memory(memory),
+        Status(refused.code, refused.sentence, refusals=(refused,)),
+        Stay(look=_LOOK_SECONDS),
+    )
 
 
 def _is_unknown(situation: Situation, gate: Gate) -> bool:

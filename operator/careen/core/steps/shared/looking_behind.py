@@ -20,7 +20,7 @@ from careen.core.lock import ghosts, order, overdue
 from careen.core.lock.content import Entry, LockContent
 from careen.core.situation import Situation
 from careen.core.steps.shared import crowd
-from careen.core.writing import stay, stored_refusals, want, write_lock
+from careen.core.writing import Status, Stay, stay, stored_refusals, want, write_lock
 
 LOOK_SECONDS = 30.0  # how often the first in line looks; the second half as often, and so on
 OTHERS_LOOK_SECONDS = 3600.0  # those whom nobody named while others are: the whole line may be dead
@@ -44,7 +44,7 @@ def look(situation: Situation) -> Decision | Situation:
 
 
 def _having_looked(situation: Situation, behind: Behind) -> Situation:
-    return replace(situation, memory=replace(situation.memory, behind=behind))
+    return situation.with_memory(replace(situation.memory, behind=behind))
 
 
 def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
@@ -84,12 +84,15 @@ def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...])
     names = ", ".join(sorted({entry.node for entry in proven}))
     return stay(
         situation,
-        Code.GHOST_FREED,
-        f"the claim of {names} had nobody behind it and was removed from the lock",
-        look=0.0,
-        label=_label(situation),
-        refusals=stored_refusals(situation.node),
-        actions=(write_lock(situation, f"free the claim of {names}", lock.remove_all(content, proven)),),
+        Status(
+            Code.GHOST_FREED,
+            f"the claim of {names} had nobody behind it and was removed from the lock",
+            refusals=stored_refusals(situation.node),
+            label=_label(situation),
+        ),
+        Stay(
+            look=0.0, actions=(write_lock(situation, f"free the claim of {names}", lock.remove_all(content, proven)),)
+        ),
     )
 
 
@@ -108,11 +111,8 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
     names = ", ".join(sorted(entry.node for entry in marked.entries if entry not in content.entries))
     return stay(
         situation,
-        code,
-        sentence,
-        look=0.0,
-        is_silent=True,
-        actions=(write_lock(situation, f"mark how {names} comes on", marked),),
+        Status(code, sentence, is_silent=True),
+        Stay(look=0.0, actions=(write_lock(situation, f"mark how {names} comes on", marked),)),
     )
 
 

@@ -26,7 +26,7 @@ from careen.core.gates.question import When
 from careen.core.lock import order
 from careen.core.lock.content import Entry, LockContent, free_slots
 from careen.core.situation import Situation
-from careen.core.writing import stay, want
+from careen.core.writing import Status, Stay, stay, want
 from scheduler_core.simulation.forecast import Forecast
 
 AHEAD_SECONDS = 5.0  # before the claim is due: a forecast of a large cluster takes about as long
@@ -50,12 +50,9 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
         return want(situation, *unread)
     memory = replace(situation.memory, prepared=_prepared(situation, content, leaving))
     return stay(
-        situation,
-        Code.WAITING_FOR_TURN,
-        "prepares for its turn",
-        look=order.FIRST_LOOK_SECONDS,
-        is_silent=True,
-        memory=memory,
+        situation.with_memory(memory),
+        Status(Code.WAITING_FOR_TURN, "prepares for its turn", is_silent=True),
+        Stay(look=order.FIRST_LOOK_SECONDS),
     )
 
 

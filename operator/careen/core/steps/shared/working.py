@@ -3,7 +3,6 @@ down, and it is said aloud. A node that is handed back is as it was before its d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from careen.core.decision import Decision
@@ -13,18 +12,24 @@ from careen.core.facts.reasons import Code
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
-from careen.core.writing import NodeChange, as_before, move, stay, with_our_taint, without_our_taint, write_lock
+from careen.core.writing import (
+    NodeChange,
+    Status,
+    Stay,
+    Transition,
+    as_before,
+    move,
+    stay,
+    with_our_taint,
+    without_our_taint,
+    write_lock,
+)
 
 
-def handed_back(
-    situation: Situation,
-    *,
-    keeps_taint: bool,
-    labels: Mapping[str, str | None] | None = None,
-    annotations: Mapping[str, str | None] | None = None,
-) -> tuple[Progress, NodeChange]:
-    """The record and the change of the patch that puts a node back into service; from then on it settles. With
-    `keeps_taint` the soft taint stays, because the need goes on."""
+def handed_back(situation: Situation, besides: NodeChange, *, keeps_taint: bool) -> tuple[Progress, NodeChange]:
+    """The record of a node that is put back into service and settles from then on, and the change of that patch.
+
+    `besides`: what else the patch changes. `keeps_taint`: the soft taint stays, because the need goes on."""
     taints, owned = with_our_taint(situation) if keeps_taint else (without_our_taint(situation), "")
     record = replace(
         situation.progress,
@@ -35,7 +40,7 @@ def handed_back(
         taint_key=owned,
         failures=0,
     )
-    return record, as_before(situation, labels=labels, annotations=annotations, taints=taints)
+    return record, replace(as_before(situation, besides), taints=taints)
 
 
 def put_back(situation: Situation) -> Decision | None:
@@ -47,24 +52,25 @@ def put_back(situation: Situation) -> Decision | None:
         entry = situation.new_entry(situation.progress.claim)
         return stay(
             situation,
-            Code.ENTRY_PUT_BACK,
-            "this node works, and its claim was missing from the lock: put back",
-            look=0.0,
-            actions=(
-                write_lock(
-                    situation,
-                    "put back the claim of a working node",
-                    lock.put_back(content, entry, situation.policy.concurrency),
+            Status(Code.ENTRY_PUT_BACK, "this node works, and its claim was missing from the lock: put back"),
+            Stay(
+                look=0.0,
+                actions=(
+                    write_lock(
+                        situation,
+                        "put back the claim of a working node",
+                        lock.put_back(content, entry, situation.policy.concurrency),
+                    ),
                 ),
             ),
         )
     if situation.reading.object_id != situation.progress.lock:
         return move(
             situation,
-            situation.phase,
-            Code.ENTRY_PUT_BACK,
-            situation.node.annotations.get(keys.REASON, "the claim stands in another lock now"),
-            progress=replace(situation.progress, lock=situation.reading.object_id),
+            Status(
+                Code.ENTRY_PUT_BACK, situation.node.annotations.get(keys.REASON, "the claim stands in another lock now")
+            ),
+            Transition(situation.phase, replace(situation.progress, lock=situation.reading.object_id)),
         )
     return None
 
