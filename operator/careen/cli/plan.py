@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -51,6 +51,7 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.node import Node
+from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.movable import movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.timeline import Timeline
@@ -123,6 +124,65 @@ class _World(Value, kw_only=True):
     notes: tuple[str, ...]
     origin: Origin
     named: tuple[str, ...] = ()  # who stands in the agents' line now
+
+
+class _Request(Value, kw_only=True):
+    """What the command was given; the options below say what each means."""
+
+    nodes: tuple[str, ...]
+    waiting: bool
+    dump: Path | None
+    begins: datetime | None
+    line: str | None
+    compare: bool
+    boot: float | None
+    drain: float | None
+    settle: float | None
+    handover: float
+    assignments: tuple[str, ...]
+    days: float
+    seeds: int
+    scheduler_config: Path | None
+    report: Path | None
+
+
+class _Rollout(Value, kw_only=True):
+    """What every simulation of one plan begins with; they differ in the order of the nodes and in the seed."""
+
+    world: _World
+    policy: Policy
+    chosen: tuple[str, ...]
+    durations: Durations
+    scheduler: Scheduler
+    stays: Callable[[Pod], str]
+    moves: Mapping[str, int]
+    request: _Request
+
+    @property
+    def begins(self) -> datetime:
+        """When the first node may start."""
+        return self.request.begins or self.world.taken_at
+
+    def simulate(self, order: Order, seed: int = 0) -> Timeline:
+        """The whole roll-out in this order; the terminal shows how far it is."""
+        rules = RolloutRules(
+            self.world.views, replace(self.policy, order=order), named=self.world.named, moves=self.moves
+        )
+        title = f"order {order}{f', seed {seed + 1} of {self.request.seeds}' if seed else ''}"
+        with told(title, len(self.chosen), SystemClock().monotonic) as on_progress:
+            return simulate_rollout(
+                self.world.snapshot,
+                self.chosen,
+                self.scheduler,
+                rules,
+                begins=self.begins,
+                durations=self.durations,
+                taint_key=self.policy.taint_key,
+                most_days=self.request.days,
+                on_progress=on_progress,
+                stays=self.stays,
+                seed=seed,
+            )
 
 
 @click.command()
@@ -217,84 +277,46 @@ class _World(Value, kw_only=True):
 )
 @output_option
 @connection_options
-def plan(
-    connection: Connection,
-    *,
-    nodes: tuple[str, ...],
-    waiting: bool,
-    dump: Path | None,
-    begins: datetime | None,
-    line: str | None,
-    compare: bool,
-    boot: float | None,
-    drain: float | None,
-    settle: float | None,
-    handover: float,
-    assignments: tuple[str, ...],
-    days: float,
-    seeds: int,
-    scheduler_config: Path | None,
-    report: Path | None,
-    output: str,
-) -> None:
+def plan(connection: Connection, *, output: str, **given: Any) -> None:
     """The whole roll-out beforehand: which node when, what moves, what is at risk, and whether it fits the
     window. Nothing is changed.
 
     Each drain is simulated on the cluster that the ones before left. Exit code 0: every node reboots within one
     window and no pod is left without room. 3: something of that does not hold, and the plan says what. 1: it
     could not be made, or --report not written."""
-    changed = _changed(assignments)
-    given_config = (
-        _configuration(
-            text_of(scheduler_config, "--scheduler-config"),
-            f"--scheduler-config {scheduler_config}",
-            may_name_files=True,
-        )
-        if scheduler_config
-        else None
-    )
-    world = _from_dump(dump) if dump else connection.ask(_from_cluster)
+    request = _Request(**given)
+    made = _made(request, connection)
+    not_written = _write_report(request.report, made) if request.report else ""
+    show(output, text=lambda width: plan_text(made, width=width), value=lambda: plan_json(made))
+    if not_written:
+        raise click.ClickException(not_written)
+    raise click.exceptions.Exit(0 if is_clean(made) else NOT_CLEAN)
+
+
+def _made(request: _Request, connection: Connection) -> Plan:
+    changed = _changed(request.assignments)
+    given_config = _given_configuration(request)
+    world = _from_dump(request.dump) if request.dump else connection.ask(_from_cluster)
     policy = policy_of(_with(world.agents.settings, changed))
-    chosen = _chosen(world, nodes, waiting=waiting)
-    world, notes = _nobody_at_work(world, chosen)
-    durations, assumed = _durations(world, policy, boot=boot, drain=drain, settle=settle, handover=handover)
-    scheduler = Scheduler(
-        given_config
-        or _configuration(
-            world.agents.scheduler_config,
-            "the scheduler configuration of the agents (--scheduler-config takes another)",
-            may_name_files=False,  # it comes from the ConfigMap, and this is somebody's own computer
-        ),
-        world.version,
-    )
+    chosen = _chosen(world, request)
+    world, busy = _nobody_at_work(world, chosen)
+    durations, assumed = _durations(world, policy, request)
     stays = rule_of(policy.drain)
-    moves = movable_pods(world.snapshot, stays)
-
-    def simulate(each: Order, seed: int = 0) -> Timeline:
-        rules = RolloutRules(world.views, replace(policy, order=each), named=world.named, moves=moves)
-        with told(
-            f"order {each}{f', seed {seed + 1} of {seeds}' if seed else ''}", len(chosen), SystemClock().monotonic
-        ) as on_progress:
-            return simulate_rollout(
-                world.snapshot,
-                chosen,
-                scheduler,
-                rules,
-                begins=begins or world.taken_at,
-                durations=durations,
-                taint_key=policy.taint_key,
-                most_days=days,
-                on_progress=on_progress,
-                stays=stays,
-                seed=seed,
-            )
-
-    wanted = Order(line) if line else policy.order
-    shut = shut_at(policy, [each for each in world.views if each.name in set(chosen)], begins or world.taken_at)
-    others = {each: simulate(each) for each in Order if each is not wanted} if compare else {}
-    timeline = simulate(wanted)
-    drawn = (simulate(wanted, seed) for seed in range(1, seeds if timeline.is_open else 1))
-    made = Plan(
+    rollout = _Rollout(
+        world=world,
+        policy=policy,
+        chosen=chosen,
+        durations=durations,
+        scheduler=Scheduler(given_config or _agents_configuration(world.agents), world.version),
+        stays=stays,
+        moves=movable_pods(world.snapshot, stays),
+        request=request,
+    )
+    wanted = Order(request.line) if request.line else policy.order
+    others = {each: rollout.simulate(each) for each in Order if each is not wanted} if request.compare else {}
+    timeline = rollout.simulate(wanted)
+    drawn = (rollout.simulate(wanted, seed) for seed in range(1, request.seeds if timeline.is_open else 1))
+    return Plan(
         timeline=timeline,
         ranges=ranges_of(itertools.chain((timeline,), drawn)),
         line=wanted,
@@ -308,19 +330,14 @@ def plan(
         notes=(
             *_without_effect(changed),
             *assumed,
-            *shut,
-            *notes,
+            *shut_at(policy, [each for each in world.views if each.name in set(chosen)], rollout.begins),
+            *busy,
             *_left_alone(world),
             *world.notes,
-            *_agents_note(world.agents, given_config=scheduler_config is not None),
+            *_agents_note(world.agents, given_config=request.scheduler_config is not None),
             *_not_foreseen(policy),
         ),
     )
-    not_written = _write_report(report, made) if report else ""
-    show(output, text=lambda width: plan_text(made, width=width), value=lambda: plan_json(made))
-    if not_written:
-        raise click.ClickException(not_written)
-    raise click.exceptions.Exit(0 if is_clean(made) else NOT_CLEAN)
 
 
 def _write_report(path: Path, made: Plan) -> str:
@@ -395,16 +412,17 @@ def _view(node: Node) -> NodeView:
     )
 
 
-def _chosen(world: _World, names: Sequence[str], *, waiting: bool) -> tuple[str, ...]:
-    if names and waiting:
+def _chosen(world: _World, request: _Request) -> tuple[str, ...]:
+    names = request.nodes
+    if names and request.waiting:
         raise click.UsageError("give either names of Nodes or --waiting")
     known = [view.name for view in world.views]
     if unknown := [name for name in names if name not in known]:
         raise no_such_node(unknown[0], known)
     stays = [view for view in world.views if not removed_by(view)]
-    if waiting:
+    if request.waiting:
         return tuple(view.name for view in stays if keys.REBOOT_LABEL in view.labels)
-    return tuple(names) or tuple(view.name for view in stays)
+    return names or tuple(view.name for view in stays)
 
 
 def _left_alone(world: _World) -> list[str]:
@@ -483,9 +501,8 @@ def _with(settings: Settings | None, changed: dict[str, Any]) -> Settings:
     return replace(settings or Settings(node_id=ANY_NODE), **changed)
 
 
-def _durations(
-    world: _World, policy: Policy, *, boot: float | None, drain: float | None, settle: float | None, handover: float
-) -> tuple[Durations, list[str]]:
+def _durations(world: _World, policy: Policy, request: _Request) -> tuple[Durations, list[str]]:
+    boot, drain, settle = request.boot, request.drain, request.settle
     drains, settling = measured_drains(world.views), measured_settling(world.views)
     drained, settled = drains.seconds if drain is None else drain, settling.seconds if settle is None else settle
     measured = measured_boots(world.views, drain_seconds=drained, pause_seconds=policy.reboot_delay_seconds)
@@ -514,11 +531,25 @@ def _durations(
         held_back=policy.drain.delay_seconds,
         drain=drained + policy.balancer_settle_seconds + policy.reboot_delay_seconds,
         settle=max(settled, policy.lock_release_delay_seconds),
-        handover=handover,
+        handover=request.handover,
         boot=measured.others if boot is None else boot,
         boot_of=measured.of if boot is None else {},
     )
     return durations, notes
+
+
+def _given_configuration(request: _Request) -> Configuration | None:
+    path = request.scheduler_config
+    if path is None:
+        return None
+    where = "--scheduler-config"
+    return _configuration(text_of(path, where), f"{where} {path}", may_name_files=True)
+
+
+def _agents_configuration(agents: Agents) -> Configuration | None:
+    where = "the scheduler configuration of the agents (--scheduler-config takes another)"
+    # It comes from the ConfigMap, and this is somebody's own computer.
+    return _configuration(agents.scheduler_config, where, may_name_files=False)
 
 
 def _configuration(text: str, where: str, *, may_name_files: bool) -> Configuration | None:
