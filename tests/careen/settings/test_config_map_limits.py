@@ -123,7 +123,7 @@ def test_the_config_map_cannot_set_the_flag_that_allows_it(power: Power) -> None
         settle({flag(power): True, "reboot-command": "x"}, flags_for(""))
 
 
-def test_a_scheduler_configuration_key_cannot_be_a_path() -> None:
+def test_the_config_map_may_name_its_own_key_as_scheduler_configuration() -> None:
     config = {"scheduler-config": "configmap:scheduler.yaml"}
     assert settle(config, flags_for("")).settings.scheduler_config == "configmap:scheduler.yaml"
     assert settle({"scheduler-config": ""}, flags_for("")).settings.scheduler_config == ""

@@ -163,7 +163,7 @@ def test_lists_may_be_repeated_or_separated_by_commas(written: tuple[str, ...], 
     assert settle({"reboot_days": written}).settings.reboot_days == days
 
 
-def test_a_list_in_the_environment_replaces_the_default() -> None:
+def test_lists_from_flag_and_environment_are_not_joined() -> None:
     """kured appends the variable's days to the flag's."""
     assert settle({"reboot_days": "mo"}, {"KURED_REBOOT_DAYS": "tu"}).settings.reboot_days == (0,)
 

@@ -24,28 +24,28 @@ NOTHING = Extent()
         ("all of them", Extent(with_kureds=True, with_unknown=True), (), ()),
     ],
 )
-def test_whose_claims_go(name: str, extent: Extent, keep: tuple[str, ...], left: tuple[Entry, ...]) -> None:
+def test_a_cleanup_removes_claims(name: str, extent: Extent, keep: tuple[str, ...], left: tuple[Entry, ...]) -> None:
     content = LockContent(entries=(OURS, KUREDS, UNREAD), max_owners=3)
     found = leftovers(content, extent, keep=keep)
     assert found.content.entries == left, name
     assert {mark.name for mark in found.stays} == {entry.node for entry in left}
 
 
-def test_who_is_named_next_goes() -> None:
+def test_a_cleanup_removes_the_named_nodes() -> None:
     content = LockContent(next=("n4", "n5"), next_at="2026-03-04T12:00:00Z", abreast=1, waiting=7, passed=("n6",))
     assert render(leftovers(content, NOTHING).content) is None
     assert len(leftovers(content, NOTHING).goes) == 1
 
 
 @pytest.mark.parametrize(("pods", "is_paused"), [(0, False), (3, True)])
-def test_a_pause_goes_when_nobody_obeys_it_any_more(pods: int, is_paused: bool) -> None:
+def test_a_cleanup_removes_a_pause_if_no_agent_runs(pods: int, is_paused: bool) -> None:
     content = LockContent(is_paused=True, pause_reason="freeze", max_owners=2)
     found = leftovers(content, Extent(pods=pods)).content
     assert (found.is_paused, found.pause_reason) == (is_paused, "freeze" if is_paused else "")
 
 
 @pytest.mark.parametrize("text", [None, "", '{"nodeID":"n2"}', '{"maxOwners":2,"locks":[{"nodeID":"n2"}]}'])
-def test_a_lock_without_anything_of_ours_is_not_changed(text: str | None) -> None:
+def test_a_lock_without_careens_content_is_not_changed(text: str | None) -> None:
     content = parse(text)
     assert isinstance(content, LockContent)
     assert leftovers(content, NOTHING).goes == ()

@@ -14,14 +14,14 @@ KEY = re.compile(r"(careen\.dev|weave\.works)/[a-z-]+")
 KNOWN = {*LABELS, *RECORDS, *WORDS, *KUREDS, *TAINTS, *ON_THE_DAEMONSET}
 
 
-def test_every_key_of_our_domains_is_one_that_a_cleanup_removes() -> None:
+def test_a_cleanup_removes_every_key_of_careens_domains() -> None:
     named = {value for value in vars(keys).values() if isinstance(value, str) and KEY.fullmatch(value)}
     assert named
     assert named == KNOWN
 
 
 @pytest.mark.parametrize("package", ["careen"])
-def test_no_other_module_spells_a_key_of_its_own(package: str) -> None:
+def test_no_other_module_defines_keys(package: str) -> None:
     """A key that is spelled where it is written would be missing from the list above."""
     found = [
         f"{module.where}: {text}"

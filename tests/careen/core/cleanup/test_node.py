@@ -57,16 +57,16 @@ def after(node: NodeView, patch: PatchNode) -> NodeView:
 
 
 @pytest.mark.parametrize("key", [*RECORDS, *WORDS])
-def test_every_annotation_of_careen_goes(key: str) -> None:
+def test_a_cleanup_removes_every_annotation_of_careen(key: str) -> None:
     assert cleaned(a_node(annotations={key: "x", "example.org/theirs": "y"})).annotations == {"example.org/theirs": "y"}
 
 
-def test_the_label_goes_and_others_stay() -> None:
+def test_a_cleanup_removes_careens_label_and_keeps_others() -> None:
     assert cleaned(a_node(labels={keys.REBOOT_LABEL: "required", "pool": "web"})).labels == {"pool": "web"}
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
-def test_a_node_in_any_phase_becomes_what_it_was(phase: Phase) -> None:
+def test_a_cleanup_restores_a_node_in_any_phase(phase: Phase) -> None:
     """Record, label, taint, cordon and the label that was changed for the drain."""
     before = a_node(labels={"pool": "web"}, taints=(FOREIGN,))
     is_at_work = phase not in (Phase.WAITING, Phase.CLAIMING)
@@ -84,7 +84,7 @@ def test_a_node_in_any_phase_becomes_what_it_was(phase: Phase) -> None:
     assert cleaned(before, extent) == before
 
 
-def test_a_second_cleanup_finds_nothing() -> None:
+def test_a_second_cleanup_changes_nothing() -> None:
     node = a_marked_node(a_progress(Phase.DRAINING, taint_key=keys.DEFAULT_TAINT_KEY), taints=(SOFT,))
     assert found(cleaned(node)).goes == ()
 
@@ -107,7 +107,7 @@ def test_a_second_cleanup_finds_nothing() -> None:
         ("a person's", {"by": ("kubectl",)}, None, WITH_KUREDS, False),
     ],
 )
-def test_whose_cordon_is_lifted(
+def test_a_cleanup_removes_only_careens_cordon(
     name: str, changes: dict[str, Any], entry: Entry | None, extent: Extent, is_lifted: bool
 ) -> None:
     annotations = {}
@@ -141,7 +141,7 @@ def test_whose_cordon_is_lifted(
         ("another release's key, asked for", (OLD,), {}, Extent(with_unknown=True), ()),
     ],
 )
-def test_whose_taint_goes(
+def test_a_cleanup_removes_only_careens_taint(
     name: str, taints: tuple[Taint, ...], changes: dict[str, Any], extent: Extent, left: tuple[Taint, ...]
 ) -> None:
     record = a_progress(Phase.WAITING, taint_key=changes["record"]) if "record" in changes else None
@@ -171,20 +171,20 @@ REBOOTED = {keys.LAST_REBOOT: '{"labels":{"state":{"was":null,"to":"done"},"pool
         ("a person names it", {"state": "mine"}, {}, Extent(also=frozenset({"state"})), {}),
     ],
 )
-def test_what_a_reboot_made_of_labels_is_put_back(
+def test_a_cleanup_restores_labels_changed_for_the_reboot(
     name: str, labels: dict[str, str], authors: dict[str, tuple[str, ...]], extent: Extent, left: dict[str, str]
 ) -> None:
     assert cleaned(a_node(labels=labels, annotations=REBOOTED), extent, labels_by=authors).labels == left, name
 
 
-def test_a_label_that_careen_put_back_is_the_persons_again() -> None:
+def test_a_label_that_careen_restored_is_not_changed_again() -> None:
     """After an undo the API server says that careen set it; without a report of a reboot it stays."""
     node = a_node(labels={"state": "before"})
     assert cleaned(node, CONFIGURED, labels_by={"state": AGENT}) == node
 
 
 @pytest.mark.parametrize(("prior", "left"), [("done", {}), ("mine", {"state": "mine"})])
-def test_a_drain_after_a_reboot_goes_back_to_before_the_first(prior: str, left: dict[str, str]) -> None:
+def test_labels_are_restored_to_their_state_before_the_first_reboot(prior: str, left: dict[str, str]) -> None:
     progress = replace(a_progress(Phase.DRAINING), prior_labels={"state": prior})
     node = a_marked_node(progress, labels={"state": "rebooting"}, annotations=REBOOTED)
     assert cleaned(node).labels == left
@@ -208,7 +208,7 @@ OTHER = {"other": {"was": None, "to": "x"}}
         ("nonsense", {"state": 7, "other": {"was": "no value!", "to": "x"}}, {}, {"state": None}, NEW),
     ],
 )
-def test_the_report_of_a_reboot_tells_what_its_labels_replaced(
+def test_the_report_of_a_reboot_contains_the_replaced_labels(
     name: str, earlier: Any, labels: dict[str, str], prior: dict[str, str | None], told: Any
 ) -> None:
     node = a_node(labels=labels, annotations={keys.LAST_REBOOT: json.dumps({"labels": earlier})})
@@ -216,7 +216,7 @@ def test_the_report_of_a_reboot_tells_what_its_labels_replaced(
     assert told_of_this_reboot(node, progress, a_policy(post_reboot_labels={"state": "rebooted"})) == told, name
 
 
-def test_a_label_that_somebody_changed_since_the_drain_began_stays() -> None:
+def test_a_label_changed_by_a_person_since_the_drain_stays() -> None:
     progress = replace(a_progress(Phase.DRAINING), prior_labels={"pool": "web"})
     node = a_marked_node(progress, labels={"pool": "db"})
     extent = Extent(policy=a_policy(pre_reboot_labels={"pool": "maintenance"}))
@@ -238,13 +238,15 @@ def test_a_label_that_somebody_changed_since_the_drain_began_stays() -> None:
         (None, NOTHING, False),
     ],
 )
-def test_whose_annotation_of_kured_goes(key: str, authors: tuple[str, ...] | None, extent: Extent, goes: bool) -> None:
+def test_a_cleanup_removes_kureds_annotations_that_careen_wrote(
+    key: str, authors: tuple[str, ...] | None, extent: Extent, goes: bool
+) -> None:
     signed = {} if authors is None else {"annotations_by": {key: authors}}
     assert (key not in cleaned(a_node(annotations={key: "x"}), extent, **signed).annotations) is goes
 
 
 @pytest.mark.parametrize("part", ["annotations", "labels"])
-def test_a_key_of_our_domain_that_this_release_does_not_write_goes_only_when_asked_for(part: str) -> None:
+def test_an_unknown_key_of_careens_domain_is_removed_only_on_request(part: str) -> None:
     node = a_node(**{part: {"careen.dev/of-yesterday": "x"}})
     assert cleaned(node) == node
     assert [mark.name for mark in found(node).stays] == ["careen.dev/of-yesterday"]
@@ -252,7 +254,7 @@ def test_a_key_of_our_domain_that_this_release_does_not_write_goes_only_when_ask
 
 
 @pytest.mark.parametrize("key", WORDS)
-def test_a_word_that_running_agents_obey_stays(key: str) -> None:
+def test_requests_that_running_agents_obey_stay(key: str) -> None:
     node = a_node(annotations={key: "x"})
     assert cleaned(node, Extent(agents=3)) == node
     assert cleaned(node).annotations == {}
@@ -274,7 +276,7 @@ ASKED = Announcement(boot=BOOT, uptime=UPTIME)
         ("verifying", Phase.VERIFYING, {}, {"boot_id": "boot-2"}, False),
     ],
 )
-def test_who_is_in_the_middle_of_a_reboot(
+def test_phase_and_record_decide_whether_a_node_is_rebooting(
     name: str, phase: Phase, changes: dict[str, Any], node: dict[str, Any], is_rebooting: bool
 ) -> None:
     marked = a_marked_node(replace(a_progress(phase), **changes), **node)
@@ -284,12 +286,12 @@ def test_who_is_in_the_middle_of_a_reboot(
 @pytest.mark.parametrize(
     ("boot", "is_rebooting"), [(BOOT, True), ("boot-0", False), ("", True)], ids=["same", "new", "unknown"]
 )
-def test_without_a_record_the_phase_and_the_claim_tell_of_a_reboot(boot: str, is_rebooting: bool) -> None:
+def test_without_a_record_phase_and_claim_indicate_a_reboot(boot: str, is_rebooting: bool) -> None:
     node = a_node(annotations={keys.PHASE: Phase.REBOOTING.value}, unschedulable=True)
     assert bool(found(node, NOTHING, replace(CLAIM, boot=boot)).rebooting) is is_rebooting
 
 
-def test_a_record_that_cannot_be_read_may_be_a_reboot() -> None:
+def test_an_unreadable_record_may_mean_a_reboot() -> None:
     assert found(a_node(annotations={keys.PROGRESS: "?"})).rebooting.endswith("so it may be rebooting")
 
 
@@ -305,7 +307,7 @@ def test_a_record_that_cannot_be_read_may_be_a_reboot() -> None:
         ({}, {keys.DO_NOT_DISRUPT: "a person's"}, {keys.DO_NOT_DISRUPT: "a person's"}),
     ],
 )
-def test_the_annotations_of_autoscalers_are_put_back_where_careen_set_them(
+def test_a_cleanup_restores_autoscaler_annotations_that_careen_set(
     before: dict[str, str], during: dict[str, str], after: dict[str, str]
 ) -> None:
     claimed = {key: str(value) for key, value in {**before, **protected(a_node(annotations=before))}.items()}
@@ -317,6 +319,6 @@ def test_the_annotations_of_autoscalers_are_put_back_where_careen_set_them(
     )
 
 
-def test_annotations_of_autoscalers_that_nothing_proves_to_be_careens_stay() -> None:
+def test_autoscaler_annotations_without_proof_of_careen_stay() -> None:
     theirs = {keys.SCALE_DOWN_DISABLED: "true", keys.DO_NOT_DISRUPT: "true"}
     assert cleaned(a_node(annotations=theirs)).annotations == theirs

@@ -17,13 +17,13 @@ from tests.careen.core.builders import a_daemon_pod, a_marked_node, a_pod, a_pro
 DRAINING = a_progress(Phase.DRAINING)
 
 
-def test_jobs_and_daemon_sets_are_recorded_and_not_compared_as_services() -> None:
+def test_jobs_and_daemonsets_are_recorded_but_not_compared() -> None:
     rows = (an_owner(), an_owner("j", kind="Job"), an_owner("d", kind="DaemonSet"), an_owner("s", kind="StatefulSet"))
     assert [row.kind for row in baseline.services(rows)] == ["ReplicaSet", "StatefulSet"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.sampled_from(["", "a", "b"])), max_size=8))
-def test_what_is_recorded_is_read_back_and_told_of_each_pod(given_pods: list[tuple[int, bool, str]]) -> None:
+def test_the_baseline_survives_a_round_trip_and_judges_each_pod(given_pods: list[tuple[int, bool, str]]) -> None:
     """A pod is as it was recorded; where a DaemonSet has several pods here, one that is ready stands for all of
     them."""
     pods = tuple(
@@ -54,7 +54,7 @@ def test_what_is_recorded_is_read_back_and_told_of_each_pod(given_pods: list[tup
         pytest.param(a_daemon_pod(), True, id="as before"),
     ],
 )
-def test_a_pod_that_cannot_be_compared_is_neither_good_nor_bad(pod: Any, told: bool | None) -> None:
+def test_a_pod_without_a_baseline_is_neither_healthy_nor_unhealthy(pod: Any, told: bool | None) -> None:
     record = replace(DRAINING, owners=baseline.taken(a_situation(a_marked_node(DRAINING), pods=(a_daemon_pod(),)), ()))
     assert baseline.was_ready(a_situation(a_marked_node(record)), pod) is told
 
@@ -64,7 +64,7 @@ def test_only_owners_of_displaced_pods_are_kept() -> None:
     assert baseline.taken(situation, (a_pod(),)) == (an_owner(),)
 
 
-def test_the_sentence_of_the_cordon_names_three() -> None:
+def test_the_message_of_the_cordon_names_three_pods() -> None:
     rows = [an_owner(name, kind="DaemonSet", ready=0) for name in "abcde"]
     assert baseline.said(rows).endswith("DaemonSet shop/a, DaemonSet shop/b, DaemonSet shop/c and 2 more")
     assert baseline.said([an_owner("a", kind="DaemonSet", ready=1)]) == ""

@@ -53,7 +53,7 @@ def asked(
         pytest.param(a_pod(phase="Failed"), id="a failed pod"),
     ],
 )
-def test_it_stays(pod: PodView) -> None:
+def test_the_drain_leaves_the_pod(pod: PodView) -> None:
     assert plan(pod).staying == (pod,)
     assert plan(pod).is_done
 
@@ -68,31 +68,31 @@ def test_it_stays(pod: PodView) -> None:
         pytest.param(a_pod(phase="Unknown"), id="a pod in an unknown phase"),
     ],
 )
-def test_it_goes(pod: PodView) -> None:
+def test_the_drain_evicts_the_pod(pod: PodView) -> None:
     assert plan(pod).now == (pod,)
     assert not plan(pod).is_done
 
 
-def test_the_selector_leaves_the_others_alone() -> None:
+def test_the_drain_selector_limits_the_evicted_pods() -> None:
     chosen, other = a_pod("a", labels={"app": "web"}), a_pod("b")
     found = plan(chosen, other, selector=Selector.parse("app=web"))
     assert (found.now, found.staying) == ((chosen,), (other,))
 
 
-def test_a_refused_pod_waits_for_its_own_back_off_and_holds_up_no_other() -> None:
+def test_a_refused_pod_waits_for_its_own_back_off_and_delays_no_other() -> None:
     found = plan(a_pod("a"), a_pod("b"), memory=asked("a"))
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["b"], ["a"])
 
 
-def test_its_turn_comes_when_the_back_off_ends() -> None:
+def test_a_refused_pod_is_evicted_again_after_its_back_off() -> None:
     assert [pod.name for pod in plan(a_pod("a"), memory=asked("a", wait=0.0)).now] == ["a"]
 
 
-def test_a_successor_of_the_same_name_has_its_own_back_off() -> None:
+def test_a_recreated_pod_of_the_same_name_has_its_own_back_off() -> None:
     assert [pod.uid for pod in plan(a_pod("a", uid="new"), memory=asked("a")).now] == ["new"]
 
 
-def test_it_looks_again_when_the_first_back_off_ends() -> None:
+def test_the_next_look_is_at_the_end_of_the_first_back_off() -> None:
     assert plan(a_pod("a"), memory=asked("a", wait=1.5)).look_again_seconds == 1.5
     assert plan(a_pod("a"), memory=asked("a", wait=50.0)).look_again_seconds == 2.0
 
@@ -125,11 +125,11 @@ def terminating(since: float, **changes: Any) -> PodView:
         pytest.param(-5, 0.5, id="another clock"),
     ],
 )
-def test_pods_that_end_are_looked_at_often_at_first(asked_ago: float, look: float) -> None:
+def test_terminating_pods_are_checked_often_at_first(asked_ago: float, look: float) -> None:
     assert plan(terminating(asked_ago - 30, deletion_grace_seconds=30.0)).look_again_seconds == look
 
 
-def test_a_terminating_pod_is_waited_for_and_not_asked_again() -> None:
+def test_the_drain_waits_for_a_terminating_pod_without_a_second_eviction() -> None:
     found = plan(terminating(0))
     assert (found.ending, found.now, found.is_done) == ((terminating(0),), (), False)
 
@@ -137,18 +137,16 @@ def test_a_terminating_pod_is_waited_for_and_not_asked_again() -> None:
 @pytest.mark.parametrize(
     ("skip", "since", "is_done"), [(0, 10_000, False), (60, 59, False), (60, 60, False), (60, 61, True)]
 )
-def test_skip_wait_for_delete_timeout_gives_up_on_pods_that_should_have_been_gone_for_longer(
-    skip: float, since: float, is_done: bool
-) -> None:
+def test_skip_wait_for_delete_timeout_ignores_pods_overdue_for_longer(skip: float, since: float, is_done: bool) -> None:
     assert plan(terminating(since), skip_wait_for_delete_seconds=skip).is_done is is_done
 
 
-def test_the_least_important_pods_go_first_and_ties_go_by_name() -> None:
+def test_pods_are_evicted_by_ascending_priority_and_then_by_name() -> None:
     found = plan(a_pod("b"), a_pod("z", priority=-1), a_pod("a"), a_pod("c", priority=100))
     assert [pod.name for pod in found.now] == ["z", "a", "b", "c"]
 
 
-def test_the_grace_period_is_the_pods_own_unless_one_is_given() -> None:
+def test_the_grace_period_is_the_pods_unless_one_is_given() -> None:
     found = plan(a_pod("a"))
     assert [request.grace_seconds for request in drain_plan.requests(found, DrainPolicy())] == [None]
     assert [
@@ -156,7 +154,7 @@ def test_the_grace_period_is_the_pods_own_unless_one_is_given() -> None:
     ] == [("uid-a", 0)]
 
 
-def test_dry_runs_are_tried_for_what_would_be_evicted() -> None:
+def test_dry_runs_cover_the_pods_that_would_be_evicted() -> None:
     pods = (a_pod("a"), a_daemon_pod(), terminating(0))
     assert [pod.name for pod in drain_plan.to_evict(pods, DrainPolicy())] == ["a"]
 
@@ -201,12 +199,12 @@ def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.Drain
         pytest.param(a_pod(tolerates_cordon=True), False, id="nobody says when it was made"),
     ],
 )
-def test_who_would_come_back_for_ever_is_evicted_once_and_its_successor_stays(pod: PodView, stays: bool) -> None:
+def test_a_pod_recreated_on_the_node_is_evicted_once_and_its_successor_stays(pod: PodView, stays: bool) -> None:
     found = plan_since(pod)
     assert (found.staying, found.now) == (((pod,), ()) if stays else ((), (pod,)))
 
 
-def test_pods_that_keep_coming_to_a_cordoned_node_are_evicted_in_rounds_ever_farther_apart() -> None:
+def test_pods_recreated_after_the_cordon_are_evicted_in_ever_rarer_rounds() -> None:
     """A scheduler that has not heard of the cordon would get each back within the second, and be asked again in
     the next."""
     uptime, memory, rounds = UPTIME, Memory(), []
@@ -237,14 +235,14 @@ def test_pods_that_keep_coming_to_a_cordoned_node_are_evicted_in_rounds_ever_far
         pytest.param(BoundPods.REFUSE, a_pod(came_bound=True), False, id="by default none is left alone"),
     ],
 )
-def test_pods_bound_to_the_node_stay_only_where_the_setting_says_so(
+def test_pods_bound_to_the_node_stay_only_if_the_setting_allows_it(
     bound_pods: BoundPods, pod: PodView, stays: bool
 ) -> None:
     assert bool(plan(pod, bound_pods=bound_pods).staying) is stays
     assert drain_plan.to_evict((pod,), DrainPolicy(bound_pods=bound_pods)) == (() if stays else (pod,))
 
 
-def test_the_back_off_of_an_owner_is_for_what_came_after_the_cordon_alone() -> None:
+def test_an_owners_back_off_applies_only_to_pods_created_after_the_cordon() -> None:
     memory = after_evicting_comers(Memory(), ["rs-web"], uptime=UPTIME, jitter=0.5)
     found = plan_since(comer("new"), comer("old", after=-30), comer("other", owner_uid="rs-other"), memory=memory)
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["old", "other"], ["new"])
@@ -253,7 +251,7 @@ def test_the_back_off_of_an_owner_is_for_what_came_after_the_cordon_alone() -> N
     assert plan_since(comer("new"), memory=memory).look_again_seconds == 1.5
 
 
-def test_rounds_of_pods_that_keep_coming_earn_force_when_their_evictions_were_judged() -> None:
+def test_judged_evictions_of_recreated_pods_count_towards_force() -> None:
     policy, memory, deaf = DrainPolicy(force_reboot=True), Memory(), Memory()
     for rounds in range(1, 4):
         memory = after_evicting_comers(memory, ["rs-web"], uptime=UPTIME, jitter=0.5)
@@ -268,7 +266,7 @@ def test_rounds_of_pods_that_keep_coming_earn_force_when_their_evictions_were_ju
     assert not drain_plan.is_force_earned(plan_since(comer("old", after=-30), memory=memory), policy, memory)
 
 
-def test_an_eviction_of_a_comer_names_by_what_it_is_counted() -> None:
+def test_an_eviction_of_a_recreated_pod_names_the_owner_it_counts_for() -> None:
     found = drain_plan.requests(plan_since(comer("new"), comer("old", after=-30)), DrainPolicy())
     assert {pod.name: pod.comer_of for pod in found} == {"new": "rs-web", "old": ""}
 
@@ -307,7 +305,7 @@ YES, LOST, PDB, BARRED = EvictAnswer.ACCEPTED, EvictAnswer.UNCLEAR, EvictAnswer.
         pytest.param((PDB, PDB, PDB, YES), True, True, id="the budget has let it go since"),
     ],
 )
-def test_force_is_earned_by_evictions_that_were_judged(
+def test_force_requires_evictions_that_the_server_judged(
     answers: tuple[EvictAnswer, ...], is_earned: bool, is_hopeless: bool
 ) -> None:
     policy, memory = DrainPolicy(force_reboot=True), answered(Memory(), "a", *answers)
@@ -338,17 +336,17 @@ FORCE = {"force_reboot": True}
         ),
     ],
 )
-def test_force_has_to_be_earned(policy: dict[str, Any], memory: Memory, expected: bool) -> None:
+def test_force_requires_time_and_attempts(policy: dict[str, Any], memory: Memory, expected: bool) -> None:
     assert (
         drain_plan.is_force_earned(plan(a_pod("a"), memory=memory, **policy), DrainPolicy(**policy), memory) is expected
     )
 
 
-def test_a_pod_that_already_terminates_was_asked() -> None:
+def test_a_terminating_pod_counts_as_evicted() -> None:
     assert drain_plan.is_force_earned(plan(terminating(0)), DrainPolicy(force_reboot=True), Memory())
 
 
-def test_what_keeps_the_drain_is_named_with_the_words_of_the_refusal() -> None:
+def test_the_blocking_pods_are_named_with_the_servers_refusal() -> None:
     memory = asked("a", attempts=4, detail="Cannot evict pod as it would violate the pod's disruption budget.")
     found = plan(a_pod("a"), *(a_pod(f"b{number}") for number in range(4)), memory=memory)
     assert drain_plan.describe(found, memory) == "shop/b0, shop/b1, shop/b2 and 2 more"
@@ -359,7 +357,7 @@ def test_what_keeps_the_drain_is_named_with_the_words_of_the_refusal() -> None:
     )
 
 
-def test_evictions_go_in_the_order_that_a_forecast_counts_on() -> None:
+def test_evictions_are_made_in_the_order_that_a_forecast_assumes() -> None:
     views = [
         a_pod(f"{name}-{kind}", owner_kind=kind, priority=priority)
         for kind in ("ReplicaSet", "StatefulSet", "Job", "")
@@ -382,7 +380,7 @@ def as_scheduled(view: PodView) -> Pod:
     labels=st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["db", "web"])),
     selector=st.sampled_from(["", "app=db", "app!=db", "!tier", "app in (db,web),tier"]),
 )
-def test_a_forecast_leaves_alone_just_the_pods_that_the_drain_leaves_alone(
+def test_a_forecast_and_the_drain_leave_the_same_pods(
     owner: str, is_mirror: bool, labels: dict[str, str], selector: str
 ) -> None:
     policy = DrainPolicy(selector=Selector.parse(selector) if selector else None)

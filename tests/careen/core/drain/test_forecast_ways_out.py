@@ -63,5 +63,7 @@ PENDING = pod("a", Outcome.PENDING, "one more node like n1", "a maxSkew of 2")
         pytest.param((pod("d", Outcome.MOVES),), {}, "", id="nothing speaks against it"),
     ],
 )
-def test_what_would_let_the_node_go(pods: tuple[PodForecast, ...], policy: dict[str, Any], expected: str) -> None:
+def test_each_forecast_refusal_has_its_remedies(
+    pods: tuple[PodForecast, ...], policy: dict[str, Any], expected: str
+) -> None:
     assert ways_out(Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods), a_policy(**policy)) == expected

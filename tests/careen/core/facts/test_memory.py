@@ -60,18 +60,18 @@ def test_the_pause_after_a_budget_grows_by_a_quarter_up_to_a_minute(times: int, 
     assert found == pytest.approx(100.0 + pause, abs=0.05)
 
 
-def test_retry_after_is_never_undercut() -> None:
+def test_a_pause_is_never_shorter_than_retry_after() -> None:
     assert refused(Memory(), 1, retry_after=45.0).drain.evictions["p"].not_before == 145.0
 
 
 @given(st.floats(0, 0.999), st.integers(1, 200))
-def test_chance_spreads_a_pause_by_a_quarter_at_most(jitter: float, times: int) -> None:
+def test_jitter_extends_a_pause_by_a_quarter_at_most(jitter: float, times: int) -> None:
     pause = refused(Memory(), times, jitter).drain.evictions["p"].not_before - 100.0
     middle = min(60.0, 1.5 * 2.0 ** (times - 1))
     assert 0.75 * middle <= pause <= 1.25 * middle
 
 
-def test_from_the_moment_it_is_asked_a_reboot_is_no_longer_surely_not_asked() -> None:
+def test_once_requested_a_reboot_is_no_longer_certainly_unrequested() -> None:
     announced = Memory(reboot=RebootMemory(claim="c", announcement=1, outcome=RebootOutcome.NOT_ASKED))
     asked = before_reboot_asked(announced)
     assert asked.reboot is not None

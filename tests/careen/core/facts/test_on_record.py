@@ -25,9 +25,7 @@ NOON = 1772625600.0  # 2026-03-04T12:00:00Z
         ({}, None),
     ],
 )
-def test_since_when_a_phase_stands_is_what_the_node_says_of_this_phase(
-    annotations: dict[str, str], expected: float | None
-) -> None:
+def test_the_start_of_a_phase_is_read_from_the_node(annotations: dict[str, str], expected: float | None) -> None:
     assert phase_since(a_node(annotations=annotations), Phase.DRAINING) == expected
 
 
@@ -45,10 +43,10 @@ def test_since_when_a_phase_stands_is_what_the_node_says_of_this_phase(
         (None, None),
     ],
 )
-def test_since_when_a_reboot_is_wanted_is_what_the_record_says(record: str | None, expected: float | None) -> None:
+def test_the_start_of_the_need_is_read_from_the_record(record: str | None, expected: float | None) -> None:
     assert need_since(a_node(annotations={} if record is None else {keys.PROGRESS: record})) == expected
 
 
 @pytest.mark.parametrize("node", [Gone(), Unknown("timed out")])
-def test_a_node_that_was_not_read_says_nothing(node: Any) -> None:
+def test_an_unread_node_has_no_start_times(node: Any) -> None:
     assert (phase_since(node, Phase.DRAINING), need_since(node)) == (None, None)

@@ -49,15 +49,15 @@ records = st.builds(Progress, **{name: by_type[hint] for name, hint in get_type_
 
 
 @given(records)
-def test_it_is_read_back_as_written(progress: Progress) -> None:
+def test_a_record_survives_a_round_trip(progress: Progress) -> None:
     assert from_annotation(to_annotation(progress)) == progress
 
 
-def test_defaults_are_left_out() -> None:
+def test_a_record_omits_defaults() -> None:
     assert json.loads(to_annotation(Progress(phase="Waiting"))) == {"version": 1, "phase": "Waiting"}
 
 
-def test_no_annotation_is_an_empty_record() -> None:
+def test_a_missing_annotation_is_an_empty_record() -> None:
     assert from_annotation(None) == Progress()
 
 
@@ -88,13 +88,13 @@ def test_no_annotation_is_an_empty_record() -> None:
         ('{"version":1.0}', "version 1.0"),
     ],
 )
-def test_what_cannot_be_understood_is_refused_with_a_reason(text: str, words: str) -> None:
+def test_an_invalid_record_is_refused_with_a_reason(text: str, words: str) -> None:
     found = from_annotation(text)
     assert isinstance(found, UnreadableProgress)
     assert words in found.why
 
 
-def test_an_announcement_is_a_mark_to_a_release_that_knows_no_more() -> None:
+def test_an_older_release_reads_an_announcement_as_a_mark() -> None:
     """Such a release reads `boot` and `uptime` of it, and refuses records with fields that it does not know."""
     text = to_annotation(Progress(announced=Announcement(boot="b", uptime=1.5, by="x", is_asked=True)))
     assert json.loads(text) == {"version": 1, "announced": {"boot": "b", "uptime": 1.5, "by": "x", "asked": True}}

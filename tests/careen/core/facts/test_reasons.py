@@ -8,7 +8,7 @@ from careen.core.facts.reasons import REASONS, Code, event_reason
 
 
 @pytest.mark.parametrize("code", list(Code), ids=str)
-def test_it_says_what_it_means_and_what_to_do(code: Code) -> None:
+def test_every_reason_has_a_meaning_and_a_remedy(code: Code) -> None:
     text = REASONS[code]
     assert text.meaning.endswith(".")
     assert text.remedy.endswith(".")

@@ -42,7 +42,7 @@ LABELS = {"app": "db", "tier": "back", "size": "12", "careen.dev/x": ""}
         ("app=", False),
     ],
 )
-def test_it_matches_as_kubernetes_does(text: str, expected: bool) -> None:
+def test_a_selector_matches_as_in_kubernetes(text: str, expected: bool) -> None:
     assert Selector.parse(text).matches(LABELS) is expected
 
 
@@ -68,6 +68,6 @@ def test_it_matches_as_kubernetes_does(text: str, expected: bool) -> None:
         f"app in (a, {'b' * 64})",
     ],
 )
-def test_what_is_no_selector_is_refused_with_the_text(text: str) -> None:
+def test_an_invalid_selector_is_refused_with_its_text(text: str) -> None:
     with pytest.raises(SelectorError, match="is no label selector"):
         Selector.parse(text)

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta, timezone
 from careen.core.facts.times import from_rfc3339, rfc3339
 
 
-def test_an_instant_is_written_in_utc_to_the_second() -> None:
+def test_a_time_is_written_in_utc_to_the_second() -> None:
     assert rfc3339(datetime(2026, 3, 4, 13, 0, 0, 999, tzinfo=timezone(timedelta(hours=1)))) == "2026-03-04T12:00:00Z"
 
 
-def test_it_is_read_with_its_offset_and_never_without() -> None:
+def test_a_time_is_read_only_with_its_offset() -> None:
     assert from_rfc3339("2026-03-04T13:00:00+01:00") == datetime(2026, 3, 4, 12, tzinfo=UTC)
     assert from_rfc3339("2026-03-04T12:00:00Z") == datetime(2026, 3, 4, 12, tzinfo=UTC)
     assert from_rfc3339("2026-03-04T12:00:00") is None

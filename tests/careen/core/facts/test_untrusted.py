@@ -150,12 +150,12 @@ poisoned = st.dictionaries(st.sampled_from(ANNOTATIONS), texts, min_size=1)
 
 
 @pytest.mark.parametrize("text", INSTANTS)
-def test_what_is_no_instant_of_our_time_is_none(text: str) -> None:
+def test_a_time_outside_the_accepted_range_is_none(text: str) -> None:
     assert from_rfc3339(text) is None
 
 
 @given(st.text() | st.datetimes(timezones=st.timezones()).map(datetime.isoformat) | st.integers() | st.none())
-def test_every_instant_that_is_read_can_be_reckoned_with(text: Any) -> None:
+def test_every_accepted_time_allows_arithmetic(text: Any) -> None:
     at = from_rfc3339(text)
     if at is not None:
         assert EARLIEST <= at <= LATEST
@@ -165,7 +165,7 @@ def test_every_instant_that_is_read_can_be_reckoned_with(text: Any) -> None:
 
 
 @given(texts)
-def test_json_is_a_value_that_can_be_written_again(text: str) -> None:
+def test_parsed_json_can_be_written_again(text: str) -> None:
     value = json_of(text)
     json.dumps(value).encode()
     assert isinstance(object_of(text), dict)
@@ -176,7 +176,7 @@ def test_json_is_a_value_that_can_be_written_again(text: str) -> None:
 
 
 @given(texts)
-def test_a_record_is_read_with_numbers_that_can_be_reckoned_with_or_is_unreadable_and_says_why(text: str) -> None:
+def test_a_record_has_usable_numbers_or_is_unreadable_with_a_reason(text: str) -> None:
     found = from_annotation(text)
     if isinstance(found, UnreadableProgress):
         assert 0 < len(found.why) <= 1000
@@ -194,7 +194,7 @@ def test_a_number_of_400_digits_makes_a_record_unreadable(text: str) -> None:
 
 @settings(deadline=None)
 @given(poisoned)
-def test_whatever_stands_on_a_node_every_reader_gives_a_value(annotations: dict[str, str]) -> None:
+def test_every_reader_returns_a_value_for_any_node(annotations: dict[str, str]) -> None:
     node = a_node("n2", annotations=annotations)
     assert len(held_because(node, NOW)) <= 1100
     for instant in (
@@ -215,7 +215,7 @@ def test_whatever_stands_on_a_node_every_reader_gives_a_value(annotations: dict[
 
 @settings(deadline=None)
 @given(poisoned, st.sampled_from(list(Order)))
-def test_waiting_nodes_have_an_order_whatever_stands_on_one_of_them(annotations: dict[str, str], by: Order) -> None:
+def test_waiting_nodes_can_be_sorted_with_any_annotations(annotations: dict[str, str], by: Order) -> None:
     policy = a_policy(order=by)
     others = [a_marked_node(a_progress(Phase.WAITING), name=f"n{number}", label="ready") for number in (1, 3)]
     sick = a_node("n2", labels={keys.REBOOT_LABEL: "ready"}, annotations=annotations)
@@ -226,7 +226,7 @@ def test_waiting_nodes_have_an_order_whatever_stands_on_one_of_them(annotations:
 
 @settings(deadline=None)
 @given(poisoned)
-def test_commands_show_a_node_whatever_stands_on_it(annotations: dict[str, str]) -> None:
+def test_commands_show_a_node_with_any_annotations(annotations: dict[str, str]) -> None:
     sick, well = a_node("n2", annotations=annotations), a_node("n1")
     content = held(an_entry("n2", "c2"))
     text = fleet_text([well, sick], content, NOW)
@@ -238,7 +238,7 @@ def test_commands_show_a_node_whatever_stands_on_it(annotations: dict[str, str])
     json.dumps(why_json(story), default=str)
 
 
-def test_the_status_says_which_record_cannot_be_read() -> None:
+def test_the_status_names_the_unreadable_record() -> None:
     sick = a_node(
         "n2",
         annotations={
@@ -281,7 +281,7 @@ def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.sampled_from(list(Phase)), poisoned, st.sampled_from(POLICIES), st.booleans())
-def test_a_node_decides_as_if_a_poisoned_one_were_unknown(
+def test_a_poisoned_node_counts_as_unknown_for_other_nodes(
     phase: Phase, annotations: dict[str, str], policy: Any, has_claim: bool
 ) -> None:
     """A record that cannot be read counts as a node at work; and nothing else on another's Node changes what
@@ -300,9 +300,7 @@ def test_a_node_decides_as_if_a_poisoned_one_were_unknown(
 @given(
     st.sampled_from(list(Phase)), st.dictionaries(st.sampled_from(ANNOTATIONS[1:]), texts), st.sampled_from(POLICIES)
 )
-def test_a_node_decides_whatever_stands_beside_its_own_record(
-    phase: Phase, annotations: dict[str, str], policy: Any
-) -> None:
+def test_a_node_decides_with_any_other_annotations(phase: Phase, annotations: dict[str, str], policy: Any) -> None:
     own, entries = own_node(phase)
     own = replace(own, annotations={**own.annotations, **annotations})
     decision = decide(an_observation(own, lock=held(*entries)), policy)
@@ -313,7 +311,7 @@ def test_a_node_decides_whatever_stands_beside_its_own_record(
 
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), texts)
-def test_a_node_decides_whatever_its_own_record_says(phase: Phase, text: str) -> None:
+def test_a_node_decides_with_any_record(phase: Phase, text: str) -> None:
     own, entries = own_node(phase)
     decide(
         an_observation(replace(own, annotations={**own.annotations, keys.PROGRESS: text}), lock=held(*entries)),
@@ -323,7 +321,7 @@ def test_a_node_decides_whatever_its_own_record_says(phase: Phase, text: str) ->
 
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), st.lists(values, max_size=3))
-def test_a_node_decides_whatever_entries_stand_beside_its_own(phase: Phase, rows: list[Any]) -> None:
+def test_a_node_decides_with_any_other_lock_entries(phase: Phase, rows: list[Any]) -> None:
     """They count as claims; where its own is confirmed it still is."""
     own, entries = own_node(phase)
     record = json.loads(lock.render(held(*entries)) or '{"locks":[]}')
@@ -337,7 +335,7 @@ def test_a_node_decides_whatever_entries_stand_beside_its_own(phase: Phase, rows
         assert decision.phase is not Phase.CLAIMING, "a place was taken that an unreadable claim fills"
 
 
-def test_a_hold_is_heard_by_a_draining_node_beside_a_poisoned_one() -> None:
+def test_a_draining_node_obeys_a_hold_beside_a_poisoned_node() -> None:
     own, entries = own_node(Phase.DRAINING)
     own = replace(
         own, annotations={**own.annotations, keys.HOLD: "wait", keys.REFUSALS: POISON[22], keys.LAST_REBOOT: POISON[24]}

@@ -45,12 +45,12 @@ IGNORE = re.compile("^Watchdog$")
         (AlertPolicy(), NOT_ASKED, Code.ALERTS_UNKNOWN),
     ],
 )
-def test_what_blocks(policy: AlertPolicy | None, active: Any, expected: Code | None) -> None:
+def test_an_alert_blocks_by_name_and_state(policy: AlertPolicy | None, active: Any, expected: Code | None) -> None:
     refused = alerts.ask(a_situation(policy=a_policy(alerts=policy), alerts=active), When.READY)
     assert (refused.code if refused else None) is expected
 
 
-def test_the_alerts_are_named_once_each() -> None:
+def test_each_alert_is_named_once() -> None:
     active = tuple(Alert(name=name) for name in ("D", "A", "B", "A", "C"))
     refused = alerts.ask(a_situation(policy=a_policy(alerts=AlertPolicy()), alerts=active), When.READY)
     assert refused is not None

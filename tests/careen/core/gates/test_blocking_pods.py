@@ -29,17 +29,17 @@ POLICY = a_policy(blocking_pod_selectors=(Selector.parse("app=db"), Selector.par
         pytest.param(NOT_ASKED, Code.PODS_UNKNOWN, id="nobody listed them"),
     ],
 )
-def test_a_pod_here_forbids_interruption(pods: Any, expected: Code | None) -> None:
+def test_a_matching_pod_on_the_node_refuses(pods: Any, expected: Code | None) -> None:
     refused = blocking_pods.ask(a_situation(policy=POLICY, pods=pods), When.READY)
     assert (refused.code if refused else None) is expected
 
 
-def test_without_selectors_nothing_is_asked() -> None:
+def test_without_selectors_no_pods_are_listed() -> None:
     assert blocking_pods.needs(a_policy()) == frozenset()
     assert blocking_pods.ask(a_situation(pods=Unknown("503")), When.READY) is None
 
 
-def test_the_pod_and_the_selector_are_named() -> None:
+def test_the_refusal_names_the_pod_and_the_selector() -> None:
     pods = (a_pod("b", labels={"app": "db", "critical": ""}), a_pod("a", labels={"app": "db"}))
     refused = blocking_pods.ask(a_situation(policy=POLICY, pods=pods), When.READY)
     assert refused is not None

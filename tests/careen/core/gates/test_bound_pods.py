@@ -51,14 +51,12 @@ BOUND, PLACED, UNTOLD = a_pod(came_bound=True), a_pod(came_bound=False), a_pod()
         pytest.param((BOUND,), NOT_ASKED, Code.OWNERS_UNKNOWN, id="nobody read the owners"),
     ],
 )
-def test_an_owner_that_binds_its_pods_to_this_node_forbids_the_drain(
-    pods: Any, owners: Any, expected: Code | None
-) -> None:
+def test_a_pod_that_its_owner_binds_to_the_node_refuses(pods: Any, owners: Any, expected: Code | None) -> None:
     refused = bound_pods.ask(a_situation(pods=pods, owners=owners, evictability={}), When.READY)
     assert (refused.code if refused else None) is expected
 
 
-def test_the_sentence_names_the_pods_their_owners_and_the_setting() -> None:
+def test_the_refusal_names_the_pods_their_owners_and_the_setting() -> None:
     refused = bound_pods.ask(
         a_situation(pods=tuple(a_pod(f"web-{n}", came_bound=True) for n in range(5)), owners=(HERE,)), When.READY
     )
@@ -71,7 +69,7 @@ def test_the_sentence_names_the_pods_their_owners_and_the_setting() -> None:
     )
 
 
-def test_where_such_pods_stay_nothing_is_asked_and_nothing_refused() -> None:
+def test_if_bound_pods_may_stay_nothing_is_read_or_refused() -> None:
     policy = a_policy(drain=DrainPolicy(bound_pods=BoundPods.STAY))
     assert bound_pods.needs(policy) == frozenset()
     assert bound_pods.needs(a_policy()) == {Evidence.PODS, Evidence.OWNERS}

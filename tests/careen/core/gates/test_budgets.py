@@ -84,30 +84,30 @@ def answer(
         ),
     ],
 )
-def test_another_node_down_for_whatever_reason_counts(other: NodeView, expected: Code | None) -> None:
+def test_another_node_counts_as_down_for_any_reason(other: NodeView, expected: Code | None) -> None:
     assert answer(other) is expected
 
 
-def test_the_node_itself_never_counts() -> None:
+def test_the_own_node_never_counts() -> None:
     assert answer(own=a_node("n1", ready=False, unschedulable=True)) is None
     assert answer(content=held(an_entry("n1"))) is None
 
 
 @pytest.mark.parametrize(("concurrency", "expected"), [(1, Code.LIMIT_REACHED), (2, Code.NODES_DOWN), (3, None)])
-def test_holders_and_others_are_added_up_and_nobody_counts_twice(concurrency: int, expected: Code | None) -> None:
+def test_holders_and_other_down_nodes_are_counted_once_each(concurrency: int, expected: Code | None) -> None:
     others = (a_node("n2", ready=False), a_node("n3", unschedulable=True))
     content = held(an_entry("n2", limit=concurrency))
     assert answer(*others, policy=a_policy(concurrency=concurrency), content=content) is expected
 
 
-def test_beside_a_claim_that_was_taken_under_a_smaller_limit_that_one_holds() -> None:
+def test_an_existing_claim_with_a_smaller_limit_sets_the_limit() -> None:
     content = held(an_entry("n2", limit=2))
     assert answer(a_node("n2"), a_node("n3", ready=False), policy=a_policy(concurrency=5), content=content) is (
         Code.NODES_DOWN
     )
 
 
-def test_a_holder_whose_node_does_not_exist_counts() -> None:
+def test_a_holder_without_a_node_counts() -> None:
     assert answer(content=held(an_entry("gone"))) is Code.LIMIT_REACHED
 
 
@@ -133,13 +133,13 @@ def test_a_group_has_its_own_limit(
     assert answer(a_node("n2", labels=other, ready=False), own=a_node("n1", labels=own), policy=policy) is expected
 
 
-def test_a_holders_groups_count_even_when_its_node_is_gone() -> None:
+def test_a_holders_groups_count_even_if_its_node_is_deleted() -> None:
     policy = a_policy(concurrency=5, budgets=(ZONE,))
     content = held(an_entry("gone", groups=("zone=a",), limit=5))
     assert answer(own=a_node("n1", labels={keys.ZONE: "a"}), policy=policy, content=content) is Code.BUDGET_SPENT
 
 
-def test_a_claim_whose_node_cannot_be_read_may_be_of_any_group() -> None:
+def test_a_claim_of_an_unreadable_node_counts_in_every_group() -> None:
     policy = a_policy(concurrency=5, budgets=(ZONE,))
     content = parse('{"nodeID":"","maxOwners":5,"locks":[{"nodeID":7,"limit":5}]}')
     assert isinstance(content, LockContent)
@@ -185,7 +185,7 @@ IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
         pytest.param([a_node("n2", labels=IN_B, ready=False)], None, None, id="another zone, down for another reason"),
     ],
 )
-def test_by_zone_nobody_begins_beside_another_zone(
+def test_with_order_zone_no_node_starts_while_another_zone_works(
     others: list[NodeView], content: LockContent | None, expected: Code | None
 ) -> None:
     own = a_node("n1", labels=IN_A)
@@ -193,7 +193,7 @@ def test_by_zone_nobody_begins_beside_another_zone(
     assert answer(*others, own=own, policy=a_policy(concurrency=5), content=content) is None
 
 
-def test_the_zone_at_work_is_told_by_its_nodes() -> None:
+def test_the_working_zone_is_read_from_its_nodes() -> None:
     others = [a_marked_node(a_progress(Phase.SETTLING), name=name, labels=IN_B) for name in ("b2", "b1")]
     refused = budgets.ask(a_situation(a_node("n1", labels=IN_A), BY_ZONE, fleet=a_fleet(*others)), When.CLAIMED)
     assert refused is not None
@@ -207,12 +207,12 @@ def members(count: int, down: int = 0) -> list[NodeView]:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, None), (2, None), (3, None), (5, None)])
-def test_a_whole_control_plane_can_spare_one(count: int, expected: Code | None) -> None:
+def test_a_complete_control_plane_allows_one_node_down(count: int, expected: Code | None) -> None:
     own = a_node("cp1", labels={keys.CONTROL_PLANE: ""})
     assert answer(*members(count), own=own, policy=a_policy(node_name="cp1", concurrency=5)) is expected
 
 
-def test_the_quorum_is_guarded_whatever_the_limits_allow() -> None:
+def test_the_quorum_is_protected_under_any_limits() -> None:
     own = a_node("cp1", labels={keys.CONTROL_PLANE: ""})
     fleet = a_fleet(
         own,
@@ -226,20 +226,20 @@ def test_the_quorum_is_guarded_whatever_the_limits_allow() -> None:
     assert refused.sentence == "without this node 2 of 5 control-plane nodes would be up; 3 are needed"
 
 
-def test_a_worker_does_not_depend_on_the_quorum() -> None:
+def test_the_quorum_does_not_limit_workers() -> None:
     own = a_node("n1")
     fleet = a_fleet(own, *members(4, down=9))
     assert budgets._quorum_refusal(a_situation(own, a_policy(concurrency=9), fleet=fleet), LockContent(), fleet) is None
 
 
 @pytest.mark.parametrize("fleet", [Unknown("503"), NOT_ASKED])
-def test_an_unknown_fleet_refuses(fleet: Any) -> None:
+def test_an_unknown_list_of_nodes_refuses(fleet: Any) -> None:
     refused = budgets.ask(a_situation(fleet=fleet), When.CLAIMED)
     assert refused is not None
     assert refused.code is Code.FLEET_UNKNOWN
 
 
-def test_who_is_down_and_why_is_said() -> None:
+def test_the_refusal_names_each_down_node_and_why() -> None:
     situation = a_situation(
         OWN, a_policy(), fleet=a_fleet(OWN, a_node("n2", ready=False), a_node("n3", unschedulable=True))
     )
@@ -265,7 +265,9 @@ RACK = "example.com/rack"
         pytest.param(100, 3, 2, None, id="all of them"),
     ],
 )
-def test_a_share_of_a_group_of_any_topology(percent: int, members: int, down: int, expected: str | None) -> None:
+def test_a_percentage_budget_applies_to_any_topology_label(
+    percent: int, members: int, down: int, expected: str | None
+) -> None:
     budget = Budget(kind=BudgetKind.TOPOLOGY, limit=2**31 - 1, key=RACK, percent=percent)
     nodes = [a_node(f"n{number}", labels={RACK: "r1"}, ready=number > down) for number in range(1, members + 1)]
     own = replace(nodes[-1], ready=True)
@@ -278,7 +280,7 @@ def test_a_share_of_a_group_of_any_topology(percent: int, members: int, down: in
     assert refused is None or refused.sentence.endswith(expected or "")
 
 
-def test_of_two_budgets_for_one_node_the_smaller_holds() -> None:
+def test_of_two_budgets_for_one_node_the_smaller_applies() -> None:
     share = Budget(kind=BudgetKind.ZONE, limit=2**31 - 1, percent=50)
     one = Budget(kind=BudgetKind.SELECTOR, limit=1, selector=Selector.parse("app=db"))
     own, other = (a_node(name, labels={keys.ZONE: "a", "app": "db"}, ready=name == "n1") for name in ("n1", "n2"))

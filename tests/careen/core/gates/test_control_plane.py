@@ -22,7 +22,7 @@ from tests.careen.core.builders import a_node, a_situation
         (NOT_ASKED, Code.READYZ_UNKNOWN, "cannot be told: nobody asked"),
     ],
 )
-def test_what_refuses_a_control_plane_node(
+def test_a_control_plane_node_is_refused_if_the_api_server_is_not_ready(
     label: str, failing: Asked[tuple[str, ...]], code: Code | None, sentence: str
 ) -> None:
     refused = control_plane.ask(a_situation(a_node(labels={label: ""}), readyz=failing), When.READY)

@@ -51,12 +51,12 @@ FORCED = DrainPolicy(force_reboot=True, force_past_budgets=True)
         (Unknown("the child ran out of memory"), {"forecast": ForecastPolicy.WARN}, None),
     ],
 )
-def test_what_keeps_the_node_waiting(forecast: Any, policy: dict[str, Any], expected: Code | None) -> None:
+def test_a_forecast_outcome_refuses_by_policy(forecast: Any, policy: dict[str, Any], expected: Code | None) -> None:
     refused = drain_forecast.ask(a_situation(policy=a_policy(**policy), forecast=forecast), When.READY)
     assert (refused.code if refused else None) is expected
 
 
-def test_every_cause_is_named_with_its_pods() -> None:
+def test_the_refusal_names_every_cause_with_its_pods() -> None:
     forecast = a_forecast(("a", Outcome.PENDING), ("b", Outcome.UNKNOWN), ("c", Outcome.MOVES))
     assert (
         objection_to(forecast, a_policy())

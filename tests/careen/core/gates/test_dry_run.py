@@ -50,7 +50,7 @@ def test_pods_that_could_not_be_listed_refuse() -> None:
     assert refused.code is Code.PODS_UNKNOWN
 
 
-def test_a_refusal_counts_more_than_an_answer_that_did_not_come() -> None:
+def test_a_refusal_outweighs_a_missing_answer() -> None:
     given = {
         "uid-a": DryRunAnswer(answer=Evictable.UNKNOWN),
         "uid-b": DryRunAnswer(answer=Evictable.DENIED, detail="words"),
@@ -60,7 +60,7 @@ def test_a_refusal_counts_more_than_an_answer_that_did_not_come() -> None:
     assert (refused.code, refused.sentence) == (Code.EVICTION_REFUSED, "refused in a dry run: shop/b (words)")
 
 
-def test_the_refusal_has_the_servers_words() -> None:
+def test_the_refusal_quotes_the_server() -> None:
     refused = dry_run.ask(a_situation(pods=PODS, evictability=answers(Evictable.BUDGET)), When.CLAIMED)
     assert refused is not None
     assert refused.sentence == "refused in a dry run: shop/a (words)"

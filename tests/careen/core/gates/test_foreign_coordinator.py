@@ -22,6 +22,6 @@ from tests.careen.core.builders import a_situation
         (NOT_ASKED, Code.FOREIGN_COORDINATOR),
     ],
 )
-def test_two_coordinators_do_not_go_together(foreign: Any, expected: Code | None) -> None:
+def test_another_active_coordinator_refuses(foreign: Any, expected: Code | None) -> None:
     refused = foreign_coordinator.ask(a_situation(foreign=foreign), When.READY)
     assert (refused.code if refused else None) is expected

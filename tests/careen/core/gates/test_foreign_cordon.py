@@ -39,14 +39,14 @@ NOW_PLEASE = {"annotations": {keys.REBOOT_NOW: "until=2026-03-04T18:00:00Z"}}
         pytest.param(CORDONED, a_policy(), False, id="by default it is rebooted and stays cordoned"),
     ],
 )
-def test_a_foreign_cordon_keeps_its_node_from_rebooting_only_where_a_setting_says_so(
+def test_a_foreign_cordon_refuses_its_node_only_if_a_setting_says_so(
     node: dict[str, Any], policy: Any, is_refused: bool
 ) -> None:
     refused = foreign_cordon.ask(a_situation(a_node(**node), policy=policy), When.READY)
     assert (refused is not None and refused.code is Code.CORDONED) is is_refused
 
 
-def test_the_reason_says_who_cordoned_the_node_and_the_node_is_not_ready_to_go() -> None:
+def test_the_refusal_names_who_cordoned_the_node() -> None:
     decision = decided(a_progress(Phase.WAITING), node=CORDONED, policy=a_policy(reboot_cordoned=False, taint_key=None))
     assert (
         decision.reason.sentence
@@ -94,19 +94,19 @@ OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordone
         ),
     ],
 )
-def test_which_cordons_count_as_down(other: NodeView, counts: bool, word: str) -> None:
+def test_a_foreign_cordon_counts_as_down_by_setting(other: NodeView, counts: bool, word: str) -> None:
     down = budgets.others_down("n1", LockContent(), a_fleet(a_node("n1"), other), count_cordoned=counts)
     assert down == ({"n2": word} if word else {})
 
 
-def test_the_refusal_names_the_node_and_says_why_it_counts() -> None:
+def test_the_refusal_names_the_node_and_why_it_counts() -> None:
     fleet = a_fleet(a_node("n1"), a_node("n2", unschedulable=True), a_node("n3", ready=False))
     refused = budgets.ask(a_situation(fleet=fleet), When.READY)
     assert refused is not None
     assert refused.sentence.startswith("n2 is cordoned by somebody, not by careen, n3 is not ready; with this one")
 
 
-def test_a_group_budget_does_not_count_such_a_cordon_either() -> None:
+def test_a_group_budget_ignores_a_cordon_that_does_not_count() -> None:
     node = a_node(labels={keys.CONTROL_PLANE: ""})
     other = a_node("n2", unschedulable=True, labels={keys.CONTROL_PLANE: ""})
 

@@ -36,13 +36,13 @@ def sentence(node: dict[str, str], cluster: dict[str, str] | None = None) -> str
         ({BACKUP: "two\nlines\x1b[31m"}, {}, "gate backup: two lines"),
     ],
 )
-def test_every_one_is_named(node: dict[str, str], cluster: dict[str, str], expected: str | None) -> None:
+def test_every_gate_annotation_is_named(node: dict[str, str], cluster: dict[str, str], expected: str | None) -> None:
     found = sentence(node, cluster)
     assert (found or "").startswith(expected or "")
     assert (found is None) is (expected is None)
 
 
-def test_of_many_every_name_is_told_and_some_reasons() -> None:
+def test_of_many_gate_annotations_all_names_and_some_reasons_are_shown() -> None:
     found = sentence({f"careen.dev/gate.g{number}": "because" for number in range(9)})
     assert found is not None
     assert [f"g{number}" in found for number in range(9)] == [True] * 9
@@ -50,11 +50,11 @@ def test_of_many_every_name_is_told_and_some_reasons() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=8).map(lambda text: f"careen.dev/gate.{text}"), st.text(max_size=300)))
-def test_whatever_stands_there_it_refuses_in_one_line(annotations: dict[str, str]) -> None:
+def test_any_value_of_a_gate_annotation_refuses_in_one_line(annotations: dict[str, str]) -> None:
     found = sentence(annotations)
     assert (found is None) is (not annotations)
     assert "\n" not in (found or "")
 
 
-def test_a_lock_that_cannot_be_read_is_no_business_of_this_gate() -> None:
+def test_an_unreadable_lock_does_not_affect_this_gate() -> None:
     assert gate_annotations.ask(a_situation(lock=Unknown("down")), When.READY) is None

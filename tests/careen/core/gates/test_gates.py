@@ -13,7 +13,7 @@ from careen.core.gates.question import Cost, Foreseen, Unforeseen, When
 from tests.careen.core.builders import a_policy, a_situation
 
 
-def test_the_order_is_cheap_and_certain_first_and_the_forecast_before_the_dry_run() -> None:
+def test_cheap_gates_come_first_and_the_forecast_before_the_dry_run() -> None:
     assert [gate.name for gate in GATES] == [
         "hold",
         "halt",
@@ -58,16 +58,16 @@ def test_the_order_is_cheap_and_certain_first_and_the_forecast_before_the_dry_ru
         ),
     ],
 )
-def test_who_is_asked_when(when: When, left_out: set[str]) -> None:
+def test_each_gate_is_evaluated_in_its_phases(when: When, left_out: set[str]) -> None:
     assert {gate.name for gate in GATES} - {gate.name for gate in asked(when)} == left_out
 
 
-def test_cheap_gates_need_nothing_that_a_turn_does_not_know_unless_pods_may_block() -> None:
+def test_cheap_gates_need_no_extra_evidence_unless_pods_may_block() -> None:
     situation = a_situation(pods=NOT_ASKED)
     assert missing(situation, asked(When.READY, Cost.CHEAP)) == frozenset()
 
 
-def test_only_evidence_that_is_lacking_and_configured_is_asked_for() -> None:
+def test_only_missing_and_configured_evidence_is_requested() -> None:
     lacking = dict.fromkeys(("fleet", "alerts", "foreign", "forecast"), NOT_ASKED)
     costly = asked(When.READY, Cost.COSTLY)
     assert missing(a_situation(**lacking), costly) == {Evidence.FOREIGN, Evidence.FLEET, Evidence.FORECAST}
@@ -85,11 +85,11 @@ def test_only_evidence_that_is_lacking_and_configured_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("when", list(When))
-def test_a_favourable_world_is_refused_by_nobody(when: When) -> None:
+def test_in_a_favourable_state_no_gate_refuses(when: When) -> None:
     assert refusals(a_situation(), asked(when), when) == ()
 
 
-def test_a_plan_asks_a_gate_or_says_that_it_does_not_foresee_it() -> None:
+def test_a_plan_evaluates_a_gate_or_reports_that_it_cannot_foresee_it() -> None:
     asked_by_a_plan = {gate.name for known in Foreseen for gate in foreseen(known)}
     named = {gate.name: gate.foresight.what for gate in GATES if isinstance(gate.foresight, Unforeseen)}
     assert asked_by_a_plan | named.keys() == {gate.name for gate in GATES}
@@ -97,7 +97,7 @@ def test_a_plan_asks_a_gate_or_says_that_it_does_not_foresee_it() -> None:
     assert all(named.values())
 
 
-def test_a_plan_does_not_name_what_the_settings_switch_off() -> None:
+def test_a_plan_does_not_mention_gates_that_are_switched_off() -> None:
     assert "alerts" not in unforeseen(a_policy(alerts=None))
     assert "alerts" in unforeseen(a_policy(alerts=AlertPolicy()))
 
@@ -112,6 +112,6 @@ def test_a_plan_does_not_name_what_the_settings_switch_off() -> None:
         ),
     ],
 )
-def test_a_plan_asks_only_gates_whose_evidence_it_has(known: Foreseen, evidence: set[Evidence]) -> None:
+def test_a_plan_evaluates_only_gates_whose_evidence_it_has(known: Foreseen, evidence: set[Evidence]) -> None:
     """A gate without its evidence would refuse every node for the whole plan."""
     assert {kind for gate in foreseen(known) for kind in gate.needs(a_policy())} <= evidence

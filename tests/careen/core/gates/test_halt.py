@@ -56,28 +56,28 @@ def test_another_nodes_failure_refuses(content: LockContent | str, expected: Cod
         ),
     ],
 )
-def test_the_sentence_names_who_failed_and_what_to_do(failed: tuple[str, ...], sentence: str) -> None:
+def test_the_refusal_names_the_failed_node_and_the_remedy(failed: tuple[str, ...], sentence: str) -> None:
     assert halt.halted_because(held(*(an_entry(name, failed="never-ready") for name in failed))) == sentence
 
 
-def test_nodes_that_drain_already_finish_what_they_have_begun() -> None:
+def test_nodes_that_already_drain_continue() -> None:
     assert halt.GATE in asked(When.READY)
     assert halt.GATE in asked(When.CLAIMED)
     assert halt.GATE not in asked(When.BEFORE_REBOOT)
 
 
-def test_no_claim_is_added_beside_a_failed_one_however_many_places_are_free() -> None:
+def test_no_claim_is_added_beside_a_failed_one_even_if_places_are_free() -> None:
     assert lock.free_slots(held(FAILED), 3) == 0
     assert lock.add(held(FAILED), an_entry("n1"), 3) is None
     assert lock.slots_beside_holders(held(FAILED), 3) == 2
     assert lock.add(held(an_entry("n3", limit=3)), an_entry("n1"), 3) is not None
 
 
-def test_a_working_holder_is_put_back_all_the_same() -> None:
+def test_the_lost_claim_of_a_working_holder_is_restored_despite_a_failure() -> None:
     assert lock.put_back(held(FAILED), an_entry("n1"), 3).holders == ("n3", "n1")
 
 
-def test_the_mark_stands_on_its_own_claim_alone() -> None:
+def test_only_the_claim_of_the_failed_node_is_marked() -> None:
     content = held(an_entry("n3", "c3"), an_entry("n4", "c4"))
     assert [entry.node for entry in lock.mark_failed(content, "n3", "c3", "never-ready").failed] == ["n3"]
     assert lock.mark_failed(content, "n3", "other", "never-ready").failed == ()

@@ -57,7 +57,9 @@ Answers = Mapping[str, tuple[Sample, ...] | Unknown]
         pytest.param((), NOT_ASKED, None, id="no queries"),
     ],
 )
-def test_what_refuses(queries: tuple[HealthQuery, ...], answers: Asked[Answers], sentence: str | None) -> None:
+def test_a_health_query_refuses_by_its_result(
+    queries: tuple[HealthQuery, ...], answers: Asked[Answers], sentence: str | None
+) -> None:
     situation = a_situation(policy=replace(a_policy(), health_queries=queries), queries=answers)
     refused = health_queries.ask(situation, When.READY)
     assert (refused is None) is (sentence is None)
@@ -78,7 +80,7 @@ def test_what_refuses(queries: tuple[HealthQuery, ...], answers: Asked[Answers],
         (Matcher(label="job", value=""), [2]),  # a label that is missing is empty
     ],
 )
-def test_only_samples_with_the_labels_count(matcher: Matcher, counts: list[int]) -> None:
+def test_only_samples_with_the_given_labels_count(matcher: Matcher, counts: list[int]) -> None:
     samples = (a_sample(job="ceph"), a_sample(job="db"), a_sample())
     query = replace(CEPH, matchers=(matcher,))
     policy = replace(a_policy(), health_queries=(query,))
@@ -95,12 +97,12 @@ def test_only_samples_with_the_labels_count(matcher: Matcher, counts: list[int])
 @pytest.mark.parametrize(
     ("comparison", "holds"), [("==", "010"), ("!=", "101"), ("<", "100"), ("<=", "110"), (">", "001"), (">=", "011")]
 )
-def test_comparisons(comparison: str, holds: str) -> None:
+def test_a_threshold_is_compared_by_its_operator(comparison: str, holds: str) -> None:
     query = replace(CEPH, comparison=comparison, bound=1.0)
     assert [query.holds(value) for value in (0.0, 1.0, 2.0)] == [each == "1" for each in holds]
     assert not query.holds(math.nan)
 
 
-def test_the_answers_are_wanted_only_where_there_are_queries() -> None:
+def test_query_results_are_requested_only_if_there_are_queries() -> None:
     assert health_queries.needs(a_policy()) == frozenset()
     assert health_queries.needs(replace(a_policy(), health_queries=(CEPH,))) == {Evidence.QUERIES}

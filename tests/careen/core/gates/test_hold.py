@@ -35,7 +35,7 @@ def answer(annotation: str | None = None, **changes: Any) -> Code | None:
         ("a fan until=2026-03-04T11:00:00", Code.HELD),
     ],
 )
-def test_a_node_is_held_until_the_instant_named_and_for_ever_without_a_readable_one(
+def test_a_hold_lasts_until_its_end_or_for_ever_without_a_readable_one(
     annotation: str | None, expected: Code | None
 ) -> None:
     assert answer(annotation) is expected
@@ -52,11 +52,11 @@ def test_a_node_is_held_until_the_instant_named_and_for_ever_without_a_readable_
         pytest.param(held(an_entry("n2")), None, id="held by another node"),
     ],
 )
-def test_the_lock_pauses(content: Any, expected: Code | None) -> None:
+def test_a_paused_lock_refuses(content: Any, expected: Code | None) -> None:
     assert answer(lock=content) is expected
 
 
-def test_the_words_of_a_person_are_passed_on() -> None:
+def test_the_refusal_quotes_the_reason_of_the_hold() -> None:
     refused = hold.ask(a_situation(a_node(annotations={keys.HOLD: "replacing a fan"})), When.READY)
     assert refused is not None
     assert refused.sentence == "held: replacing a fan"

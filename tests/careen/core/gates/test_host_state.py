@@ -27,12 +27,12 @@ from tests.careen.core.builders import UNKNOWN_NEED, YES, a_situation
         ({"need": YES}, None),
     ],
 )
-def test_unknown_never_means_yes(changes: dict[str, Any], expected: Code | None) -> None:
+def test_an_unknown_host_state_refuses(changes: dict[str, Any], expected: Code | None) -> None:
     refused = host_state.ask(a_situation(**changes), When.READY)
     assert (refused.code if refused else None) is expected
 
 
-def test_the_sentence_says_in_which_direction_the_clock_is_off() -> None:
+def test_the_refusal_names_the_direction_of_the_clock_difference() -> None:
     refused = host_state.ask(a_situation(clock_skew_seconds=-75.0), When.READY)
     assert refused is not None
     assert refused.sentence == "the host's clock is 75 s behind the API server's"

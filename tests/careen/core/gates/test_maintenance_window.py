@@ -36,7 +36,7 @@ def at(day: int, text: str) -> datetime:
         ("", Code.OUTSIDE_WINDOW),
     ],
 )
-def test_a_person_waives_it_until_the_instant_named(annotation: str | None, expected: Code | None) -> None:
+def test_reboot_now_waives_the_window_until_its_end(annotation: str | None, expected: Code | None) -> None:
     node = a_node(annotations={} if annotation is None else {keys.REBOOT_NOW: annotation})
     refused = maintenance_window.ask(a_situation(node, a_policy(window=OFFICE), now=at(6, "21:00")), When.READY)
     assert (refused.code if refused else None) is expected
@@ -52,13 +52,13 @@ def test_a_person_waives_it_until_the_instant_named(annotation: str | None, expe
     ],
     ids=["stands", "not now", "met", "over"],
 )
-def test_a_request_waives_it_as_long_as_it_stands(request_: dict[str, object], expected: Code | None) -> None:
+def test_a_request_waives_the_window_while_it_exists(request_: dict[str, object], expected: Code | None) -> None:
     node = a_node(annotations={keys.REQUEST: json.dumps(request_)})
     refused = maintenance_window.ask(a_situation(node, a_policy(window=OFFICE), now=at(6, "21:00")), When.READY)
     assert (refused.code if refused else None) is expected
 
 
-def test_a_label_that_careen_changed_for_the_drain_moves_no_node_out_of_its_window() -> None:
+def test_a_label_changed_for_the_drain_does_not_change_the_nodes_window() -> None:
     web = NamedWindow(name="web", opens=OFFICE, nodes=Selector.parse("pool=web"))
     record = Progress(phase="Draining", claim="c1", boot_left="b", prior_labels={"pool": "web"})
     node = a_node(labels={"pool": "away"}, annotations={keys.PROGRESS: to_annotation(record)})
@@ -66,7 +66,7 @@ def test_a_label_that_careen_changed_for_the_drain_moves_no_node_out_of_its_wind
     assert maintenance_window.ask(situation, When.CLAIMED) is None
 
 
-def test_the_refusal_names_the_window_and_not_the_time_so_that_it_need_not_be_written_again() -> None:
+def test_the_refusal_names_the_window_without_the_current_time() -> None:
     refused = maintenance_window.ask(a_situation(policy=a_policy(window=FRIDAY_NIGHT), now=at(6, "21:00")), When.READY)
     assert refused is not None
     assert refused.sentence == "outside the maintenance window fri 22:00–04:00 UTC"
@@ -112,7 +112,7 @@ LUNCH = NamedWindow(name="lunch", opens=Window(start=time(12), end=time(13)), no
         ),
     ],
 )
-def test_a_node_reboots_in_any_window_that_selects_it(
+def test_a_node_may_reboot_in_any_window_that_selects_it(
     labels: dict[str, str], flags: Window, now: datetime, expected: str | None
 ) -> None:
     policy = replace(a_policy(window=flags), windows=(BATCH, LUNCH))
@@ -122,13 +122,13 @@ def test_a_node_reboots_in_any_window_that_selects_it(
         assert refused.code is (Code.NO_WINDOW if "no window" in refused.sentence else Code.OUTSIDE_WINDOW)
 
 
-def test_a_person_reboots_a_node_that_no_window_selects() -> None:
+def test_reboot_now_works_for_a_node_that_no_window_selects() -> None:
     node = a_node(annotations={keys.REBOOT_NOW: "until=2026-03-07T00:00:00Z"})
     policy = replace(a_policy(), windows=(BATCH,))
     assert maintenance_window.ask(a_situation(node, policy, now=at(6, "21:00")), When.READY) is None
 
 
-def test_the_words_name_cron_windows_and_excluded_dates_and_stay_short() -> None:
+def test_the_refusal_names_cron_windows_and_excluded_dates_briefly() -> None:
     excluded = tuple(Dates(first=date(2026, 3, day), last=date(2026, 3, day + day % 2)) for day in range(1, 7))
     opens = Cron(expression="0 2 * * SUN", seconds=5400)
     windows = tuple(NamedWindow(name=f"w{number}", opens=opens, excluded=excluded) for number in range(5))

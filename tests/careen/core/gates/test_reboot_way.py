@@ -28,12 +28,12 @@ LOSSY = SelfTest(warning="the kubelet does not hear of the shutdown")
         (BROKEN, Code.REBOOT_IMPOSSIBLE),
     ],
 )
-def test_only_what_would_surely_fail_refuses(test: Any, expected: Code | None) -> None:
+def test_only_a_certain_failure_of_the_self_test_refuses(test: Any, expected: Code | None) -> None:
     refused = reboot_way.ask(a_situation(self_test=test), When.READY)
     assert (refused.code if refused else None) is expected
 
 
-def test_a_waiting_node_asks_for_the_test_and_is_refused_before_it_claims_anything() -> None:
+def test_a_failed_self_test_refuses_a_waiting_node_before_its_claim() -> None:
     record = a_progress(Phase.WAITING)
     assert decided(record, UNTAINTED, self_test=NOT_ASKED).wants == {Evidence.SELF_TEST}
     decision = decided(record, UNTAINTED, self_test=BROKEN)
@@ -41,18 +41,18 @@ def test_a_waiting_node_asks_for_the_test_and_is_refused_before_it_claims_anythi
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "required"}
 
 
-def test_a_claimed_node_whose_host_turns_out_to_be_broken_gives_its_claim_back_uncordoned() -> None:
+def test_a_failed_self_test_after_the_claim_releases_it_without_a_cordon() -> None:
     decision = decided(a_progress(Phase.CLAIMING), self_test=BROKEN)
     assert decision.phase is Phase.WAITING
     assert the_patch(decision).unschedulable is None
 
 
-def test_a_node_under_way_is_not_tested_again() -> None:
+def test_a_node_in_progress_is_not_tested_again() -> None:
     for phase in (Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING):
         assert Evidence.SELF_TEST not in decided(a_progress(phase), self_test=NOT_ASKED).wants
 
 
-def test_what_the_reboot_would_lose_stands_on_the_waiting_node_and_stops_nothing() -> None:
+def test_a_self_test_warning_is_shown_on_the_waiting_node_and_refuses_nothing() -> None:
     record = a_progress(Phase.WAITING)
     decision = decided(record, UNTAINTED, self_test=LOSSY)
     assert decision.refusals == ()

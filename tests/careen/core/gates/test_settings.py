@@ -22,7 +22,7 @@ from tests.careen.core.builders import a_policy, a_situation
         ("no ConfigMap", False, When.BEFORE_REBOOT, True),
     ],
 )
-def test_nothing_is_begun_with_older_settings_and_a_drain_ends_only_with_whole_ones(
+def test_older_settings_refuse_a_start_and_incomplete_ones_a_reboot(
     problem: str,
     is_whole: bool,
     when: When,

@@ -31,7 +31,7 @@ def understood(content: str | None) -> LockContent:
 @pytest.mark.parametrize(
     "text", [None, "", "  ", '{"maxOwners":2,"locks":[]}', '{"maxOwners":2,"locks":null}', '{"nodeID":""}']
 )
-def test_nothing_and_kureds_empty_leftovers_hold_nobody(text: str | None) -> None:
+def test_an_empty_lock_in_any_form_has_no_holders(text: str | None) -> None:
     assert understood(text).holders == ()
     assert lock.free_slots(understood(text), 1) == 1
 
@@ -47,7 +47,7 @@ def test_kureds_multi_form_is_read_with_its_limit() -> None:
     assert content.max_owners == 2
 
 
-def test_a_holder_named_only_at_the_top_counts_beside_the_list() -> None:
+def test_a_holder_outside_kureds_list_counts_too() -> None:
     assert understood('{"nodeID":"n1","maxOwners":2,"locks":[{"nodeID":"n2"}]}').holders == ("n1", "n2")
 
 
@@ -60,7 +60,7 @@ def test_a_holder_named_only_at_the_top_counts_beside_the_list() -> None:
     ],
 )
 @pytest.mark.parametrize("concurrency", [1, 2, 5])
-def test_a_manual_lock_pauses_in_every_mode(text: str, concurrency: int) -> None:
+def test_a_manual_lock_pauses_at_any_concurrency(text: str, concurrency: int) -> None:
     assert understood(text).is_paused
     assert lock.free_slots(understood(text), concurrency) == 0
     assert lock.add(understood(text), an_entry(), concurrency) is None
@@ -81,11 +81,11 @@ def test_a_manual_lock_pauses_in_every_mode(text: str, concurrency: int) -> None
         "[" * 100_000,
     ],
 )
-def test_content_that_cannot_be_understood_is_said_so(text: str) -> None:
+def test_invalid_content_is_garbage_with_a_reason(text: str) -> None:
     assert isinstance(lock.parse(text), Garbage)
 
 
-def test_a_claim_is_written_in_the_form_that_is_documented() -> None:
+def test_a_claim_is_written_in_the_documented_form() -> None:
     entry = an_entry("n1", "c1", groups=("zone=a",), cordoned=True)
     content = lock.add(LockContent(), entry, 2)
     assert content is not None
@@ -118,7 +118,7 @@ def test_a_claim_is_written_in_the_form_that_is_documented() -> None:
     }
 
 
-def test_a_free_lock_that_names_nobody_leaves_no_annotation() -> None:
+def test_an_empty_lock_is_written_as_no_annotation() -> None:
     assert lock.render(lock.remove(held(an_entry()), "n1", "c1")) is None
 
 
@@ -126,7 +126,7 @@ def test_a_free_lock_that_names_nobody_leaves_no_annotation() -> None:
     ("zones", "is_let_in"),
     [(("a",), True), (("a", "a"), True), (("b",), False), (("a", "b"), False), ((None,), False), ((), True)],
 )
-def test_in_one_zone_a_claim_is_added_only_beside_holders_that_are_known_to_be_of_it(
+def test_with_order_zone_a_claim_is_added_only_if_all_holders_are_in_its_zone(
     zones: tuple[str | None, ...], is_let_in: bool
 ) -> None:
     content = held(*(an_entry(f"h{number}", zone=zone, limit=5) for number, zone in enumerate(zones)))
@@ -142,14 +142,14 @@ def test_an_entry_of_an_older_release_has_no_known_zone() -> None:
     ("node", "names", "abreast"),
     [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
 )
-def test_whoever_leaves_the_line_takes_its_place_abreast_along(node: str, names: tuple[str, ...], abreast: int) -> None:
+def test_a_node_that_leaves_the_line_reduces_the_abreast_count(node: str, names: tuple[str, ...], abreast: int) -> None:
     line = lock.name_next(LockContent(), ("n1", "n2", "n3"), 3, "t", abreast=2)
     left = understood(lock.render(lock.leave_line(line, node)))
     assert (left.next, left.abreast) == (names, abreast)
     assert lock.leave_line(lock.name_next(LockContent(), ("n1",), 1, "t"), "n1").abreast is None
 
 
-def test_names_without_a_holder_expire_for_a_kured_that_takes_over() -> None:
+def test_a_line_without_holders_carries_a_ttl_for_kured() -> None:
     text = lock.render(LockContent(next=("n2",), next_at="2026-03-04T12:00:00Z"))
     assert text is not None
     assert json.loads(text)["TTL"] == 600 * 10**9
@@ -166,39 +166,39 @@ def test_names_without_a_holder_expire_for_a_kured_that_takes_over() -> None:
         ([an_entry("n1", limit=2), an_entry("n2", limit=3)], 3, 2),
     ],
 )
-def test_while_older_entries_live_the_smaller_limit_holds(entries: list[Any], ours: int, allowed: int) -> None:
+def test_while_older_entries_exist_the_smaller_limit_applies(entries: list[Any], ours: int, allowed: int) -> None:
     assert lock.limit(held(*entries), ours) == allowed
 
 
-def test_a_kured_entry_counts_under_the_limit_that_kured_recorded() -> None:
+def test_a_kured_entry_keeps_the_limit_that_kured_recorded() -> None:
     assert lock.limit(understood(SINGLE), 4) == 1
     assert lock.limit(understood(MULTI), 4) == 2
 
 
-def test_lowering_the_limit_below_the_holders_lets_nobody_in() -> None:
+def test_with_more_holders_than_the_limit_no_claim_is_added() -> None:
     content = held(an_entry("n1", "a", limit=3), an_entry("n2", "b", limit=3))
     assert lock.add(content, an_entry("n3", "c"), 1) is None
 
 
-def test_a_nodes_older_entry_is_replaced_not_doubled() -> None:
+def test_a_new_claim_replaces_the_nodes_older_entry() -> None:
     content = lock.add(held(an_entry("n1", "old")), an_entry("n1", "new"), 1)
     assert content is not None
     assert [entry.id for entry in content.entries] == ["new"]
 
 
-def test_taking_a_claim_leaves_the_line() -> None:
+def test_a_node_that_claims_leaves_the_line() -> None:
     content = lock.add(LockContent(next=("n2", "n1", "n3")), an_entry("n1"), 1)
     assert content is not None
     assert content.next == ("n2", "n3")
 
 
-def test_a_working_holder_is_put_back_beyond_the_limit_and_into_a_pause() -> None:
+def test_a_working_holder_is_restored_beyond_the_limit_and_in_a_pause() -> None:
     content = lock.put_back(held(an_entry("n2", "b"), is_paused=True), an_entry("n1", "a"), 1)
     assert content.holders == ("n2", "n1")
     assert content.is_paused
 
 
-def test_pausing_keeps_the_claims_and_resuming_brings_them_back() -> None:
+def test_pause_and_resume_keep_the_claims() -> None:
     before = held(an_entry("n1", "a"))
     paused = lock.parse(lock.render(lock.pause(before, "holidays", 1)))
     assert isinstance(paused, LockContent)
@@ -207,7 +207,7 @@ def test_pausing_keeps_the_claims_and_resuming_brings_them_back() -> None:
     assert lock.resume(paused).is_paused is False
 
 
-def test_a_claim_is_confirmed_only_while_it_stands_and_nothing_is_paused() -> None:
+def test_a_claim_is_confirmed_only_if_it_exists_and_the_lock_is_not_paused() -> None:
     assert lock.confirms(a_reading(held(an_entry("n1", "a"))).content, "n1", "a")
     assert not lock.confirms(a_reading(held(an_entry("n1", "a"))).content, "n1", "b")
     assert not lock.confirms(a_reading(held(an_entry("n2", "a"))).content, "n1", "a")
@@ -242,7 +242,7 @@ operations = st.lists(
 
 
 @given(operations)
-def test_whatever_happens_add_never_lets_more_in_than_the_limit(steps: list[tuple[str, str, int]]) -> None:
+def test_add_never_exceeds_the_limit(steps: list[tuple[str, str, int]]) -> None:
     content = LockContent()
     for number, (step, name, concurrency) in enumerate(steps):
         before = content
@@ -340,21 +340,21 @@ def claims(content: LockContent) -> list[tuple[str, str]]:
     return [(entry.node, entry.id) for entry in content.entries]
 
 
-def test_a_claim_leaves_by_its_node_and_its_id() -> None:
+def test_a_claim_is_removed_by_node_and_claim_id() -> None:
     assert claims(lock.remove(TWO_OF_ONE_NODE, "n1", "c1")) == [("n1", "c2"), ("n2", "c1")]
     assert claims(lock.remove(TWO_OF_ONE_NODE, "n3", "c1")) == claims(TWO_OF_ONE_NODE)
 
 
-def test_a_ghost_takes_no_other_claim_of_its_node_along() -> None:
+def test_removing_a_ghost_keeps_other_claims_of_its_node() -> None:
     assert claims(lock.remove_all(TWO_OF_ONE_NODE, TWO_OF_ONE_NODE.entries[:1])) == [("n1", "c2"), ("n2", "c1")]
 
 
-def test_a_failure_marks_the_one_claim() -> None:
+def test_a_failure_marks_only_its_own_claim() -> None:
     failed = lock.mark_failed(TWO_OF_ONE_NODE, "n1", "c2", "never-ready").failed
     assert [(entry.node, entry.id, entry.failed) for entry in failed] == [("n1", "c2", "never-ready")]
 
 
-def test_the_lock_records_the_limit_that_holds_and_the_claim_the_one_of_its_writer() -> None:
+def test_the_lock_records_the_effective_limit_and_each_claim_that_of_its_writer() -> None:
     """Under an older, smaller limit the others of kured's form must not see a larger one; once that claim is gone the
     new one says what may be."""
     added = lock.add(held(an_entry("n2", "c2", limit=3)), an_entry("n1"), 5)
@@ -364,12 +364,12 @@ def test_the_lock_records_the_limit_that_holds_and_the_claim_the_one_of_its_writ
     assert (put_back.max_owners, put_back.entries[-1].limit) == (3, 5)
 
 
-def test_ghosts_leave_and_others_stay() -> None:
+def test_ghosts_are_removed_and_other_claims_stay() -> None:
     ghost, living = an_entry("n1", "a"), an_entry("n2", "b")
     assert lock.remove_all(held(ghost, living), (ghost,)).entries == (living,)
 
 
-def test_who_did_not_come_is_remembered_until_it_shows_up() -> None:
+def test_a_node_that_missed_its_turn_is_remembered_until_it_claims() -> None:
     content = lock.pass_over(held(an_entry()), ("n3", "n2"))
     assert understood(lock.render(content)).passed == ("n2", "n3")
     assert lock.show_up(content, "n3").passed == ("n2",)
@@ -423,7 +423,7 @@ def beside(row: Any) -> str:
     [*UNREADABLE.values(), *({"nodeID": "n2", **part} for part in IN_PARTS.values())],
     ids=[*UNREADABLE, *IN_PARTS],
 )
-def test_an_entry_that_cannot_be_read_is_a_claim_beside_the_others_and_stays_as_it_stands(row: Any) -> None:
+def test_an_unreadable_entry_counts_as_a_claim_and_is_kept_unchanged(row: Any) -> None:
     content = understood(beside(row))
     assert content.entries[0].node == "n1"
     assert len(content.holders) == 2
@@ -436,7 +436,7 @@ def test_an_entry_that_cannot_be_read_is_a_claim_beside_the_others_and_stays_as_
 
 
 @pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
-def test_an_entry_whose_node_cannot_be_read_is_nobodys_and_a_person_can_release_it(row: Any) -> None:
+def test_an_entry_without_a_readable_node_can_be_released_by_a_person(row: Any) -> None:
     content = understood(beside(row))
     assert content.nodes == ("n1",)
     (nameless,) = [entry for entry in content.entries if entry.is_nameless]
@@ -444,7 +444,7 @@ def test_an_entry_whose_node_cannot_be_read_is_nobodys_and_a_person_can_release_
 
 
 @pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
-def test_an_entry_whose_node_cannot_be_read_stays_one_claim_when_the_others_are_gone(row: Any) -> None:
+def test_an_entry_without_a_readable_node_stays_a_claim_when_alone(row: Any) -> None:
     alone = lock.render(lock.remove(understood(beside(row)), "n1", "c1"))
     for _ in range(3):
         assert len(understood(alone).holders) == 1
@@ -453,22 +453,22 @@ def test_an_entry_whose_node_cannot_be_read_stays_one_claim_when_the_others_are_
 
 
 @pytest.mark.parametrize("part", IN_PARTS.values(), ids=IN_PARTS)
-def test_of_an_entry_that_is_read_in_parts_the_node_is_known(part: dict[str, Any]) -> None:
+def test_a_partly_readable_entry_keeps_its_node_name(part: dict[str, Any]) -> None:
     content = understood(beside({"nodeID": "n2", "id": "c2", **part}))
     assert content.nodes == ("n1", "n2")
 
 
-def test_a_mark_of_failure_that_cannot_be_read_is_one() -> None:
+def test_an_unreadable_failure_mark_counts_as_a_failure() -> None:
     assert [entry.node for entry in understood(beside({"nodeID": "n2", "failed": {}})).failed] == ["n2"]
 
 
-def test_a_failure_is_written_into_an_entry_of_which_not_all_can_be_read() -> None:
+def test_a_failure_can_be_written_into_a_partly_readable_entry() -> None:
     content = understood(beside({"nodeID": "n2", "id": "c2", "boot": 5}))
     written = understood(lock.render(lock.mark_failed(content, "n2", "c2", "never-ready")))
     assert [(entry.node, entry.failed) for entry in written.failed] == [("n2", "never-ready")]
 
 
-def test_its_own_holder_mends_an_entry() -> None:
+def test_the_holder_repairs_its_own_unreadable_entry() -> None:
     content = understood(beside({"nodeID": "n2", "id": "c2", "boot": 5}))
     assert not [entry for entry in lock.put_back(content, an_entry("n2", "c2"), 3).entries if entry.unread]
 
@@ -477,19 +477,19 @@ def test_its_own_holder_mends_an_entry() -> None:
 
 
 @pytest.mark.parametrize("most", [10**6, 10**18])
-def test_a_lock_of_a_million_owners_stays_within_what_annotations_can_hold(most: int) -> None:
+def test_a_lock_with_a_million_owners_fits_into_an_annotation(most: int) -> None:
     content = lock.pause(understood(json.dumps({"maxOwners": most, "locks": []})), "x" * 10**6, 2)
     assert len(lock.render(content) or "") < 128 * 1024
 
 
-def test_lines_and_those_passed_over_are_written_up_to_a_bound() -> None:
+def test_line_and_passed_over_nodes_are_written_up_to_a_limit() -> None:
     names = tuple(f"node-{number}.{'x' * 200}" for number in range(5000))
     content = lock.pass_over(lock.name_next(LockContent(), names, 5000, "2026-01-01T00:00:00Z"), names)
     assert len(lock.render(content) or "") < 128 * 1024
     assert content.next == names[:256]
 
 
-def test_who_has_just_not_come_is_remembered_before_those_of_long_ago() -> None:
+def test_the_latest_missed_turns_are_remembered_first() -> None:
     before = lock.pass_over(LockContent(), [f"a{number}" for number in range(300)])
     assert "z" in lock.pass_over(before, ["z"]).passed
 
@@ -537,7 +537,7 @@ values = st.recursive(
 
 
 @given(values.map(json.dumps) | st.text(max_size=30))
-def test_whatever_is_understood_is_written_and_then_understood_alike(text: str) -> None:
+def test_any_readable_lock_survives_a_round_trip(text: str) -> None:
     """No claim is lost or doubled by writing."""
     content = lock.parse(text)
     if isinstance(content, Garbage):
@@ -564,7 +564,7 @@ def test_whatever_is_understood_is_written_and_then_understood_alike(text: str) 
         pytest.param("2026-03-04T12:00:30Z" + " " * 50, "", id="too long"),
     ],
 )
-def test_when_a_claim_is_due_only_paces_looks_and_never_makes_it_unreadable(written: Any, read: str) -> None:
+def test_an_invalid_due_time_never_makes_a_claim_unreadable(written: Any, read: str) -> None:
     row = {"nodeID": "n1", "id": "c1", "created": "2026-03-04T11:00:00Z", "due": written}
     content = lock.parse(json.dumps({"nodeID": "n1", "locks": [row]}))
     assert isinstance(content, LockContent)
@@ -572,7 +572,7 @@ def test_when_a_claim_is_due_only_paces_looks_and_never_makes_it_unreadable(writ
     assert lock.parse(lock.render(content)) == content
 
 
-def test_who_says_when_its_claim_is_due_changes_no_other_claim() -> None:
+def test_setting_a_due_time_changes_no_other_claim() -> None:
     content = LockContent(entries=(an_entry("n1", "c1"), an_entry("n2", "c2")), max_owners=2)
     marked = lock.mark_due(content, "n1", "c1", "2026-03-04T12:00:30Z")
     assert [entry.due for entry in marked.entries] == ["2026-03-04T12:00:30Z", ""]

@@ -61,7 +61,7 @@ def proven(entry: Entry, node: NodeView | None, since: dict[str, float] | None =
         pytest.param(an_entry(claim=""), FREE, False, id="kured's entry, which leaves no record on the Node"),
     ],
 )
-def test_what_one_look_proves(entry: Entry, node: NodeView | None, expected: bool) -> None:
+def test_a_single_observation_may_prove_a_ghost(entry: Entry, node: NodeView | None, expected: bool) -> None:
     assert proven(entry, node) is expected
 
 
@@ -82,11 +82,11 @@ def test_a_missing_or_recreated_node_proves_something_only_after_the_reboot_dead
         pytest.param(IN_PARTS, FREE, id="an entry of which not all can be read"),
     ],
 )
-def test_however_long_it_lasts_it_proves_nothing(entry: Entry, node: NodeView) -> None:
+def test_some_states_never_prove_a_ghost(entry: Entry, node: NodeView) -> None:
     assert not proven(entry, node, since=LONG_AGO, uptime=1e6)
 
 
-def test_a_node_that_was_never_read_proves_nothing_however_long_its_claim_stands() -> None:
+def test_a_never_read_node_is_never_proven_a_ghost() -> None:
     watch = ghosts.watch(held(an_entry()), Holders(), LONG_AGO, uptime=1e6, deadline_seconds=900)
     assert (watch.proven, watch.since) == ((), {})
 
@@ -98,18 +98,18 @@ def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
     return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))
 
 
-def test_only_the_mark_of_a_node_that_is_gone_lets_a_watch_outlive_its_process() -> None:
+def test_only_the_mark_of_a_deleted_node_lets_a_watch_survive_a_restart() -> None:
     since = "2026-03-04T11:30:00Z"
     assert [entry.node for entry in watched(Overdue(phase="", since=since)).proven] == ["n2"]
     assert watched(Overdue(phase="Rebooting", since=since)).proven == ()
     assert watched(Overdue(phase="Rebooting", since=since)).since == {"n2/c2": UPTIME}
 
 
-def test_a_lock_ttl_that_is_longer_than_the_reboot_deadline_holds_for_the_watch() -> None:
+def test_the_watch_uses_the_longer_of_lock_ttl_and_reboot_deadline() -> None:
     assert watched(Overdue(phase="", since="2026-03-04T11:30:00Z"), lock_ttl_seconds=3600.0).proven == ()
 
 
-def test_the_watch_begins_anew_when_the_node_comes_back() -> None:
+def test_the_watch_restarts_when_the_node_reappears() -> None:
     watch = ghosts.watch(
         held(an_entry()), Holders(nodes=(HOLDING,)), {"n1/c1": 1.0}, uptime=5000.0, deadline_seconds=900
     )
@@ -117,7 +117,7 @@ def test_the_watch_begins_anew_when_the_node_comes_back() -> None:
     assert watch.since == {}
 
 
-def test_a_node_that_was_not_read_proves_nothing() -> None:
+def test_an_unread_node_proves_nothing() -> None:
     watch = ghosts.watch(
         held(an_entry(), an_entry("n2", "c2")), Holders(nodes=(FREE,)), {}, uptime=1.0, deadline_seconds=900
     )

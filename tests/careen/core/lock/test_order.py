@@ -38,7 +38,7 @@ CONTROL_PLANE = {keys.CONTROL_PLANE: ""}
 FREE = LockContent()
 
 
-def test_the_oldest_need_goes_first_and_ties_go_by_name() -> None:
+def test_the_oldest_need_comes_first_and_ties_go_by_name() -> None:
     waiters = [a_waiter("n3", "09:00"), a_waiter("n2", "08:00"), a_waiter("n1", "09:00")]
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n3")
 
@@ -47,7 +47,7 @@ def with_pods(waiter: NodeView, moves: int) -> NodeView:
     return replace(waiter, annotations={**waiter.annotations, keys.MOVES: str(moves)})
 
 
-def test_needs_of_the_same_hour_are_equally_old_and_the_fewest_pods_go_first() -> None:
+def test_among_needs_of_the_same_hour_the_node_with_the_fewest_pods_comes_first() -> None:
     waiters = [
         with_pods(a_waiter("n1", "09:00"), 7),
         with_pods(a_waiter("n2", "09:59"), 6),
@@ -57,9 +57,7 @@ def test_needs_of_the_same_hour_are_equally_old_and_the_fewest_pods_go_first() -
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n4", "n3")
 
 
-def test_the_zone_whose_first_node_has_the_fewest_pods_comes_first_and_a_quiet_control_plane_speaks_for_no_zone() -> (
-    None
-):
+def test_zones_are_ordered_by_the_fewest_pods_of_their_first_worker() -> None:
     waiters = [
         with_pods(a_waiter("a1", zone="a"), 5),
         with_pods(a_waiter("a2", zone="a"), 5),
@@ -74,7 +72,7 @@ def test_the_zone_whose_first_node_has_the_fewest_pods_comes_first_and_a_quiet_c
 
 
 @pytest.mark.parametrize("nonsense", ["-1", "1e3", "٣٤x", "9" * 5000, ""])
-def test_a_number_of_pods_that_makes_no_sense_puts_the_node_last_and_stops_nobody(nonsense: str) -> None:
+def test_an_invalid_pod_count_puts_the_node_last(nonsense: str) -> None:
     waiter = a_waiter("n1")
     waiters = [
         replace(waiter, annotations={**waiter.annotations, keys.MOVES: nonsense}),
@@ -92,22 +90,22 @@ def test_a_number_of_pods_that_makes_no_sense_puts_the_node_last_and_stops_nobod
         pytest.param(501, order.GATHER_SECONDS + 60.0, id="a fleet whose taints are spread over a minute"),
     ],
 )
-def test_the_first_claim_waits_for_as_long_as_the_others_may_need(agents: int | None, seconds: float) -> None:
+def test_the_first_claim_waits_as_long_as_other_nodes_may_need_to_appear(agents: int | None, seconds: float) -> None:
     assert order.gather_seconds(agents) == seconds
 
 
-def test_who_is_at_work_already_speaks_for_no_zone() -> None:
+def test_nodes_in_progress_do_not_order_the_zones() -> None:
     waiters = [with_pods(a_waiter("a0", "01:00", "a"), 1), a_waiter("a1", "09:00", "a"), a_waiter("b1", "08:00", "b")]
     assert next_names(waiters, held(an_entry("a0")), a_policy()) == ("b1", "a1")
     assert next_names(waiters, FREE, a_policy(), leave_out="a0") == ("b1", "a1")
 
 
-def test_the_control_plane_goes_last() -> None:
+def test_the_control_plane_comes_last() -> None:
     waiters = [a_waiter("cp", "01:00", labels=CONTROL_PLANE), a_waiter("n1", "09:00")]
     assert next_names(waiters, FREE, a_policy()) == ("n1", "cp")
 
 
-def test_the_zone_at_work_is_finished_first_then_the_zone_with_the_oldest_need() -> None:
+def test_the_working_zone_is_finished_before_the_zone_with_the_oldest_need() -> None:
     waiters = [
         a_waiter("a1", "09:00", "a"),
         a_waiter("b1", "08:00", "b"),
@@ -118,17 +116,17 @@ def test_the_zone_at_work_is_finished_first_then_the_zone_with_the_oldest_need()
     assert next_names(waiters, FREE, a_policy(), zone="a") == ("a1", "c1", "b1", "b2")
 
 
-def test_who_does_not_say_since_when_it_waits_goes_after_those_who_do() -> None:
+def test_nodes_without_a_readable_start_of_need_come_last() -> None:
     silent = a_node("n1", labels={keys.REBOOT_LABEL: "ready", keys.ZONE: "a"})
     assert next_names([silent, a_waiter("n2", "11:00")], FREE, a_policy()) == ("n2", "n1")
 
 
-def test_who_is_named_already_keeps_its_place() -> None:
+def test_a_named_node_keeps_its_position() -> None:
     waiters = [a_waiter("n1", "01:00"), a_waiter("n2", "02:00"), a_waiter("n3", "03:00")]
     assert next_names(waiters, LockContent(next=("n3", "n2")), a_policy()) == ("n3", "n2", "n1")
 
 
-def test_who_did_not_come_or_is_not_ready_comes_last() -> None:
+def test_nodes_that_missed_their_turn_or_are_not_ready_come_last() -> None:
     waiters = [a_waiter("n1", "01:00"), a_waiter("n2", "02:00", ready=False), a_waiter("n3", "03:00")]
     assert next_names(waiters, LockContent(passed=("n1",)), a_policy()) == ("n3", "n1", "n2")
 
@@ -138,7 +136,7 @@ def test_only_ready_nodes_that_hold_no_claim_are_named() -> None:
     assert next_names(waiters, held(an_entry("n3")), a_policy(), leave_out="n4") == ("n2",)
 
 
-def test_a_node_whose_budget_has_room_goes_before_one_whose_budget_is_spent() -> None:
+def test_a_node_with_room_in_its_budget_comes_first() -> None:
     policy = a_policy(concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [
         a_waiter("a1", "01:00", "a"),
@@ -150,7 +148,7 @@ def test_a_node_whose_budget_has_room_goes_before_one_whose_budget_is_spent() ->
     assert next_names(waiters, content, policy) == ("b1", "c1", "a1", "b2")
 
 
-def test_at_most_one_control_plane_node_has_room_at_a_time() -> None:
+def test_only_one_control_plane_node_has_room_at_a_time() -> None:
     waiters = [a_waiter("cp1", labels=CONTROL_PLANE), a_waiter("cp2", labels=CONTROL_PLANE), a_waiter("n1", "23:00")]
     assert next_names(waiters, held(an_entry("cp0", groups=("control-plane",))), a_policy(concurrency=3)) == (
         "n1",
@@ -159,7 +157,7 @@ def test_at_most_one_control_plane_node_has_room_at_a_time() -> None:
     )
 
 
-def test_the_line_is_no_longer_than_it_must_be() -> None:
+def test_the_line_has_only_the_needed_length() -> None:
     waiters = [a_waiter(f"n{number:03}") for number in range(100)]
     assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 
@@ -235,26 +233,26 @@ TWO_ZONES = [
         ),
     ],
 )
-def test_by_zone_the_line_says_how_many_may_work_beside_the_holders(
+def test_with_order_zone_the_line_records_how_many_may_join_the_holders(
     content: LockContent, zone: str | None, names: tuple[str, ...], abreast: int
 ) -> None:
     line = order.hand_on(content, TWO_ZONES, BY_ZONE, at="12:00", zone=zone)
     assert (line.next, line.abreast) == (names, abreast)
 
 
-def test_by_zone_the_control_plane_goes_last_of_all() -> None:
+def test_with_order_zone_the_control_plane_comes_last() -> None:
     waiters = [a_waiter("cp-a", "01:00", "a", labels=CONTROL_PLANE), a_waiter("b1", "09:00", "b")]
     line = order.hand_on(held(an_entry("a1", zone="a", limit=3)), waiters, BY_ZONE, at="12:00")
     assert (line.next, line.abreast) == (("b1", "cp-a"), 0)
 
 
-def test_nodes_without_a_zone_are_a_zone_of_their_own() -> None:
+def test_nodes_without_a_zone_form_their_own_zone() -> None:
     waiters = [a_waiter("n1", zone=""), a_waiter("n2", zone="a")]
     assert order.hand_on(held(an_entry("n0", zone="", limit=3)), waiters, BY_ZONE, at="").abreast == 1
 
 
 @pytest.mark.parametrize("policy", [a_policy(), a_policy(order=Order.FEWEST_MOVES)])
-def test_only_the_order_by_zone_limits_how_many_may_go_abreast(policy: Policy) -> None:
+def test_only_order_zone_limits_how_many_may_join_the_holders(policy: Policy) -> None:
     assert order.hand_on(FREE, TWO_ZONES, policy, at="").abreast is None
 
 
@@ -263,7 +261,7 @@ def a_counted(name: str, moves: str | None, since: str = "09:00", **changes: Any
     return waiter if moves is None else replace(waiter, annotations={**waiter.annotations, keys.MOVES: moves})
 
 
-def test_by_moves_the_fewest_go_first_then_the_oldest_and_who_does_not_say_comes_after_them() -> None:
+def test_with_order_fewest_moves_counted_nodes_come_first_by_pods_and_age() -> None:
     waiters = [
         a_counted("n1", "7"),
         a_counted("n2", None),
@@ -275,12 +273,12 @@ def test_by_moves_the_fewest_go_first_then_the_oldest_and_who_does_not_say_comes
     assert next_names(waiters, FREE, FEWEST) == ("n4", "n1", "n3", "n2", "n5", "cp")
 
 
-def test_by_moves_a_name_stays_in_the_line_and_not_in_its_place() -> None:
+def test_with_order_fewest_moves_a_named_node_stays_in_the_line_but_may_change_position() -> None:
     waiters = [a_counted("n1", "5"), a_counted("n2", "4"), a_counted("n3", "3")]
     assert next_names(waiters, LockContent(next=("n1", "n2")), FEWEST) == ("n2", "n1", "n3")
 
 
-def test_by_moves_budgets_come_before_the_numbers() -> None:
+def test_with_order_fewest_moves_budgets_come_before_pod_counts() -> None:
     policy = a_policy(order=Order.FEWEST_MOVES, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [a_counted("a1", "1", zone="a"), a_counted("b1", "9", zone="b")]
     assert next_names(waiters, held(an_entry("a0", groups=("zone=a",), limit=3)), policy) == ("b1", "a1")
@@ -311,13 +309,13 @@ def turn(
         ("n9", 180, 1, True),
     ],
 )
-def test_the_named_come_in_order_and_who_does_not_come_within_a_minute_is_passed_over(
+def test_a_named_node_that_does_not_claim_within_a_minute_is_passed_over(
     name: str, waited: float, concurrency: int, expected: bool
 ) -> None:
     assert turn(name, NAMED, waited, concurrency).is_ours is expected
 
 
-def test_a_full_or_paused_lock_is_nobodys_turn_and_stops_the_watch() -> None:
+def test_with_a_full_or_paused_lock_it_is_no_nodes_turn() -> None:
     assert not turn("n1", held(an_entry("n9"), next=("n1",)), 500).is_ours
     assert not turn("n1", LockContent(next=("n1",), is_paused=True), 500).is_ours
     watching = turn("n2", NAMED, 59).memory
@@ -325,7 +323,7 @@ def test_a_full_or_paused_lock_is_nobodys_turn_and_stops_the_watch() -> None:
     assert not turn("n2", NAMED, 0, memory=stopped).is_ours
 
 
-def test_a_new_hand_over_begins_a_new_watch() -> None:
+def test_a_new_release_restarts_the_watch_of_named_nodes() -> None:
     watching = turn("n2", NAMED, 59).memory
     again = order.whose_turn("n2", LockContent(next=NAMED.next, next_at="later"), a_policy(), watching, 1060.0)
     assert not again.is_ours
@@ -385,16 +383,18 @@ def test_a_new_hand_over_begins_a_new_watch() -> None:
         ),
     ],
 )
-def test_by_zone_only_the_zone_at_work_may_come(name: str, waited: float, content: LockContent, expected: bool) -> None:
+def test_with_order_zone_only_the_working_zone_may_claim(
+    name: str, waited: float, content: LockContent, expected: bool
+) -> None:
     first = order.whose_turn(name, content, BY_ZONE, Memory(), 1000.0)
     assert order.whose_turn(name, content, BY_ZONE, first.memory, 1000.0 + waited).is_ours is expected
 
 
-def test_when_nobody_is_named_the_order_has_to_be_looked_up() -> None:
+def test_if_no_node_is_named_the_order_must_be_computed() -> None:
     assert turn("n1", LockContent()).asks_waiters
 
 
-def test_whoever_comes_out_of_order_knows_who_did_not_come() -> None:
+def test_a_node_that_claims_out_of_order_records_who_missed_their_turn() -> None:
     assert turn("n3", NAMED, 120).passed == ("n1", "n2")
     assert turn("n1", NAMED, 0).passed == ()
     assert turn("n2", NAMED, 120).passed == ("n1",), "whoever comes late is not one that did not come"
@@ -423,14 +423,12 @@ LINE = LockContent(next=tuple(f"n{number}" for number in range(1, 14)), waiting=
         ("n10", 2, 20.0),
     ],
 )
-def test_whom_the_next_releases_can_call_looks_often_and_the_others_of_the_line_by_their_place(
-    name: str, concurrency: int, seconds: float
-) -> None:
+def test_nodes_near_the_front_of_the_line_read_the_lock_often(name: str, concurrency: int, seconds: float) -> None:
     assert order.look_again_seconds(name, LINE, a_policy(concurrency=concurrency), 0.5) == seconds
 
 
 @pytest.mark.parametrize(("waiting", "seconds"), [(0, 30.0), (180, 30.0), (6000, 1000.0)])
-def test_whom_nobody_named_looks_rarely(waiting: int, seconds: float) -> None:
+def test_unnamed_nodes_read_the_lock_rarely(waiting: int, seconds: float) -> None:
     assert order.look_again_seconds("other", LockContent(next=("n1",), waiting=waiting), a_policy(), 0.5) == seconds
 
 
@@ -463,14 +461,16 @@ def due(in_seconds: float) -> Entry:
         pytest.param((claimed(60), claimed(12)), 1.0, id="the one of two that may come back first"),
     ],
 )
-def test_the_first_in_line_looks_in_step_with_the_holder(holders: tuple[Entry, ...], seconds: float) -> None:
+def test_the_first_in_line_reads_the_lock_around_the_holders_due_time(
+    holders: tuple[Entry, ...], seconds: float
+) -> None:
     content = held(*holders, next=FIRST.next)
     assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) == pytest.approx(seconds)
     assert order.look_again_seconds("n2", content, a_policy(), 0.5, now=NOW) == 5.0
     assert order.look_again_seconds("n1", content, a_policy(), 0.5) == 3.0, "nobody can tell from outside"
 
 
-def test_a_reboot_of_a_minute_costs_the_first_in_line_about_one_look_every_two_seconds() -> None:
+def test_the_first_in_line_reads_the_lock_about_every_two_seconds_during_a_reboot() -> None:
     at, looks = 0.0, 0
     while at < 60:
         content = held(claimed(at), next=FIRST.next)
@@ -478,7 +478,7 @@ def test_a_reboot_of_a_minute_costs_the_first_in_line_about_one_look_every_two_s
     assert 26 <= looks <= 30
 
 
-def test_a_claim_that_comes_back_sooner_than_anybody_thinks_is_seen_within_three_seconds() -> None:
+def test_an_early_release_is_seen_within_three_seconds() -> None:
     for tenths in range(150):
         content = held(claimed(tenths / 10), next=FIRST.next)
         assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) <= order.NEXT_LOOK_SECONDS
@@ -502,14 +502,14 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
         pytest.param(None, None, 0, id="nothing is known"),
     ],
 )
-def test_as_many_may_wait_as_were_counted_a_moment_ago_or_as_there_are_agents(
+def test_the_number_of_waiting_nodes_is_the_recent_count_or_the_number_of_agents(
     content: LockContent | None, agents: int | None, number: int
 ) -> None:
     assert order.how_many_wait(content, agents, NOW) == number
 
 
 @given(st.integers(1, 20), st.integers(0, 40))
-def test_who_is_named_never_sleeps_as_long_as_who_is_not(concurrency: int, place: int) -> None:
+def test_a_named_node_never_sleeps_as_long_as_an_unnamed_one(concurrency: int, place: int) -> None:
     """A pause of half a minute and more is stretched with the number of the waiting: at 5,000 to a quarter of
     an hour."""
     line = LockContent(next=tuple(f"n{number}" for number in range(41)), waiting=5000)
@@ -520,19 +520,19 @@ def test_who_is_named_never_sleeps_as_long_as_who_is_not(concurrency: int, place
     "changes",
     [{"order": Order.FEWEST_MOVES}, {"order": Order.ZONE}, {"budgets": (Budget(kind=BudgetKind.ZONE, limit=1),)}],
 )
-def test_where_places_change_with_each_hand_over_nobody_of_the_line_sleeps_long(changes: dict[str, Any]) -> None:
+def test_if_positions_may_change_with_each_release_no_node_in_line_sleeps_long(changes: dict[str, Any]) -> None:
     assert order.look_again_seconds("n13", LINE, a_policy(**changes), 0.0) == 10.0
     assert order.look_again_seconds("n2", LINE, a_policy(**changes), 0.0) == 5.0
 
 
-def test_while_an_older_entry_lives_its_smaller_limit_says_how_many_can_be_called() -> None:
+def test_the_smaller_limit_of_an_older_entry_limits_how_many_can_be_called() -> None:
     assert (
         order.look_again_seconds("n3", held(an_entry("n9", limit=1), next=LINE.next), a_policy(concurrency=4), 0.0)
         == 10.0
     )
 
 
-def test_five_thousand_waiting_nodes_cost_less_than_twenty_requests_a_second() -> None:
+def test_five_thousand_waiting_nodes_send_fewer_than_twenty_requests_a_second() -> None:
     """Two requests a look: the lock, and the own Node."""
     waiting = 5000
     line = LockContent(next=tuple(f"n{number}" for number in range(1 + order.SPARE_NAMES)), waiting=waiting)
@@ -541,7 +541,7 @@ def test_five_thousand_waiting_nodes_cost_less_than_twenty_requests_a_second() -
     assert 2 * looks < 20
 
 
-def test_counting_pods_keeps_five_thousand_waiting_nodes_under_twenty_requests_a_second() -> None:
+def test_with_pod_counting_five_thousand_nodes_send_fewer_than_twenty_requests_a_second() -> None:
     waiting, named = 5000, 1 + order.SPARE_NAMES
     line = LockContent(next=tuple(f"n{number}" for number in range(named)), waiting=waiting)
     looks = sum(1 / order.look_again_seconds(name, line, a_policy(order=Order.FEWEST_MOVES), 0.5) for name in line.next)

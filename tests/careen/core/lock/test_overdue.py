@@ -75,7 +75,7 @@ def mark(node: NodeView | None, entry: Entry = ENTRY, policy: Policy | None = No
         (Phase.DRAINING, {"reboot_delay_seconds": 60}, 3960),
     ],
 )
-def test_a_holder_is_overdue_when_its_phase_has_lasted_longer_than_the_settings_give_it(
+def test_a_holder_is_overdue_when_its_phase_exceeds_the_limit_of_the_settings(
     phase: Phase, changes: dict[str, Any], usual: float
 ) -> None:
     policy = a_policy(**changes)
@@ -83,20 +83,20 @@ def test_a_holder_is_overdue_when_its_phase_has_lasted_longer_than_the_settings_
     assert mark(holder(phase, usual + 1), policy=policy) == Overdue(phase=phase.value, since=at(usual + 1))
 
 
-def test_delays_and_timeouts_of_the_drain_are_added() -> None:
+def test_the_limit_of_a_drain_adds_delays_and_timeouts() -> None:
     policy = replace(a_policy(), drain=replace(a_policy().drain, delay_seconds=100, timeout_seconds=600))
     assert [overdue.usual_seconds(phase, policy) for phase in (Phase.CLAIMING, Phase.DRAINING)] == [400, 900]
 
 
 @pytest.mark.parametrize("phase", ["", "x" * 200_000, "Elsewhere"])
-def test_a_phase_that_nobody_knows_neither_says_that_the_node_is_gone_nor_fills_the_lock(phase: str) -> None:
+def test_an_unknown_phase_in_a_mark_is_replaced_by_a_short_text(phase: str) -> None:
     node = holder(Phase.REBOOTING, 9000)
     found = mark(replace(node, annotations={**node.annotations, keys.PHASE: phase}))
     assert found == Overdue(phase=Phase.IDLE.value, since=at(9000))
     assert not found.is_gone
 
 
-def test_an_agent_with_longer_deadlines_leaves_the_mark_of_the_same_stay() -> None:
+def test_an_agent_with_longer_deadlines_keeps_the_existing_mark() -> None:
     marked = replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400)))
     patient = a_policy(reboot_deadline_seconds=3600)
     assert mark(holder(Phase.REBOOTING, 400), policy=patient) is None
@@ -110,24 +110,24 @@ def test_the_mark_goes_when_the_holder_moves_on() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"failed": "never-ready"}, {"id": ""}])
-def test_a_failure_halts_and_kured_keeps_no_record_so_neither_is_marked(changes: dict[str, Any]) -> None:
+def test_failed_claims_and_kureds_claims_are_not_marked(changes: dict[str, Any]) -> None:
     assert mark(holder(Phase.REBOOTING, 9000), replace(ENTRY, **changes)) is None
 
 
-def test_a_failure_takes_the_mark_away() -> None:
+def test_a_failure_removes_the_mark() -> None:
     marked = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
     assert lock.mark_failed(marked, "n9", "c1", "reboot-not-happened").entries[0].overdue is None
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "2026-12-01T00:00:00Z", "2999-01-01T00:00:00Z"])
-def test_a_since_that_says_nothing_is_replaced_by_the_claims(since: str) -> None:
+def test_an_unreadable_start_is_replaced_by_that_of_the_claim(since: str) -> None:
     node = a_marked_node(a_progress(Phase.REBOOTING), name="n9", annotations={keys.SINCE: since})
     assert mark(node, replace(ENTRY, created=at(400))) == Overdue(phase="Rebooting", since=at(400))
     assert mark(node, replace(ENTRY, created=since)) is None
 
 
 @pytest.mark.parametrize("node", [None, a_node("n9", uid="another")])
-def test_a_node_that_is_gone_or_another_is_marked_once_with_the_instant_when_it_was_noticed(
+def test_a_missing_or_recreated_node_is_marked_once_with_the_time_of_detection(
     node: NodeView | None,
 ) -> None:
     assert mark(node) == Overdue(phase="", since=at(0))
@@ -135,7 +135,7 @@ def test_a_node_that_is_gone_or_another_is_marked_once_with_the_instant_when_it_
     assert mark(node, marked) == marked.overdue
 
 
-def test_a_holder_whose_node_was_not_read_keeps_its_mark() -> None:
+def test_a_holder_with_an_unread_node_keeps_its_mark() -> None:
     content = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
     assert overdue.marked(content, Holders(), a_policy(), now=NOW) == content
 
@@ -143,7 +143,7 @@ def test_a_holder_whose_node_was_not_read_keeps_its_mark() -> None:
 # ---- in the lock ----
 
 
-def test_the_mark_survives_the_annotation() -> None:
+def test_the_mark_survives_a_round_trip() -> None:
     content = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
     assert lock.parse(lock.render(content)) == content
 
@@ -164,7 +164,7 @@ def test_the_mark_survives_the_annotation() -> None:
         '{"phase":"Rebooting","since":"2026-03-04T11:59:00.' + "0" * 99 + 'Z"}',
     ],
 )
-def test_a_mark_that_cannot_be_understood_is_no_mark_and_the_claim_still_counts(mark_text: str) -> None:
+def test_an_unreadable_mark_is_ignored_and_the_claim_still_counts(mark_text: str) -> None:
     text = '{"nodeID":"n9","locks":[{"nodeID":"n9","id":"c1","overdue":' + mark_text + "}]}"
     content = lock.parse(text)
     assert isinstance(content, LockContent)
@@ -199,13 +199,13 @@ QUIET = remembering(behind__at=UPTIME + 30)
 CLAUSE = "n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
 
-def test_each_waiting_node_names_the_overdue_holder_and_since_when() -> None:
+def test_each_waiting_node_names_the_overdue_holder_and_its_start() -> None:
     decision = waiting(MARKED, memory=QUIET, waiters=())
     assert decision.reason.sentence == f"the gates pass; waits for {CLAUSE}"
     assert the_patch(decision).annotations[keys.REASON] == decision.reason.sentence
 
 
-def test_the_words_do_not_change_while_it_lasts() -> None:
+def test_the_message_does_not_change_while_the_holder_is_overdue() -> None:
     first, later = (
         waiting(MARKED, memory=QUIET, waiters=(), now=NOW + timedelta(seconds=seconds)) for seconds in (0, 3000)
     )
@@ -222,20 +222,20 @@ def test_the_words_do_not_change_while_it_lasts() -> None:
         {"policy": replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))},
     ],
 )
-def test_a_node_that_waits_for_something_else_names_it_besides(changes: dict[str, Any]) -> None:
+def test_a_node_refused_by_another_gate_names_the_overdue_holder_too(changes: dict[str, Any]) -> None:
     content = replace(MARKED, entries=(replace(MARKED.entries[0], limit=2),), next=("n2", "n3", "n1"))
     decision = waiting(content, **{"memory": QUIET, "waiters": (), **changes})
     assert decision.reason.sentence.endswith(f"; overdue: {CLAUSE}")
 
 
-def test_a_node_outside_its_window_looks_behind_the_lock_as_well() -> None:
+def test_a_node_outside_its_window_checks_the_holders_too() -> None:
     """Nobody is in line then, and somebody has to notice."""
     shut = replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))
     decision = waiting(replace(LINE, next=()), policy=shut, holders=Holders(nodes=(REBOOTING,)))
     assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
 
 
-def test_beside_a_free_place_the_overdue_holder_is_marked_as_well() -> None:
+def test_an_overdue_holder_is_marked_even_if_a_place_is_free() -> None:
     content = held(replace(ENTRY, limit=2), next=("n2", "n3", "n1"), next_at=at(600))
     decision = waiting(
         content,
@@ -246,17 +246,17 @@ def test_beside_a_free_place_the_overdue_holder_is_marked_as_well() -> None:
     assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
 
 
-def test_the_next_look_takes_the_mark_away_when_the_holder_has_come_back() -> None:
+def test_the_mark_is_removed_when_the_holder_has_recovered() -> None:
     decision = waiting(replace(MARKED, next=("n1",)), holders=Holders(nodes=(holder(Phase.VERIFYING, 3),)))
     assert the_lock(decision).entries[0].overdue is None
     assert not any(action.is_warning for action in decision.actions if isinstance(action, PostEvent))
 
 
-def test_a_paused_lock_is_left_alone() -> None:
+def test_a_paused_lock_is_not_marked() -> None:
     assert WriteLock not in kinds(waiting(lock.pause(LINE, "", 1), holders=Holders(nodes=(REBOOTING,))))
 
 
-def test_what_the_lock_said_last_is_remembered_for_the_metric_and_forgotten_when_it_is_over() -> None:
+def test_overdue_holders_are_remembered_for_the_metric_until_they_recover() -> None:
     memory = waiting(MARKED, memory=QUIET, waiters=()).memory
     assert memory.behind.overdue == (("n9", at(480)),)
     assert decided(RECORD, lock=Unknown("503"), memory=memory).memory.behind.overdue == memory.behind.overdue
@@ -267,7 +267,7 @@ def test_what_the_lock_said_last_is_remembered_for_the_metric_and_forgotten_when
 AT_WORK = a_marked_node(a_progress(Phase.DRAINING, claim="c8"), name="n8", annotations={keys.SINCE: at(5)})
 
 
-def test_claims_that_come_and_go_beside_an_overdue_holder_change_no_waiting_nodes_words() -> None:
+def test_other_claims_do_not_change_the_message_about_an_overdue_holder() -> None:
     alone = replace(MARKED, max_owners=2, entries=(replace(MARKED.entries[0], limit=2),))
     beside = replace(alone, entries=(*alone.entries, an_entry("n8", "c8", limit=2)))
     told = {
@@ -290,7 +290,7 @@ ALONE = replace(LINE, next=(), next_at="")
 ALONE_MARKED = replace(MARKED, next=(), next_at="")
 
 
-def test_an_idle_node_marks_the_last_holder_of_a_roll_out_that_nobody_waits_for() -> None:
+def test_an_idle_node_marks_an_overdue_holder_if_no_node_waits() -> None:
     assert idle(ALONE).memory.behind.overdue == ()
     decision = idle(ALONE, holders=Holders(nodes=(REBOOTING,)))
     assert the_lock(decision) == ALONE_MARKED
@@ -298,9 +298,7 @@ def test_an_idle_node_marks_the_last_holder_of_a_roll_out_that_nobody_waits_for(
 
 
 @pytest.mark.parametrize(("agents", "pause"), [(3, 60), (360, 60), (5000, 5000 / 6)])
-def test_idle_nodes_that_know_of_an_overdue_holder_look_again_six_times_a_second_together(
-    agents: int, pause: float
-) -> None:
+def test_all_idle_nodes_together_check_an_overdue_holder_six_times_a_second(agents: int, pause: float) -> None:
     """The metric must not outlive by long what it tells of, and the API server must not pay for a host that is dead."""
     remembered = replace(remembering(is_reconciled=False), agents=agents)
     knows = idle(ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=remembered)
@@ -311,7 +309,7 @@ def test_idle_nodes_that_know_of_an_overdue_holder_look_again_six_times_a_second
 
 
 @pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 5000)])
-def test_where_nobody_is_named_a_node_looks_behind_once_in_as_many_seconds_as_there_are_agents(
+def test_if_no_node_is_named_each_checks_once_in_as_many_seconds_as_there_are_agents(
     agents: int | None, pause: float
 ) -> None:
     """And a claim need not be older for it: the first to look sees a dead holder as soon as in a small fleet."""
@@ -332,22 +330,20 @@ def test_where_nobody_is_named_a_node_looks_behind_once_in_as_many_seconds_as_th
         ),
     ],
 )
-def test_where_few_wait_in_a_large_fleet_a_dead_holder_is_not_seen_an_hour_late(
-    memory: dict[str, Any], looks: bool
-) -> None:
+def test_in_a_large_fleet_few_waiting_nodes_still_find_a_dead_holder_soon(memory: dict[str, Any], looks: bool) -> None:
     given = remembering(**{"agents": 5000, "behind__at": UPTIME + 4000, "is_reconciled": False, **memory})
     old = replace(ENTRY, created=at(600))
     assert (Evidence.HOLDERS in idle(held(old), memory=given, holders=NOT_ASKED).wants) is looks
 
 
-def test_beside_an_overdue_holder_an_idle_node_lists_no_waiting_nodes() -> None:
+def test_an_idle_node_that_checks_an_overdue_holder_lists_no_waiting_nodes() -> None:
     in_line = replace(MARKED, next=("n1", "n7"), next_at=at(600))
     decision = idle(in_line, waiters=NOT_ASKED, holders=Holders(nodes=(REBOOTING,)))
     assert decision.wants == frozenset()
     assert the_lock(decision).next == ("n7",)
 
 
-def test_an_idle_node_takes_the_mark_away_without_an_event() -> None:
+def test_an_idle_node_removes_the_mark_without_an_event() -> None:
     decision = idle(ALONE_MARKED, holders=Holders(nodes=(holder(Phase.VERIFYING, 3),)))
     assert the_lock(decision).entries[0].overdue is None
     assert PostEvent not in {type(action) for action in decision.actions}
@@ -361,24 +357,24 @@ def absent(marked_ago: float, **changes: Any) -> Decision:
     return waiting(content, holders=Holders(absent=frozenset({"n9"})), **changes)
 
 
-def test_a_process_that_has_just_started_carries_on_the_watch_for_an_absent_node() -> None:
+def test_a_restarted_process_continues_the_watch_of_a_missing_node() -> None:
     assert WriteLock not in kinds(absent(899))
     assert the_lock(absent(901)).entries == ()
 
 
-def test_the_mark_counts_by_the_api_servers_clock_and_not_at_all_while_that_is_unknown() -> None:
+def test_the_mark_counts_only_by_a_known_api_server_clock() -> None:
     assert the_lock(absent(901, clock_skew_seconds=Unknown("not told yet"))).holders == ("n9",)
     assert WriteLock not in kinds(absent(901, clock_skew_seconds=60.0))
 
 
-def test_nobody_marks_by_a_clock_that_was_not_compared_with_the_api_servers() -> None:
+def test_without_a_comparison_with_the_api_servers_clock_nothing_is_marked() -> None:
     decision = waiting(
         replace(LINE, next=("n2",)), holders=Holders(nodes=(REBOOTING,)), clock_skew_seconds=Unknown("not told yet")
     )
     assert WriteLock not in kinds(decision)
 
 
-def test_an_absence_does_not_reach_back_beyond_the_claim() -> None:
+def test_an_absence_does_not_start_before_the_claim() -> None:
     young = replace(ENTRY, created=at(100), overdue=Overdue(phase="", since=at(5000)))
     content = held(young, next=("n1",), next_at=at(600))
     assert WriteLock not in kinds(waiting(content, holders=Holders(absent=frozenset({"n9"}))))

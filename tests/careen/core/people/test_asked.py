@@ -26,12 +26,12 @@ def asking(text: str | Request) -> Any:
 
 
 @pytest.mark.parametrize("request_", [WHOLE, KEEP, Request(wish=Wish.DRAIN), Request(wish=Wish.REBOOT, reason='ü…"')])
-def test_what_is_written_is_read_again(request_: Request) -> None:
+def test_a_request_survives_a_round_trip(request_: Request) -> None:
     assert request_of(asking(request_)) == request_
 
 
 @pytest.mark.parametrize("word", ["reboot", "drain", "maintenance", " maintenance\n"])
-def test_one_word_is_enough_for_whoever_writes_it_by_hand(word: str) -> None:
+def test_a_request_may_be_a_single_word(word: str) -> None:
     assert request_of(asking(word)) == Request(wish=Wish(word.strip()))
 
 
@@ -53,7 +53,7 @@ def test_one_word_is_enough_for_whoever_writes_it_by_hand(word: str) -> None:
         '{"want":null,"boot":"b"}',
     ],
 )
-def test_nonsense_asks_for_nothing(text: str) -> None:
+def test_an_invalid_request_is_ignored(text: str) -> None:
     assert request_of(asking(text)) is None
     assert heard(an_observation(asking(text), need=NO), asking(text), Progress()).need == NO
 
@@ -70,7 +70,7 @@ def test_nonsense_asks_for_nothing(text: str) -> None:
         {"now": "yes"},
     ],
 )
-def test_a_field_that_is_no_such_thing_is_taken_as_not_given_or_as_words(more: dict[str, Any]) -> None:
+def test_an_invalid_field_of_a_request_is_absent_or_plain_text(more: dict[str, Any]) -> None:
     import json
 
     found = request_of(asking(json.dumps({"want": "drain", **more})))
@@ -92,24 +92,24 @@ def test_a_field_that_is_no_such_thing_is_taken_as_not_given_or_as_words(more: d
         (Request(wish=Wish.REBOOT, boot=BOOT, until=NOW), "boot-2", Standing.OVER),
     ],
 )
-def test_a_request_stands_until_it_is_met_or_over(request_: Request, boot: str, becomes: Standing) -> None:
+def test_a_request_lasts_until_it_is_met_or_expired(request_: Request, boot: str, becomes: Standing) -> None:
     assert standing(request_, now=NOW, boot=boot) is becomes
 
 
 @pytest.mark.parametrize("need", [NO, YES, UNKNOWN_NEED])
 @pytest.mark.parametrize("phase", ["", Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE])
-def test_it_is_a_need_whatever_the_host_says(need: Any, phase: str) -> None:
+def test_a_request_is_a_need_regardless_of_the_host(need: Any, phase: str) -> None:
     found = heard(an_observation(asking(KEEP), need=need), asking(KEEP), Progress(phase=phase)).need
     assert (found.answer, found.request) == (NeedAnswer.YES, KEEP)
     assert found.detail == "a person asked for maintenance: disk swap"
 
 
 @pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
-def test_once_a_reboot_is_under_way_only_the_host_says_whether_one_more_is_needed(phase: Phase) -> None:
+def test_during_a_reboot_only_the_host_decides_about_another_one(phase: Phase) -> None:
     assert heard(an_observation(asking(KEEP), need=NO), asking(KEEP), Progress(phase=phase)).need == NO
 
 
-def test_a_reboot_that_a_person_asked_for_is_a_need_until_the_host_boots() -> None:
+def test_a_requested_reboot_is_a_need_until_the_host_boots() -> None:
     """Else an agent that restarts between announcing and asking would take it for called off."""
     node = asking(Request(wish=Wish.REBOOT))
     found = heard(an_observation(node, need=NO), node, Progress(phase=Phase.REBOOTING)).need
@@ -117,25 +117,25 @@ def test_a_reboot_that_a_person_asked_for_is_a_need_until_the_host_boots() -> No
     assert heard(an_observation(node, need=NO), node, Progress(phase=Phase.VERIFYING)).need == NO
 
 
-def test_a_reboot_is_not_met_by_the_count_of_soft_reboots_alone() -> None:
+def test_a_change_of_only_the_soft_reboot_setting_does_not_meet_a_request() -> None:
     wish = Request(wish=Wish.REBOOT, boot="boot-1")
     assert standing(wish, now=NOW, boot="boot-1+soft-reboots=0") is Standing.STANDS
     assert standing(wish, now=NOW, boot="boot-2+soft-reboots=0") is Standing.MET
 
 
-def test_a_loop_ends_by_the_hosts_word() -> None:
+def test_a_requested_reboot_does_not_continue_a_loop() -> None:
     looping = Progress(phase=Phase.FAILED, failed="reboot-loop")
     assert heard(an_observation(asking(KEEP), need=NO), asking(KEEP), looping).need == NO
 
 
-def test_what_is_met_is_no_need_and_a_boot_id_that_cannot_be_read_meets_nothing() -> None:
+def test_a_met_request_is_no_need_and_an_unreadable_boot_id_meets_none() -> None:
     wish = asking(Request(wish=Wish.REBOOT, boot="boot-0"))
     assert heard(an_observation(wish, need=NO), wish, Progress()).need == NO
     unread = an_observation(wish, need=NO, boot_id=Unknown("no such file"))
     assert heard(unread, wish, Progress()).need.answer is NeedAnswer.YES
 
 
-def test_a_package_manager_at_work_is_not_forgotten() -> None:
+def test_a_request_keeps_the_running_package_manager() -> None:
     from dataclasses import replace
 
     busy = replace(NO, package_manager="dpkg")
@@ -143,5 +143,5 @@ def test_a_package_manager_at_work_is_not_forgotten() -> None:
 
 
 @pytest.mark.parametrize(("request_", "waived"), [(WHOLE, True), (KEEP, False)])
-def test_now_waives_what_reboot_now_waives(request_: Request, waived: bool) -> None:
+def test_a_request_with_now_waives_the_same_gates_as_reboot_now(request_: Request, waived: bool) -> None:
     assert is_waived(asking(request_), NOW) is waived

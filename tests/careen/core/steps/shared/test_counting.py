@@ -62,7 +62,7 @@ def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "
 
 
 @pytest.mark.parametrize("order", list(Order))
-def test_the_pods_that_a_drain_would_evict_are_counted_before_the_node_shows_itself_ready(order: Order) -> None:
+def test_a_node_counts_its_movable_pods_before_it_becomes_ready(order: Order) -> None:
     assert counting(pods=NOT_ASKED, policy=a_policy(order=order)).wants == {Evidence.PODS}
     decision = counting(pods=PODS, policy=a_policy(order=order))
     patch = the_patch(decision)
@@ -70,20 +70,20 @@ def test_the_pods_that_a_drain_would_evict_are_counted_before_the_node_shows_its
     assert decision.reason.code is Code.WAITING_FOR_TURN
 
 
-def test_a_number_that_stands_there_is_not_written_again() -> None:
+def test_an_unchanged_count_is_not_written_again() -> None:
     decision = counting(moves="2", pods=PODS)
     assert keys.MOVES not in the_patch(decision).annotations
     assert decision.memory.moves_counted_at == UPTIME
 
 
-def test_whoever_is_shown_ready_again_has_counted_again() -> None:
+def test_a_node_that_becomes_ready_again_counts_again() -> None:
     """A conflict of that patch, too, leads here: number and label are written together or not at all."""
     just_now = remembering(moves_counted_at=UPTIME - 1)
     assert counting(moves="9", pods=NOT_ASKED, policy=a_policy(), memory=just_now).wants == {Evidence.PODS}
     assert the_patch(counting(moves="9", pods=PODS, policy=a_policy(), memory=just_now)).annotations[keys.MOVES] == "2"
 
 
-def test_by_the_fewest_moves_a_new_number_is_written_alone() -> None:
+def test_with_order_fewest_moves_a_changed_count_is_written_by_itself() -> None:
     decision = counting(
         "ready", moves="9", pods=PODS, lock=NAMED, memory=remembering(moves_counted_at=UPTIME - NAMED_SECONDS)
     )
@@ -99,33 +99,33 @@ def test_by_the_fewest_moves_a_new_number_is_written_alone() -> None:
         pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="not named"),
     ],
 )
-def test_those_whose_place_the_number_decides_count_often_and_the_others_rarely(
+def test_nodes_whose_position_depends_on_the_count_count_often(
     policy: Policy, content: LockContent, pause: float
 ) -> None:
     assert (asks(pause - 1, policy, content), asks(pause, policy, content)) == (False, True)
 
 
-def test_where_a_place_is_kept_whatever_the_number_nobody_counts_again() -> None:
+def test_if_positions_do_not_depend_on_counts_no_node_counts_again() -> None:
     assert not asks(10 * OTHERS_SECONDS, a_policy(), NAMED)
 
 
-def test_pods_that_could_not_be_listed_are_counted_soon() -> None:
+def test_after_a_failed_list_the_pods_are_counted_soon() -> None:
     assert (
         asks(NAMED_SECONDS - 1, a_policy(), BUSY, moves=None),
         asks(NAMED_SECONDS, a_policy(), BUSY, moves=None),
     ) == (False, True)
 
 
-def test_pods_that_are_known_for_another_reason_cost_no_patch_before_they_are_counted_again() -> None:
+def test_an_incidental_list_of_pods_causes_no_patch() -> None:
     decision = counting("ready", "1", pods=PODS, memory=remembering(moves_counted_at=UPTIME - 1))
     assert all(keys.MOVES not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_pods_that_cannot_be_listed_hold_nobody_up() -> None:
+def test_a_failing_list_of_pods_does_not_delay_the_node() -> None:
     decision = counting(pods=Unknown("503"))
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "ready"}
     assert decision.memory.moves_counted_at == UPTIME
 
 
-def test_the_number_goes_with_everything_else_of_ours() -> None:
+def test_the_count_is_removed_with_careens_other_marks() -> None:
     assert the_patch(counting(moves="2", need=NO)).annotations[keys.MOVES] is None

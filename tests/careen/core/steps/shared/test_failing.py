@@ -25,7 +25,7 @@ def situation(*, failed: str = ""):  # type: ignore[no-untyped-def]
     return a_situation(node, lock=a_reading(held(an_entry(failed=failed))))
 
 
-def test_undone_puts_the_node_back_before_the_claim_leaves_the_lock() -> None:
+def test_an_undone_failure_restores_the_node_before_it_releases_the_claim() -> None:
     decision = failing.undone(situation(), Code.DRAIN_TIMEOUT, "not drained")
     assert kinds(decision)[:2] == [PatchNode, WriteLock]
     assert the_patch(decision).unschedulable is False
@@ -33,7 +33,7 @@ def test_undone_puts_the_node_back_before_the_claim_leaves_the_lock() -> None:
     assert the_lock(decision).entries == ()
 
 
-def test_halted_keeps_the_claim_and_marks_it_once() -> None:
+def test_a_halting_failure_keeps_the_claim_and_marks_it_once() -> None:
     code, progress = Code.NEVER_READY, situation().progress
     decision = failing.halted(situation(), code, "not ready", progress=progress)
     assert [entry.failed for entry in the_lock(decision).entries] == [code.value]
@@ -42,7 +42,7 @@ def test_halted_keeps_the_claim_and_marks_it_once() -> None:
     assert WriteLock not in kinds(marked)
 
 
-def test_both_tell_people_which_node_failed_and_why() -> None:
+def test_every_failure_reports_the_node_and_the_reason() -> None:
     for decision in (
         failing.undone(situation(), Code.DRAIN_TIMEOUT, "not drained"),
         failing.halted(situation(), Code.NEVER_READY, "not drained", progress=situation().progress),

@@ -20,7 +20,7 @@ def telling(text: str, last: str = "") -> Any:
     return a_node(annotations={keys.HISTORY: text} | ({keys.LAST_REBOOT: last} if last else {}))
 
 
-def test_the_newest_comes_first_and_the_oldest_beyond_five_goes() -> None:
+def test_the_history_keeps_the_newest_five_reboots() -> None:
     node = a_node()
     for day in range(7):
         node = telling(with_one_more(node, Reboot(at=NOW + timedelta(days=day), why=f"need {day}")))
@@ -28,13 +28,13 @@ def test_the_newest_comes_first_and_the_oldest_beyond_five_goes() -> None:
     assert len(json.loads(node.annotations[keys.HISTORY])) == MOST
 
 
-def test_the_same_reboot_told_again_stands_once() -> None:
+def test_the_same_reboot_is_recorded_once() -> None:
     """The patch was lost, and is made anew."""
     node = telling(with_one_more(a_node(), ONE))
     assert reboots_of(telling(with_one_more(node, ONE))) == (ONE,)
 
 
-def test_what_is_written_is_bounded_and_on_one_line() -> None:
+def test_a_history_entry_is_bounded_and_on_one_line() -> None:
     node = a_node()
     for day in range(9):
         node = telling(with_one_more(node, Reboot(at=NOW + timedelta(days=day), why="\x1b[31mü\n" * 50_000)))
@@ -61,23 +61,23 @@ def test_what_is_written_is_bounded_and_on_one_line() -> None:
         '{"at":"2026-01-01T00:00:00Z"}',
     ],
 )
-def test_nonsense_tells_of_no_reboot_and_is_replaced(text: str) -> None:
+def test_an_invalid_history_is_empty_and_is_replaced(text: str) -> None:
     assert reboots_of(telling(text)) == ()
     assert reboots_of(telling(with_one_more(telling(text), ONE))) == (ONE,)
 
 
 @pytest.mark.parametrize("more", [{"seconds": -1}, {"seconds": "x"}, {"seconds": 1e300}, {"moves": True}, {"why": []}])
-def test_a_field_that_is_no_such_thing_is_not_told(more: dict[str, Any]) -> None:
+def test_an_invalid_field_of_the_history_is_left_out(more: dict[str, Any]) -> None:
     (found,) = reboots_of(telling(json.dumps([{"at": "2026-03-04T12:00:00Z", **more}])))
     assert found == Reboot(at=NOW)
 
 
-def test_a_node_of_an_earlier_release_tells_of_its_last_reboot() -> None:
+def test_the_last_reboot_report_of_an_older_release_is_in_the_history() -> None:
     last = '{"at":"2026-03-04T12:00:00Z","seconds":300,"moves":7}'
     assert reboots_of(a_node(annotations={keys.LAST_REBOOT: last})) == (Reboot(at=NOW, seconds=300, moves=7),)
 
 
-def test_a_node_that_is_given_back_writes_why_how_long_and_how_many() -> None:
+def test_a_node_back_in_service_records_reason_duration_and_pods() -> None:
     record = a_progress(Phase.VERIFYING, drain_started_at="2026-03-04T11:55:00Z", displaced=7)
     node = {"annotations": {keys.NEED: "a new kernel"}}
     decision = decided(record, node=node, need=NO)
@@ -85,7 +85,7 @@ def test_a_node_that_is_given_back_writes_why_how_long_and_how_many() -> None:
     assert reboots_of(telling(str(the_patch(decision).annotations[keys.HISTORY]))) == (ONE,)
 
 
-def test_what_asked_for_the_reboot_is_kept_until_then() -> None:
+def test_the_reason_for_the_reboot_is_kept_until_the_history_is_written() -> None:
     from dataclasses import replace
 
     from tests.careen.core.builders import YES

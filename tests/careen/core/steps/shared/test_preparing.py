@@ -77,9 +77,7 @@ def prepared(**changes: Any) -> Prepared:
         ),
     ],
 )
-def test_only_the_next_in_line_prepares_and_only_when_a_claim_is_about_to_be_given_back(
-    lock: LockContent, is_time: bool
-) -> None:
+def test_only_the_next_in_line_prepares_and_only_before_an_expected_release(lock: LockContent, is_time: bool) -> None:
     wants = waiting(lock=lock, forecast=NOT_ASKED, evictability=NOT_ASKED).wants
     assert (wants == MADE_OF) is is_time
 
@@ -117,12 +115,12 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
         ),
     ],
 )
-def test_whoever_comes_next_within_seconds_expects_its_turn(changes: dict[str, Any], expects: bool) -> None:
+def test_the_next_node_expects_its_turn_within_seconds(changes: dict[str, Any], expects: bool) -> None:
     """A process that waits for a forecast's order costs memory: not on every node that waits, and not for long."""
     assert waiting(**changes).expects_turn is expects
 
 
-def test_what_it_rests_on_is_read_before_what_is_made_of_it() -> None:
+def test_the_inputs_of_a_preparation_are_read_before_it_is_made() -> None:
     nothing = dict.fromkeys(("fleet", "pods", "disruptions", "forecast", "evictability"), NOT_ASKED)
     assert waiting(**nothing).wants == RESTS_ON
     off = a_policy(forecast=ForecastPolicy.OFF)
@@ -137,7 +135,7 @@ def test_a_preparation_writes_nothing_and_looks_at_the_lock_again_at_once() -> N
     assert (prepared().found, prepared().holders) == (("n9",), ())
 
 
-def test_a_holder_that_settles_for_long_is_prepared_for_less_and_less_often() -> None:
+def test_a_long_settling_is_prepared_for_ever_more_rarely() -> None:
     def again(ago: float, times: int) -> bool:
         before = replace(prepared(), at=UPTIME - ago, times=times)
         return waiting(memory=remembering(prepared=before), forecast=NOT_ASKED).wants == {Evidence.FORECAST}
@@ -180,7 +178,7 @@ def claimed(before: Prepared, **changes: Any) -> Decision:
     return decided(record, node={"taints": (OURS,)}, **given | changes)
 
 
-def test_what_was_prepared_is_used_and_the_node_says_so() -> None:
+def test_a_valid_preparation_is_used_and_recorded_on_the_node() -> None:
     before = replace(prepared(), at=UPTIME - 4)
     decision = our_turn(before)
     assert decision.phase is Phase.CLAIMING
@@ -192,7 +190,7 @@ def test_what_was_prepared_is_used_and_the_node_says_so() -> None:
     assert decided(the_record(cordoned), memory=cordoned.memory).memory.prepared is None
 
 
-def test_nothing_counts_before_what_it_rests_on_is_read_anew() -> None:
+def test_a_preparation_counts_only_after_its_inputs_are_read_again() -> None:
     nothing = dict.fromkeys(("fleet", "pods", "disruptions"), NOT_ASKED)
     assert our_turn(prepared(), **nothing).wants == RESTS_ON
     assert claimed(prepared(), **nothing).wants == RESTS_ON | {Evidence.LOCK, Evidence.PEERS}
@@ -221,7 +219,7 @@ TAINTED = a_node("n9", taints=(Taint(key="x", effect="NoSchedule"),))
         pytest.param({"disruptions": Unknown("503")}, "the disruption budgets could not be read", id="unknown budgets"),
     ],
 )
-def test_whatever_has_changed_since_throws_it_away_with_a_reason(changes: dict[str, Any], why: str) -> None:
+def test_any_change_of_the_inputs_discards_the_preparation_with_a_reason(changes: dict[str, Any], why: str) -> None:
     before = prepared()
     assert our_turn(before, **changes).wants == {Evidence.FORECAST}
     assert claimed(before, **changes).wants == {Evidence.FORECAST}
@@ -232,11 +230,11 @@ def test_whatever_has_changed_since_throws_it_away_with_a_reason(changes: dict[s
 @pytest.mark.parametrize(
     ("ago", "is_good"), [pytest.param(10, True, id="a few seconds"), pytest.param(10.5, False, id="too old")]
 )
-def test_it_counts_for_a_few_seconds(ago: float, is_good: bool) -> None:
+def test_a_preparation_is_valid_for_a_few_seconds(ago: float, is_good: bool) -> None:
     assert (our_turn(replace(prepared(), at=UPTIME - ago)).phase is Phase.CLAIMING) is is_good
 
 
-def test_another_holder_throws_it_away() -> None:
+def test_another_holder_discards_the_preparation() -> None:
     two = a_policy(concurrency=2)
     lock = held(an_entry("n5", "c5", limit=2), next=("n1",))
     decision = our_turn(prepared(), policy=two, lock=lock, memory=ready(prepared(), lock=lock))
@@ -252,7 +250,7 @@ def test_another_holder_throws_it_away() -> None:
         pytest.param({"pods": PODS[:1]}, id="a pod that has gone"),
     ],
 )
-def test_what_decides_nothing_here_does_not_throw_it_away(changes: dict[str, Any]) -> None:
+def test_an_irrelevant_change_does_not_discard_the_preparation(changes: dict[str, Any]) -> None:
     assert our_turn(prepared(), **changes).phase is Phase.CLAIMING
 
 
@@ -267,13 +265,13 @@ def test_what_decides_nothing_here_does_not_throw_it_away(changes: dict[str, Any
         pytest.param({"disruptions": Unknown("503")}, id="unknown budgets"),
     ],
 )
-def test_a_preparation_that_refuses_is_asked_again_at_the_turn(refused: dict[str, Any]) -> None:
+def test_a_refusing_preparation_is_made_again_at_the_turn(refused: dict[str, Any]) -> None:
     before = prepared(**refused)
     assert before.refused
     assert our_turn(before).wants == {Evidence.FORECAST}
 
 
-def test_the_gates_are_asked_anew_whatever_was_prepared() -> None:
+def test_the_gates_are_evaluated_again_despite_a_preparation() -> None:
     down: NodeView = a_node("n9", ready=False)
     decision = our_turn(prepared(fleet=a_fleet(MINE, down)), fleet=a_fleet(MINE, down))
     assert decision.phase is Phase.WAITING

@@ -55,7 +55,7 @@ def settled(report: object, **changes: Any) -> Decision:
     return decided(record, node={"annotations": {keys.LAST_REBOOT: text}}, **{"need": NO, "waiters": (), **changes})
 
 
-def test_the_end_of_the_settling_adds_its_length_to_the_report() -> None:
+def test_the_end_of_settling_adds_its_duration_to_the_report() -> None:
     assert json.loads(str(the_patch(settled(REPORT)).annotations[keys.LAST_REBOOT])) == {
         **REPORT,
         "settleSeconds": 12,
@@ -63,7 +63,7 @@ def test_the_end_of_the_settling_adds_its_length_to_the_report() -> None:
 
 
 @pytest.mark.parametrize("need", [YES, UNKNOWN_NEED])
-def test_a_host_that_asks_again_has_settled_too(need: Any) -> None:
+def test_a_host_with_a_new_need_has_also_settled(need: Any) -> None:
     assert '"settleSeconds":12' in str(the_patch(settled(REPORT, need=need)).annotations[keys.LAST_REBOOT])
 
 
@@ -79,7 +79,7 @@ def test_a_host_that_asks_again_has_settled_too(need: Any) -> None:
         (REPORT, {"settle_started": ago(-5)}),
     ],
 )
-def test_a_report_of_another_boot_is_left_alone(report: object, changes: dict[str, Any]) -> None:
+def test_a_report_of_another_boot_is_not_changed(report: object, changes: dict[str, Any]) -> None:
     assert keys.LAST_REBOOT not in the_patch(settled(report, **changes)).annotations
 
 
@@ -87,7 +87,7 @@ def test_a_report_of_another_boot_is_left_alone(report: object, changes: dict[st
     "value",
     ["[" * 400 + "]" * 400, '{"a":' * 400 + "1" + "}" * 400, "9" * 4999, "1e999", '"' + "x" * 2000 + '"', "true"],
 )
-def test_what_others_wrote_into_the_report_is_not_written_again(value: str) -> None:
+def test_foreign_fields_of_the_report_are_not_written_again(value: str) -> None:
     text = json.dumps(REPORT)[:-1] + f', "theirs": {value}}}'
     written = str(the_patch(settled(text)).annotations.get(keys.LAST_REBOOT, "{}"))
     assert "theirs" not in json.loads(written)

@@ -22,29 +22,25 @@ NAMES = {
 
 
 @given(st.text(), st.integers(0, MANY_AGENTS) | st.none())
-def test_in_a_fleet_of_a_usual_or_unknown_size_nobody_waits(node: str, agents: int | None) -> None:
+def test_in_a_fleet_of_usual_or_unknown_size_the_taint_is_set_at_once(node: str, agents: int | None) -> None:
     assert delay_seconds(node, agents, NOON) == 0.0
 
 
 @given(st.text(), st.integers(MANY_AGENTS + 1, 10**6), st.integers(MANY_AGENTS + 1, 10**6))
-def test_in_a_large_fleet_each_node_has_a_moment_of_its_own_within_a_minute(
-    node: str, agents: int, others: int
-) -> None:
+def test_in_a_large_fleet_each_node_has_its_own_moment_within_a_minute(node: str, agents: int, others: int) -> None:
     assert 0.0 <= delay_seconds(node, agents, NOON) < SPREAD_SECONDS == 60.0
     assert delay_seconds(node, agents, NOON) == delay_seconds(node, others, NOON)
 
 
 @given(st.text(), st.floats(0, 3600), st.floats(0, 60))
-def test_the_moment_is_the_same_whenever_one_asks_so_a_process_started_anew_does_not_wait_anew(
-    node: str, second: float, later: float
-) -> None:
+def test_a_restarted_process_keeps_the_nodes_moment(node: str, second: float, later: float) -> None:
     first = delay_seconds(node, 5000, NOON + timedelta(seconds=second))
     again = delay_seconds(node, 5000, NOON + timedelta(seconds=second + later))
     assert again == pytest.approx(first - later, abs=1e-3) or later > first - 1e-3
 
 
 @given(st.text(), st.floats(0, 55))
-def test_a_process_that_is_started_every_few_seconds_meets_its_moment_within_a_minute(node: str, offset: float) -> None:
+def test_a_process_restarted_every_few_seconds_reaches_its_moment_within_a_minute(node: str, offset: float) -> None:
     starts = [NOON + timedelta(seconds=offset + 4.9 * number) for number in range(14)]
     assert any(delay_seconds(node, 5000, start) == 0.0 for start in starts)
 
