@@ -16,7 +16,6 @@ from tests.nodes.harness.paths import CONTROL_PLANE
 ADDRESS = "10.77.0.1"
 # The service `kubernetes`: the bridge has this address too, so that no kube-proxy is needed.
 SERVICE_ADDRESS = "10.96.0.1"
-_WITHOUT_CLOUD = "*,-cloud-node-lifecycle-controller,-service-lb-controller,-node-route-controller"
 _AUDIT = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -52,7 +51,6 @@ class ControlPlane:
             "kcm",
             *("--kubeconfig", folder / "controllers.kubeconfig", "--leader-elect=false", "--secure-port=0"),
             *("--service-account-private-key-file", folder / "accounts.key", "--root-ca-file", folder / "ca.crt"),
-            f"--controllers={_WITHOUT_CLOUD}",
         )
 
     def client(self) -> Api:

@@ -207,7 +207,6 @@ class ControlPlane:
             *(str(CONTROL_PLANE), "kcm", f"--kubeconfig={self.folder / 'controllers.kubeconfig'}"),
             *("--leader-elect=false", "--secure-port=0", f"--root-ca-file={self.certificate_authority}"),
             f"--service-account-private-key-file={self.folder / 'service-accounts.key'}",
-            "--controllers=*,-cloud-node-lifecycle-controller,-service-lb-controller,-node-route-controller",
             # Hosts go down when a story says so. Without this, an API server that pauses for a minute makes every
             # node look dead to the controllers, and no simulated kubelet says otherwise.
             "--node-monitor-grace-period=15m",
