@@ -60,7 +60,7 @@ THEIRS = [
 
 
 @pytest.mark.parametrize("before", THEIRS)
-def test_what_careen_set_goes_and_what_stood_there_stays_or_comes_back(before: dict[str, str]) -> None:
+def test_careens_annotations_are_removed_and_earlier_values_restored(before: dict[str, str]) -> None:
     during = applied(before, protected(on(before)))
     assert {key: during[key] for key in PROTECTION} == dict(PROTECTION)
     assert applied(during, taken_back(during)) == before
@@ -68,13 +68,13 @@ def test_what_careen_set_goes_and_what_stood_there_stays_or_comes_back(before: d
 
 @pytest.mark.parametrize("key", PROTECTION)
 @pytest.mark.parametrize("value", ["false", "", "a person's", None])
-def test_what_a_person_changed_meanwhile_is_left_alone(key: str, value: str | None) -> None:
+def test_a_value_changed_by_a_person_meanwhile_stays(key: str, value: str | None) -> None:
     during = applied({}, protected(on({})))
     changed = applied(during, {key: value})
     assert applied(changed, taken_back(changed)) == ({} if value is None else {key: value})
 
 
-def test_a_second_claim_before_the_first_was_tidied_keeps_what_was_first() -> None:
+def test_a_second_claim_keeps_the_original_values() -> None:
     first = applied({DISRUPT: "false"}, protected(on({DISRUPT: "false"})))
     assert protected(on(first)) == {}, "nothing to set, and the memory stays"
     lifted = applied(first, {SCALE_DOWN: "false"})
@@ -86,12 +86,12 @@ def test_a_second_claim_before_the_first_was_tidied_keeps_what_was_first() -> No
     "told",
     ["", "x", "[]", "null", "{}", '{"a":1}', "[" * 200_000, json.dumps({SCALE_DOWN: ["x"], DISRUPT: {"y": 1}}), 7],
 )
-def test_a_memory_that_cannot_be_read_goes_and_touches_nothing_else(told: Any) -> None:
+def test_unreadable_saved_values_are_removed_without_other_changes(told: Any) -> None:
     during = {SCALE_DOWN: "true", DISRUPT: "true", TOLD: told}
     assert taken_back(during) == {TOLD: None}
 
 
-def test_a_memory_that_names_other_keys_writes_none_of_them() -> None:
+def test_saved_values_of_other_keys_are_not_written() -> None:
     """Whoever may edit the annotation must not have the agent write what they may not."""
     told = json.dumps({keys.CONTROL_PLANE: "x", "kubelet.alpha/y": None, DISRUPT: None})
     assert taken_back({TOLD: told, DISRUPT: "true"}) == {TOLD: None, DISRUPT: None}
@@ -108,13 +108,13 @@ def claims(**policy: Any) -> Decision:
     return decided(a_progress(Phase.WAITING), a_policy(taint_key=None, **policy), node=node, lock=LINE)
 
 
-def test_the_patch_that_takes_the_claim_sets_them() -> None:
+def test_the_claim_patch_sets_the_autoscaler_annotations() -> None:
     decision = claims()
     assert decision.phase is Phase.CLAIMING
     assert SET.items() <= the_patch(decision).annotations.items()
 
 
-def test_switched_off_nothing_of_theirs_is_touched() -> None:
+def test_if_switched_off_no_autoscaler_annotation_is_touched() -> None:
     decision = claims(protect_from_autoscalers=False)
     assert decision.phase is Phase.CLAIMING
     assert not set(SET) & set(the_patch(decision).annotations)
@@ -138,13 +138,13 @@ def ending(phase: Phase, **changes: Any) -> Decision:
     ],
     ids=["back from the claim", "undone", "uncordoned by hand", "given back", "gone home", "an earlier agent's"],
 )
-def test_every_way_back_into_service_takes_them_away(decision: Any, phase: Phase) -> None:
+def test_every_return_to_service_removes_the_autoscaler_annotations(decision: Any, phase: Phase) -> None:
     made = decision()
     assert made.phase is phase
     assert {**FREE, TOLD: None}.items() <= the_patch(made).annotations.items()
 
 
-def test_a_reboot_that_never_happened_gives_the_node_back_to_autoscalers_too() -> None:
+def test_a_reboot_that_did_not_happen_removes_the_autoscaler_annotations_too() -> None:
     progress = a_progress(Phase.REBOOTING, announced=ago(901))
     made = decided(progress, a_policy(), node={"annotations": dict(SET)})
     assert made.phase is Phase.FAILED
@@ -152,7 +152,7 @@ def test_a_reboot_that_never_happened_gives_the_node_back_to_autoscalers_too() -
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_they_go_also_when_the_agents_turns_break(phase: Phase) -> None:
+def test_the_rescue_removes_the_autoscaler_annotations_too(phase: Phase) -> None:
     node = {
         "kind": "Node",
         "metadata": {
@@ -190,13 +190,13 @@ OURS = Taint(key=keys.DEFAULT_TAINT_KEY, effect=keys.TAINT_EFFECT)
         (Taint(key="example.org/ToBeDeletedByClusterAutoscaler", effect="NoSchedule"), ""),
     ],
 )
-def test_who_removes_a_node_is_told_by_the_taint(taint: Taint, who: str) -> None:
+def test_the_taint_identifies_the_autoscaler_that_removes_the_node(taint: Taint, who: str) -> None:
     assert removed_by(a_node(taints=(CANDIDATE, taint))) == who
     assert left_alone(a_node(taints=(taint,))) == (f"{who} is removing this node: it is left alone" if who else "")
 
 
 @pytest.mark.parametrize("taint", [TO_BE_DELETED, DISRUPTED, DISRUPTING])
-def test_a_need_on_a_node_that_is_removed_begins_nothing_and_is_told_once(taint: Taint) -> None:
+def test_on_a_node_being_removed_a_need_starts_nothing_and_is_reported_once(taint: Taint) -> None:
     made = decided(node={"taints": (taint,)})
     assert (made.phase, made.reason.code, made.look_again_seconds) == (
         Phase.IDLE,
@@ -208,11 +208,11 @@ def test_a_need_on_a_node_that_is_removed_begins_nothing_and_is_told_once(taint:
     assert again.actions == ()
 
 
-def test_a_candidate_waits_as_any_other() -> None:
+def test_a_candidate_for_removal_waits_like_any_other_node() -> None:
     assert decided(node={"taints": (CANDIDATE,)}).phase is Phase.WAITING
 
 
-def test_a_waiting_node_that_is_removed_goes_home_and_leaves_the_line() -> None:
+def test_a_waiting_node_being_removed_becomes_idle_and_leaves_the_line() -> None:
     progress = a_progress(Phase.WAITING, taint_key=OURS.key)
     made = decided(progress, node={"taints": (OURS, DISRUPTED), "label": order.READY}, lock=LINE)
     assert (made.phase, made.reason.code) == (Phase.IDLE, Code.BEING_REMOVED)
@@ -222,7 +222,7 @@ def test_a_waiting_node_that_is_removed_goes_home_and_leaves_the_line() -> None:
     assert the_lock(made).next == ()
 
 
-def test_an_idle_node_that_is_removed_still_leaves_a_line_that_it_stands_in() -> None:
+def test_an_idle_node_being_removed_leaves_the_line() -> None:
     """The write that took it out may have failed."""
     line = LockContent(next=("n1", "n2"), next_at="2026-03-04T11:59:59Z", waiting=2)
     due = remembering(lock_due=UPTIME - 1)
@@ -231,7 +231,7 @@ def test_an_idle_node_that_is_removed_still_leaves_a_line_that_it_stands_in() ->
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_a_claim_of_a_node_that_is_removed_is_undone(phase: Phase) -> None:
+def test_the_claim_of_a_node_being_removed_is_undone(phase: Phase) -> None:
     made = decided(a_progress(phase), node={"taints": (TO_BE_DELETED,)}, pods=(a_pod(),))
     assert (made.phase, made.reason.code) == (Phase.WAITING, Code.BEING_REMOVED)
     assert made.reason.sentence.startswith("the cluster autoscaler is removing this node: it is left alone")
@@ -239,7 +239,7 @@ def test_a_claim_of_a_node_that_is_removed_is_undone(phase: Phase) -> None:
     assert evicted(made) == []
 
 
-def test_a_reboot_that_was_asked_is_waited_for_whoever_removes_the_node() -> None:
+def test_a_requested_reboot_is_awaited_even_if_the_node_is_being_removed() -> None:
     progress = a_progress(Phase.REBOOTING)
     made = decided(progress, node={"taints": (TO_BE_DELETED,)})
     assert made.phase is Phase.REBOOTING
@@ -253,7 +253,7 @@ def draining(seconds: float, settle: float) -> Decision:
     return decided(progress, a_policy(balancer_settle_seconds=settle), pods=(a_pod(),))
 
 
-def test_load_balancers_have_their_time_before_the_first_eviction() -> None:
+def test_load_balancers_get_their_delay_before_the_first_eviction() -> None:
     waits = draining(10, 45)
     assert (evicted(waits), waits.reason.sentence) == (
         [],
@@ -264,7 +264,7 @@ def test_load_balancers_have_their_time_before_the_first_eviction() -> None:
     assert evicted(draining(0, 0)) == ["web-1"]
 
 
-def test_the_time_for_load_balancers_is_not_the_drains() -> None:
+def test_the_delay_for_load_balancers_does_not_count_for_the_drain_timeout() -> None:
     progress = a_progress(Phase.DRAINING, drain_started=ago(70))
     policy = a_policy(balancer_settle_seconds=45, drain=DrainPolicy(timeout_seconds=60))
     assert decided(progress, policy, pods=(a_pod(),)).phase is Phase.DRAINING

@@ -59,7 +59,7 @@ from tests.careen.core.builders import (
         (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Claiming","claim":"c"}'}), Code.PROGRESS_UNREADABLE),
     ],
 )
-def test_without_the_node_and_its_record_nothing_is_done_and_it_is_said(node: Any, code: Code) -> None:
+def test_without_a_readable_node_and_record_nothing_is_done_and_it_is_reported(node: Any, code: Code) -> None:
     decision = decide(an_observation(node), a_policy())
     assert decision.reason.code is code
     written = [
@@ -71,7 +71,7 @@ def test_without_the_node_and_its_record_nothing_is_done_and_it_is_said(node: An
     assert set(kinds(decision)) <= {PatchNode}
 
 
-def test_an_unreadable_record_is_told_once() -> None:
+def test_an_unreadable_record_is_reported_once() -> None:
     node = a_node(annotations={keys.PROGRESS: '{"version":2}'})
     first = decide(an_observation(node), a_policy())
     assert [type(action) for action in first.actions] == [PatchNode, PostEvent]
@@ -82,7 +82,7 @@ def test_an_unreadable_record_is_told_once() -> None:
 @pytest.mark.parametrize(
     "phase", [Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.SETTLING, Phase.FAILED, Phase.WAITING]
 )
-def test_a_new_boot_while_a_claim_is_held_leads_to_verifying_whatever_the_phase(phase: Phase) -> None:
+def test_a_new_boot_under_a_claim_leads_from_any_phase_to_verifying(phase: Phase) -> None:
     progress = a_progress(
         phase,
         claim="c1",
@@ -98,7 +98,7 @@ def test_a_new_boot_while_a_claim_is_held_leads_to_verifying_whatever_the_phase(
     assert record.verify_started.boot == BOOT
 
 
-def test_a_second_new_boot_while_verifying_begins_anew() -> None:
+def test_a_second_new_boot_restarts_the_verification() -> None:
     decision = decided(a_progress(Phase.VERIFYING, verify_started=ago(100, boot="boot-between")))
     assert decision.reason.code is Code.REBOOTED
     assert the_record(decision).reboots_for_need == 1
@@ -112,7 +112,7 @@ def test_an_unreadable_boot_id_stops_every_step_under_a_claim(phase: Phase) -> N
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_an_idle_node_compares_lock_and_node_once_after_a_start() -> None:
+def test_an_idle_node_compares_lock_and_node_once_after_its_start() -> None:
     memory = Memory(node_uid="uid-n1")
     first = decided(memory=memory, need=builders.NO, lock=NOT_ASKED)
     assert first.wants == {Evidence.LOCK}
@@ -120,7 +120,7 @@ def test_an_idle_node_compares_lock_and_node_once_after_a_start() -> None:
     assert (second.wants, second.memory.is_reconciled) == (frozenset(), True)
 
 
-def test_an_unreadable_lock_does_not_keep_an_idle_node_from_its_sentinel() -> None:
+def test_an_idle_node_acts_on_its_need_despite_an_unreadable_lock() -> None:
     memory = Memory(node_uid="uid-n1")
     blind = decided(memory=memory, need=builders.NO, lock=Unknown("503"))
     assert not blind.memory.is_reconciled
@@ -129,7 +129,7 @@ def test_an_unreadable_lock_does_not_keep_an_idle_node_from_its_sentinel() -> No
     assert decided(memory=blind.memory, need=builders.YES, lock=NOT_ASKED).phase is Phase.WAITING
 
 
-def test_another_node_object_begins_a_new_memory_but_what_the_host_was_asked_stays() -> None:
+def test_a_recreated_node_resets_the_memory_except_requests_to_the_host() -> None:
     asked = RebootMemory(claim="c1", announcement=1, outcome=RebootOutcome.ACCEPTED)
     memory = remembering(
         node_uid="uid-old",
@@ -141,7 +141,7 @@ def test_another_node_object_begins_a_new_memory_but_what_the_host_was_asked_sta
 
 
 @pytest.mark.parametrize("phase", [Phase.VERIFYING, Phase.FAILED])
-def test_a_cordon_of_ours_that_somebody_lifted_is_no_longer_ours(phase: Phase) -> None:
+def test_a_cordon_that_a_person_removed_is_no_longer_careens(phase: Phase) -> None:
     progress = a_progress(
         phase, is_cordoned_by_us=True, failed="never-ready", boot_left="boot-0", verify_started=ago(10)
     )
@@ -256,7 +256,7 @@ nodes = st.fixed_dictionaries(
 
 @settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(records, nodes, observations, policies)
-def test_every_half_done_state_leads_on_or_home(
+def test_every_interrupted_state_continues_or_returns_to_idle(
     progress: Progress, node: dict[str, Any], seen: dict[str, Any], policy: Any
 ) -> None:
     view = a_marked_node(progress, **node)
@@ -299,7 +299,7 @@ def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:
     return isinstance(content, LockContent) and content.entry("n1", "c1") is None
 
 
-def test_a_while_after_a_claim_was_given_back_an_idle_node_looks_at_the_lock_once_more() -> None:
+def test_an_idle_node_reads_the_lock_once_more_after_a_release() -> None:
     """The write that took the claim may have been held back somewhere, and land when nobody waits any more."""
     given_back = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_giving_back=True), need=NO)
     assert given_back.memory.lock_due == UPTIME + 75.0

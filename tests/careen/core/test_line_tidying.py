@@ -48,7 +48,7 @@ def idle(**changes: Any) -> Decision:
 
 
 @pytest.mark.parametrize("reading", [NAMED, Unknown("503"), "garbage"])
-def test_a_node_whose_need_has_ended_looks_at_the_lock_once_more(reading: Any) -> None:
+def test_a_node_whose_need_ended_reads_the_lock_once_more(reading: Any) -> None:
     """The write that takes it out of the line may meet a conflict, and an unreadable lock cannot be written at all."""
     home = decided(RECORD, need=NO, lock=reading, node={"labels": {keys.REBOOT_LABEL: "ready"}})
     assert (home.phase, home.reason.code) == (Phase.IDLE, Code.NEED_GONE)
@@ -57,26 +57,26 @@ def test_a_node_whose_need_has_ended_looks_at_the_lock_once_more(reading: Any) -
     assert the_lock(idle(memory=home.memory, uptime=UPTIME + LEFT_LINE_SECONDS)).next == ("n2",)
 
 
-def test_that_look_does_not_replace_the_one_for_a_claim_that_lands_late() -> None:
+def test_the_check_of_the_line_does_not_replace_the_check_for_a_late_claim() -> None:
     memory = remembering(lock_due=UPTIME + LATE_WRITE_SECONDS)
     assert decided(RECORD, need=NO, lock=NAMED, memory=memory).memory.lock_due == UPTIME + LATE_WRITE_SECONDS
 
 
 @pytest.mark.parametrize("need", [NO, UNKNOWN_NEED])
-def test_an_idle_node_that_finds_itself_in_the_line_leaves_it(need: Need) -> None:
+def test_an_idle_node_in_the_line_leaves_it(need: Need) -> None:
     assert the_lock(idle(need=need)).next == ("n2",)
 
 
-def test_an_idle_node_looks_again_until_it_is_seen_to_be_out() -> None:
+def test_an_idle_node_checks_the_line_until_it_is_out() -> None:
     left = idle()
     assert idle(memory=left.memory, lock=NOT_ASKED, uptime=UPTIME + 5).wants == {Evidence.LOCK}
 
 
-def test_an_idle_node_whose_need_comes_back_keeps_its_place() -> None:
+def test_an_idle_node_whose_need_returns_keeps_its_position() -> None:
     assert WriteLock not in kinds(idle(need=YES))
 
 
-def test_an_idle_node_takes_out_the_names_of_nodes_that_are_gone() -> None:
+def test_an_idle_node_removes_deleted_nodes_from_the_line() -> None:
     assert idle(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
     tidied = the_lock(idle(lock=replace(NAMED, next=("gone", "n2", "lost"), abreast=2), waiters=(N2,)))
     assert (tidied.next, tidied.abreast) == (("n2",), 1)
@@ -90,11 +90,11 @@ def test_an_idle_node_takes_out_the_names_of_nodes_that_are_gone() -> None:
         {"lock": lock.pause(NAMED, "", 1)},
     ],
 )
-def test_an_idle_node_leaves_a_line_alone_that_is_right_unknown_or_paused(changes: dict[str, Any]) -> None:
+def test_an_idle_node_does_not_change_a_correct_unknown_or_paused_line(changes: dict[str, Any]) -> None:
     assert WriteLock not in kinds(idle(**changes))
 
 
-def test_idle_nodes_together_look_about_once_a_minute_however_many_they_are() -> None:
+def test_all_idle_nodes_together_check_the_line_about_once_a_minute() -> None:
     def pause(agents: int | None) -> float:
         looked = idle(lock=LockContent(), memory=replace(JUST_STARTED, agents=agents))
         assert looked.memory.lock_due is not None
@@ -117,7 +117,9 @@ def test_idle_nodes_together_look_about_once_a_minute_however_many_they_are() ->
         ({"fleet": Fleet(nodes=(a_node("n1"), a_node("n7", ready=False)), read_at_uptime=UPTIME)}, Code.NODES_DOWN),
     ],
 )
-def test_whoever_keeps_the_line_takes_out_those_who_no_longer_wait(changes: dict[str, Any], code: Code) -> None:
+def test_the_node_that_maintains_the_line_removes_nodes_that_no_longer_wait(
+    changes: dict[str, Any], code: Code
+) -> None:
     content = replace(NAMED, next=("n1", "gone", "n2"))
     given = {"policy": a_policy(taint_key=None), "lock": content, "waiters": (N2,), **changes}
     decision = decided(RECORD, node={"labels": {keys.REBOOT_LABEL: "ready"}, "annotations": {keys.MOVES: "0"}}, **given)
@@ -125,7 +127,7 @@ def test_whoever_keeps_the_line_takes_out_those_who_no_longer_wait(changes: dict
     assert the_lock(decision).next == ("n1", "n2")
 
 
-def test_who_did_not_come_once_and_no_longer_waits_is_forgotten() -> None:
+def test_a_missed_turn_of_a_node_that_no_longer_waits_is_forgotten() -> None:
     """Or the lock would keep the names of all nodes that were ever deleted in the middle of a roll-out."""
     content = held(an_entry("n9"), passed=("gone", "n2"))
     assert order.hand_on(content, (N2,), a_policy(), at="").passed == ("n2",)

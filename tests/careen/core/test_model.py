@@ -76,9 +76,7 @@ def calm(world: World) -> None:
 
 @pytest.mark.parametrize("order", list(Order))
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_without_faults_every_node_reboots_once_and_never_more_than_the_limit_at_a_time(
-    concurrency: int, order: Order
-) -> None:
+def test_without_faults_every_node_reboots_once_within_the_limit(concurrency: int, order: Order) -> None:
     world = a_world(1, concurrency, fault_rate=0.0, order=order)
     world.run(400)
     world.check_quiet()
@@ -88,7 +86,7 @@ def test_without_faults_every_node_reboots_once_and_never_more_than_the_limit_at
 
 @pytest.mark.parametrize("order", [Order.OLDEST, Order.ZONE])
 @pytest.mark.parametrize("seed", seeds(3))
-def test_the_agents_go_in_the_order_that_the_plan_has_foretold(seed: int, order: Order) -> None:
+def test_the_agents_follow_the_planned_order(seed: int, order: Order) -> None:
     world, went = a_world(8000 + seed, fault_rate=0.0, order=order), []
     world.on_phase = lambda name, phase: went.append(name) if phase == "Draining" else None
     world.write_lock(
@@ -120,9 +118,7 @@ def test_lost_and_late_answers_and_crashes_break_no_rule(seed: int) -> None:
 
 @pytest.mark.parametrize("order", [Order.ZONE, Order.FEWEST_MOVES])
 @pytest.mark.parametrize("seed", seeds(5))
-def test_in_other_orders_lost_locks_and_crashes_break_no_rule_and_never_are_two_zones_down(
-    seed: int, order: Order
-) -> None:
+def test_in_other_orders_lost_locks_and_crashes_break_no_rule(seed: int, order: Order) -> None:
     world = a_world(7000 + seed, concurrency=2 + seed % 2, fault_rate=0.03 + 0.03 * (seed % 3), order=order)
     world.at(world.random.uniform(5, 200), world.recreate_daemonset)
     world.run(600)
@@ -130,7 +126,7 @@ def test_in_other_orders_lost_locks_and_crashes_break_no_rule_and_never_are_two_
 
 
 @pytest.mark.parametrize("seed", seeds(10))
-def test_people_who_hold_cordon_pause_and_unlock_break_no_rule(seed: int) -> None:
+def test_holds_cordons_pauses_and_unlocks_by_people_break_no_rule(seed: int) -> None:
     world = a_world(1000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     chance = world.random
     for _ in range(12):
@@ -155,7 +151,7 @@ def test_people_who_hold_cordon_pause_and_unlock_break_no_rule(seed: int) -> Non
 
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 @pytest.mark.parametrize("seed", seeds(4))
-def test_what_happens_right_after_a_phase_begins_breaks_no_rule(seed: int, phase: str) -> None:
+def test_events_right_after_a_phase_change_break_no_rule(seed: int, phase: str) -> None:
     """People and crashes strike at the worst moments: within a second after a node enters the phase, again and
     again."""
     world = a_world(5000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
@@ -191,7 +187,7 @@ def test_what_happens_right_after_a_phase_begins_breaks_no_rule(seed: int, phase
 
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling", "Failed"])
 @pytest.mark.parametrize("seed", seeds(4))
-def test_a_record_that_is_wiped_in_any_phase_breaks_no_rule_and_everybody_comes_home(seed: int, phase: str) -> None:
+def test_a_record_lost_in_any_phase_breaks_no_rule_and_every_node_returns_to_idle(seed: int, phase: str) -> None:
     world = a_world(12_100 + seed, concurrency=1 + seed % 2, fault_rate=0.02 * (seed % 3))
     for name in NAMES:
         world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0])
@@ -222,7 +218,7 @@ def test_a_second_agent_process_on_the_same_host_breaks_no_rule(seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", seeds(12))
-def test_two_agents_on_every_host_ask_for_each_reboot_once_and_keep_the_claim_until_the_boot(seed: int) -> None:
+def test_two_agents_per_host_request_each_reboot_once_and_keep_the_claim(seed: int) -> None:
     """No lock on the host keeps them apart, requests are lost and late, and a shutdown takes long enough for
     both to look again."""
     world = a_world(11_000 + seed, concurrency=1 + seed % 2, fault_rate=0.04 * (seed % 4))
@@ -234,7 +230,7 @@ def test_two_agents_on_every_host_ask_for_each_reboot_once_and_keep_the_claim_un
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_hosts_that_refuse_ignore_or_survive_the_reboot_break_no_rule(seed: int) -> None:
+def test_hosts_that_refuse_or_ignore_the_reboot_break_no_rule(seed: int) -> None:
     world = a_world(2000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     for name in NAMES:
         world.hosts[name].reboot_behaviour = world.random.choice(["works", "fails", "silent"])
@@ -244,7 +240,7 @@ def test_hosts_that_refuse_ignore_or_survive_the_reboot_break_no_rule(seed: int)
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_with_room_for_others_a_failed_node_halts_them_until_a_person_says_otherwise(seed: int) -> None:
+def test_a_failed_node_halts_the_others_until_a_person_acts(seed: int) -> None:
     """The world itself refuses a cordon beside a claim that has been marked as failed for longer than any
     reading may be old."""
     world = a_world(9000 + seed, concurrency=3, fault_rate=0.01 * (seed % 3))
@@ -274,7 +270,7 @@ def test_a_recreated_daemonset_breaks_no_rule(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_deleted_nodes_break_no_rule_and_lose_no_claim_for_ever(seed: int) -> None:
+def test_deleted_nodes_break_no_rule_and_leave_no_claim_for_ever(seed: int) -> None:
     world = a_world(4000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     for _ in range(3):
         name = world.random.choice(NAMES)

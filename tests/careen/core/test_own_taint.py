@@ -88,11 +88,13 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
         pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
     ],
 )
-def test_without_a_record(node: NodeView, policy: dict[str, Any], expected: set[str]) -> None:
+def test_without_a_record_managed_fields_decide_about_the_taint(
+    node: NodeView, policy: dict[str, Any], expected: set[str]
+) -> None:
     assert keys_of_ours(node, Progress(), a_policy(**policy)) == expected
 
 
-def test_a_record_has_the_first_word() -> None:
+def test_the_record_decides_about_the_taint_if_there_is_one() -> None:
     assert keys_of_ours(tainted(OURS), a_progress(Phase.WAITING), a_policy()) == frozenset()
     assert keys_of_ours(tainted(OURS), a_progress(Phase.WAITING, taint_key=OURS.key), a_policy()) == {OURS.key}
     assert keys_of_ours(tainted(), a_progress(Phase.WAITING, taint_key=OURS.key), a_policy()) == frozenset()
@@ -109,7 +111,7 @@ def wiped(**changes: Any) -> Decision:
     return decided(node=node, **changes)
 
 
-def test_a_waiting_node_whose_record_was_removed_takes_its_taint_up_again() -> None:
+def test_a_waiting_node_that_lost_its_record_adopts_its_taint_again() -> None:
     decision = wiped(need=YES)
     assert (decision.phase, the_patch(decision).taints, the_record(decision).taint_key) == (
         Phase.WAITING,
@@ -121,19 +123,19 @@ def test_a_waiting_node_whose_record_was_removed_takes_its_taint_up_again() -> N
 @pytest.mark.parametrize(
     "node", [{}, {"labels": {}, "annotations": {}}], ids=["the record", "everything but the taint"]
 )
-def test_without_a_need_the_taint_goes_whatever_was_removed(node: dict[str, Any]) -> None:
+def test_without_a_need_the_taint_is_removed_whatever_else_was_lost(node: dict[str, Any]) -> None:
     decision = wiped(need=NO, node=node)
     assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.HOME)
     assert the_patch(decision).taints == (THEIRS,)
 
 
-def test_a_taint_that_is_proven_by_the_server_goes_too_and_one_that_is_not_stays() -> None:
+def test_only_a_taint_proven_careens_by_managed_fields_is_removed() -> None:
     policy, node = a_policy(taint_key=KURED), {"taints": (THEIRS, soft(KURED)), "labels": {}, "annotations": {}}
     assert the_patch(wiped(need=NO, policy=policy, node={**node, "tainted_by": PROVEN})).taints == (THEIRS,)
     assert wiped(need=NO, policy=policy, node={**node, "tainted_by": ("kubectl-taint",)}).actions == ()
 
 
-def test_the_taint_is_added_by_a_patch_that_says_so_and_removed_by_one_that_does_not() -> None:
+def test_only_the_patch_that_adds_the_taint_uses_its_field_manager() -> None:
     assert the_patch(decided(need=YES)).adds_taint
     assert not the_patch(wiped(need=NO)).adds_taint
     assert not the_patch(wiped(need=YES)).adds_taint
@@ -147,7 +149,7 @@ ELSEWHERE = {"annotations": {keys.PROGRESS: to_annotation(Progress(phase="Elsewh
 
 @pytest.mark.parametrize("node", [GARBAGE, ELSEWHERE])
 @pytest.mark.parametrize(("need", "taints"), [(NO, (THEIRS,)), (YES, None), (UNKNOWN_NEED, None)])
-def test_beside_a_record_that_cannot_be_read_the_taint_goes_with_the_need_and_nothing_else_does(
+def test_with_an_unreadable_record_only_the_taint_is_removed_with_the_need(
     node: dict[str, Any], need: Any, taints: Any
 ) -> None:
     decision = wiped(need=need, node={**node, "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)})
@@ -161,7 +163,7 @@ def test_beside_a_record_that_cannot_be_read_the_taint_goes_with_the_need_and_no
     assert set(patch.annotations) == {keys.REASON}
 
 
-def test_the_node_says_what_a_person_has_to_remove_and_says_it_once() -> None:
+def test_the_node_names_once_what_a_person_has_to_remove() -> None:
     decision = wiped(need=YES, node=GARBAGE)
     said = the_patch(decision).annotations[keys.REASON]
     assert said == (

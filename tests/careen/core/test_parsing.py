@@ -80,12 +80,12 @@ def test_a_decision_parses_the_record_of_each_node_once(phase: Phase) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "garbage", '{"nodeID":"n1"}', '{"locks":[{"nodeID":"n1","id":"c1"}]}'])
-def test_a_reading_carries_what_its_text_says(text: str | None) -> None:
+def test_a_lock_reading_carries_the_parsed_text(text: str | None) -> None:
     reading = LockReading.of(text, resource_version="1", daemonset_uid="u")
     assert (reading.text, reading.content) == (text, lock.parse(text))
 
 
-def test_a_node_carries_the_record_of_its_annotation_also_when_another_one_takes_its_place() -> None:
+def test_a_node_view_with_another_annotation_carries_its_parsed_record() -> None:
     node = a_marked_node(a_progress(Phase.DRAINING))
     assert node.record == a_progress(Phase.DRAINING)
     without = replace(node, annotations={})
@@ -94,6 +94,6 @@ def test_a_node_carries_the_record_of_its_annotation_also_when_another_one_takes
     assert isinstance(a_node(annotations={"careen.dev/progress": "no record"}).record, records.UnreadableProgress)
 
 
-def test_a_view_made_with_another_record_keeps_the_one_of_its_annotation() -> None:
+def test_a_node_view_always_carries_the_record_of_its_annotation() -> None:
     node = NodeView(name="n1", uid="u", resource_version="1", written=a_progress(Phase.DRAINING, boot_left=BOOT))
     assert node.written == node.record == records.Progress()

@@ -106,13 +106,13 @@ def draining(**policy: Any) -> Story:
     "lives", [1e9, 300.0, 7.0], ids=["one process", "restarted every five minutes", "restarted every few seconds"]
 )
 @pytest.mark.parametrize("changes", [*LATE.values(), *EARLY.values()], ids=[*LATE, *EARLY])
-def test_a_drained_node_waits_for_what_it_must_know_as_long_as_the_patience_and_no_longer(
+def test_a_drained_node_waits_for_unknown_facts_only_as_long_as_the_patience(
     changes: dict[str, Any], lives: float
 ) -> None:
     assert draining().until_undone(620, lives=lives, **changes) == pytest.approx(602, abs=6)
 
 
-def test_one_thing_after_another_is_one_wait() -> None:
+def test_successive_unknown_facts_share_one_wait() -> None:
     story = draining()
     for _ in range(110):
         for changes in (SKEW, {"pods": Unknown("503")}, {"need": UNKNOWN_NEED}):
@@ -127,7 +127,7 @@ def test_one_thing_after_another_is_one_wait() -> None:
     [{"pods": (a_pod(),)}, {"lock": held(an_entry("n2", "c2"))}],
     ids=["a pod came back", "the claim was missing"],
 )
-def test_a_turn_that_does_not_look_at_what_is_unknown_does_not_begin_the_patience_anew(between: dict[str, Any]) -> None:
+def test_a_turn_that_does_not_read_the_unknown_fact_does_not_restart_the_patience(between: dict[str, Any]) -> None:
     story = draining()
     while story.seconds < 600:
         assert story.turn(58, **SKEW).phase is Phase.DRAINING
@@ -136,7 +136,7 @@ def test_a_turn_that_does_not_look_at_what_is_unknown_does_not_begin_the_patienc
 
 
 @pytest.mark.parametrize("changes", [*EARLY.values(), SKEW], ids=[*EARLY, "the clock"])
-def test_a_blip_in_a_long_drain_begins_with_the_whole_patience(changes: dict[str, Any]) -> None:
+def test_a_first_unknown_fact_late_in_a_drain_has_the_full_patience(changes: dict[str, Any]) -> None:
     story, busy = draining(), {"pods": (a_pod(),)}
     assert story.turn(**{**busy, **changes}).phase is Phase.DRAINING
     story.turn(590, **busy)
@@ -146,7 +146,7 @@ def test_a_blip_in_a_long_drain_begins_with_the_whole_patience(changes: dict[str
     assert story.node.unschedulable
 
 
-def test_a_new_process_that_meets_a_first_blip_in_a_long_drain_waits_as_well() -> None:
+def test_a_new_process_has_the_full_patience_for_a_first_unknown_fact() -> None:
     story = draining()
     story.turn(3000, pods=(a_pod(),))
     story.restart()
@@ -154,7 +154,7 @@ def test_a_new_process_that_meets_a_first_blip_in_a_long_drain_waits_as_well() -
     assert story.turn(590, need=UNKNOWN_NEED, pods=(a_pod(),)).phase is Phase.DRAINING
 
 
-def test_a_clock_that_jumps_back_does_not_lengthen_the_wait_of_processes_that_are_restarted() -> None:
+def test_a_clock_that_jumps_back_does_not_extend_the_wait_after_restarts() -> None:
     story = draining()
     story.turn(clock_skew_seconds=100.0, now=NOW + timedelta(seconds=100))
     for seconds in range(60, 600, 60):
@@ -170,7 +170,7 @@ def test_a_clock_that_jumps_back_does_not_lengthen_the_wait_of_processes_that_ar
     )
 
 
-def test_a_host_whose_boot_cannot_be_read_gives_its_claim_back_all_the_same() -> None:
+def test_a_host_with_an_unreadable_boot_id_releases_its_claim() -> None:
     story = draining()
     story.until_undone(620, **BLIND)
     assert story.turn(**BLIND, lock=held()).reason.code is Code.GIVING_BACK
@@ -188,7 +188,7 @@ BLIPS = [{"need": UNKNOWN_NEED}, {"lock": Unknown("503")}, BLIND]
 
 
 @pytest.mark.parametrize("blip", BLIPS)
-def test_a_second_blip_long_after_the_first_one_is_a_first_one(blip: dict[str, Any]) -> None:
+def test_an_unknown_fact_long_after_another_has_the_full_patience(blip: dict[str, Any]) -> None:
     story = claiming()
     for _ in range(5):
         assert story.turn(**blip).phase is Phase.CLAIMING
@@ -197,16 +197,16 @@ def test_a_second_blip_long_after_the_first_one_is_a_first_one(blip: dict[str, A
 
 
 @pytest.mark.parametrize("blip", BLIPS)
-def test_what_stays_unknown_leads_back_from_the_claim(blip: dict[str, Any]) -> None:
+def test_a_lasting_unknown_fact_releases_the_claim(blip: dict[str, Any]) -> None:
     assert claiming().until_undone(30, 1.0, **blip) == 16
 
 
-def test_processes_that_live_for_seconds_do_not_keep_a_claim_for_ever() -> None:
+def test_short_lived_processes_do_not_keep_a_claim_for_ever() -> None:
     story = Story(a_progress(Phase.CLAIMING, claimed=ago(1)))
     assert story.until_undone(620, 1.0, lives=10.0, need=UNKNOWN_NEED) == pytest.approx(600, abs=2)
 
 
-def test_another_claim_is_another_wait() -> None:
+def test_another_claim_has_its_own_patience() -> None:
     story = claiming()
     story.turn(need=UNKNOWN_NEED)
     story.node = a_marked_node(a_progress(Phase.WAITING))
@@ -214,7 +214,7 @@ def test_another_claim_is_another_wait() -> None:
     assert story.memory.patience.since is None
 
 
-def test_what_a_person_forbids_is_no_unknown_and_undoes_at_once() -> None:
+def test_a_hold_by_a_person_undoes_at_once_without_patience() -> None:
     story = draining()
     assert story.turn(alerts=(Alert(name="DiskFull"),)).phase is Phase.WAITING
     assert story.memory.patience.since is None

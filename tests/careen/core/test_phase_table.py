@@ -19,7 +19,7 @@ def reachable(start: Phase) -> set[Phase]:
 
 
 @pytest.mark.parametrize("phase", list(Phase), ids=str)
-def test_it_is_reachable_and_leads_home(phase: Phase) -> None:
+def test_every_phase_is_reachable_and_leads_to_idle(phase: Phase) -> None:
     assert phase in reachable(Phase.IDLE)
     assert Phase.IDLE in reachable(phase)
 
@@ -30,16 +30,16 @@ def test_every_phase_has_a_row_and_a_step() -> None:
 
 
 @pytest.mark.parametrize("phase", list(Phase), ids=str)
-def test_every_turn_knows_the_node_the_boot_and_the_need(phase: Phase) -> None:
+def test_every_turn_reads_node_boot_id_and_need(phase: Phase) -> None:
     assert ROW[phase].evidence >= {Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED}
 
 
-def test_an_idle_node_reads_nothing_but_itself_every_five_minutes() -> None:
+def test_an_idle_node_reads_only_itself_every_five_minutes() -> None:
     assert ROW[Phase.IDLE].evidence == {Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED}
     assert ROW[Phase.IDLE].node_max_age_seconds == 300
 
 
-def test_a_move_that_is_not_listed_is_not_allowed() -> None:
+def test_an_unlisted_phase_change_is_not_allowed() -> None:
     assert not is_allowed(Phase.WAITING, Phase.DRAINING)
     assert not is_allowed(Phase.REBOOTING, Phase.IDLE)
     assert is_allowed(Phase.DRAINING, Phase.DRAINING)

@@ -47,17 +47,17 @@ DRAWS_NOTHING = {
         ("é\u202e\u200dé", "é\ufffd\ufffdé"),
     ],
 )
-def test_a_text_is_shown_on_one_line_without_controls(text: str, shown: str) -> None:
+def test_a_text_is_shown_on_one_line_without_control_characters(text: str, shown: str) -> None:
     assert one_line(text) == shown
 
 
-def test_no_character_that_unicode_calls_a_control_a_format_or_a_separator_is_shown() -> None:
+def test_no_control_format_or_separator_character_is_shown() -> None:
     shown = "".join(one_line(each) for each in EVERY_CHARACTER)
     assert {unicodedata.category(each) for each in set(shown)} & {"Cc", "Cf", "Cs", "Zl", "Zp"} == set()
     assert not DRAWS_NOTHING & set(shown)
 
 
-def test_letters_marks_digits_and_signs_are_shown_as_they_are() -> None:
+def test_letters_marks_digits_and_symbols_are_unchanged() -> None:
     kept = [
         each
         for each in EVERY_CHARACTER
@@ -67,7 +67,7 @@ def test_letters_marks_digits_and_signs_are_shown_as_they_are() -> None:
 
 
 @given(ANY_TEXT)
-def test_a_text_that_is_fit_is_left_alone(text: str) -> None:
+def test_a_safe_text_is_unchanged(text: str) -> None:
     """So what was written to a Node compares equal with what is written next."""
     assert one_line(one_line(text)) == one_line(text)
     assert annotation(annotation(text)) == annotation(text)
@@ -82,7 +82,7 @@ def test_a_text_is_cut_to_its_length(length: int) -> None:
 
 
 @given(ANY_TEXT)
-def test_a_report_keeps_its_line_breaks_and_nothing_else(text: str) -> None:
+def test_of_control_characters_a_report_keeps_only_line_breaks(text: str) -> None:
     assert lines(text).count("\n") == text.count("\n")
     assert [each for each in unfit(lines(text)) if not each.startswith("a forged")] == []
 
@@ -95,14 +95,14 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from([None, 2]))
-def test_json_holds_the_same_values_and_nothing_that_a_terminal_obeys(value: object, indent: int | None) -> None:
+def test_json_keeps_its_values_without_terminal_control_sequences(value: object, indent: int | None) -> None:
     text = json_text(json.dumps(value, ensure_ascii=False, indent=indent))
     assert json.loads(text) == value
     assert unfit_json(text) == []
 
 
 @pytest.mark.parametrize("text", [POISON, LONG], ids=["short", "long"])
-def test_what_is_decided_and_done_says_nothing_that_is_unfit(text: str) -> None:
+def test_every_message_of_a_decision_is_safe_to_display(text: str) -> None:
     """The values in which every sentence leaves the core: whatever step, gate or rescue made it."""
     refusal = Refusal(gate=text, code=Code.HELD, sentence=text, remedy=text)
     said = [
@@ -117,7 +117,7 @@ def test_what_is_decided_and_done_says_nothing_that_is_unfit(text: str) -> None:
     assert [unfit(each or "") for each in said] == [[]] * len(said)
 
 
-def test_an_annotation_that_holds_json_keeps_what_it_holds() -> None:
+def test_an_annotation_with_json_keeps_its_content() -> None:
     text = json.dumps([{"sentence": POISON}], ensure_ascii=False, separators=(",", ":"))
     written = PatchNode(purpose="p", resource_version="1", annotations={"a": text}).annotations["a"]
     assert written is not None

@@ -54,11 +54,11 @@ def records(seed: int) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_seeded_cluster_is_planned_as_it_was(seed: int) -> None:
+def test_a_generated_cluster_gives_the_recorded_plan(seed: int) -> None:
     assert list(records(seed)) == [each for each in recorded() if each["seed"] == seed]
 
 
-def test_the_records_have_met_what_makes_plans_differ() -> None:
+def test_the_recorded_plans_cover_the_features_that_change_plans() -> None:
     """Records of clusters in which nothing ever happens would guard nothing."""
     told = recorded()
     assert {each["seed"] for each in told} == set(SEEDS)

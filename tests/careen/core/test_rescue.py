@@ -87,7 +87,7 @@ def record_after(patch: dict[str, Any]) -> Progress:
     return record
 
 
-def test_a_draining_node_is_uncordoned_and_its_claim_is_on_the_way_out() -> None:
+def test_a_draining_node_is_uncordoned_and_set_to_release_its_claim() -> None:
     patch = undone(a_raw_node())
     assert patch["metadata"]["resourceVersion"] == "7", "guarded: an announcement that lands first makes it a conflict"
     assert patch["spec"] == {"unschedulable": None}
@@ -107,7 +107,7 @@ def test_a_draining_node_is_uncordoned_and_its_claim_is_on_the_way_out() -> None
     assert "6 turns broke (KeyError): uncordoned" in patch["metadata"]["annotations"][keys.REASON]
 
 
-def test_it_is_tried_again_after_a_back_off() -> None:
+def test_a_rescued_node_retries_after_a_back_off() -> None:
     """Or an agent that breaks in each drain would drain the node for ever."""
     record = record_after(undone(a_raw_node()))
     assert record.failed_at is not None
@@ -115,14 +115,14 @@ def test_it_is_tried_again_after_a_back_off() -> None:
     assert is_tried_again(record, a_policy())
 
 
-def test_a_claiming_node_gives_its_claim_back_and_is_not_uncordoned() -> None:
+def test_a_claiming_node_releases_its_claim_without_an_uncordon() -> None:
     patch = undone(a_raw_node(Progress(phase="Claiming", claim="c1", boot_left=BOOT), phase="Claiming", cordoned=False))
     assert "spec" not in patch
     assert record_after(patch).is_giving_back
 
 
 @pytest.mark.parametrize("phase", ["", "Idle", "Waiting", "Rebooting", "Verifying", "Settling", "Failed", "Elsewhere"])
-def test_a_node_in_any_other_phase_is_left_alone(phase: str) -> None:
+def test_a_node_in_any_other_phase_is_not_changed(phase: str) -> None:
     """Above all one whose reboot was announced: the host may go down at any moment."""
     assert (
         rescue.undone(
@@ -134,7 +134,7 @@ def test_a_node_in_any_other_phase_is_left_alone(phase: str) -> None:
 
 
 @pytest.mark.parametrize(("record", "phase"), [("Rebooting", "Draining"), ("Draining", "Rebooting")])
-def test_where_record_and_phase_disagree_the_one_that_forbids_counts(record: str, phase: str) -> None:
+def test_if_record_and_phase_disagree_the_stricter_one_counts(record: str, phase: str) -> None:
     assert rescue.undone(a_raw_node(Progress(phase=record, claim="c1", boot_left=BOOT), phase=phase), GIVEN) is None
 
 
@@ -149,7 +149,7 @@ def test_a_cordon_that_stood_before_the_claim_stays() -> None:
 POISON = to_annotation(DRAINING).replace('"uptime":9950.0', f'"uptime":{"9" * 400}')
 
 
-def test_what_made_the_record_unreadable_does_not_stand_in_the_new_one() -> None:
+def test_the_new_record_omits_what_was_unreadable() -> None:
     """The claim's number survives, so the claim can be given back; the poison does not, so turns may work again."""
     assert "9" * 400 in POISON
     patch = undone(a_raw_node(POISON))
@@ -158,7 +158,7 @@ def test_what_made_the_record_unreadable_does_not_stand_in_the_new_one() -> None
 
 
 @pytest.mark.parametrize("instant", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59Z", "soon", 7])
-def test_an_instant_that_careen_does_not_write_is_not_kept(instant: Any) -> None:
+def test_a_time_in_a_foreign_format_is_not_kept(instant: Any) -> None:
     node = a_raw_node(
         json.dumps(
             {
@@ -186,7 +186,7 @@ def test_an_instant_that_careen_does_not_write_is_not_kept(instant: Any) -> None
         ((), False),
     ],
 )
-def test_without_a_readable_record_the_servers_word_tells_whose_cordon_it_is(
+def test_without_a_readable_record_managed_fields_tell_who_cordoned(
     record: str | None, managers: tuple[str, ...], is_lifted: bool
 ) -> None:
     patch = undone(a_raw_node(record, managedFields=managed_by(*managers)))
@@ -196,7 +196,7 @@ def test_without_a_readable_record_the_servers_word_tells_whose_cordon_it_is(
     )
 
 
-def test_the_record_of_a_newer_release_is_left_to_it() -> None:
+def test_the_record_of_a_newer_release_is_not_changed() -> None:
     newer = json.dumps({**json.loads(to_annotation(DRAINING)), "version": 2})
     assert rescue.undone(a_raw_node(newer), GIVEN) is None
 
@@ -210,7 +210,9 @@ def test_the_record_of_a_newer_release_is_left_to_it() -> None:
     ],
     ids=["as it was", "changed since", "what the server would refuse"],
 )
-def test_labels_are_put_back_where_they_can_be_read(prior: dict[str, Any], now: str, restored: dict[str, str]) -> None:
+def test_labels_are_restored_if_their_record_is_readable(
+    prior: dict[str, Any], now: str, restored: dict[str, str]
+) -> None:
     record = json.dumps({**json.loads(to_annotation(DRAINING)), "prior_labels": prior})
     node = a_raw_node(record, labels={"pool": now})
     assert undone(node)["metadata"]["labels"] == {keys.REBOOT_LABEL: "failed", **restored}
@@ -229,7 +231,7 @@ def test_labels_are_put_back_where_they_can_be_read(prior: dict[str, Any], now: 
     ],
     ids=["empty", "list", "null", "text", "status", "pod", "no version"],
 )
-def test_what_is_no_node_is_never_patched(answer: Any) -> None:
+def test_an_invalid_node_is_never_patched(answer: Any) -> None:
     assert rescue.undone(answer, GIVEN) is None
     assert rescue.says(answer, "KeyError") is None
     assert not rescue.is_node(answer, "n1")
@@ -252,7 +254,7 @@ JSON = st.recursive(
     metadata=st.dictionaries(st.sampled_from(["labels", "annotations", "managedFields", "uid"]), JSON, max_size=3),
     spec=JSON,
 )
-def test_whatever_stands_on_the_node_nothing_breaks_here(record: Any, metadata: dict[str, Any], spec: Any) -> None:
+def test_the_rescue_works_with_any_annotations(record: Any, metadata: dict[str, Any], spec: Any) -> None:
     node = a_raw_node(json.dumps(record))
     node = {**node, "metadata": {**node["metadata"], **metadata}, "spec": spec}
     rescue.says_no_more(node)
@@ -262,7 +264,7 @@ def test_whatever_stands_on_the_node_nothing_breaks_here(record: Any, metadata: 
         assert isinstance(from_annotation(text), Progress)
 
 
-def test_what_is_told_stands_behind_what_was_told_before_and_is_taken_back_whole() -> None:
+def test_the_error_is_appended_to_the_earlier_reason_and_removed_completely() -> None:
     told = rescue.says(a_raw_node(), "KeyError in careen.core; line 3\nsecret")
     assert told is not None
     assert told["metadata"]["annotations"] == {
@@ -276,7 +278,7 @@ def test_what_is_told_stands_behind_what_was_told_before_and_is_taken_back_whole
     assert rescue.says_no_more(a_raw_node()) is None
 
 
-def test_on_an_idle_node_nothing_is_left_of_it() -> None:
+def test_on_an_idle_node_the_error_is_removed() -> None:
     node = a_raw_node(None, phase=None, annotations={keys.REASON: None})
     told = rescue.says(node, "KeyError")
     assert told is not None
@@ -285,7 +287,7 @@ def test_on_an_idle_node_nothing_is_left_of_it() -> None:
     assert taken_back["metadata"]["annotations"] == {keys.REASON: None}
 
 
-def test_a_fault_is_cut_to_what_can_be_read() -> None:
+def test_a_long_error_is_cut_to_a_readable_length() -> None:
     assert len(rescue.with_fault("waits", "x" * 10_000)) < 400
 
 
@@ -303,7 +305,7 @@ def test_a_fault_is_cut_to_what_can_be_read() -> None:
         ('{"nodeID":"","locks":[null,{"nodeID":"manual"}],"maxOwners":"x"}', True),
     ],
 )
-def test_a_pause_is_heard_in_a_lock_that_is_otherwise_nonsense(content: str | None, is_paused: bool) -> None:
+def test_a_pause_takes_effect_in_an_otherwise_invalid_lock(content: str | None, is_paused: bool) -> None:
     assert rescue.is_paused(content) is is_paused
 
 
@@ -316,7 +318,7 @@ def test_a_pause_is_heard_in_a_lock_that_is_otherwise_nonsense(content: str | No
         pytest.param("two\nlines", id="two lines"),
     ],
 )
-def test_behind_a_reason_of_any_length_the_fault_is_told_once(reason: str) -> None:
+def test_after_a_reason_of_any_length_the_error_is_written_once(reason: str) -> None:
     node = a_raw_node(annotations={keys.REASON: reason})
     told = rescue.says(node, "KeyError")
     assert told is not None

@@ -42,7 +42,7 @@ NONE, ONE, TWO = (f"{BOOT}{SOFT_REBOOTS}{count}" for count in range(3))
         ("a+1", "a+2", False),  # a file of one's own may say anything
     ],
 )
-def test_which_names_are_of_one_run_of_the_host(one: str, other: str, is_same: bool) -> None:
+def test_two_boot_ids_are_compared_with_their_soft_reboot_counts(one: str, other: str, is_same: bool) -> None:
     assert (is_same_boot(one, other), is_same_boot(other, one)) == (is_same, is_same)
     assert boot_id_of(ONE) == BOOT
 
@@ -58,11 +58,11 @@ def test_one_more_soft_reboot_is_a_new_boot() -> None:
 
 
 @pytest.mark.parametrize(("left", "now"), [(NONE, NONE), (BOOT, ONE), (ONE, BOOT)])
-def test_neither_the_same_count_nor_a_change_of_the_setting_proves_a_reboot(left: str, now: str) -> None:
+def test_an_equal_count_or_a_changed_setting_proves_no_reboot(left: str, now: str) -> None:
     assert rebooting(left, now).phase is Phase.REBOOTING
 
 
-def test_the_node_is_well_with_the_boot_id_that_the_kubelet_reports_and_the_report_names_the_proof() -> None:
+def test_after_a_soft_reboot_the_kubelets_boot_id_suffices_and_the_report_names_the_proof() -> None:
     progress = a_progress(Phase.VERIFYING, boot_left=NONE, verify_started=ago(10, ONE))
     made = decided(progress, boot_id=ONE, need=NO)
     assert made.phase is Phase.SETTLING
@@ -70,13 +70,13 @@ def test_the_node_is_well_with_the_boot_id_that_the_kubelet_reports_and_the_repo
     assert (report["proof"], report["bootLeft"], report["boot"]) == ("soft-reboots", NONE, ONE)
 
 
-def test_the_report_of_a_whole_reboot_names_no_other_proof() -> None:
+def test_the_report_of_a_full_reboot_names_no_other_proof() -> None:
     for left, now in (("boot-0", BOOT), (f"boot-0{SOFT_REBOOTS}3", NONE)):
         made = decided(a_progress(Phase.VERIFYING, boot_left=left, verify_started=ago(10, now)), boot_id=now, need=NO)
         assert "proof" not in json.loads(the_patch(made).annotations[keys.LAST_REBOOT] or "")
 
 
-def test_a_claim_without_a_record_is_taken_up_after_a_soft_reboot_as_after_any() -> None:
+def test_a_claim_without_a_record_is_adopted_after_a_soft_reboot() -> None:
     started = {"need": NO, "memory": remembering(is_reconciled=False), "lock": held(an_entry(boot=NONE))}
     assert decided(boot_id=ONE, **started).reason.code is Code.ENTRY_ADOPTED
     assert decided(boot_id=NONE, **started).phase is not Phase.VERIFYING

@@ -73,13 +73,15 @@ def events(decision: Decision) -> list[PostEvent]:
         ),
     ],
 )
-def test_when_the_node_is_told(reason: str, told: float, said: str, code: Code, is_written: bool) -> None:
+def test_a_changed_message_is_written_at_once_only_with_a_new_reason(
+    reason: str, told: float, said: str, code: Code, is_written: bool
+) -> None:
     decision = staying(reason, told, said, code)
     assert any(isinstance(action, PatchNode) for action in decision.actions) is is_written
     assert bool(events(decision)) is (is_written and said != code.value), "an Event tells what the Node tells, once"
 
 
-def test_another_label_or_another_refusal_is_told_at_once() -> None:
+def test_another_label_or_refusal_is_written_at_once() -> None:
     assert any(isinstance(action, PatchNode) for action in staying(told=0, label="failed").actions)
     assert any(
         isinstance(action, PatchNode)
@@ -109,7 +111,7 @@ KEPT = '{"version":1,"settings":{}}'
         pytest.param(Phase.WAITING, None, KEPT, {}, id="nothing without a claim"),
     ],
 )
-def test_the_settings_that_a_claim_rests_on_stand_beside_the_record_as_long_as_the_claim_does(
+def test_the_settings_of_a_claim_are_stored_as_long_as_the_claim(
     phase: Phase,
     stands: str | None,
     kept: str,
@@ -122,20 +124,20 @@ def test_the_settings_that_a_claim_rests_on_stand_beside_the_record_as_long_as_t
     assert {key: value for key, value in written.items() if key == keys.SETTINGS} == expected
 
 
-def test_one_event_per_change_of_mind() -> None:
+def test_each_change_of_state_has_one_event() -> None:
     assert [event.code for event in events(staying(said="drain-started"))] == [Code.DRAINING]
     assert events(staying(said="draining")) == []
 
 
-def test_a_restarted_agent_does_not_repeat_the_event_that_stands_on_the_node() -> None:
+def test_a_restarted_agent_does_not_repeat_the_last_event() -> None:
     assert events(staying(reason="new words", said="")) == []
 
 
-def test_a_silent_stay_leaves_the_node_alone() -> None:
+def test_a_silent_stay_writes_nothing_to_the_node() -> None:
     assert not any(isinstance(action, PatchNode) for action in staying(said="drain-started", is_silent=True).actions)
 
 
-def test_since_changes_only_with_the_phase() -> None:
+def test_the_start_time_changes_only_with_the_phase() -> None:
     node = a_marked_node(RECORD, annotations={keys.SINCE: "2026-03-04T11:00:00Z"})
     same = move(a_situation(node), Status(Code.DRAINED, "drained"), Transition(Phase.DRAINING, RECORD))
     assert the_patch(same).annotations[keys.SINCE] == "2026-03-04T11:00:00Z"
@@ -144,12 +146,12 @@ def test_since_changes_only_with_the_phase() -> None:
     assert the_patch(other).annotations[keys.PHASE] == "Rebooting"
 
 
-def test_a_move_that_the_table_does_not_list_is_our_own_bug() -> None:
+def test_an_unlisted_phase_change_raises_an_error() -> None:
     with pytest.raises(AssertionError, match="no move Draining → Idle"):
         move(a_situation(a_marked_node(RECORD)), Status(Code.HOME, "home"), Transition(Phase.IDLE, RECORD))
 
 
-def test_refusals_keep_their_since_while_gate_and_code_stay_the_same() -> None:
+def test_a_refusal_keeps_its_start_while_gate_and_code_stay_the_same() -> None:
     stored = json.dumps([{"gate": "hold", "code": "held", "sentence": "x", "since": "2026-03-04T10:00:00Z"}])
     situation = a_situation(a_node(annotations={keys.REFUSALS: stored}))
     same, other = (
@@ -165,7 +167,7 @@ def test_refusals_keep_their_since_while_gate_and_code_stay_the_same() -> None:
 @pytest.mark.parametrize(
     "text", ["", "{}", "[3]", '[{"gate":"hold"}]', '[{"gate":"hold","code":"nonsense","sentence":""}]', "[" * 100_000]
 )
-def test_refusals_that_cannot_be_read_are_left_out(text: str) -> None:
+def test_unreadable_refusals_are_left_out(text: str) -> None:
     assert stored_refusals(a_node(annotations={keys.REFUSALS: text})) == ()
 
 
@@ -182,7 +184,9 @@ def test_refusals_that_cannot_be_read_are_left_out(text: str) -> None:
         ("k", "new", ("k", "new"), ("new",), ""),
     ],
 )
-def test_whose_taint_it_is(owned: str, wanted: str | None, before: tuple[str, ...], after: Any, ours: str) -> None:
+def test_the_record_and_managed_fields_tell_who_set_the_taint(
+    owned: str, wanted: str | None, before: tuple[str, ...], after: Any, ours: str
+) -> None:
     def taints(names: tuple[str, ...]) -> tuple[Taint, ...]:
         return tuple(Taint(key=name, effect="PreferNoSchedule") for name in names)
 
@@ -191,21 +195,21 @@ def test_whose_taint_it_is(owned: str, wanted: str | None, before: tuple[str, ..
     assert (found, key) == (None if after is None else taints(after), ours)
 
 
-def test_the_same_key_with_another_effect_is_never_ours() -> None:
+def test_a_taint_with_another_effect_is_never_careens() -> None:
     foreign = Taint(key=OURS.key, effect="NoSchedule")
     node = a_marked_node(a_progress(Phase.WAITING, taint_key=OURS.key), taints=(foreign, OURS))
     found, _ = with_our_taint(a_situation(node, a_policy(taint_key=None)))
     assert found == (foreign,)
 
 
-def test_time_is_only_compared_within_one_boot() -> None:
+def test_uptimes_are_compared_only_within_one_boot() -> None:
     situation = a_situation(a_node())
     assert situation.elapsed(ago(7)) == 7
     assert situation.elapsed(ago(7, boot="boot-0")) is None
     assert situation.elapsed(None) is None
 
 
-def test_an_entry_of_a_node_at_work_says_whether_it_was_cordoned_before_not_now() -> None:
+def test_the_entry_of_a_working_node_records_the_earlier_cordon_state() -> None:
     draining = a_situation(a_marked_node(RECORD))
     assert draining.new_entry("c1") == replace(an_entry(), created="2026-03-04T12:00:00Z", limit=0)
     assert draining.new_entry("c1").cordoned is False
@@ -213,7 +217,7 @@ def test_an_entry_of_a_node_at_work_says_whether_it_was_cordoned_before_not_now(
     assert claiming.new_entry("c1").cordoned is True
 
 
-def test_an_unreadable_lock_has_no_entry_of_ours() -> None:
+def test_an_unreadable_lock_has_no_own_entry() -> None:
     node = a_marked_node(RECORD)
     assert a_situation(node, lock=held(an_entry())).own_entry is not None
     assert a_situation(node, lock=Unknown("503")).own_entry is None
@@ -229,7 +233,7 @@ def test_an_unreadable_lock_has_no_entry_of_ours() -> None:
         pytest.param(2, True, 2, True, id="more courses than were followed"),
     ],
 )
-def test_a_set_that_is_not_told_whole_says_so(count: int, *, is_cut: bool, shown: int, ends_open: bool) -> None:
+def test_a_truncated_forecast_set_is_marked(count: int, *, is_cut: bool, shown: int, ends_open: bool) -> None:
     nodes = tuple(f"n{number:02}" for number in range(count))
     pod = PodForecast(
         namespace="shop", name="p", uid="u", outcome=Outcome.MOVES, sentence="", landing=nodes, is_cut=is_cut
@@ -238,7 +242,7 @@ def test_a_set_that_is_not_told_whole_says_so(count: int, *, is_cut: bool, shown
     assert json.loads(told or "")["pods"]["shop/p"] == [*nodes[:shown], *(["…"] if ends_open else [])]
 
 
-def test_the_shares_of_the_nodes_stand_beside_them() -> None:
+def test_forecast_nodes_are_written_with_their_shares() -> None:
     sampled = PodForecast(
         namespace="shop",
         name="p",

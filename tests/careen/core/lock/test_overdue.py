@@ -89,7 +89,7 @@ def test_the_limit_of_a_drain_adds_delays_and_timeouts() -> None:
 
 
 @pytest.mark.parametrize("phase", ["", "x" * 200_000, "Elsewhere"])
-def test_an_unknown_phase_in_a_mark_is_replaced_by_a_short_text(phase: str) -> None:
+def test_an_unknown_phase_of_a_holder_is_marked_as_idle(phase: str) -> None:
     node = holder(Phase.REBOOTING, 9000)
     found = mark(replace(node, annotations={**node.annotations, keys.PHASE: phase}))
     assert found == Overdue(phase=Phase.IDLE.value, since=at(9000))

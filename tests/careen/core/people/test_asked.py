@@ -123,7 +123,7 @@ def test_a_change_of_only_the_soft_reboot_setting_does_not_meet_a_request() -> N
     assert standing(wish, now=NOW, boot="boot-2+soft-reboots=0") is Standing.MET
 
 
-def test_a_requested_reboot_does_not_continue_a_loop() -> None:
+def test_after_a_reboot_loop_only_the_host_decides_about_the_need() -> None:
     looping = Progress(phase=Phase.FAILED, failed="reboot-loop")
     assert heard(an_observation(asking(KEEP), need=NO), asking(KEEP), looping).need == NO
 

@@ -65,7 +65,7 @@ def is_stepping_back(decision: Decision) -> bool:
     )
 
 
-def test_the_claim_enters_the_lock_and_names_who_comes_after() -> None:
+def test_a_claim_is_added_to_the_lock_with_the_next_names() -> None:
     n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
     n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
     assert claiming(lock=LockContent(), waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -80,7 +80,7 @@ def test_the_claim_enters_the_lock_and_names_who_comes_after() -> None:
 JUST_NAMED = LockContent(next=("n1", "n2"), next_at=rfc3339(NOW), waiting=2)
 
 
-def test_a_claim_right_after_a_hand_over_that_named_all_who_wait_lists_nobody_again() -> None:
+def test_a_claim_after_a_release_that_named_all_waiting_nodes_lists_none() -> None:
     decision = claiming(lock=JUST_NAMED, waiters=NOT_ASKED)
     content = the_lock(decision)
     assert (content.holders, content.next, content.next_at, content.waiting) == (("n1",), ("n2",), rfc3339(NOW), 1)
@@ -99,24 +99,24 @@ def test_a_claim_right_after_a_hand_over_that_named_all_who_wait_lists_nobody_ag
         pytest.param(JUST_NAMED, remembering(line__passed=("n0",)), id="somebody named did not come"),
     ],
 )
-def test_otherwise_those_who_wait_are_listed(content: LockContent, memory: Memory) -> None:
+def test_a_claim_lists_the_waiting_nodes(content: LockContent, memory: Memory) -> None:
     assert claiming(lock=content, waiters=NOT_ASKED, memory=memory).wants == {Evidence.WAITERS}
 
 
-def test_the_entry_says_whether_the_node_was_cordoned_and_to_which_groups_it_belongs() -> None:
+def test_the_entry_records_the_prior_cordon_and_the_groups_of_the_node() -> None:
     node = {"unschedulable": True, "labels": {keys.CONTROL_PLANE: ""}}
     (entry,) = the_lock(decided(RECORD, node=node, lock=LockContent())).entries
     assert (entry.cordoned, entry.groups) == (True, ("control-plane",))
 
 
 @pytest.mark.parametrize(("how", "phase"), [(Order.OLDEST, Phase.CLAIMING), (Order.ZONE, Phase.WAITING)])
-def test_by_zone_a_claim_does_not_enter_beside_one_of_another_zone(how: Order, phase: Phase) -> None:
+def test_with_order_zone_no_claim_is_added_beside_one_of_another_zone(how: Order, phase: Phase) -> None:
     policy = a_policy(order=how, concurrency=2)
     content = held(an_entry("n2", "c2", zone="a", limit=2))
     assert claiming(lock=content, policy=policy, node={"labels": {keys.ZONE: "b"}}).phase is phase
 
 
-def test_who_did_not_come_is_named_last_from_then_on() -> None:
+def test_a_node_that_missed_its_turn_is_named_last() -> None:
     decision = claiming(
         lock=LockContent(next=("n2", "n1")), memory=remembering(line__passed=("n2",)), waiters=(a_node("n2"),)
     )
@@ -153,7 +153,7 @@ def test_who_did_not_come_is_named_last_from_then_on() -> None:
         ),
     ],
 )
-def test_anything_but_yes_leads_back(changes: dict[str, Any], code: Code) -> None:
+def test_any_refusal_leads_back_to_waiting(changes: dict[str, Any], code: Code) -> None:
     decision = claiming(**{"memory": remembering(patience__since=UPTIME - 15), **changes})
     assert decision.reason.code is code
     assert is_stepping_back(decision)
@@ -176,9 +176,7 @@ def test_anything_but_yes_leads_back(changes: dict[str, Any], code: Code) -> Non
         ),
     ],
 )
-def test_a_single_answer_that_did_not_come_is_asked_again_under_the_same_claim(
-    changes: dict[str, Any], code: Code
-) -> None:
+def test_a_single_missing_answer_is_requested_again_under_the_same_claim(changes: dict[str, Any], code: Code) -> None:
     first = claiming(**changes)
     assert (first.phase, first.reason.code, kinds(first), first.look_again_seconds) == (Phase.CLAIMING, code, [], 1.0)
     assert first.memory.patience.since == UPTIME
@@ -193,14 +191,14 @@ def test_a_single_answer_that_did_not_come_is_asked_again_under_the_same_claim(
         ({"forecast": Unknown("out of memory")}, 20, 2),
     ],
 )
-def test_a_lost_race_is_tried_again_soon_and_a_costly_refusal_later_and_later(
+def test_a_lost_race_is_retried_soon_and_a_costly_refusal_ever_later(
     changes: dict[str, Any], pause: float, refusals: int
 ) -> None:
     after = claiming(memory=remembering(costly__refusals=1), **changes).memory
     assert (after.costly.not_before, after.costly.refusals) == (UPTIME + pause, refusals)
 
 
-def test_stepping_back_takes_the_entry_out_only_after_the_patch() -> None:
+def test_stepping_back_removes_the_entry_only_after_the_patch() -> None:
     decision = claiming(foreign=("kured runs",))
     assert kinds(decision) == [PatchNode, WriteLock]
     assert the_lock(decision).entries == ()
@@ -212,7 +210,7 @@ def test_pods_that_may_block_are_listed_again() -> None:
     }
 
 
-def test_costly_evidence_is_asked_in_order_and_the_nodes_last_of_all() -> None:
+def test_costly_evidence_is_read_in_order_and_the_nodes_last() -> None:
     lacking: dict[str, Any] = dict.fromkeys(
         ("foreign", "forecast", "pods", "evictability", "owners", "fleet", "peers"), NOT_ASKED
     )
@@ -237,15 +235,13 @@ def test_costly_evidence_is_asked_in_order_and_the_nodes_last_of_all() -> None:
 
 
 @pytest.mark.parametrize(("age", "is_good"), [(0.0, True), (8.0, True), (8.1, False), (60.0, False)])
-def test_a_list_of_nodes_older_than_a_few_seconds_is_read_again_with_the_lock_and_the_peers(
-    age: float, is_good: bool
-) -> None:
+def test_a_stale_list_of_nodes_is_read_again_with_lock_and_peers(age: float, is_good: bool) -> None:
     decision = claiming(fleet=a_fleet(a_node(), age=age))
     assert (decision.phase is Phase.DRAINING) is is_good
     assert decision.wants == (frozenset() if is_good else {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET})
 
 
-def test_the_cordon_and_its_record_are_one_patch_that_must_not_be_sent_late() -> None:
+def test_cordon_and_record_are_one_patch_with_a_deadline() -> None:
     pods = (a_pod("a"), a_pod("b", owner_uid="rs-other"))
     decision = claiming(
         pods=pods,
@@ -264,12 +260,12 @@ def test_the_cordon_and_its_record_are_one_patch_that_must_not_be_sent_late() ->
     assert (record.drain_started, record.drain_started_at) == (ago(0), "2026-03-04T12:00:00Z")
 
 
-def test_the_beginning_of_the_drain_is_told_by_the_api_servers_clock() -> None:
+def test_the_start_of_the_drain_uses_the_api_servers_clock() -> None:
     """The pods' own instants come from there, and who came after the cordon is told by them."""
     assert the_record(claiming(clock_skew_seconds=30.0)).drain_started_at == "2026-03-04T11:59:30Z"
 
 
-def test_the_record_keeps_which_taints_of_readiness_rules_stood_before_the_cordon() -> None:
+def test_the_record_lists_the_readiness_taints_before_the_cordon() -> None:
     taints = tuple(
         Taint(key=key, effect="NoSchedule") for key in ("readiness.k8s.io/gpu", "acme.com/x", "readiness.k8s.io/cni")
     )
@@ -279,7 +275,7 @@ def test_the_record_keeps_which_taints_of_readiness_rules_stood_before_the_cordo
     )
 
 
-def test_the_record_keeps_which_daemon_sets_were_ready_here_and_the_cordon_says_which_were_not() -> None:
+def test_the_record_lists_ready_daemonsets_and_the_cordon_event_the_unready_ones() -> None:
     pods = (
         a_daemon_pod("proxy-1", labels={"controller-revision-hash": "5d9"}),
         a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni", is_ready=False),
@@ -295,7 +291,7 @@ def test_the_record_keeps_which_daemon_sets_were_ready_here_and_the_cordon_says_
     )
 
 
-def test_the_record_of_daemon_sets_is_bounded_and_those_that_are_not_ready_stay_in_it() -> None:
+def test_the_record_of_daemonsets_is_bounded_and_keeps_the_unready_ones() -> None:
     pods = tuple(
         a_daemon_pod(f"d{n:03}", owner_name=f"d{n:03}", owner_uid=f"ds-{n:03}", is_ready=n != 299) for n in range(300)
     )
@@ -303,18 +299,18 @@ def test_the_record_of_daemon_sets_is_bounded_and_those_that_are_not_ready_stay_
     assert (len(rows), rows[0].name, rows[0].ready) == (110, "d299", 0)
 
 
-def test_with_the_cordon_earlier_refusals_are_forgotten() -> None:
+def test_the_cordon_clears_earlier_refusals() -> None:
     cordoned = claiming(memory=remembering(costly__refusals=4))
     assert cordoned.phase is Phase.DRAINING
     assert decided(the_record(cordoned), memory=cordoned.memory).memory.costly.refusals == 0
 
 
-def test_a_persons_cordon_is_remembered_and_not_taken_for_ours() -> None:
+def test_a_persons_cordon_is_recorded_as_foreign() -> None:
     record = the_record(claiming(node={"unschedulable": True}))
     assert (record.is_cordoned_by_us, record.prior_unschedulable) == (False, True)
 
 
-def test_the_forecast_that_let_it_go_is_left_on_the_node_in_short() -> None:
+def test_the_node_keeps_a_summary_of_the_forecast_that_allowed_the_drain() -> None:
     pods = (
         PodForecast(namespace="shop", name="a", uid="1", outcome=Outcome.MOVES, sentence="", landing=("n2", "n3")),
         PodForecast(namespace="shop", name="b", uid="2", outcome=Outcome.STAYS, sentence=""),
@@ -334,13 +330,13 @@ def made(ago_seconds: float, holders: tuple[str, ...] = ()) -> Memory:
 @pytest.mark.parametrize(
     ("memory", "is_good"), [(made(10), True), (made(11), False), (made(1, ("n9",)), False), (remembering(), False)]
 )
-def test_a_forecast_of_seconds_ago_under_the_same_holders_is_fresh(memory: Memory, is_good: bool) -> None:
+def test_a_forecast_of_seconds_ago_with_the_same_holders_is_reused(memory: Memory, is_good: bool) -> None:
     decision = claiming(forecast=NOT_ASKED, memory=memory)
     assert (decision.phase is Phase.DRAINING) is is_good
     assert decision.wants == (frozenset() if is_good else {Evidence.FORECAST})
 
 
-def test_the_drain_delay_runs_before_anything_costly_is_asked() -> None:
+def test_the_drain_delay_runs_before_costly_gates_are_evaluated() -> None:
     record = replace(RECORD, claimed=ago(10))
     early = decided(record, policy=a_policy(drain=DrainPolicy(delay_seconds=30)), foreign=NOT_ASKED)
     assert (early.phase, early.wants, early.look_again_seconds) == (Phase.CLAIMING, frozenset(), 5.0)
@@ -354,25 +350,25 @@ ELSEWHERE = a_marked_node(a_progress(Phase.CLAIMING, lock="another/lock"), name=
 BESIDE = a_marked_node(a_progress(Phase.CLAIMING, claim="c2"), name="n2")
 
 
-def test_a_node_that_works_under_a_claim_this_lock_does_not_show_is_a_surplus() -> None:
+def test_a_node_working_under_a_claim_missing_from_the_lock_is_a_surplus() -> None:
     decision = claiming(peers=(WORKING,))
     assert decision.reason.code is Code.SURPLUS
     assert is_stepping_back(decision)
 
 
-def test_with_room_for_both_it_goes_on() -> None:
+def test_with_room_for_both_the_node_continues() -> None:
     own = held(an_entry(limit=2))
     fleet = a_fleet(a_node(), replace(WORKING))
     assert claiming(peers=(WORKING,), fleet=fleet, lock=own, policy=a_policy(concurrency=2)).phase is Phase.DRAINING
 
 
-def test_a_claimer_for_another_lock_may_be_about_to_cordon_so_it_steps_back() -> None:
+def test_a_node_steps_back_for_a_claimer_of_another_lock() -> None:
     decision = claiming(peers=(ELSEWHERE,))
     assert decision.reason.code is Code.SURPLUS
     assert is_stepping_back(decision)
 
 
-def test_a_claimer_for_this_lock_that_is_not_in_it_is_waited_for_until_no_cordon_of_its_can_follow() -> None:
+def test_a_node_waits_until_an_unlisted_claimer_can_no_longer_cordon() -> None:
     first = claiming(peers=(BESIDE,))
     assert (first.phase, first.reason.code, first.actions) == (Phase.CLAIMING, Code.TAKING_CLAIM, ())
     early = claiming(
@@ -391,7 +387,7 @@ def test_a_claimer_for_this_lock_that_is_not_in_it_is_waited_for_until_no_cordon
     assert late.phase is Phase.DRAINING
 
 
-def test_a_change_on_its_node_begins_the_wait_anew() -> None:
+def test_a_change_of_the_claimers_node_restarts_the_wait() -> None:
     memory = claiming(peers=(BESIDE,)).memory
     changed: NodeView = replace(BESIDE, resource_version="99")
     later = claiming(
@@ -403,7 +399,7 @@ def test_a_change_on_its_node_begins_the_wait_anew() -> None:
     assert later.phase is Phase.CLAIMING
 
 
-def test_holders_of_this_lock_and_the_node_itself_are_no_surplus() -> None:
+def test_holders_in_the_lock_and_the_own_node_are_no_surplus() -> None:
     own = held(an_entry(limit=2), an_entry("n2", "c2", limit=2))
     fleet = a_fleet(a_node(), WORKING)
     itself = a_marked_node(RECORD)
@@ -412,6 +408,6 @@ def test_holders_of_this_lock_and_the_node_itself_are_no_surplus() -> None:
     )
 
 
-def test_the_reading_of_the_lock_belongs_to_one_object() -> None:
+def test_a_lock_reading_is_valid_only_for_its_daemonset() -> None:
     reading = LockReading.of(None, resource_version="1", daemonset_uid="u", annotation="key")
     assert reading.object_id == "u/key"

@@ -74,21 +74,21 @@ def is_undone(decision: Decision) -> bool:
     return True
 
 
-def test_pods_are_evicted_together_up_to_the_limit() -> None:
+def test_pods_are_evicted_in_parallel_up_to_the_limit() -> None:
     decision = draining(pods=(a_pod("a"), a_pod("b"), a_daemon_pod()))
     assert (decision.phase, decision.reason.code, evicted(decision)) == (Phase.DRAINING, Code.DRAINING, ["a", "b"])
     assert [action.parallel for action in decision.actions if isinstance(action, Evict)] == [1]
     assert decision.look_again_seconds == 0.5
 
 
-def test_a_refused_pod_is_not_asked_again_before_its_pause_ends() -> None:
+def test_a_refused_pod_is_not_evicted_again_before_its_back_off_ends() -> None:
     decision = draining(pods=(a_pod("web-1"),), memory=refused())
     assert evicted(decision) == []
     assert decision.reason.sentence == "1 pods still have to go: shop/web-1 (budget web, asked 1 times)"
     assert evicted(draining(pods=(a_pod("web-1"),), memory=refused(wait=0))) == ["web-1"]
 
 
-def test_a_pod_that_came_in_spite_of_the_cordon_is_evicted_and_the_next_of_its_owner_waits() -> None:
+def test_a_pod_created_after_the_cordon_is_evicted_and_its_successor_waits() -> None:
     came = a_pod("web-2", created_at=NOW - timedelta(seconds=5))
     decision = draining(pods=(came,))
     assert evicted(decision) == ["web-2"]
@@ -96,11 +96,11 @@ def test_a_pod_that_came_in_spite_of_the_cordon_is_evicted_and_the_next_of_its_o
     assert decision.memory.drain.comers["rs-web"].not_before == UPTIME + 1.5
 
 
-def test_who_came_back_and_tolerates_the_cordon_holds_up_no_reboot() -> None:
+def test_a_recreated_pod_that_tolerates_the_cordon_does_not_delay_the_reboot() -> None:
     assert draining(pods=(a_pod("web-2", created_at=NOW, tolerates_cordon=True),)).phase is Phase.REBOOTING
 
 
-def test_a_drain_that_meets_a_pod_bound_to_this_node_evicts_it_once_and_goes_on_to_the_reboot() -> None:
+def test_a_bound_pod_is_evicted_once_and_the_drain_continues() -> None:
     """Its owner makes it again within the second, and would do so for ever."""
     first = draining(pods=(a_pod("pinned-1", came_bound=True),))
     assert evicted(first) == ["pinned-1"]
@@ -111,7 +111,7 @@ def test_a_drain_that_meets_a_pod_bound_to_this_node_evicts_it_once_and_goes_on_
     )
 
 
-def test_a_pod_that_keeps_coming_for_a_reason_nobody_knows_ends_the_drain_after_some_rounds() -> None:
+def test_a_pod_that_is_recreated_for_an_unknown_reason_ends_the_drain_after_some_rounds() -> None:
     memory, phases = remembering(), []
     for turn in range(60):
         decision = draining(pods=(a_pod(f"web-{turn}", created_at=NOW),), memory=memory, uptime=UPTIME + turn * 2)
@@ -123,11 +123,11 @@ def test_a_pod_that_keeps_coming_for_a_reason_nobody_knows_ends_the_drain_after_
     assert memory.drain.comers["rs-web"].rounds == 6
 
 
-def test_back_offs_of_pods_that_left_are_forgotten() -> None:
+def test_back_offs_of_deleted_pods_are_forgotten() -> None:
     assert draining(pods=(a_pod("other"),), memory=refused()).memory.drain.evictions == {}
 
 
-def test_an_empty_node_is_announced_confirmed_and_asked_to_reboot_in_this_order() -> None:
+def test_a_drained_node_is_announced_confirmed_and_rebooted_in_this_order() -> None:
     decision = draining(pods=(a_daemon_pod(),))
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ANNOUNCED)
     assert kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
@@ -148,13 +148,13 @@ def test_an_empty_node_is_announced_confirmed_and_asked_to_reboot_in_this_order(
     ],
 )
 @pytest.mark.parametrize("pods", [(a_pod(),), ()])
-def test_it_is_called_off_and_undone(changes: dict[str, Any], code: Code, pods: Any) -> None:
+def test_a_drain_is_cancelled_and_undone(changes: dict[str, Any], code: Code, pods: Any) -> None:
     decision = draining(pods=pods, **changes)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, code)
     assert is_undone(decision)
 
 
-def test_the_claim_leaves_the_lock_after_the_patch() -> None:
+def test_the_claim_is_removed_from_the_lock_after_the_patch() -> None:
     decision = draining(need=NO)
     assert kinds(decision) == [PatchNode, WriteLock]
     assert the_lock(decision).entries == ()
@@ -162,29 +162,29 @@ def test_the_claim_leaves_the_lock_after_the_patch() -> None:
     assert (write.expected_resource_version, write.daemonset_uid) == ("42", DAEMONSET), "as they were read"
 
 
-def test_a_lock_that_is_garbage_is_not_written() -> None:
+def test_an_unreadable_lock_is_not_written() -> None:
     assert kinds(draining(lock="garbage")) == [PatchNode]
 
 
-def test_a_person_who_uncordons_the_node_is_obeyed_and_a_pause_follows() -> None:
+def test_an_uncordon_by_a_person_ends_the_drain_with_a_back_off() -> None:
     decision = draining(node={"unschedulable": False}, pods=(a_pod(),))
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.UNCORDONED_BY_HAND)
     assert the_patch(decision).unschedulable is None
     assert the_record(decision).is_giving_back
 
 
-def test_a_persons_cordon_from_before_stays_when_the_drain_is_undone() -> None:
+def test_an_earlier_cordon_by_a_person_stays_when_the_drain_is_undone() -> None:
     record = a_progress(Phase.DRAINING, is_cordoned_by_us=False, prior_unschedulable=True)
     assert the_patch(decided(record, need=NO)).unschedulable is None
 
 
-def test_a_label_that_somebody_changed_since_is_left_alone() -> None:
+def test_a_label_changed_since_the_drain_is_not_restored() -> None:
     patch = the_patch(draining(node={"labels": {**PRE, "pool": "theirs"}}, need=NO))
     assert "pool" not in patch.labels
     assert patch.labels["new"] is None
 
 
-def test_the_missing_claim_of_a_working_node_is_put_back_beyond_the_limit() -> None:
+def test_a_working_node_restores_its_missing_claim_beyond_the_limit() -> None:
     decision = draining(lock=held(an_entry("n2", "c2")), pods=(a_pod(),))
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     assert the_lock(decision).holders == ("n2", "n1")
@@ -192,7 +192,7 @@ def test_the_missing_claim_of_a_working_node_is_put_back_beyond_the_limit() -> N
     assert [entry.boot for entry in the_lock(decision).entries_of("n1")] == ["boot-1"]
 
 
-def test_a_claim_put_back_into_another_lock_is_remembered() -> None:
+def test_a_claim_restored_in_another_lock_is_recorded() -> None:
     record = a_progress(Phase.DRAINING, lock="old/lock")
     decision = decided(record, pods=(a_pod(),))
     assert the_record(decision).lock == "ds-uid/weave.works/kured-node-lock"
@@ -206,9 +206,7 @@ def test_a_claim_put_back_into_another_lock_is_remembered() -> None:
         ({"pods": Unknown("503")}, Code.PODS_UNKNOWN),
     ],
 )
-def test_an_unknown_fact_stops_the_evictions_and_after_some_patience_undoes_the_drain(
-    changes: dict[str, Any], code: Code
-) -> None:
+def test_an_unknown_fact_stops_the_evictions_and_then_undoes_the_drain(changes: dict[str, Any], code: Code) -> None:
     given: dict[str, Any] = {"pods": (a_pod(),), **changes}
     first = draining(**given)
     assert (first.phase, first.reason.code, evicted(first)) == (Phase.DRAINING, code, [])
@@ -232,7 +230,7 @@ def timed_out(drain: DrainPolicy, memory: Memory) -> Decision:
     return draining(policy=a_policy(drain=drain, pre_reboot_labels=PRE), pods=(a_pod("web-1"),), memory=memory)
 
 
-def test_after_the_timeout_the_drain_is_undone_and_failed_with_the_pods_named() -> None:
+def test_after_its_timeout_a_drain_is_undone_and_failed_with_the_pods_named() -> None:
     decision = timed_out(TIMEOUT, refused())
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.DRAIN_TIMEOUT)
     assert decision.reason.sentence == "not drained within 20 s: shop/web-1 (budget web, asked 1 times)"
@@ -240,7 +238,7 @@ def test_after_the_timeout_the_drain_is_undone_and_failed_with_the_pods_named() 
     assert (the_record(decision).failed, the_record(decision).failures) == ("drain-timeout", 1)
 
 
-def test_without_a_timeout_it_goes_on() -> None:
+def test_a_drain_without_a_timeout_continues() -> None:
     assert timed_out(DrainPolicy(), refused()).phase is Phase.DRAINING
 
 
@@ -273,7 +271,7 @@ def test_without_a_timeout_it_goes_on() -> None:
         ),
     ],
 )
-def test_force_is_earned_by_real_attempts(drain: DrainPolicy, memory: Memory, phase: Phase, code: Code) -> None:
+def test_force_requires_real_attempts(drain: DrainPolicy, memory: Memory, phase: Phase, code: Code) -> None:
     decision = timed_out(drain, memory)
     assert (decision.phase, decision.reason.code) == (phase, code)
     if phase is Phase.REBOOTING:
@@ -281,7 +279,7 @@ def test_force_is_earned_by_real_attempts(drain: DrainPolicy, memory: Memory, ph
 
 
 @pytest.mark.parametrize("answer", [EvictAnswer.UNCLEAR, EvictAnswer.BARRED])
-def test_evictions_that_nobody_judged_earn_no_force_and_do_not_keep_the_node_for_ever(answer: EvictAnswer) -> None:
+def test_unanswered_evictions_do_not_count_towards_force(answer: EvictAnswer) -> None:
     """Not sent, refused by a busy server, a webhook that is down, a missing right: no pod was asked to go."""
     memory = remembering()
     for _ in range(2):
@@ -293,7 +291,7 @@ def test_evictions_that_nobody_judged_earn_no_force_and_do_not_keep_the_node_for
     assert is_undone(decision)
 
 
-def test_force_passes_over_pods_and_not_over_gates() -> None:
+def test_force_skips_pods_but_no_gates() -> None:
     policy = a_policy(drain=FORCE, window=Window(days=frozenset()))
     decision = draining(policy=policy, pods=(a_pod("web-1"),), memory=refused(3, answer=EvictAnswer.DENIED))
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.LATE_REFUSAL)
@@ -310,7 +308,7 @@ LATE = {
 
 
 @pytest.mark.parametrize("case", LATE.values(), ids=LATE.keys())
-def test_a_late_refusal_undoes_the_drain_by_default_and_is_passed_over_by_policy(case: dict[str, Any]) -> None:
+def test_the_late_policy_decides_whether_a_late_refusal_undoes_the_drain(case: dict[str, Any]) -> None:
     more: dict[str, Any] = {key: value for key, value in case.items() if key != "policy"}
     undone = draining(policy=a_policy(pre_reboot_labels=PRE, **case["policy"]), **more)
     assert (undone.phase, undone.reason.code) == (Phase.WAITING, Code.LATE_REFUSAL)
@@ -325,7 +323,7 @@ UNTOLD = {
 
 
 @pytest.mark.parametrize("case", UNTOLD.values(), ids=UNTOLD.keys())
-def test_what_cannot_be_told_of_a_drained_node_is_waited_for_and_then_undoes_the_drain(case: dict[str, Any]) -> None:
+def test_a_drained_node_waits_for_unknown_facts_and_then_undoes_the_drain(case: dict[str, Any]) -> None:
     more: dict[str, Any] = {key: value for key, value in case.items() if key != "policy"}
     policy = a_policy(pre_reboot_labels=PRE, **case["policy"])
     first = draining(policy=policy, **more)
@@ -336,36 +334,36 @@ def test_what_cannot_be_told_of_a_drained_node_is_waited_for_and_then_undoes_the
 
 
 @pytest.mark.parametrize("late_policy", list(LatePolicy))
-def test_an_unknown_fact_about_the_host_stops_a_drained_node_whatever_the_late_policy(late_policy: LatePolicy) -> None:
+def test_an_unknown_host_fact_stops_a_drained_node_under_any_late_policy(late_policy: LatePolicy) -> None:
     decision = draining(policy=a_policy(late_policy=late_policy), clock_skew_seconds=100.0)
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.CLOCK_SKEW)
 
 
-def test_late_evidence_is_asked_for() -> None:
+def test_a_drained_node_requests_late_evidence() -> None:
     assert draining(foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
 
 
-def test_the_reboot_delay_runs_once() -> None:
+def test_the_reboot_delay_runs_only_once() -> None:
     record = a_progress(Phase.DRAINING, drained=ago(5))
     decision = decided(record, a_policy(reboot_delay_seconds=10.0))
     assert (decision.reason.code, decision.phase) == (Code.DRAINED, Phase.DRAINING)
     assert all(keys.PROGRESS not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_a_refusal_that_is_older_than_the_drain_does_not_use_up_the_patience_with_it() -> None:
+def test_a_refusal_older_than_the_drain_does_not_shorten_the_patience() -> None:
     """An agent that starts in the drain finds what was refused while the node waited, hours before."""
     stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'
     decision = draining(node={"annotations": {keys.REFUSALS: stored}}, pods=Unknown("503"))
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.PODS_UNKNOWN)
 
 
-def test_while_the_boot_cannot_be_told_nothing_is_evicted() -> None:
+def test_with_an_unknown_boot_id_nothing_is_evicted() -> None:
     decision = draining(pods=(a_pod(),), boot_id=Unknown("permission denied"))
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.BOOT_ID_UNKNOWN)
     assert evicted(decision) == []
 
 
-def test_the_reboot_delay_runs_first_and_the_gates_are_asked_after_it() -> None:
+def test_the_gates_are_evaluated_after_the_reboot_delay() -> None:
     policy = a_policy(reboot_delay_seconds=60)
     first = draining(policy=policy, foreign=NOT_ASKED)
     assert (first.phase, first.reason.code) == (Phase.DRAINING, Code.DRAINED)
@@ -376,11 +374,11 @@ def test_the_reboot_delay_runs_first_and_the_gates_are_asked_after_it() -> None:
     assert decided(a_progress(Phase.DRAINING, drained=ago(60)), **waited).wants == {Evidence.FOREIGN}
 
 
-def test_a_free_lock_holds_no_claim_to_remove() -> None:
+def test_an_undo_with_a_free_lock_writes_no_lock() -> None:
     assert kinds(draining(need=NO, lock=LockContent())) == [PatchNode]
 
 
-def test_a_drain_whose_settings_are_not_known_is_undone_before_another_pod_is_evicted() -> None:
+def test_a_drain_with_unknown_settings_is_undone_before_the_next_eviction() -> None:
     policy = a_policy(pre_reboot_labels=PRE, settings_problem="the ConfigMap is bad", are_settings_whole=False)
     decision = draining(policy=policy, pods=(a_pod(),))
     assert is_undone(decision)

@@ -59,7 +59,7 @@ HALTS = [Code.REBOOT_NOT_HAPPENED, Code.NEVER_READY, Code.SETTLE_TIMEOUT, Code.R
 
 @pytest.mark.parametrize("code", HALTS, ids=str)
 @pytest.mark.parametrize("uptime_more", [0, 1_000_000])
-def test_a_halted_node_keeps_its_claim_however_long_it_takes(code: Code, uptime_more: float) -> None:
+def test_a_halted_node_keeps_its_claim_indefinitely(code: Code, uptime_more: float) -> None:
     record = halted(code, owners=(an_owner(),))
     kept = held(an_entry(boot=record.boot_left, failed=code.value))
     decision = decided(record, uptime=10_000.0 + uptime_more, owners=(an_owner(ready=1),), lock=kept)
@@ -75,14 +75,14 @@ def test_a_halted_node_keeps_its_claim_however_long_it_takes(code: Code, uptime_
         pytest.param({"failed": "other"}, id="it failed otherwise before"),
     ],
 )
-def test_a_halted_node_marks_its_claim_so_that_nobody_else_starts(code: Code, entry: dict[str, Any]) -> None:
+def test_a_halted_node_marks_its_claim_so_that_no_other_node_starts(code: Code, entry: dict[str, Any]) -> None:
     record = halted(code, owners=(an_owner(),))
     others = an_entry("n2", "c2", limit=3)
     decision = decided(record, owners=(an_owner(ready=1),), lock=held(an_entry(boot=record.boot_left, **entry), others))
     assert {each.node: each.failed for each in the_lock(decision).entries} == {"n1": code.value, "n2": ""}
 
 
-def test_the_claim_is_marked_in_the_turn_that_fails_after_the_node_says_why() -> None:
+def test_the_failing_turn_marks_the_claim_after_it_records_the_failure() -> None:
     record = a_progress(Phase.VERIFYING, verify_started=ago(1000))
     decision = decided(record, node={"ready": False})
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.NEVER_READY)
@@ -91,7 +91,7 @@ def test_the_claim_is_marked_in_the_turn_that_fails_after_the_node_says_why() ->
 
 
 @pytest.mark.parametrize("code", HALTS, ids=str)
-def test_a_claim_that_is_missing_from_a_new_lock_is_put_back_with_its_mark(code: Code) -> None:
+def test_a_claim_missing_from_a_new_lock_is_restored_with_its_mark(code: Code) -> None:
     record = halted(code, owners=(an_owner(),), lock="another DaemonSet")
     decision = decided(record, owners=(an_owner(ready=1),), lock=LockContent())
     assert [each.failed for each in the_lock(decision).entries] == [code.value]
@@ -106,7 +106,7 @@ def test_a_claim_that_is_missing_from_a_new_lock_is_put_back_with_its_mark(code:
         (Code.REBOOT_LOOP, Phase.WAITING),
     ],
 )
-def test_a_person_asks_for_another_try(code: Code, phase: Phase) -> None:
+def test_the_retry_annotation_starts_another_attempt(code: Code, phase: Phase) -> None:
     decision = decided(halted(code, owners=(an_owner(),)), node=RETRY, owners=(an_owner(ready=1),))
     assert (decision.phase, decision.reason.code) == (phase, Code.RETRY)
     assert the_patch(decision).annotations[keys.RETRY] is None
@@ -117,7 +117,7 @@ def test_a_person_asks_for_another_try(code: Code, phase: Phase) -> None:
         assert the_lock(decision).entries == ()
 
 
-def test_a_hand_made_unlock_frees_a_halted_node_and_leaves_what_is_still_to_be_put_back() -> None:
+def test_a_manual_unlock_releases_a_halted_node_and_keeps_its_undo() -> None:
     record = halted(Code.NEVER_READY, is_cordoned_by_us=True, prior_labels={"pool": "web"})
     decision = decided(record, node={"ready": False}, lock=LockContent())
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.FAILED, Code.UNLOCKED_BY_HAND, [PatchNode])
@@ -130,14 +130,14 @@ def test_a_hand_made_unlock_frees_a_halted_node_and_leaves_what_is_still_to_be_p
     )
 
 
-def test_a_recreated_lock_is_no_unlock() -> None:
+def test_a_recreated_lock_is_not_a_manual_unlock() -> None:
     decision = decided(halted(Code.NEVER_READY), lock=replace(a_reading(LockContent()), daemonset_uid="recreated"))
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     assert the_lock(decision).holders == ("n1",)
 
 
 @pytest.mark.parametrize("make", [halted, released])
-def test_a_node_that_became_ready_after_all_goes_back_into_service(make: Any) -> None:
+def test_a_failed_node_that_becomes_ready_returns_to_service(make: Any) -> None:
     record = make(Code.NEVER_READY, is_cordoned_by_us=True, prior_labels={"pool": None})
     waiting = decided(record, node={"ready": False}, policy=a_policy(pre_reboot_labels={"pool": "away"}))
     assert all(action.unschedulable is None for action in waiting.actions if isinstance(action, PatchNode))
@@ -147,33 +147,33 @@ def test_a_node_that_became_ready_after_all_goes_back_into_service(make: Any) ->
     assert the_record(decision).claim == record.claim
 
 
-def test_a_kubelet_that_still_reports_the_old_boot_does_not_prove_the_node_ready() -> None:
+def test_a_kubelet_that_reports_the_old_boot_does_not_prove_readiness() -> None:
     """Its Ready is the one from before the reboot."""
     decision = decided(halted(Code.NEVER_READY, is_cordoned_by_us=True), node={"boot_id": "boot-0"})
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_workloads_that_came_back_after_all_lead_to_the_release() -> None:
+def test_recovered_workloads_lead_to_the_release_of_the_claim() -> None:
     record = halted(Code.SETTLE_TIMEOUT, owners=(an_owner(),))
     assert decided(record, owners=NOT_ASKED).wants == {Evidence.OWNERS}
     assert decided(record, owners=(an_owner(ready=1),)).phase is Phase.FAILED
     assert decided(record, owners=(an_owner(),)).phase is Phase.SETTLING
 
 
-def test_a_node_that_an_earlier_release_failed_for_a_job_comes_home() -> None:
+def test_a_node_that_an_older_release_failed_for_a_job_recovers() -> None:
     job = an_owner("nightly", kind="Job", replicas=1, ready=1)
     record = halted(Code.SETTLE_TIMEOUT, owners=(job,))
     assert decided(record, owners=(an_owner("nightly", kind="Job", replicas=1, ready=0),)).phase is Phase.SETTLING
 
 
-def test_a_loop_whose_need_is_gone_gives_its_claim_back() -> None:
+def test_a_reboot_loop_whose_need_ended_releases_its_claim() -> None:
     decision = decided(halted(Code.REBOOT_LOOP), need=NO)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.NEED_GONE)
     assert the_record(decision).is_giving_back
     assert decided(halted(Code.REBOOT_NOT_HAPPENED), need=NO).phase is Phase.FAILED
 
 
-def test_an_undone_failure_gives_its_claim_back_first() -> None:
+def test_an_undone_failure_releases_its_claim_first() -> None:
     record = a_progress(Phase.FAILED, is_giving_back=True, failed="drain-timeout", failed_at=ago(5))
     first = decided(record, lock=held(an_entry()))
     assert kinds(first) == [WriteLock]
@@ -193,7 +193,7 @@ def test_an_undone_failure_gives_its_claim_back_first() -> None:
     ],
 )
 @pytest.mark.parametrize("code", [Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND], ids=str)
-def test_it_is_tried_again_after_a_pause_that_doubles(
+def test_a_failure_is_retried_after_a_doubling_back_off(
     code: Code, failures: int, waited: float, expected: Phase
 ) -> None:
     decision = decided(released(code, failures=failures, failed_at=ago(waited)))
@@ -203,9 +203,7 @@ def test_it_is_tried_again_after_a_pause_that_doubles(
 
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 300), (2, 600), (9, 3600)])
-def test_a_reboot_command_that_fails_is_tried_again_after_five_times_the_usual_pause(
-    failures: int, pause: float
-) -> None:
+def test_a_failing_reboot_command_is_retried_after_five_times_the_usual_back_off(failures: int, pause: float) -> None:
     """Each try drains the node for nothing."""
 
     def phase(waited: float) -> Phase:
@@ -214,29 +212,29 @@ def test_a_reboot_command_that_fails_is_tried_again_after_five_times_the_usual_p
     assert [phase(pause - 1), phase(pause)] == [Phase.FAILED, Phase.WAITING]
 
 
-def test_a_pause_does_not_outlive_the_boot() -> None:
+def test_a_back_off_ends_with_the_boot() -> None:
     assert decided(released(Code.DRAIN_TIMEOUT, failed_at=ago(1, boot="boot-0"))).phase is Phase.WAITING
 
 
 @pytest.mark.parametrize(("tries", "phase"), [(2, Phase.WAITING), (3, Phase.FAILED)])
-def test_a_command_that_failed_three_times_waits_for_a_person(tries: int, phase: Phase) -> None:
+def test_a_reboot_command_that_failed_three_times_waits_for_a_person(tries: int, phase: Phase) -> None:
     record = released(Code.REBOOT_COMMAND_FAILED, tries=tries, failed_at=ago(9999))
     assert decided(record).phase is phase
     retried = decided(record, node=RETRY)
     assert (retried.phase, the_record(retried).tries) == (Phase.WAITING, 0)
 
 
-def test_an_unlocked_failure_is_not_tried_again_by_itself() -> None:
+def test_a_failure_without_a_claim_is_not_retried_automatically() -> None:
     assert decided(released(Code.NEVER_READY, failed_at=ago(99_999))).phase is Phase.FAILED
 
 
-def test_without_need_and_claim_it_goes_home_but_not_with_a_cordon_of_ours() -> None:
+def test_a_failed_node_without_need_and_claim_becomes_idle_only_without_careens_cordon() -> None:
     assert decided(released(Code.DRAIN_TIMEOUT), need=NO).phase is Phase.IDLE
     kept: Decision = decided(released(Code.NEVER_READY, is_cordoned_by_us=True), need=NO, node={"ready": False})
     assert kept.phase is Phase.FAILED
 
 
-def test_the_words_of_the_failure_stay() -> None:
+def test_the_message_of_the_failure_stays() -> None:
     decision = decided(
         halted(Code.NEVER_READY),
         node={"annotations": {keys.REASON: "the node is not ready, 901 s after the boot was seen"}},

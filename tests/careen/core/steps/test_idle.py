@@ -41,7 +41,7 @@ OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
 THEIRS = Taint(key="dedicated", effect="NoSchedule", value="db", time_added="2026-01-01T00:00:00Z")
 
 
-def test_the_need_is_tainted_labelled_and_recorded_in_one_patch() -> None:
+def test_a_new_need_sets_taint_label_and_record_in_one_patch() -> None:
     decision = decided(
         need=Need(answer=NeedAnswer.YES, detail="/run/reboot-required exists"), node={"taints": (THEIRS,)}
     )
@@ -74,20 +74,20 @@ def test_the_need_is_tainted_labelled_and_recorded_in_one_patch() -> None:
         pytest.param({"foreign": ("kured runs",)}, id="kured runs"),
     ],
 )
-def test_nothing_delays_the_taint(changes: dict[str, Any]) -> None:
+def test_the_taint_is_set_without_delay(changes: dict[str, Any]) -> None:
     decision = decided(need=YES, **changes)
     assert decision.phase is Phase.WAITING
     assert the_patch(decision).taints == (OURS,)
 
 
-def test_a_foreign_taint_of_the_same_key_and_effect_is_not_taken_for_ours() -> None:
+def test_an_existing_taint_of_the_same_key_and_effect_counts_as_foreign() -> None:
     foreign = Taint(key="careen.dev/reboot", effect="PreferNoSchedule", value="theirs")
     decision = decided(node={"taints": (foreign,)})
     assert the_patch(decision).taints is None
     assert the_record(decision).taint_key == ""
 
 
-def test_the_same_key_with_another_effect_is_somebody_elses_and_stays_beside_ours() -> None:
+def test_a_taint_with_the_same_key_and_another_effect_is_foreign_and_stays() -> None:
     foreign = Taint(key="careen.dev/reboot", effect="NoSchedule", value="x")
     assert the_patch(decided(node={"taints": (foreign,)})).taints == (foreign, OURS)
 
@@ -106,7 +106,7 @@ def test_without_a_taint_key_there_is_no_taint() -> None:
         (True, {keys.KURED_IN_PROGRESS: "2026-03-01T00:00:00Z"}, None),
     ],
 )
-def test_kureds_two_annotations_are_kept_when_asked_for(
+def test_kureds_two_annotations_are_written_on_request(
     annotate: bool, before: dict[str, str], expected: str | None
 ) -> None:
     patch = the_patch(decided(policy=a_policy(annotate_nodes=annotate), node={"annotations": before}))
@@ -114,12 +114,12 @@ def test_kureds_two_annotations_are_kept_when_asked_for(
     assert patch.annotations.get(keys.KURED_MOST_RECENT) == expected
 
 
-def test_without_a_need_nothing_is_done() -> None:
+def test_without_a_need_nothing_is_written() -> None:
     decision = decided(need=NO)
     assert (decision.phase, decision.reason.code, decision.actions) == (Phase.IDLE, Code.NO_NEED, ())
 
 
-def test_an_unknown_need_is_told_once_and_again_after_it_was_known() -> None:
+def test_an_unknown_need_is_reported_once_and_again_after_it_was_known() -> None:
     def events(decision: Any) -> int:
         return sum(isinstance(action, PostEvent) for action in decision.actions)
 
@@ -134,7 +134,7 @@ def test_an_unknown_need_is_told_once_and_again_after_it_was_known() -> None:
     ]
 
 
-def test_an_unknown_need_is_said_and_is_neither_yes_nor_no() -> None:
+def test_an_unknown_need_is_reported_and_is_neither_yes_nor_no() -> None:
     decision = decided(need=UNKNOWN_NEED)
     assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.NEED_UNKNOWN)
     assert kinds(decision) == []
@@ -144,7 +144,7 @@ def test_an_unknown_need_is_said_and_is_neither_yes_nor_no() -> None:
 @pytest.mark.parametrize(
     "left", [{"labels": {keys.REBOOT_LABEL: "required"}}, {"annotations": {keys.RETRY: "2026-03-04T12:00:00Z"}}]
 )
-def test_a_single_leftover_is_enough_to_clean_up(left: dict[str, Any]) -> None:
+def test_a_single_leftover_mark_causes_a_cleanup(left: dict[str, Any]) -> None:
     assert decided(need=NO, node=left).reason.code is Code.HOME
     assert (
         decided(
@@ -160,7 +160,7 @@ def test_a_single_leftover_is_enough_to_clean_up(left: dict[str, Any]) -> None:
     )
 
 
-def test_what_an_earlier_agent_left_is_removed() -> None:
+def test_marks_left_by_an_earlier_agent_are_removed() -> None:
     left = {
         keys.PROGRESS: to_annotation(Progress(taint_key=OURS.key)),
         keys.REASON: "old",
@@ -181,7 +181,7 @@ LARGE = replace(a_reading(LockContent()), agents=5000)
 WAITS = delay_seconds("n1", 5000, NOW)
 
 
-def test_in_a_large_fleet_the_taint_waits_for_the_nodes_own_moment_and_nothing_is_written_or_told_before() -> None:
+def test_in_a_large_fleet_nothing_is_written_before_the_nodes_own_moment() -> None:
     first = decided(lock=LARGE)
     assert (first.phase, first.reason.code, first.actions) == (Phase.IDLE, Code.TAINT_SPREAD, ())
     assert first.look_again_seconds == pytest.approx(WAITS)
@@ -196,25 +196,25 @@ def test_in_a_large_fleet_the_taint_waits_for_the_nodes_own_moment_and_nothing_i
     assert the_record(last).tainted_at > the_record(last).need_since
 
 
-def test_a_patch_that_did_not_land_does_not_wait_again() -> None:
+def test_a_failed_patch_is_repeated_without_a_new_wait() -> None:
     over = remembering(agents=5000, need_seen_at=UPTIME - 60)
     again = decided(memory=over, lock=NOT_ASKED)
     assert the_patch(decided(memory=again.memory, lock=NOT_ASKED)).taints == (OURS,)
 
 
-def test_a_need_that_goes_away_before_the_moment_leaves_nothing_and_the_next_one_has_its_own() -> None:
+def test_a_need_that_ends_before_its_moment_writes_nothing() -> None:
     gone = decided(memory=remembering(agents=5000, need_seen_at=UPTIME - 59), need=NO)
     assert (gone.actions, gone.memory.need_seen_at, gone.memory.agents) == ((), None, 5000)
 
 
-def test_a_process_that_has_just_started_reads_how_large_the_fleet_is_and_an_unreadable_lock_holds_nobody_up() -> None:
+def test_a_new_process_reads_the_size_of_the_fleet_without_depending_on_it() -> None:
     fresh = Memory(node_uid="uid-n1")
     assert decided(memory=fresh, lock=NOT_ASKED).wants == {Evidence.LOCK}
     assert decided(memory=fresh, lock=Unknown("503")).phase is Phase.WAITING
     assert decided(lock=replace(LARGE, agents=None)).phase is Phase.WAITING
 
 
-def test_the_size_of_the_fleet_outlives_the_way_home() -> None:
+def test_the_size_of_the_fleet_is_kept_after_a_reboot() -> None:
     assert (
         decided(
             memory=remembering(agents=5000), need=NO, lock=NOT_ASKED, node={"annotations": {keys.PHASE: "Waiting"}}

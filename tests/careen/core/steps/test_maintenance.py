@@ -62,7 +62,7 @@ def down(request: Request | None, policy: Policy | None = None, node: Any = None
 
 
 @pytest.mark.parametrize(("wish", "word"), [(Wish.DRAIN, "drain"), (Wish.MAINTENANCE, "maintenance")])
-def test_a_drained_node_is_kept_down_and_nothing_is_asked_of_its_host(wish: Wish, word: str) -> None:
+def test_a_drained_node_is_kept_in_maintenance_without_a_reboot(wish: Wish, word: str) -> None:
     node = asking(Request(wish=wish, reason="disk swap"))
     decision = decided(a_progress(Phase.DRAINING), node=node, need=NO, pods=())
     assert (decision.phase, decision.reason.code) == (Phase.MAINTENANCE, Code.MAINTENANCE)
@@ -71,34 +71,34 @@ def test_a_drained_node_is_kept_down_and_nothing_is_asked_of_its_host(wish: Wish
     assert decision.reason.sentence == f"drained and kept down: disk swap; until `careen {word} n1 --end`"
 
 
-def test_a_host_that_needs_a_reboot_is_kept_down_all_the_same() -> None:
+def test_a_host_that_needs_a_reboot_is_kept_in_maintenance_too() -> None:
     decision = decided(a_progress(Phase.DRAINING), node=asking(KEEP), need=YES, pods=())
     assert decision.phase is Phase.MAINTENANCE
 
 
-def test_a_request_for_a_reboot_drains_and_reboots() -> None:
+def test_a_reboot_request_drains_and_reboots() -> None:
     decision = decided(a_progress(Phase.DRAINING), node=asking(REBOOT), need=NO, pods=())
     assert (decision.phase, AskReboot in kinds(decision)) == (Phase.REBOOTING, True)
 
 
-def test_an_idle_node_begins_to_wait_and_says_who_asked() -> None:
+def test_an_idle_node_starts_to_wait_and_names_the_request() -> None:
     decision = decided(node=asking(REBOOT), need=NO)
     assert (decision.phase, decision.reason.sentence) == (Phase.WAITING, "a person asked for a reboot: new kernel")
 
 
-def test_pods_that_are_left_are_evicted_first() -> None:
+def test_remaining_pods_are_evicted_before_the_maintenance() -> None:
     decision = decided(a_progress(Phase.DRAINING), node=asking(KEEP), need=NO, pods=(a_pod("web"),))
     assert (decision.phase, evicted(decision)) == (Phase.DRAINING, ["web"])
 
 
-def test_force_reboot_keeps_nobody_down_undrained() -> None:
+def test_force_reboot_does_not_start_a_maintenance_on_an_undrained_node() -> None:
     policy = a_policy(drain=DrainPolicy(timeout_seconds=10, force_reboot=True, attempts_before_force=0))
     decision = decided(a_progress(Phase.DRAINING), policy, asking(KEEP), need=NO, pods=(a_pod("web"),))
     assert decision.phase in {Phase.FAILED, Phase.DRAINING}
     assert AskReboot not in kinds(decision)
 
 
-def test_a_host_that_cannot_reboot_can_be_kept_down() -> None:
+def test_a_host_that_cannot_reboot_can_be_in_maintenance() -> None:
     broken = SelfTest(obstacle="no systemctl")
     kept, rebooted = (
         decided(WAITS, node=asking(each, taints=(OURS,)), need=NO, self_test=broken, lock=LockContent())
@@ -109,7 +109,7 @@ def test_a_host_that_cannot_reboot_can_be_kept_down() -> None:
 
 
 @pytest.mark.parametrize(("is_now", "refused"), [(False, True), (True, False)])
-def test_only_now_waives_the_window(is_now: bool, refused: bool) -> None:
+def test_only_a_request_with_now_waives_the_window(is_now: bool, refused: bool) -> None:
     shut = a_policy(window=Window(days=frozenset()))
     request = Request(wish=Wish.REBOOT, boot=BOOT, is_now=is_now)
     decision = decided(WAITS, shut, asking(request, taints=(OURS,)), need=NO, lock=LockContent())
@@ -117,13 +117,13 @@ def test_only_now_waives_the_window(is_now: bool, refused: bool) -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DRAINING])
-def test_a_request_that_is_withdrawn_is_undone_as_a_need_that_is_gone(phase: Phase) -> None:
+def test_a_withdrawn_request_is_undone_like_a_need_that_ended(phase: Phase) -> None:
     decision = decided(a_progress(phase), node=asking(None), need=NO)
     assert decision.reason.code is Code.NEED_GONE
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_a_machine_that_reboots_on_the_way_down_goes_on_being_drained(phase: Phase) -> None:
+def test_a_machine_that_reboots_during_the_drain_continues_to_be_drained(phase: Phase) -> None:
     decision = decided(a_progress(phase), node=asking(KEEP, boot_id=NEW), need=NO, boot_id=NEW)
     record = the_record(decision)
     assert (decision.phase, record.boot_left, record.claim) == (phase, NEW, "c1")
@@ -135,7 +135,7 @@ def test_a_machine_that_reboots_on_the_way_down_goes_on_being_drained(phase: Pha
 # ---- down ----
 
 
-def test_it_stays_down_and_writes_the_same_words_once() -> None:
+def test_a_node_in_maintenance_writes_its_message_once() -> None:
     first = down(KEEP)
     assert (first.phase, first.reason.code) == (Phase.MAINTENANCE, Code.MAINTENANCE)
     said = {"annotations": {**asking(KEEP)["annotations"], **the_patch(first).annotations}}
@@ -166,7 +166,7 @@ def _progress_text() -> str:
     ],
     ids=["need", "need unknown", "pods", "lock", "garbage", "pause", "new process", "new boot", "no boot", "clock"],
 )
-def test_nothing_but_its_end_gives_it_back(changes: dict[str, Any]) -> None:
+def test_only_the_end_of_the_request_ends_a_maintenance(changes: dict[str, Any]) -> None:
     decision = down(KEEP, **changes)
     assert decision.phase is Phase.MAINTENANCE
     patches = [each for each in decision.actions if isinstance(each, PatchNode)]
@@ -175,13 +175,13 @@ def test_nothing_but_its_end_gives_it_back(changes: dict[str, Any]) -> None:
     assert [each for each in decision.actions if isinstance(each, WriteLock)] == []
 
 
-def test_a_hold_does_not_give_it_back() -> None:
+def test_a_hold_does_not_end_a_maintenance() -> None:
     node = asking(KEEP)
     node["annotations"][keys.HOLD] = "hands off"
     assert down(KEEP, node=node).phase is Phase.MAINTENANCE
 
 
-def test_a_claim_that_somebody_took_out_of_the_lock_is_put_back() -> None:
+def test_a_claim_removed_from_the_lock_is_restored() -> None:
     decision = down(KEEP, lock=held(an_entry("n2", "other")))
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     assert set(the_lock(decision).holders) == {"n1", "n2"}
@@ -199,19 +199,19 @@ def handed_back(decision: Decision) -> bool:
     return True
 
 
-def test_a_withdrawn_request_hands_the_node_back_in_one_patch() -> None:
+def test_a_withdrawn_request_returns_the_node_in_one_patch() -> None:
     decision = down(None)
     assert handed_back(decision)
     assert decision.reason.code is Code.HANDED_BACK
 
 
-def test_so_does_its_end_which_is_removed() -> None:
+def test_an_expired_request_returns_the_node_and_is_removed() -> None:
     decision = down(Request(wish=Wish.DRAIN, until=NOW - timedelta(seconds=1)))
     assert handed_back(decision)
     assert the_patch(decision).annotations[keys.REQUEST] is None
 
 
-def test_an_uncordon_by_hand_ends_it_and_the_request() -> None:
+def test_a_manual_uncordon_ends_the_maintenance_and_the_request() -> None:
     decision = down(KEEP, node={"unschedulable": False})
     assert (decision.phase, decision.reason.code) == (Phase.SETTLING, Code.UNCORDONED_BY_HAND)
     assert the_patch(decision).annotations[keys.REQUEST] is None
@@ -223,24 +223,24 @@ def test_a_node_that_was_cordoned_before_stays_cordoned() -> None:
     assert (decision.phase, the_patch(decision).unschedulable) == (Phase.SETTLING, None)
 
 
-def test_a_node_that_is_not_ready_is_not_handed_back_yet() -> None:
+def test_an_unready_node_is_not_returned_to_service() -> None:
     decision = down(None, node={"ready": False})
     assert (decision.phase, decision.reason.code) == (Phase.MAINTENANCE, Code.HANDED_BACK)
 
 
-def test_after_a_reboot_by_hand_the_new_boot_is_verified_before_it_is_given_back() -> None:
+def test_after_a_manual_reboot_the_new_boot_is_verified_before_the_node_returns() -> None:
     decision = down(None, boot_id=NEW)
     assert (decision.phase, decision.reason.code) == (Phase.VERIFYING, Code.REBOOTED)
     assert the_record(decision).is_cordoned_by_us
 
 
-def test_a_node_handed_back_without_a_reboot_says_so_when_its_claim_is_released() -> None:
+def test_a_node_returned_without_a_reboot_is_reported_with_the_release() -> None:
     record = a_progress(Phase.SETTLING, boot_left=BOOT, verify_started=None)
     decision = decided(record, node=asking(None), need=NO)
     assert (decision.phase, decision.reason.sentence) == (Phase.IDLE, "handed back; the claim is given back")
 
 
-def test_a_host_that_needs_a_reboot_keeps_its_taint_and_waits_afterwards() -> None:
+def test_after_a_maintenance_a_host_that_needs_a_reboot_keeps_its_taint_and_waits() -> None:
     decision = down(None, need=YES)
     assert (decision.phase, the_patch(decision).taints) == (Phase.SETTLING, None)
     assert the_record(decision).taint_key == OURS.key
@@ -257,23 +257,23 @@ def test_a_host_that_needs_a_reboot_keeps_its_taint_and_waits_afterwards() -> No
         (None, False),
     ],
 )
-def test_an_idle_node_removes_a_request_that_is_met_or_over(request_: Request | None, left: bool) -> None:
+def test_an_idle_node_removes_a_met_or_expired_request(request_: Request | None, left: bool) -> None:
     decision = decided(node=asking(request_), need=NO)
     patches = [each for each in decision.actions if isinstance(each, PatchNode)]
     assert [each.annotations for each in patches] == ([{keys.REQUEST: None}] if request_ else [])
 
 
-def test_nonsense_in_the_annotation_is_removed_by_an_idle_node() -> None:
+def test_an_idle_node_removes_an_invalid_request() -> None:
     decision = decided(node={"annotations": {keys.REQUEST: "soon"}}, need=NO)
     assert the_patch(decision).annotations == {keys.REQUEST: None}
 
 
-def test_the_boot_that_was_asked_for_takes_the_request_away() -> None:
+def test_the_requested_reboot_removes_the_request() -> None:
     record = a_progress(Phase.REBOOTING)
     decision = decided(record, node=asking(Request(wish=Wish.REBOOT), boot_id=NEW), need=NO, boot_id=NEW)
     assert (decision.phase, the_patch(decision).annotations[keys.REQUEST]) == (Phase.VERIFYING, None)
 
 
-def test_a_request_to_be_kept_down_outlives_a_reboot_that_was_under_way() -> None:
+def test_a_maintenance_request_survives_a_reboot_in_progress() -> None:
     decision = decided(a_progress(Phase.REBOOTING), node=asking(KEEP, boot_id=NEW), need=NO, boot_id=NEW)
     assert keys.REQUEST not in the_patch(decision).annotations

@@ -60,7 +60,7 @@ def asks(decision: Decision) -> bool:
     return kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
 
 
-def test_before_the_host_is_asked_the_memory_says_that_it_was_not() -> None:
+def test_before_the_host_is_asked_the_memory_records_that_it_was_not() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert decision.memory.reboot == RebootMemory(
         claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED, by="fresh"
@@ -71,7 +71,7 @@ def told(decision: Decision) -> list[tuple[Occasion, str]]:
     return [(action.occasion, action.claim) for action in decision.actions if isinstance(action, Notify)]
 
 
-def test_people_are_told_before_the_host_is_asked_and_not_again_by_an_agent_that_was_restarted() -> None:
+def test_the_reboot_is_reported_before_the_host_is_asked_and_not_again_after_a_restart() -> None:
     """A second announcement of the same process repeats the message: the first may have stopped before it. The
     shell tells it once."""
     assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
@@ -80,7 +80,7 @@ def test_people_are_told_before_the_host_is_asked_and_not_again_by_an_agent_that
     assert told(rebooting()) == []
 
 
-def test_the_host_is_asked_within_five_seconds_of_the_confirmed_claim_or_not_at_all() -> None:
+def test_the_host_is_asked_only_within_five_seconds_of_the_confirmed_claim() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert [action.within_seconds for action in decision.actions if isinstance(action, AskReboot)] == [5.0]
     assert [(action.claim, action.node) for action in decision.actions if isinstance(action, ConfirmClaim)] == [
@@ -89,7 +89,7 @@ def test_the_host_is_asked_within_five_seconds_of_the_confirmed_claim_or_not_at_
 
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR])
-def test_an_asked_host_is_waited_for_and_not_asked_twice(outcome: RebootOutcome) -> None:
+def test_a_host_is_not_asked_twice(outcome: RebootOutcome) -> None:
     decision = rebooting(outcome)
     words = {
         RebootOutcome.ACCEPTED: "the host was asked to reboot",
@@ -105,7 +105,7 @@ def test_an_asked_host_is_waited_for_and_not_asked_twice(outcome: RebootOutcome)
     [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}, {"lock": lock.pause(held(an_entry()), "", 1)}],
 )
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR, None])
-def test_what_comes_after_the_host_was_or_may_have_been_asked_undoes_nothing(
+def test_nothing_is_undone_after_the_host_may_have_been_asked(
     outcome: RebootOutcome | None, changes: dict[str, Any]
 ) -> None:
     decision = rebooting(outcome, **changes)
@@ -124,19 +124,19 @@ def test_what_comes_after_the_host_was_or_may_have_been_asked_undoes_nothing(
         ({"pods": Unknown("503")}, Code.LATE_REFUSAL),
     ],
 )
-def test_a_host_that_was_surely_not_asked_can_still_be_called_off(changes: dict[str, Any], code: Code) -> None:
+def test_a_reboot_can_be_cancelled_if_the_host_was_certainly_not_asked(changes: dict[str, Any], code: Code) -> None:
     decision = rebooting(RebootOutcome.NOT_ASKED, **changes)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, code)
     assert the_patch(decision).unschedulable is False
     assert the_record(decision).is_giving_back
 
 
-def test_a_person_who_uncordons_before_the_host_was_asked_is_obeyed() -> None:
+def test_an_uncordon_by_a_person_before_the_request_cancels_the_reboot() -> None:
     decision = rebooting(RebootOutcome.NOT_ASKED, node={"unschedulable": False})
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.UNCORDONED_BY_HAND)
 
 
-def test_a_persons_hold_undoes_the_drain_before_the_host_was_asked_whatever_the_late_policy() -> None:
+def test_a_hold_before_the_request_undoes_the_drain_under_any_late_policy() -> None:
     decision = rebooting(
         RebootOutcome.NOT_ASKED,
         policy=a_policy(late_policy=LatePolicy.REBOOT),
@@ -146,20 +146,20 @@ def test_a_persons_hold_undoes_the_drain_before_the_host_was_asked_whatever_the_
 
 
 @pytest.mark.parametrize("changes", [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}])
-def test_a_claim_is_not_put_back_when_the_reboot_is_called_off(changes: dict[str, Any]) -> None:
+def test_a_cancelled_reboot_does_not_restore_a_missing_claim(changes: dict[str, Any]) -> None:
     """Somebody released the claim and holds the node: the lock stays as that person left it."""
     decision = rebooting(RebootOutcome.NOT_ASKED, lock=LockContent(), **changes)
     assert decision.phase is Phase.WAITING
     assert WriteLock not in kinds(decision)
 
 
-def test_a_host_that_was_surely_not_asked_is_announced_and_asked_again() -> None:
+def test_a_reboot_that_was_certainly_not_requested_is_announced_and_requested_again() -> None:
     decision = rebooting(RebootOutcome.NOT_ASKED, announced_ago=0)
     assert asks(decision)
     assert the_record(decision).announcement == 2
 
 
-def test_pods_that_force_left_behind_do_not_hold_up_the_second_announcement() -> None:
+def test_pods_that_force_left_do_not_delay_the_second_announcement() -> None:
     decision = decided(
         a_progress(Phase.REBOOTING, is_forced=True), memory=having(RebootOutcome.NOT_ASKED), pods=(a_pod(),)
     )
@@ -167,7 +167,7 @@ def test_pods_that_force_left_behind_do_not_hold_up_the_second_announcement() ->
     assert the_record(decision).is_forced
 
 
-def test_another_announcement_than_the_remembered_one_is_another_processs() -> None:
+def test_an_unknown_announcement_belongs_to_another_process() -> None:
     assert decided(RECORD, memory=having(RebootOutcome.FAILED, announcement=9)).phase is Phase.REBOOTING
 
 
@@ -183,7 +183,7 @@ def mine(outcome: RebootOutcome, by: str = "mine") -> Memory:
     return remembering(reboot=RebootMemory(claim="c1", announcement=1, outcome=outcome, by=by))
 
 
-def test_an_announcement_names_who_made_it_and_says_until_when_the_host_may_be_asked() -> None:
+def test_an_announcement_names_its_process_and_its_expiry() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME, by="fresh")
     assert [action.send_before for action in decision.actions if isinstance(action, AskReboot)] == [UPTIME + 30]
@@ -191,7 +191,7 @@ def test_an_announcement_names_who_made_it_and_says_until_when_the_host_may_be_a
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.NOT_ASKED, RebootOutcome.FAILED])
 @pytest.mark.parametrize("changes", [{}, {"need": NO}, {"pods": (a_pod(),)}, {"node": {"unschedulable": False}}])
-def test_an_announcement_of_the_same_number_by_another_process_is_not_taken_for_the_own(
+def test_an_announcement_by_another_process_with_the_same_number_is_not_the_own(
     outcome: RebootOutcome, changes: dict[str, Any]
 ) -> None:
     """The own patch did not land, the other's did: its reboot may be under way, so nothing is asked, undone or
@@ -203,7 +203,9 @@ def test_an_announcement_of_the_same_number_by_another_process_is_not_taken_for_
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR])
 @pytest.mark.parametrize("by", ["mine", "other"])
-def test_who_asked_the_host_says_so_in_the_record_whoever_has_announced_since(outcome: RebootOutcome, by: str) -> None:
+def test_the_process_that_asked_the_host_records_it_despite_a_later_announcement(
+    outcome: RebootOutcome, by: str
+) -> None:
     decision = decided(record_by(by), memory=mine(outcome))
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, [PatchNode])
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME - 20, by=by, is_asked=True)
@@ -213,7 +215,7 @@ def test_who_asked_the_host_says_so_in_the_record_whoever_has_announced_since(ou
     "memory", [watching(899, "other"), mine(RebootOutcome.NOT_ASKED, "other"), mine(RebootOutcome.FAILED, "other")]
 )
 @pytest.mark.parametrize("changes", [{}, {"need": NO}, {"pods": (a_pod(),)}])
-def test_a_host_that_some_process_asked_is_not_asked_again_and_nothing_is_undone(
+def test_a_host_asked_by_another_process_is_neither_asked_again_nor_undone(
     memory: Memory, changes: dict[str, Any]
 ) -> None:
     decision = decided(record_by("other", is_asked=True, announced_ago=899), memory=memory, **changes)
@@ -221,22 +223,22 @@ def test_a_host_that_some_process_asked_is_not_asked_again_and_nothing_is_undone
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(0, False), (149.9, False), (150, True)])
-def test_an_announcer_that_has_said_nothing_for_a_while_is_taken_for_dead(seconds: float, expected: bool) -> None:
+def test_an_announcing_process_that_stays_silent_counts_as_dead(seconds: float, expected: bool) -> None:
     assert asks(decided(record_by("other"), memory=watching(seconds, "other"))) is expected
 
 
-def test_the_pause_follows_how_long_the_reboot_command_may_take_and_ends_before_the_deadline() -> None:
+def test_the_wait_for_another_process_follows_the_reboot_command_timeout() -> None:
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200)) == 290
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200, reboot_deadline_seconds=400)) == 200
 
 
-def test_another_announcement_or_a_while_without_a_view_of_the_node_begins_the_patience_anew() -> None:
+def test_another_announcement_or_an_unread_node_restarts_the_wait() -> None:
     assert not asks(decided(record_by("third"), memory=watching(150, "other")))
     blind = decide(an_observation(Unknown("503"), memory=watching(149, "other")), a_policy())
     assert not asks(decided(record_by("other"), memory=blind.memory))
 
 
-def test_the_deadline_ends_the_wait_for_another_process_too() -> None:
+def test_the_reboot_deadline_ends_the_wait_for_another_process() -> None:
     decision = decided(record_by("other", announced_ago=901), memory=watching(10, "other"))
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
     assert not the_record(decision).is_giving_back
@@ -246,16 +248,16 @@ def test_the_deadline_ends_the_wait_for_another_process_too() -> None:
     "changes",
     [{"pods": (a_pod(),)}, {"node": {"unschedulable": False}}, {"policy": a_policy(window=Window(days=frozenset()))}],
 )
-def test_a_restarted_agent_asks_again_only_when_nothing_refuses(changes: dict[str, Any]) -> None:
+def test_a_restarted_agent_requests_the_reboot_again_only_if_no_gate_refuses(changes: dict[str, Any]) -> None:
     decision = rebooting(**changes)
     assert (decision.phase, asks(decision)) == (Phase.REBOOTING, False)
 
 
-def test_the_pods_are_looked_at_before_it_is_announced_again() -> None:
+def test_the_pods_are_listed_before_a_second_announcement() -> None:
     assert rebooting(pods=NOT_ASKED).wants == {Evidence.PODS}
 
 
-def test_a_failed_command_undoes_everything_and_is_tried_again_after_a_pause() -> None:
+def test_a_failed_reboot_command_undoes_everything_and_is_retried_after_a_back_off() -> None:
     decision = rebooting(RebootOutcome.FAILED)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_COMMAND_FAILED)
     assert decision.reason.sentence == "the host did not take the reboot: exit code 1"
@@ -266,7 +268,7 @@ def test_a_failed_command_undoes_everything_and_is_tried_again_after_a_pause() -
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR, None])
 @pytest.mark.parametrize(("waited", "is_over"), [(899, False), (901, True)])
-def test_the_same_boot_after_the_deadline_halts_the_roll_out(
+def test_an_unchanged_boot_id_after_the_deadline_halts_the_roll_out(
     outcome: RebootOutcome | None, waited: float, is_over: bool
 ) -> None:
     decision = rebooting(outcome, announced_ago=waited, foreign=("kured runs",))
@@ -279,14 +281,14 @@ def test_the_same_boot_after_the_deadline_halts_the_roll_out(
 
 
 @pytest.mark.parametrize(("ready", "unschedulable"), [(True, False), (False, None)])
-def test_then_the_node_goes_back_into_service_if_it_is_ready(ready: bool, unschedulable: bool | None) -> None:
+def test_after_the_deadline_a_ready_node_returns_to_service(ready: bool, unschedulable: bool | None) -> None:
     decision = rebooting(RebootOutcome.ACCEPTED, announced_ago=901, node={"ready": ready})
     assert the_patch(decision).unschedulable is unschedulable
     assert the_record(decision).is_cordoned_by_us is not ready
 
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.NOT_ASKED, None])
-def test_a_missing_claim_is_put_back(outcome: RebootOutcome | None) -> None:
+def test_a_rebooting_node_restores_its_missing_claim(outcome: RebootOutcome | None) -> None:
     decision = rebooting(outcome, lock=LockContent())
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     assert the_lock(decision).holders == ("n1",)
@@ -294,7 +296,7 @@ def test_a_missing_claim_is_put_back(outcome: RebootOutcome | None) -> None:
 
 @pytest.mark.parametrize("announced", [None, Announcement(boot="boot-9", uptime=UPTIME - 20)])
 @pytest.mark.parametrize("outcome", [None, RebootOutcome.ACCEPTED])
-def test_an_announcement_that_is_not_of_this_boot_is_not_waited_for(
+def test_an_announcement_of_another_boot_is_ignored(
     announced: Announcement | None, outcome: RebootOutcome | None
 ) -> None:
     """Nobody can say how long ago it was: the roll-out halts rather than waits for ever."""
@@ -303,12 +305,12 @@ def test_an_announcement_that_is_not_of_this_boot_is_not_waited_for(
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
 
 
-def test_what_the_old_boot_was_asked_says_nothing_about_the_new_one() -> None:
+def test_requests_to_the_old_boot_do_not_count_for_the_new_one() -> None:
     decision = decided(RECORD, boot_id="boot-2", memory=having(RebootOutcome.ACCEPTED))
     assert (decision.phase, decision.memory.reboot) == (Phase.VERIFYING, None)
 
 
-def test_an_unreadable_lock_alone_is_no_word_to_call_it_off() -> None:
+def test_an_unreadable_lock_does_not_cancel_the_reboot() -> None:
     decision = rebooting(lock=Unknown("503"))
     assert decision.reason.sentence == "the lock cannot be read: 503"
     assert codes_of(decision) == [Code.LOCK_UNKNOWN], "it is asked for again, not taken for a pause"

@@ -48,17 +48,17 @@ def idle(**changes: Any) -> Decision:
     )
 
 
-def test_the_node_is_read_once_more_after_the_lock() -> None:
+def test_the_node_is_read_again_after_the_lock() -> None:
     assert idle(holders=NOT_ASKED).wants == {Evidence.HOLDERS}
 
 
-def test_an_entry_that_nothing_stands_behind_is_removed() -> None:
+def test_an_entry_without_a_working_node_is_removed() -> None:
     decision = idle()
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.IDLE, Code.ENTRY_RELEASED, [WriteLock])
     assert the_lock(decision).entries == ()
 
 
-def test_a_claim_that_the_node_got_meanwhile_is_no_ghost() -> None:
+def test_a_claim_made_meanwhile_is_not_a_ghost() -> None:
     newer = a_marked_node(a_progress(Phase.CLAIMING))
     assert kinds(idle(holders=Holders(nodes=(newer,)))) == []
 
@@ -70,22 +70,22 @@ def test_a_claim_that_the_node_got_meanwhile_is_no_ghost() -> None:
         pytest.param('{"version": 99, "claims": ["c1"]}', an_entry(boot="boot-0"), id="a newer release wrote it"),
     ],
 )
-def test_a_newer_view_of_the_own_node_wins_over_the_one_this_turn_began_with(text: str, entry: Entry) -> None:
+def test_a_newer_view_of_the_own_node_wins_over_the_first_one(text: str, entry: Entry) -> None:
     newer = a_node(annotations={keys.PROGRESS: text})
     assert kinds(idle(lock=held(entry), holders=Holders(nodes=(newer,)))) == []
 
 
-def test_the_claim_of_a_former_node_is_not_taken_up_by_a_new_one_that_looks_like_it() -> None:
+def test_a_recreated_node_does_not_adopt_the_claim_of_its_predecessor() -> None:
     """Somebody made the Node anew from a copy: whether the host is on its way down is not known."""
     content = held(an_entry(uid="uid-old"))
     assert kinds(idle(node={"labels": {keys.REBOOT_LABEL: "in-progress"}}, lock=content)) == []
 
 
-def test_unreadable_holders_prove_nothing() -> None:
+def test_unreadable_holders_prove_no_ghost() -> None:
     assert kinds(idle(holders=Unknown("503"))) == []
 
 
-def test_an_entry_from_before_the_boot_is_taken_up_and_proven_like_any_other() -> None:
+def test_an_entry_from_before_the_boot_is_adopted_and_verified() -> None:
     decision = idle(lock=held(an_entry(boot="boot-0")))
     assert (decision.phase, decision.reason.code) == (Phase.VERIFYING, Code.ENTRY_ADOPTED)
     record = the_record(decision)
@@ -102,7 +102,7 @@ def test_an_entry_from_before_the_boot_is_taken_up_and_proven_like_any_other() -
     ("label", "cordoned_before", "is_ours"),
     [("in-progress", False, True), ("in-progress", True, False), (None, False, False)],
 )
-def test_its_cordon_is_ours_only_when_the_label_says_so_and_nobody_had_cordoned_before(
+def test_an_adopted_cordon_is_careens_only_if_the_label_says_so_and_there_was_none_before(
     label: str | None, cordoned_before: bool, is_ours: bool
 ) -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: label} if label else {}}
@@ -119,7 +119,7 @@ def test_an_entry_without_a_boot_is_adopted_with_the_boot_that_runs() -> None:
     assert (announced.claim, announced.boot_left, announced.phase) == ("c1", BOOT, Phase.REBOOTING)
 
 
-def test_a_working_node_whose_record_was_wiped_is_undone() -> None:
+def test_a_working_node_without_its_record_is_undone() -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     decision = idle(node=node, need=NO)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)
@@ -128,9 +128,7 @@ def test_a_working_node_whose_record_was_wiped_is_undone() -> None:
 
 
 @pytest.mark.parametrize(("unschedulable", "cordoned_before"), [(True, True), (False, False), (False, True)])
-def test_a_persons_cordon_from_before_the_claim_outlives_the_wiped_record(
-    unschedulable: bool, cordoned_before: bool
-) -> None:
+def test_a_persons_earlier_cordon_survives_the_loss_of_the_record(unschedulable: bool, cordoned_before: bool) -> None:
     node = {"unschedulable": unschedulable, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     assert the_patch(idle(node=node, lock=held(an_entry(cordoned=cordoned_before)))).unschedulable is None
 
@@ -145,7 +143,7 @@ def test_the_claim_of_a_recreated_node_is_released_only_after_the_reboot_deadlin
     assert kinds(late) == [WriteLock]
 
 
-def test_a_waiting_node_reconciles_in_every_turn() -> None:
+def test_a_waiting_node_reconciles_with_the_lock_in_every_turn() -> None:
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry(claim="late")), holders=Holders(nodes=(a_node(),)), need=YES
     )
@@ -153,11 +151,11 @@ def test_a_waiting_node_reconciles_in_every_turn() -> None:
     assert the_lock(decision).entries == ()
 
 
-def test_the_need_of_an_idle_node_goes_before_its_leftovers() -> None:
+def test_an_idle_node_with_a_need_waits_before_it_removes_leftovers() -> None:
     assert idle(need=YES).phase is Phase.WAITING
 
 
-def test_but_not_before_the_label_that_alone_tells_of_a_wiped_record() -> None:
+def test_a_label_that_indicates_a_lost_record_is_handled_before_the_need() -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     assert idle(node=node, need=YES, lock=NOT_ASKED).wants == {Evidence.LOCK}
     assert idle(node=node, need=NO, lock=NOT_ASKED, memory=remembering(is_reconciled=True)).wants == {Evidence.LOCK}, (
@@ -176,7 +174,7 @@ def test_but_not_before_the_label_that_alone_tells_of_a_wiped_record() -> None:
     ("content", "unschedulable", "uncordons"),
     [(KURED, True, True), (KURED, False, False), (KURED_CORDONED, True, False)],
 )
-def test_what_kured_left_on_this_node_is_taken_back_as_kured_would(
+def test_a_lock_and_cordon_left_by_kured_are_released_as_by_kured(
     content: str, unschedulable: bool, uncordons: bool
 ) -> None:
     decision = idle(lock=content, node={"unschedulable": unschedulable})
@@ -189,20 +187,20 @@ def test_what_kured_left_on_this_node_is_taken_back_as_kured_would(
 @pytest.mark.parametrize(
     "changes", [{"foreign": ("kured runs",)}, {"foreign": Unknown("403")}, {"node": {"ready": False}}]
 )
-def test_a_kured_that_still_runs_or_a_node_that_is_not_ready_is_left_alone(changes: dict[str, Any]) -> None:
+def test_kureds_claim_stays_while_kured_runs_or_the_node_is_unready(changes: dict[str, Any]) -> None:
     assert kinds(idle(lock=KURED, **changes)) == []
 
 
-def test_whether_kured_still_runs_is_asked_first() -> None:
+def test_running_kured_pods_are_looked_up_first() -> None:
     assert idle(lock=KURED, foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
 
 
-def test_an_entry_of_which_not_all_can_be_read_is_removed_and_lifts_no_cordon() -> None:
+def test_a_partly_readable_entry_is_removed_without_an_uncordon() -> None:
     in_parts = '{"nodeID":"n1","maxOwners":1,"locks":[{"nodeID":"n1","id":"c1","boot":5}]}'
     assert kinds(idle(lock=in_parts, node={"unschedulable": True})) == [WriteLock]
 
 
-def test_another_nodes_kured_entry_is_nobodys_business() -> None:
+def test_another_nodes_kured_entry_is_ignored() -> None:
     assert kinds(idle(lock=KURED.replace("n1", "n9"))) == []
 
 
@@ -215,7 +213,7 @@ def cordoned(*by: str, **changes: Any) -> dict[str, Any]:
     return {"unschedulable": True, "cordoned_by": by, **changes}
 
 
-def test_a_drain_whose_every_mark_was_stripped_is_undone_with_its_cordon() -> None:
+def test_a_drain_that_lost_all_its_marks_is_undone_with_its_cordon() -> None:
     """The need is seen anew first, so the label is `required`; the entry still stands in the lock."""
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*OURS), holders=Holders(nodes=(a_node(),))
@@ -226,20 +224,20 @@ def test_a_drain_whose_every_mark_was_stripped_is_undone_with_its_cordon() -> No
 
 
 @pytest.mark.parametrize("by", [KUBECTL, (), ("argo", "careen-agent")])
-def test_a_cordon_that_is_not_proven_ours_stays_then(by: tuple[str, ...]) -> None:
+def test_without_its_marks_a_cordon_not_proven_careens_stays(by: tuple[str, ...]) -> None:
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*by), holders=Holders(nodes=(a_node(),))
     )
     assert kinds(decision) == [WriteLock], "the entry goes, the cordon does not"
 
 
-def test_a_new_boot_whose_every_mark_was_stripped_is_proven_and_uncordoned_like_any_other() -> None:
+def test_a_rebooted_node_that_lost_all_its_marks_is_verified_and_uncordoned() -> None:
     decision = idle(node=cordoned(*OURS), lock=held(an_entry(boot="boot-0")))
     assert (decision.phase, the_record(decision).is_cordoned_by_us) == (Phase.VERIFYING, True)
 
 
 @pytest.mark.parametrize("label", ["in-progress", None])
-def test_the_servers_word_is_stronger_than_the_label_and_the_lock(label: str | None) -> None:
+def test_managed_fields_outweigh_label_and_lock(label: str | None) -> None:
     """Somebody uncordoned the node and cordoned it again; that cordon is not ours, whatever the claim says of
     before."""
     node = cordoned(*KUBECTL, labels={keys.REBOOT_LABEL: label} if label else {})
@@ -249,14 +247,14 @@ def test_the_servers_word_is_stronger_than_the_label_and_the_lock(label: str | N
 
 
 @pytest.mark.parametrize("is_reconciled", [True, False])
-def test_a_cordon_of_ours_without_any_claim_is_lifted(is_reconciled: bool) -> None:
+def test_careens_cordon_without_a_claim_is_removed(is_reconciled: bool) -> None:
     decision = idle(node=cordoned(*OURS), lock=held(), memory=remembering(is_reconciled=is_reconciled))
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.IDLE, Code.CORDON_LIFTED, [PatchNode])
     assert the_patch(decision).unschedulable is False
     assert dict(the_patch(decision).annotations) == {}
 
 
-def test_a_waiting_nodes_own_cordon_is_lifted_too() -> None:
+def test_careens_cordon_on_a_waiting_node_is_removed_too() -> None:
     decision = decided(a_progress(Phase.WAITING), lock=held(), node=cordoned(*OURS))
     assert (decision.phase, decision.reason.code, the_patch(decision).unschedulable) == (
         Phase.WAITING,
@@ -268,11 +266,11 @@ def test_a_waiting_nodes_own_cordon_is_lifted_too() -> None:
 @pytest.mark.parametrize(
     "node", [cordoned(*KUBECTL), cordoned(), cordoned("argo", "careen-agent"), cordoned(*OURS, ready=False)]
 )
-def test_no_other_cordon_is_lifted_nor_one_of_a_node_that_is_not_ready(node: dict[str, Any]) -> None:
+def test_foreign_cordons_and_cordons_of_unready_nodes_stay(node: dict[str, Any]) -> None:
     assert kinds(idle(node=node, lock=held())) == []
 
 
-def test_the_lock_is_read_before_a_lone_cordon_is_lifted_and_not_in_every_turn() -> None:
+def test_the_lock_is_read_before_a_cordon_without_a_record_is_removed() -> None:
     fresh = idle(node=cordoned(*OURS), lock=NOT_ASKED, memory=remembering(is_reconciled=True))
     assert fresh.wants == {Evidence.LOCK}
     failing = idle(node=cordoned(*OURS), lock=Unknown("503"), memory=remembering(is_reconciled=True))
@@ -281,7 +279,7 @@ def test_the_lock_is_read_before_a_lone_cordon_is_lifted_and_not_in_every_turn()
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.FAILED])
-def test_under_a_claim_the_record_alone_decides(phase: Phase) -> None:
+def test_under_a_claim_only_the_record_decides(phase: Phase) -> None:
     decision = decided(a_progress(phase), node=cordoned(*OURS))
     assert decision.reason.code is not Code.CORDON_LIFTED
 
@@ -304,7 +302,7 @@ def recreated(record: Progress | None, **changes: Any) -> Decision:
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_an_agent_that_finds_its_node_new_gives_its_old_claim_back_at_once(phase: Phase) -> None:
+def test_an_agent_on_a_recreated_node_releases_its_old_claim_at_once(phase: Phase) -> None:
     """It runs on under the boot that the claim was to end, asked the host nothing, and nobody else could."""
     decision = recreated(a_progress(phase))
     assert (decision.reason.code, kinds(decision)) == (Code.ENTRY_RELEASED, [WriteLock])
@@ -345,14 +343,14 @@ def asked(outcome: RebootOutcome, announcement: int = 1, claim: str = "c1") -> A
         ),
     ],
 )
-def test_a_claim_of_the_former_node_is_given_back_only_when_the_host_was_surely_not_asked(
+def test_a_former_nodes_claim_is_released_only_if_the_host_was_certainly_not_asked(
     changes: dict[str, Any], is_given_back: bool
 ) -> None:
     decision = recreated(a_progress(Phase.DRAINING), **changes)
     assert (WriteLock in kinds(decision)) is is_given_back
 
 
-def test_a_reboot_that_an_earlier_process_announced_keeps_the_claim() -> None:
+def test_a_reboot_announced_by_an_earlier_process_keeps_the_claim() -> None:
     decision = recreated(a_progress(Phase.REBOOTING, announcement=1, announced=ago(30)))
     assert WriteLock not in kinds(decision)
 
@@ -381,7 +379,7 @@ def having_asked(outcome: RebootOutcome) -> Memory:
     ],
 )
 @pytest.mark.parametrize("need", [YES, NO])
-def test_the_wiped_record_of_an_announced_reboot_is_taken_up_and_the_claim_stays_until_the_boot(
+def test_a_lost_record_of_an_announced_reboot_is_restored_and_the_claim_stays(
     memory: Memory, is_asked: bool, need: Any
 ) -> None:
     decision = idle(node=ANNOUNCED, need=need, memory=memory)
@@ -398,21 +396,21 @@ def test_the_wiped_record_of_an_announced_reboot_is_taken_up_and_the_claim_stays
     assert record.announced == Announcement(boot=BOOT, uptime=UPTIME, is_asked=is_asked)
 
 
-def test_what_this_process_asked_is_remembered_also_where_the_node_says_nothing_any_more() -> None:
+def test_this_process_remembers_its_request_even_if_the_node_lost_its_record() -> None:
     node = {**ANNOUNCED, "annotations": {}}
     assert idle(node=node, memory=having_asked(RebootOutcome.ACCEPTED)).phase is Phase.REBOOTING
     assert idle(node=node).phase is Phase.WAITING
 
 
 @pytest.mark.parametrize("unread", [{"lock": Unknown("503")}, {"holders": Unknown("503")}])
-def test_a_node_that_says_a_reboot_was_announced_is_left_alone_until_its_claim_can_be_looked_up(
+def test_an_announced_reboot_is_not_touched_until_its_claim_is_readable(
     unread: dict[str, Any],
 ) -> None:
     decision = idle(node=ANNOUNCED, need=YES, **unread)
     assert (decision.phase, kinds(decision)) == (Phase.IDLE, [])
 
 
-def test_the_wiped_record_of_an_announced_reboot_is_missed_at_once_however_lately_the_lock_was_read() -> None:
+def test_a_lost_record_of_an_announced_reboot_causes_an_immediate_lock_read() -> None:
     """Written as a mere need, the Node would not tell of the reboot any more, and others would free its claim."""
     has_looked = remembering(is_reconciled=True, behind__holders_not_before=UPTIME + 20)
     assert idle(node=ANNOUNCED, need=YES, lock=NOT_ASKED, memory=has_looked).wants == {Evidence.LOCK}

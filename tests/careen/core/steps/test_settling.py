@@ -45,7 +45,7 @@ def settling(record: Any = RECORD, **changes: Any) -> Decision:
     return decided(record, **{"need": NO, "owners": (an_owner(),), **changes})
 
 
-def test_the_claim_leaves_the_lock_then_the_node_and_the_next_are_named() -> None:
+def test_a_release_removes_the_claim_from_lock_and_node_and_names_the_next() -> None:
     n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
     n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
     assert settling(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -72,7 +72,7 @@ BESIDE = held(an_entry(), an_entry("n9"))
         pytest.param({"waiters": (N2,), "lock": BESIDE}, True, id="another holder may be stuck"),
     ],
 )
-def test_whoever_released_looks_at_the_lock_again_only_for_what_it_has_not_seen(
+def test_after_a_release_the_lock_is_read_again_only_for_unseen_changes(
     changes: dict[str, Any], looks_again: bool
 ) -> None:
     """By the process that began after the reboot: it has not been idle before."""
@@ -84,13 +84,13 @@ def test_whoever_released_looks_at_the_lock_again_only_for_what_it_has_not_seen(
     assert much_later.wants == {Evidence.LOCK}, "one day it looks all the same"
 
 
-def test_a_list_that_is_a_little_old_does_not_name_the_released_node() -> None:
+def test_a_slightly_stale_list_does_not_name_the_released_node() -> None:
     older = [a_marked_node(a_progress(Phase.WAITING), name=name, label="ready") for name in ("n1", "n2")]
     content = the_lock(settling(waiters=tuple(older)))
     assert (content.next, content.waiting) == (("n2",), 1)
 
 
-def test_without_a_list_of_who_waits_it_is_released_and_the_names_stay() -> None:
+def test_without_a_list_of_waiting_nodes_the_claim_is_released_and_the_names_stay() -> None:
     decision = settling(lock=held(an_entry(), next=("n5",)), waiters=Unknown("503"))
     assert (the_lock(decision).holders, the_lock(decision).next) == ((), ("n5",))
 
@@ -108,13 +108,13 @@ def test_without_a_list_of_who_waits_it_is_released_and_the_names_stay() -> None
         pytest.param(Unknown("503"), False, id="unreadable"),
     ],
 )
-def test_displaced_workloads_are_compared_where_nobody_changed_them(now: Any, is_settled: bool) -> None:
+def test_displaced_workloads_are_compared_if_their_spec_is_unchanged(now: Any, is_settled: bool) -> None:
     decision = settling(owners=now)
     assert (decision.phase is Phase.IDLE) is is_settled
     assert decision.reason.code is (Code.RELEASED if is_settled else Code.SETTLING)
 
 
-def test_a_workload_that_was_not_well_before_need_not_be_better() -> None:
+def test_a_workload_that_was_unhealthy_before_need_not_recover() -> None:
     before: OwnerHealth = an_owner(ready=1)
     assert settling(replace(RECORD, owners=(before,)), owners=(an_owner(ready=1),)).phase is Phase.IDLE
 
@@ -133,18 +133,18 @@ def test_settling_does_not_wait_for_jobs(now: dict[str, int]) -> None:
     assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.RELEASED)
 
 
-def test_a_job_does_not_hide_the_workload_that_lags() -> None:
+def test_a_job_does_not_hide_an_unhealthy_workload() -> None:
     job = an_owner("nightly", kind="Job", replicas=1, ready=1)
     decision = settling(replace(RECORD, owners=(job, an_owner())), owners=(replace(job, ready=0), an_owner(ready=2)))
     assert decision.reason.sentence == "not yet as before: ReplicaSet shop/web (2 of 3 ready)"
 
 
-def test_without_a_workload_to_compare_an_unreadable_health_holds_up_nothing() -> None:
+def test_without_displaced_workloads_unreadable_health_delays_nothing() -> None:
     job = an_owner("nightly", kind="Job", replicas=1, ready=1)
     assert settling(replace(RECORD, owners=(job,)), owners=Unknown("503")).phase is Phase.IDLE
 
 
-def test_the_workloads_that_lag_are_named() -> None:
+def test_the_unhealthy_workloads_are_named() -> None:
     assert (
         settling(owners=(an_owner(ready=2),)).reason.sentence == "not yet as before: ReplicaSet shop/web (2 of 3 ready)"
     )
@@ -157,7 +157,7 @@ def test_the_workloads_that_lag_are_named() -> None:
         (SettlePolicy.CONTINUE, Phase.IDLE, Code.RELEASED),
     ],
 )
-def test_after_the_timeout_the_roll_out_halts_or_goes_on(policy: SettlePolicy, phase: Phase, code: Code) -> None:
+def test_after_the_settle_timeout_the_policy_halts_or_continues(policy: SettlePolicy, phase: Phase, code: Code) -> None:
     record = replace(RECORD, settle_started=ago(601))
     decision = settling(record, owners=(an_owner(ready=2),), policy=a_policy(settle_policy=policy))
     assert (decision.phase, decision.reason.code) == (phase, code)
@@ -175,7 +175,7 @@ def test_after_the_timeout_the_roll_out_halts_or_goes_on(policy: SettlePolicy, p
         pytest.param(31.0, an_owner(ready=2), Phase.FAILED, id="worse, and stable"),
     ],
 )
-def test_a_short_settle_timeout_halts_nothing_while_the_boot_is_not_yet_stable(
+def test_a_settle_timeout_does_not_halt_before_the_boot_is_stable(
     uptime: float, owner: OwnerHealth, phase: Phase
 ) -> None:
     just_seen = Mark(boot=BOOT, uptime=0.3)
@@ -185,7 +185,7 @@ def test_a_short_settle_timeout_halts_nothing_while_the_boot_is_not_yet_stable(
 
 
 @pytest.mark.parametrize(("waited", "is_released"), [(59, False), (60, True)])
-def test_the_release_delay_runs_with_the_node_in_service(waited: float, is_released: bool) -> None:
+def test_the_node_is_in_service_during_the_release_delay(waited: float, is_released: bool) -> None:
     decision = settling(replace(RECORD, settle_started=ago(waited)), policy=a_policy(lock_release_delay_seconds=60))
     assert (decision.phase is Phase.IDLE) is is_released
 
@@ -198,7 +198,7 @@ def test_the_release_delay_runs_with_the_node_in_service(waited: float, is_relea
         pytest.param(30.0, None, id="stable"),
     ],
 )
-def test_the_claim_is_kept_until_the_boot_is_stable(uptime: float, look: float | None) -> None:
+def test_the_claim_stays_until_the_boot_is_stable(uptime: float, look: float | None) -> None:
     just_seen = Mark(boot=BOOT, uptime=min(uptime, 0.3))
     decision = settling(replace(RECORD, verify_started=just_seen, settle_started=just_seen), uptime=uptime)
     if look is None:
@@ -213,7 +213,7 @@ def test_the_claim_is_kept_until_the_boot_is_stable(uptime: float, look: float |
         assert the_lock(decision).holders == ("n1",)
 
 
-def test_a_host_that_boots_again_before_its_boot_is_stable_is_verified_anew_under_the_same_claim() -> None:
+def test_a_host_that_boots_again_is_verified_again_under_the_same_claim() -> None:
     record = replace(RECORD, verify_started=Mark(boot=BOOT, uptime=0.3), settle_started=Mark(boot=BOOT, uptime=1.0))
     decision = settling(record, uptime=4.0, boot_id="boot-2")
     assert (decision.phase, kinds(decision)) == (Phase.VERIFYING, [PatchNode])
@@ -222,7 +222,7 @@ def test_a_host_that_boots_again_before_its_boot_is_stable_is_verified_anew_unde
 
 
 @pytest.mark.parametrize("need", [YES, UNKNOWN_NEED])
-def test_a_host_that_asks_again_or_cannot_be_asked_waits_with_its_count(need: Any) -> None:
+def test_a_host_with_a_new_or_unknown_need_waits_and_keeps_its_loop_count(need: Any) -> None:
     decision = settling(need=need)
     assert (decision.phase, decision.reason.code, kinds(decision)) == (
         Phase.WAITING,
@@ -234,29 +234,29 @@ def test_a_host_that_asks_again_or_cannot_be_asked_waits_with_its_count(need: An
     assert (the_patch(decision).taints is not None) is (need is YES)
 
 
-def test_a_loop_halts_the_roll_out() -> None:
+def test_a_reboot_loop_halts_the_roll_out() -> None:
     decision = settling(replace(RECORD, reboots_for_need=2), need=YES)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_LOOP)
 
 
-def test_a_claim_that_already_left_this_very_lock_is_taken_off_the_node() -> None:
+def test_a_claim_already_removed_from_the_lock_is_removed_from_the_node() -> None:
     decision = settling(lock=held(an_entry("n2", "c2")))
     assert (decision.phase, kinds(decision)) == (Phase.IDLE, [PatchNode])
 
 
-def test_a_claim_missing_from_another_lock_is_put_back() -> None:
+def test_a_claim_missing_from_another_lock_is_restored() -> None:
     reading = replace(a_reading(LockContent()), daemonset_uid="recreated")
     decision = settling(lock=reading)
     assert decision.reason.code is Code.ENTRY_PUT_BACK
 
 
 @pytest.mark.parametrize(("lock", "code"), [(Unknown("503"), Code.LOCK_UNKNOWN), ("garbage", Code.LOCK_GARBAGE)])
-def test_a_claim_cannot_leave_a_lock_that_cannot_be_read(lock: Any, code: Code) -> None:
+def test_a_claim_in_an_unreadable_lock_stays(lock: Any, code: Code) -> None:
     decision = settling(lock=lock)
     assert (decision.phase, decision.reason.code) == (Phase.SETTLING, code)
 
 
-def test_a_paused_lock_is_released_all_the_same() -> None:
+def test_a_claim_in_a_paused_lock_is_released() -> None:
     decision = settling(lock=held(an_entry(), is_paused=True))
     assert decision.phase is Phase.IDLE
     assert the_lock(decision).is_paused
@@ -297,12 +297,12 @@ def due(decision: Decision) -> list[str]:
         ),
     ],
 )
-def test_who_settles_tells_the_lock_once_when_its_claim_is_given_back(changes: dict[str, Any], said: list[str]) -> None:
+def test_a_settling_node_writes_its_due_time_into_the_lock_once(changes: dict[str, Any], said: list[str]) -> None:
     decision = settling(**changes)
     assert decision.phase is Phase.SETTLING
     assert due(decision) == said
 
 
-def test_a_claim_that_is_given_back_at_once_costs_no_word_about_it() -> None:
+def test_a_claim_released_at_once_gets_no_due_time() -> None:
     decision = settling()
     assert (decision.phase, the_lock(decision).entries) == (Phase.IDLE, ())

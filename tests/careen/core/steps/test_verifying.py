@@ -56,7 +56,7 @@ def verifying(node: dict[str, Any] | None = None, **changes: Any) -> Decision:
     return decided(RECORD, node={**NODE, **(node or {})}, **given)
 
 
-def test_cordon_taint_and_labels_are_put_back_in_one_patch() -> None:
+def test_cordon_taint_and_labels_are_restored_in_one_patch() -> None:
     decision = verifying()
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.SETTLING, Code.GIVEN_BACK, [PatchNode])
     patch = the_patch(decision)
@@ -69,14 +69,14 @@ def test_cordon_taint_and_labels_are_put_back_in_one_patch() -> None:
 
 
 @pytest.mark.parametrize(("waited", "look"), [(0.0, 0.5), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0), (60.0, 1.0)])
-def test_a_node_that_is_almost_ready_is_looked_at_sooner(waited: float, look: float) -> None:
+def test_a_node_that_is_almost_ready_is_checked_sooner(waited: float, look: float) -> None:
     """Its own pods are often ready a moment after its agent."""
     record = replace(RECORD, verify_started=ago(waited))
     decision = decided(record, node={**NODE, "ready": False}, need=NO, policy=a_policy(**POLICY))
     assert (decision.phase, decision.look_again_seconds) == (Phase.VERIFYING, look)
 
 
-def test_the_reboot_is_reported_with_both_boots_its_length_and_the_lead_time() -> None:
+def test_the_reboot_is_reported_with_boot_ids_duration_and_lead_time() -> None:
     report = json.loads(str(the_patch(verifying()).annotations[keys.LAST_REBOOT]))
     assert report == {
         "at": "2026-03-04T12:00:00Z",
@@ -113,7 +113,7 @@ def test_a_persons_cordon_from_before_the_claim_stays() -> None:
         ),
     ],
 )
-def test_without_proof_nothing_is_given_back(node: dict[str, Any], pods: Any, words: str) -> None:
+def test_without_a_verified_boot_nothing_is_restored(node: dict[str, Any], pods: Any, words: str) -> None:
     decision = verifying(node, pods=pods)
     assert (decision.phase, decision.reason.code, decision.reason.sentence) == (Phase.VERIFYING, Code.VERIFYING, words)
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
@@ -136,12 +136,12 @@ def test_without_proof_nothing_is_given_back(node: dict[str, Any], pods: Any, wo
         ),
     ],
 )
-def test_what_does_not_belong_to_the_proof(pod: Any) -> None:
+def test_pods_that_do_not_affect_the_verification(pod: Any) -> None:
     assert verifying(pods=(pod,)).phase is Phase.SETTLING
 
 
 @pytest.mark.parametrize(("waited", "phase"), [(899, Phase.VERIFYING), (901, Phase.FAILED)])
-def test_a_node_that_is_never_ready_halts_the_roll_out_and_stays_cordoned(waited: float, phase: Phase) -> None:
+def test_a_node_that_never_becomes_ready_halts_the_roll_out_and_stays_cordoned(waited: float, phase: Phase) -> None:
     record = a_progress(Phase.VERIFYING, verify_started=ago(waited))
     decision = decided(record, node={"ready": False})
     assert decision.phase is phase
@@ -152,14 +152,12 @@ def test_a_node_that_is_never_ready_halts_the_roll_out_and_stays_cordoned(waited
 
 
 @pytest.mark.parametrize(("need", "taints"), [(YES, None), (UNKNOWN_NEED, (THEIRS,)), (NO, (THEIRS,))])
-def test_the_taint_stays_only_while_the_host_asks_again(need: Any, taints: Any) -> None:
+def test_the_taint_stays_only_if_the_host_needs_another_reboot(need: Any, taints: Any) -> None:
     assert the_patch(verifying(need=need)).taints == taints
 
 
 @pytest.mark.parametrize(("reboots", "phase"), [(1, Phase.SETTLING), (2, Phase.FAILED)])
-def test_a_need_that_survives_too_many_reboots_is_a_loop_the_node_is_given_back_and_the_roll_out_halts(
-    reboots: int, phase: Phase
-) -> None:
+def test_a_reboot_loop_returns_the_node_and_halts_the_roll_out(reboots: int, phase: Phase) -> None:
     record = a_progress(Phase.VERIFYING, reboots_for_need=reboots)
     decision = decided(record, need=YES)
     assert decision.phase is phase
@@ -168,7 +166,7 @@ def test_a_need_that_survives_too_many_reboots_is_a_loop_the_node_is_given_back_
         assert (decision.reason.code, the_record(decision).claim) == (Code.REBOOT_LOOP, "c1")
 
 
-def test_a_missing_claim_is_put_back_first() -> None:
+def test_a_missing_claim_is_restored_first() -> None:
     decision = verifying(lock=LockContent())
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     (entry,) = the_lock(decision).entries
@@ -176,7 +174,7 @@ def test_a_missing_claim_is_put_back_first() -> None:
 
 
 @pytest.mark.parametrize("lock", [Unknown("503"), "garbage"])
-def test_a_lock_that_cannot_be_read_does_not_keep_the_node_out_of_service(lock: Any) -> None:
+def test_an_unreadable_lock_does_not_keep_the_node_out_of_service(lock: Any) -> None:
     assert verifying(lock=lock).phase is Phase.SETTLING
 
 
@@ -237,7 +235,7 @@ REVISION = {"labels": {"controller-revision-hash": "5d9"}}
         ),
     ],
 )
-def test_daemon_set_pods_are_compared_with_those_of_before_the_drain(
+def test_daemonset_pods_are_compared_with_those_before_the_drain(
     rows: Any, pod: dict[str, Any], early: Phase, late: Phase
 ) -> None:
     for waited, phase in ((899, early), (901, late)):
@@ -245,7 +243,7 @@ def test_daemon_set_pods_are_compared_with_those_of_before_the_drain(
         assert decided(record, need=NO, pods=(a_daemon_pod(is_ready=False, **pod),)).phase is phase
 
 
-def test_one_pod_that_was_never_ready_does_not_hide_one_that_was() -> None:
+def test_a_pod_that_was_never_ready_does_not_hide_one_that_was() -> None:
     pods = (
         a_daemon_pod("old", is_ready=False),
         a_daemon_pod("good", owner_uid="ds-cni", owner_name="cni", is_ready=False),
@@ -255,7 +253,7 @@ def test_one_pod_that_was_never_ready_does_not_hide_one_that_was() -> None:
     assert decision.reason.sentence == "DaemonSet pods not ready: kube-system/good"
 
 
-def test_a_node_that_no_longer_waits_for_new_pods_says_which_are_not_ready() -> None:
+def test_a_node_that_stops_waiting_for_pods_names_the_unready_ones() -> None:
     decision = decided(replace(RECORD, verify_started=ago(901)), need=NO, pods=(a_daemon_pod(is_ready=False),))
     assert decision.reason.sentence == (
         "rebooted, proven well and back in service; DaemonSet pods not ready: kube-system/proxy-1, and none "
@@ -266,21 +264,21 @@ def test_a_node_that_no_longer_waits_for_new_pods_says_which_are_not_ready() -> 
 RULES_TAINT = Taint(key="readiness.k8s.io/acme.com/network-unavailable", effect="NoSchedule")
 
 
-def test_a_taint_of_a_readiness_rule_is_awaited_before_the_hand_back() -> None:
+def test_a_node_waits_for_its_readiness_taint_before_it_returns() -> None:
     decision = verifying(node={"taints": (RULES_TAINT,)})
     assert decision.phase is Phase.VERIFYING
     assert decision.reason.sentence == f"a NodeReadinessRule has not removed {RULES_TAINT.key}"
 
 
-def test_a_taint_of_a_readiness_rule_that_stood_before_the_cordon_is_not_awaited() -> None:
+def test_a_readiness_taint_from_before_the_cordon_is_not_awaited() -> None:
     record = replace(RECORD, prior_readiness=(RULES_TAINT.key,))
     assert decided(record, need=NO, node={"taints": (RULES_TAINT,)}).phase is Phase.SETTLING
 
 
-def test_a_taint_of_a_readiness_rule_that_stays_halts_the_roll_out() -> None:
+def test_a_lasting_readiness_taint_halts_the_roll_out() -> None:
     record = replace(RECORD, verify_started=ago(901))
     assert decided(record, need=NO, node={"taints": (RULES_TAINT,)}).reason.code is Code.NEVER_READY
 
 
-def test_a_node_that_is_not_ready_halts_although_new_pods_would_not() -> None:
+def test_an_unready_node_halts_the_roll_out_even_if_unready_pods_would_not() -> None:
     assert decided(replace(RECORD, verify_started=ago(901)), node={"ready": False}).reason.code is Code.NEVER_READY

@@ -79,7 +79,7 @@ def codes(refusals: tuple[Refusal, ...]) -> list[Code]:
     return [refusal.code for refusal in refusals]
 
 
-def test_when_the_need_is_gone_everything_of_ours_goes_and_nothing_else() -> None:
+def test_when_the_need_ends_only_careens_marks_are_removed() -> None:
     theirs = Taint(key="x", effect="NoSchedule")
     decision = waiting(
         node={"taints": (theirs, OURS), "annotations": {keys.HOLD: "people", keys.REFUSALS: "[]"}}, need=NO
@@ -92,12 +92,12 @@ def test_when_the_need_is_gone_everything_of_ours_goes_and_nothing_else() -> Non
     assert patch.unschedulable is None
 
 
-def test_a_taint_that_is_not_ours_stays_when_the_need_is_gone() -> None:
+def test_a_foreign_taint_stays_when_the_need_ends() -> None:
     record = replace(RECORD, taint_key="")
     assert the_patch(decided(record, node=READY, need=NO)).taints is None
 
 
-def test_an_unknown_need_is_not_a_no() -> None:
+def test_an_unknown_need_does_not_end_the_wait() -> None:
     decision = waiting(need=UNKNOWN_NEED)
     assert (decision.phase, decision.reason.code, codes(decision.refusals)) == (
         Phase.WAITING,
@@ -106,7 +106,7 @@ def test_an_unknown_need_is_not_a_no() -> None:
     )
 
 
-def test_all_cheap_refusals_are_collected_in_order_with_their_since() -> None:
+def test_all_cheap_refusals_are_recorded_in_order_with_their_start() -> None:
     stored = '[{"gate":"hold","code":"held","sentence":"old words","since":"2026-03-04T10:00:00Z"}]'
     policy = a_policy(window=Window(days=frozenset()), blocking_pod_selectors=(Selector.parse("app=db"),))
     decision = waiting(
@@ -126,7 +126,7 @@ def test_all_cheap_refusals_are_collected_in_order_with_their_since() -> None:
     assert '"since":"2026-03-04T10:00:00Z"' in str(patch.annotations[keys.REFUSALS])
 
 
-def test_a_refusal_that_is_known_already_is_not_written_again() -> None:
+def test_a_known_refusal_is_not_written_again() -> None:
     first = waiting(node={"annotations": {keys.HOLD: "people"}})
     told = the_patch(first).annotations
     again = decided(
@@ -144,7 +144,7 @@ def test_a_refusal_that_is_known_already_is_not_written_again() -> None:
     assert again.actions == ()
 
 
-def test_pods_are_listed_only_when_one_may_block_or_be_bound_to_the_node() -> None:
+def test_pods_are_listed_only_if_one_may_block_or_be_bound_to_the_node() -> None:
     stay = DrainPolicy(bound_pods=BoundPods.STAY)
     assert Evidence.PODS not in waiting(pods=NOT_ASKED, policy=a_policy(drain=stay)).wants
     assert waiting(
@@ -153,7 +153,7 @@ def test_pods_are_listed_only_when_one_may_block_or_be_bound_to_the_node() -> No
     assert waiting(pods=NOT_ASKED).wants == {Evidence.PODS}
 
 
-def test_the_claim_says_which_daemon_sets_are_not_ready_before_anything_is_done() -> None:
+def test_the_claim_event_names_unready_daemonsets() -> None:
     decision = waiting(pods=(a_daemon_pod(is_ready=False), a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni")))
     assert decision.phase is Phase.CLAIMING
     assert decision.reason.sentence == (
@@ -163,7 +163,7 @@ def test_the_claim_says_which_daemon_sets_are_not_ready_before_anything_is_done(
     )
 
 
-def test_a_pod_that_its_owner_binds_to_this_node_is_refused_before_the_claim() -> None:
+def test_a_bound_pod_refuses_before_the_claim() -> None:
     decision = waiting(pods=(a_pod(came_bound=True),), owners=(an_owner(bound_to="n1"),))
     assert (decision.phase, [(each.gate, each.code) for each in decision.refusals]) == (
         Phase.WAITING,
@@ -172,14 +172,14 @@ def test_a_pod_that_its_owner_binds_to_this_node_is_refused_before_the_claim() -
     assert "--pods-bound-to-node=stay" in decision.reason.sentence
 
 
-def test_a_node_whose_cheap_gates_pass_shows_itself_ready_before_it_looks_who_else_is() -> None:
+def test_a_node_sets_its_ready_label_before_it_lists_other_ready_nodes() -> None:
     decision = decided(RECORD, node=TAINTED, waiters=NOT_ASKED)
     assert (decision.reason.code, decision.wants) == (Code.WAITING_FOR_TURN, frozenset())
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "ready"}
     assert decision.look_again_seconds == 0.0
 
 
-def test_when_nobody_is_named_the_first_of_the_ready_goes() -> None:
+def test_if_no_node_is_named_the_first_ready_node_claims() -> None:
     older = a_marked_node(a_progress(Phase.WAITING, need_since="2026-03-04T01:00:00Z"), name="n2", label="ready")
     younger = a_marked_node(a_progress(Phase.WAITING, need_since="2026-03-04T11:30:00Z"), name="n3", label="ready")
     assert waiting(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -189,7 +189,7 @@ def test_when_nobody_is_named_the_first_of_the_ready_goes() -> None:
 
 
 @pytest.mark.parametrize(("how", "phase"), [(Order.OLDEST, Phase.CLAIMING), (Order.ZONE, Phase.WAITING)])
-def test_by_zone_only_the_first_zone_begins_when_nobody_is_named(how: Order, phase: Phase) -> None:
+def test_with_order_zone_only_the_first_zone_starts_if_no_node_is_named(how: Order, phase: Phase) -> None:
     zones = [{keys.ZONE: "a", keys.REBOOT_LABEL: "ready"}, {keys.ZONE: "b"}]
     first = a_progress(Phase.WAITING, need_since="2026-03-04T01:00:00Z")
     in_a = a_marked_node(first, name="n2", label="ready", labels=zones[0])
@@ -197,7 +197,7 @@ def test_by_zone_only_the_first_zone_begins_when_nobody_is_named(how: Order, pha
     assert waiting(node={"labels": zones[1]}, waiters=(in_a,), policy=policy).phase is phase
 
 
-def test_before_anybody_begins_others_are_given_time_to_show_themselves_ready() -> None:
+def test_before_the_first_claim_other_nodes_have_time_to_become_ready() -> None:
     """Who has the fewest pods is known only when all have counted; nobody is named before that."""
     first = waiting(memory=remembering(line__key="another hand-over"), waiters=NOT_ASKED)
     assert (first.phase, first.reason.code, first.wants) == (Phase.WAITING, Code.WAITING_FOR_TURN, frozenset())
@@ -212,9 +212,7 @@ def test_before_anybody_begins_others_are_given_time_to_show_themselves_ready() 
 
 
 @pytest.mark.parametrize(("agents", "look"), [(None, 3.0), (300, 3.0), (5000, 50.0)])
-def test_while_a_large_fleet_gathers_each_node_looks_rarely_and_is_awake_at_the_end(
-    agents: int | None, look: float
-) -> None:
+def test_in_a_large_fleet_nodes_look_rarely_until_the_gathering_ends(agents: int | None, look: float) -> None:
     first = waiting(memory=remembering(line__key="another hand-over", agents=agents), waiters=NOT_ASKED)
     assert first.look_again_seconds == look
     last = order.gather_seconds(agents) - 2.0
@@ -222,13 +220,13 @@ def test_while_a_large_fleet_gathers_each_node_looks_rarely_and_is_awake_at_the_
     assert look < order.PASSED_OVER_SECONDS, "or a node that is named meanwhile would lose its place"
 
 
-def test_whoever_was_refused_meanwhile_gathers_anew() -> None:
+def test_a_node_refused_meanwhile_gathers_again() -> None:
     """Or all who were refused together would count the time of the refusal, and all claim at once."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
 
 @pytest.mark.parametrize(("jitter", "look"), [(0.0, 20.0), (0.999, 20.0 + 0.999 * OPENING_SECONDS)])
-def test_everybody_is_awake_when_the_window_opens(jitter: float, look: float) -> None:
+def test_every_node_looks_when_the_window_opens(jitter: float, look: float) -> None:
     """In 20 s; otherwise who looks again first would be the first to go, before the others have counted their pods."""
     shut = Window(start=(NOW + timedelta(seconds=20)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(
@@ -237,7 +235,7 @@ def test_everybody_is_awake_when_the_window_opens(jitter: float, look: float) ->
     assert OPENING_SECONDS < order.GATHER_SECONDS
 
 
-def test_before_a_far_opening_it_looks_as_always() -> None:
+def test_long_before_the_opening_the_usual_pause_applies() -> None:
     shut = Window(start=(NOW + timedelta(seconds=40)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(policy=a_policy(window=shut)).look_again_seconds == LOOK_SECONDS
 
@@ -245,7 +243,7 @@ def test_before_a_far_opening_it_looks_as_always() -> None:
 @pytest.mark.parametrize(
     ("agents", "jitter", "look"), [(None, 0.5, 30), (180, 0.999, 37), (600, 0.0, 75), (600, 0.5, 100), (5000, 0.0, 625)]
 )
-def test_while_the_window_is_shut_a_large_fleet_looks_rarely(agents: int | None, jitter: float, look: float) -> None:
+def test_outside_the_window_nodes_of_a_large_fleet_look_rarely(agents: int | None, jitter: float, look: float) -> None:
     """Nobody is in line, so the lock tells no number: two requests a look, and 5,000 nodes stay under twenty a
     second."""
     shut = a_policy(window=Window(days=frozenset()))
@@ -260,7 +258,7 @@ def test_while_the_window_is_shut_a_large_fleet_looks_rarely(agents: int | None,
 
 
 @pytest.mark.parametrize("number", [10**6, 10**13, 10**30, 10**400])
-def test_nonsense_in_the_number_of_the_waiting_breaks_no_turn(number: int) -> None:
+def test_an_invalid_count_of_waiting_nodes_breaks_no_turn(number: int) -> None:
     shut = a_policy(window=Window(days=frozenset()))
     assert waiting(
         policy=shut, lock=f'{{"nodeID":"","locks":[],"waiting":{number}}}'
@@ -279,19 +277,21 @@ def test_nonsense_in_the_number_of_the_waiting_breaks_no_turn(number: int) -> No
     ],
 )
 @pytest.mark.parametrize(("agents", "look"), [(None, 30.0), (100, 30.0), (5000, 5000 / 6)])
-def test_whatever_refuses_a_large_fleet_looks_rarely(agents: int | None, look: float, changes: dict[str, Any]) -> None:
+def test_under_any_refusal_nodes_of_a_large_fleet_look_rarely(
+    agents: int | None, look: float, changes: dict[str, Any]
+) -> None:
     decision = waiting(memory=remembering(agents=agents, behind__at=UPTIME + 1), **changes)
     assert decision.reason.code is Code.REFUSED
     assert decision.look_again_seconds == pytest.approx(look)
 
 
-def test_whoever_is_in_the_line_of_a_paused_lock_looks_as_always() -> None:
+def test_nodes_in_the_line_of_a_paused_lock_keep_the_usual_pause() -> None:
     """There are few of them, and they start when it is resumed."""
     paused = replace(NAMED, is_paused=True)
     assert waiting(lock=paused, memory=remembering(agents=5000)).look_again_seconds == LOOK_SECONDS
 
 
-def test_a_cluster_wide_refusal_counts_the_waiting_anew() -> None:
+def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
     """Or the count would be that of the moment in which the line was filled, and get no older."""
     late = tuple(a_marked_node(a_progress(Phase.WAITING), name=f"m{number}", label="required") for number in range(7))
     decision = waiting(
@@ -300,7 +300,7 @@ def test_a_cluster_wide_refusal_counts_the_waiting_anew() -> None:
     assert (the_lock(decision).next, the_lock(decision).waiting) == (("n1", "n2"), 9)
 
 
-def test_a_large_fleet_that_looks_rarely_is_awake_when_the_window_opens() -> None:
+def test_nodes_of_a_large_fleet_look_when_the_window_opens() -> None:
     opening = timedelta(minutes=9)
     shut = Window(start=(NOW + opening).time(), end=(NOW + timedelta(hours=1)).time())
     look = waiting(
@@ -309,7 +309,7 @@ def test_a_large_fleet_that_looks_rarely_is_awake_when_the_window_opens() -> Non
     assert look == pytest.approx(opening.total_seconds() + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_in_a_large_fleet_not_everybody_is_awake_at_once() -> None:
+def test_in_a_large_fleet_nodes_do_not_look_all_at_once() -> None:
     shut = Window(start=(NOW + timedelta(seconds=5)).time(), end=(NOW + timedelta(hours=1)).time())
     look = waiting(
         policy=a_policy(window=shut), memory=remembering(agents=501), chance=Chance(claim_id="fresh", jitter=0.25)
@@ -317,7 +317,7 @@ def test_in_a_large_fleet_not_everybody_is_awake_at_once() -> None:
     assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_nobody_waits_for_others_once_somebody_is_at_work_or_named() -> None:
+def test_with_a_holder_or_a_named_node_no_node_waits_for_others_to_gather() -> None:
     just_now = remembering(line__key="another hand-over")
     assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
     assert (
@@ -326,7 +326,7 @@ def test_nobody_waits_for_others_once_somebody_is_at_work_or_named() -> None:
     )
 
 
-def test_an_agent_started_anew_under_a_costly_refusal_keeps_since_when_it_stands() -> None:
+def test_a_restarted_agent_keeps_the_start_of_a_costly_refusal() -> None:
     refused = '[{"gate":"forecast","code":"forecast-unknown","sentence":"no answer","since":"2026-03-04T10:00:00Z"}]'
     decision = waiting(
         node={"annotations": {keys.REFUSALS: refused}},
@@ -339,7 +339,7 @@ def test_an_agent_started_anew_under_a_costly_refusal_keeps_since_when_it_stands
     ]
 
 
-def test_in_turn_the_claim_id_is_written_on_the_node_and_nothing_else_happens() -> None:
+def test_at_its_turn_a_node_only_writes_its_claim_id() -> None:
     decision = waiting(lock=NAMED)
     assert (decision.phase, decision.reason.code) == (Phase.CLAIMING, Code.TAKING_CLAIM)
     assert kinds(decision) == [PatchNode]
@@ -351,7 +351,7 @@ def test_in_turn_the_claim_id_is_written_on_the_node_and_nothing_else_happens() 
 
 
 @pytest.mark.parametrize("content", [held(an_entry("n2"), next=("n1",)), LockContent(next=("n2", "n1"))])
-def test_out_of_turn_it_waits_and_asks_nothing_costly(content: LockContent) -> None:
+def test_before_its_turn_a_node_waits_without_costly_evidence(content: LockContent) -> None:
     decision = waiting(
         lock=content,
         fleet=NOT_ASKED,
@@ -364,7 +364,7 @@ def test_out_of_turn_it_waits_and_asks_nothing_costly(content: LockContent) -> N
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.WAITING_FOR_TURN)
 
 
-def test_a_change_of_holders_costs_the_waiting_no_request() -> None:
+def test_a_change_of_holders_causes_no_request_of_waiting_nodes() -> None:
     first = waiting(lock=LINE)
     told = {"annotations": {keys.REASON: first.reason.sentence}}
     assert (
@@ -378,7 +378,7 @@ def test_a_change_of_holders_costs_the_waiting_no_request() -> None:
     )
 
 
-def test_costly_evidence_is_asked_one_after_the_other() -> None:
+def test_costly_evidence_is_requested_one_after_another() -> None:
     policy = a_policy(alerts=AlertPolicy())
     lacking: dict[str, Any] = dict.fromkeys(("foreign", "fleet", "alerts", "forecast"), NOT_ASKED)
     asked = []
@@ -388,12 +388,12 @@ def test_costly_evidence_is_asked_one_after_the_other() -> None:
     assert asked == [{Evidence.FOREIGN}, {Evidence.FLEET}, {Evidence.ALERTS}, {Evidence.FORECAST}]
 
 
-def test_the_first_costly_refusal_ends_the_asking() -> None:
+def test_the_first_costly_refusal_ends_the_evaluation() -> None:
     decision = waiting(lock=NAMED, foreign=("kured runs",), fleet=NOT_ASKED, forecast=NOT_ASKED)
     assert codes(decision.refusals) == [Code.FOREIGN_COORDINATOR]
 
 
-def test_a_node_that_cannot_come_hands_its_turn_to_the_next() -> None:
+def test_a_named_node_that_cannot_start_passes_its_turn_to_the_next() -> None:
     decision = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     assert decision.reason.code is Code.REFUSED
     content = the_lock(decision)
@@ -402,13 +402,13 @@ def test_a_node_that_cannot_come_hands_its_turn_to_the_next() -> None:
     assert codes(decision.refusals) == [Code.FORECAST_UNKNOWN]
 
 
-def test_a_forecast_that_refuses_is_left_on_the_node_in_short() -> None:
+def test_a_refusing_forecast_leaves_a_summary_on_the_node() -> None:
     pending = PodForecast(namespace="shop", name="a", uid="1", outcome=Outcome.PENDING, sentence="nowhere")
     decision = waiting(lock=NAMED, forecast=Forecast(node="n1", made_at="t", pods=(pending,)), waiters=(N2,))
     assert the_patch(decision).annotations[keys.FORECAST] == '{"at":"t","counts":{"pending":1},"pods":{}}'
 
 
-def test_what_refuses_everybody_leaves_the_turn_where_it_is() -> None:
+def test_a_cluster_wide_refusal_does_not_pass_the_turn_on() -> None:
     decision = waiting(
         lock=NAMED, policy=a_policy(alerts=AlertPolicy()), alerts=(Alert(name="DiskFull"),), waiters=(N2,)
     )
@@ -431,9 +431,7 @@ CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", un
         ),
     ],
 )
-def test_a_cordoned_node_that_waits_does_not_hold_up_the_line_that_it_stands_in(
-    others: tuple[NodeView, ...], line: tuple[str, ...]
-) -> None:
+def test_a_waiting_cordoned_node_does_not_delay_its_line(others: tuple[NodeView, ...], line: tuple[str, ...]) -> None:
     """A person cordons a node and asks for its reboot: the others are refused because of it, and wait for
     nothing but its turn."""
     decision = waiting(
@@ -445,7 +443,7 @@ def test_a_cordoned_node_that_waits_does_not_hold_up_the_line_that_it_stands_in(
     assert the_lock(decision).next == line
 
 
-def test_after_a_costly_refusal_nothing_costly_is_asked_for_a_while() -> None:
+def test_after_a_costly_refusal_costly_gates_pause() -> None:
     refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     again = waiting(lock=NAMED, forecast=NOT_ASKED, foreign=NOT_ASKED, memory=refused.memory)
     assert again.wants == frozenset()
@@ -453,14 +451,14 @@ def test_after_a_costly_refusal_nothing_costly_is_asked_for_a_while() -> None:
 
 
 @pytest.mark.parametrize(("refusals", "pause"), [(0, 10), (1, 20), (2, 40), (3, 60), (99, 60)])
-def test_the_pause_doubles_with_each_refusal_in_a_row(refusals: int, pause: float) -> None:
+def test_the_pause_doubles_with_each_consecutive_refusal(refusals: int, pause: float) -> None:
     memory = remembering(costly__refusals=refusals)
     after = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,), memory=memory).memory
     assert after.costly.not_before == UPTIME + pause
     assert after.costly.refusals == refusals + 1
 
 
-def test_with_other_holders_it_is_asked_again_at_once() -> None:
+def test_other_holders_end_the_pause_at_once() -> None:
     refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     policy = a_policy(concurrency=2)
     content = held(an_entry("n9", "c9", limit=2), next=("n1",))
@@ -473,14 +471,14 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 @pytest.mark.parametrize(
     ("named", "look"), [((), 3), (("n2",), 5), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
 )
-def test_whoever_was_refused_sees_the_release_that_may_name_it(named: tuple[str, ...], look: float) -> None:
+def test_a_refused_node_sees_the_release_that_may_name_it(named: tuple[str, ...], look: float) -> None:
     """It has left the line; where the line has room, whoever releases next names it again, and the next start
     follows within five seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
     assert waiting(lock=held(an_entry("n9"), next=named), memory=memory, forecast=NOT_ASKED).look_again_seconds == look
 
 
-def test_whoever_is_refused_unnamed_sees_the_release_that_may_name_it() -> None:
+def test_a_refused_unnamed_node_sees_the_release_that_may_name_it() -> None:
     """Nobody is named beside the holder, so it is its turn at the second place; its refusal puts it in no line."""
     refused = waiting(
         lock=held(an_entry("n9", limit=2)),
@@ -492,12 +490,12 @@ def test_whoever_is_refused_unnamed_sees_the_release_that_may_name_it() -> None:
     assert (codes(refused.refusals), refused.look_again_seconds) == ([Code.FORECAST_UNKNOWN], order.NEXT_LOOK_SECONDS)
 
 
-def test_while_nobody_holds_a_claim_no_release_is_waited_for() -> None:
+def test_without_a_holder_no_release_is_expected() -> None:
     memory = remembering(costly__not_before=UPTIME + 50)
     assert waiting(lock=LockContent(next=("n2",)), memory=memory, forecast=NOT_ASKED).look_again_seconds > 10
 
 
-def test_a_short_line_is_filled_by_whoever_sees_it() -> None:
+def test_any_node_that_sees_a_short_line_fills_it() -> None:
     named = waiting(lock=held(an_entry("n9"), next=("n2",)), waiters=(N2,))
     assert the_lock(named).next == ("n2", "n1")
     assert the_lock(named).holders == ("n9",)
@@ -516,9 +514,7 @@ LINE = held(an_entry("n9"), next=("n2", "n1", *(f"m{number}" for number in range
         (replace(LINE, next=("n2",) * 20), 3600),
     ],
 )
-def test_a_lock_is_looked_behind_by_the_first_in_line_first_and_not_before_a_claim_is_as_old_as_its_pause(
-    content: LockContent, pause: float
-) -> None:
+def test_the_first_in_line_checks_the_holders_first_and_only_of_old_claims(content: LockContent, pause: float) -> None:
     def looking(age: float, memory: Memory | None = None, uptime: float = UPTIME) -> Decision:
         entry = an_entry("n9", created=rfc3339(NOW - timedelta(seconds=age)))
         return waiting(
@@ -537,13 +533,13 @@ def test_a_lock_is_looked_behind_by_the_first_in_line_first_and_not_before_a_cla
     assert looking(pause * 2, looked, UPTIME + pause).wants == {Evidence.HOLDERS}
 
 
-def test_a_process_that_has_just_started_knows_how_old_the_claims_are() -> None:
+def test_a_new_process_reads_the_age_of_claims_from_the_lock() -> None:
     """An agent that lives for five seconds looks behind the lock as well."""
     assert waiting(lock=replace(LINE, next=("n1", *LINE.next[2:])), holders=NOT_ASKED).wants == {Evidence.HOLDERS}
 
 
 @pytest.mark.parametrize("created", ["", "yesterday", "2026-12-01T00:00:00Z"])
-def test_a_claim_that_does_not_tell_its_age_is_looked_behind(created: str) -> None:
+def test_the_holder_of_a_claim_without_a_time_is_checked(created: str) -> None:
     content = held(an_entry("n9", created=created), next=("n1",))
     assert waiting(lock=content, holders=NOT_ASKED).wants == {Evidence.HOLDERS}
 
@@ -556,7 +552,7 @@ def behind(
     )
 
 
-def test_a_claim_without_a_holder_is_freed_by_proof() -> None:
+def test_a_proven_ghost_is_removed() -> None:
     living = a_marked_node(a_progress(Phase.DRAINING), name="n9")
     assert WriteLock not in kinds(behind(Holders(nodes=(living,))))
     freed = behind(Holders(nodes=(a_node("n9"),)))
@@ -564,7 +560,7 @@ def test_a_claim_without_a_holder_is_freed_by_proof() -> None:
     assert the_lock(freed).entries == ()
 
 
-def test_a_deleted_node_frees_its_claim_only_after_the_reboot_deadline() -> None:
+def test_the_claim_of_a_deleted_node_is_removed_only_after_the_reboot_deadline() -> None:
     gone = Holders(absent=frozenset({"n9"}))
     first = behind(gone)
     marked = the_lock(first)
@@ -577,7 +573,7 @@ HALTED = held(an_entry("n9", failed="never-ready", limit=3), next=("n1", "n2"), 
 THREE = a_policy(concurrency=3)
 
 
-def test_another_nodes_failure_is_told_and_costs_nobody_its_place() -> None:
+def test_another_nodes_failure_is_reported_and_changes_no_position() -> None:
     decision = waiting(lock=HALTED, policy=THREE, holders=NOT_ASKED, memory=remembering(behind__at=UPTIME + 1))
     assert (decision.phase, codes(decision.refusals)) == (Phase.WAITING, [Code.HALTED])
     assert "careen retry n9" in str(the_patch(decision).annotations[keys.REASON])
@@ -587,13 +583,13 @@ def test_another_nodes_failure_is_told_and_costs_nobody_its_place() -> None:
     assert the_patch(decided(RECORD, node=TAINTED, lock=HALTED, policy=THREE)).labels == {keys.REBOOT_LABEL: "ready"}
 
 
-def test_beside_other_refusals_it_is_one_of_them() -> None:
+def test_another_nodes_failure_is_listed_beside_other_refusals() -> None:
     decision = waiting(lock=HALTED, policy=THREE, node={"annotations": {keys.HOLD: "people"}})
     assert codes(decision.refusals) == [Code.HELD, Code.HALTED]
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "required"}
 
 
-def test_while_halted_the_first_in_line_looks_whether_anybody_is_left_behind_the_failed_claim() -> None:
+def test_while_halted_the_first_in_line_checks_the_failed_holder() -> None:
     def looking(holders: Any, uptime: float = UPTIME, memory: Memory | None = None) -> Decision:
         memory = memory or remembering()
         return waiting(
@@ -609,26 +605,26 @@ def test_while_halted_the_first_in_line_looks_whether_anybody_is_left_behind_the
     assert the_lock(looking(Holders(absent=frozenset({"n9"})), UPTIME + 901, first.memory)).entries == ()
 
 
-def test_a_claim_of_an_older_release_without_a_mark_halts_nobody() -> None:
+def test_an_unmarked_claim_of_an_older_release_halts_no_node() -> None:
     assert waiting(lock=replace(HALTED, entries=(an_entry("n9", limit=3),)), policy=THREE).phase is Phase.CLAIMING
 
 
-def test_a_longer_lock_ttl_waits_longer_for_a_deleted_node() -> None:
+def test_with_a_longer_lock_ttl_a_deleted_nodes_claim_stays_longer() -> None:
     assert a_policy(lock_ttl_seconds=60).absence_seconds == 900
     assert a_policy(lock_ttl_seconds=7200).absence_seconds == 7200
 
 
 @pytest.mark.parametrize("changes", [{"node": {"annotations": {keys.HOLD: "people"}}}, {"need": NO}])
-def test_whoever_is_named_and_cannot_come_makes_room(changes: dict[str, Any]) -> None:
+def test_a_named_node_that_cannot_start_gives_up_its_place(changes: dict[str, Any]) -> None:
     decision = waiting(lock=NAMED, **changes)
     assert the_lock(decision).next == ("n2",)
 
 
-def test_a_paused_lock_is_not_written_for_that() -> None:
+def test_a_paused_lock_is_not_written_to_give_up_a_place() -> None:
     assert WriteLock not in kinds(waiting(lock=lock.pause(NAMED, "", 1)))
 
 
-def test_a_person_asks_for_another_try_of_a_node_that_reached_its_limit() -> None:
+def test_the_retry_annotation_works_for_a_node_at_its_loop_limit() -> None:
     record = replace(RECORD, reboots_for_need=5, tries=3, failures=2)
     refused = decided(record, node=READY)
     assert codes(refused.refusals) == [Code.LOOP_LIMIT]
@@ -639,12 +635,12 @@ def test_a_person_asks_for_another_try_of_a_node_that_reached_its_limit() -> Non
     assert the_patch(decision).annotations[keys.RETRY] is None
 
 
-def test_a_taint_that_somebody_removed_is_put_back_while_the_need_lasts() -> None:
+def test_a_removed_taint_is_restored_while_the_need_lasts() -> None:
     decision = decided(RECORD, node={"taints": ()})
     assert the_patch(decision).taints == (OURS,)
 
 
-def test_a_changed_taint_key_is_followed_in_one_patch() -> None:
+def test_a_changed_taint_key_replaces_the_taint_in_one_patch() -> None:
     decision = decided(RECORD, node=TAINTED, policy=a_policy(taint_key="example.org/reboot"))
     assert the_patch(decision).taints == (Taint(key="example.org/reboot", effect="PreferNoSchedule"),)
     assert the_record(decision).taint_key == "example.org/reboot"
@@ -657,7 +653,7 @@ def giving_back(lock_now: Any) -> Any:
     return decided(BACK, node=TAINTED, lock=lock_now)
 
 
-def test_a_claim_leaves_the_lock_before_it_leaves_the_node() -> None:
+def test_a_claim_is_removed_from_the_lock_before_the_node() -> None:
     first = giving_back(held(an_entry("n1"), an_entry("n2", "c2")))
     assert kinds(first) == [WriteLock]
     assert the_lock(first).holders == ("n2",)
@@ -668,19 +664,19 @@ def test_a_claim_leaves_the_lock_before_it_leaves_the_node() -> None:
 
 
 @pytest.mark.parametrize(("content", "code"), [(Unknown("503"), Code.LOCK_UNKNOWN), ("garbage", Code.LOCK_GARBAGE)])
-def test_a_claim_in_a_lock_that_cannot_be_read_stays_on_the_node(content: Any, code: Code) -> None:
+def test_with_an_unreadable_lock_the_claim_stays_on_the_node(content: Any, code: Code) -> None:
     decision = giving_back(content)
     assert decision.reason.code is code
     assert all(keys.PROGRESS not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
 
 @pytest.mark.parametrize("policy", [a_policy(), a_policy(concurrency=3)])
-def test_a_paused_lock_refuses_everybody(policy: Policy) -> None:
+def test_a_paused_lock_refuses_every_node(policy: Policy) -> None:
     decision = waiting(lock=lock.pause(LockContent(), "holidays", 1), policy=policy)
     assert codes(decision.refusals) == [Code.PAUSED]
 
 
-def test_a_turn_begins_with_a_clean_memory() -> None:
+def test_a_new_claim_starts_with_a_cleared_memory() -> None:
     """What was refused, judged or asked under an earlier claim says nothing about this one."""
     memory: Memory = remembering(
         claiming__claimers={"x/1": 1.0},
@@ -694,6 +690,6 @@ def test_a_turn_begins_with_a_clean_memory() -> None:
     assert (after.drain.evictions, after.drain.comers, after.reboot) == ({}, {}, None)
 
 
-def test_the_view_of_the_own_node_wins_over_an_older_list() -> None:
+def test_the_own_nodes_view_wins_over_an_older_list() -> None:
     stale: NodeView = a_marked_node(a_progress(Phase.WAITING), label="required")
     assert waiting(waiters=(stale,)).phase is Phase.CLAIMING

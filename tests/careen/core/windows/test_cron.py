@@ -70,7 +70,9 @@ def stretches(window: NamedWindow, begin: str, *, hours: int) -> list[tuple[str,
         pytest.param(a_window("0 0 29 2 *", 1), "2026-03-04T12:00", [], id="in another year"),
     ],
 )
-def test_when_it_is_open(window: NamedWindow, begin: str, expected: list[tuple[str, str]]) -> None:
+def test_a_cron_window_is_open_at_the_expected_times(
+    window: NamedWindow, begin: str, expected: list[tuple[str, str]]
+) -> None:
     assert stretches(window, begin, hours=7 * 24) == expected
 
 
@@ -93,7 +95,7 @@ def test_when_it_is_open(window: NamedWindow, begin: str, expected: list[tuple[s
         ("0 0 LW/2 * 1#2/3", "Bad day-of-week"),
     ],
 )
-def test_what_is_no_expression(expression: str, says: str) -> None:
+def test_an_invalid_cron_expression_is_refused(expression: str, says: str) -> None:
     refused = cron.refusal(expression)
     assert says in refused if says else refused == ""
 
@@ -124,7 +126,7 @@ DATES = st.lists(
 
 @given(expression=FIELDS, hours=st.sampled_from([0.25, 1, 5, 30, 168]), zone=ZONES, excluded=DATES, at=INSTANTS)
 @settings(max_examples=200, deadline=None)
-def test_it_is_open_when_an_unexcluded_start_is_less_than_the_duration_ago(
+def test_a_cron_window_is_open_within_its_duration_after_an_unexcluded_start(
     expression: str, hours: float, zone: ZoneInfo, excluded: tuple[Dates, ...], at: datetime
 ) -> None:
     """Against cronsim run forward from days before, far from any change of the clock that it could stumble over."""

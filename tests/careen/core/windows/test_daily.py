@@ -63,7 +63,7 @@ def at(day: int, text: str) -> datetime:
         ),
     ],
 )
-def test_it_is_open(window: Window, now: datetime, is_open: bool) -> None:
+def test_a_daily_window_is_open_at_the_expected_times(window: Window, now: datetime, is_open: bool) -> None:
     assert daily.is_open(window, now) is is_open
 
 
@@ -73,9 +73,7 @@ TIMES = st.builds(
 
 
 @given(st.integers(0, 35 * 86400), TIMES, TIMES, st.integers(1, 90), st.sampled_from(["UTC", "Europe/Berlin"]))
-def test_how_soon_a_window_opens_is_when_it_is_first_open(
-    later: int, start: time, end: time, within: int, zone: str
-) -> None:
+def test_the_next_opening_is_the_first_open_time(later: int, start: time, end: time, within: int, zone: str) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=later)  # summer time begins meanwhile
     window = Window(start=start, end=end, zone=ZoneInfo(zone))
     found = openings.opens_within((NamedWindow(name="", opens=window),), now, within)
@@ -86,7 +84,7 @@ def test_how_soon_a_window_opens_is_when_it_is_first_open(
         assert found == instants.index(True)
 
 
-def test_a_window_that_opens_in_ten_seconds() -> None:
+def test_a_window_may_open_in_ten_seconds() -> None:
     window = Window(start=time(22, 0), end=time(23, 0), zone=ZoneInfo("UTC"))
     assert (
         openings.opens_within((NamedWindow(name="", opens=window),), datetime(2026, 3, 4, 21, 59, 50, tzinfo=UTC), 30)
@@ -120,7 +118,7 @@ def test_a_window_that_opens_in_ten_seconds() -> None:
         ),  # 02:30 does not exist that day
     ],
 )
-def test_when_a_window_changes(window: Window, at: str, expected: str | None) -> None:
+def test_the_next_change_of_a_window_is_its_opening_or_closing(window: Window, at: str, expected: str | None) -> None:
     found = daily.change_after(window, datetime.fromisoformat(at).replace(tzinfo=UTC))
     assert found == (datetime.fromisoformat(expected).replace(tzinfo=UTC) if expected else None)
 
@@ -132,7 +130,9 @@ def test_when_a_window_changes(window: Window, at: str, expected: str | None) ->
     at=st.integers(0, 365 * 86_400).map(lambda seconds: NOW + timedelta(seconds=seconds)),
 )
 @settings(max_examples=40, deadline=None)
-def test_until_a_window_changes_it_does_not(start: int, length: int, days: frozenset[int], at: datetime) -> None:
+def test_a_window_stays_the_same_until_its_next_change(
+    start: int, length: int, days: frozenset[int], at: datetime
+) -> None:
     first, last = divmod(start, 60), divmod((start + length) % 1440, 60)
     window = Window(days=days, start=time(*first), end=time(*last))
     change = daily.change_after(window, at)
@@ -162,7 +162,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
         ),
     ],
 )
-def test_on_the_day_the_clock_is_put_forward(window: Window, stretches: list[tuple[str, str]]) -> None:
+def test_a_window_on_the_day_the_clock_goes_forward(window: Window, stretches: list[tuple[str, str]]) -> None:
     assert _open(window, datetime(2026, 3, 28, 23, tzinfo=UTC), hours=23) == stretches
 
 
@@ -184,7 +184,7 @@ def test_on_the_day_the_clock_is_put_forward(window: Window, stretches: list[tup
         ),
     ],
 )
-def test_on_the_day_the_clock_is_put_back(window: Window, stretches: list[tuple[str, str]]) -> None:
+def test_a_window_on_the_day_the_clock_goes_back(window: Window, stretches: list[tuple[str, str]]) -> None:
     assert _open(window, datetime(2026, 10, 24, 22, tzinfo=UTC), hours=25) == stretches
 
 
@@ -215,11 +215,11 @@ NIGHTS = NamedWindow(name="nights", opens=Window(start=time(22), end=time(4)), e
         ("2026-12-27T22:00:00", True),
     ],
 )
-def test_excluded_dates(now: str, is_open: bool) -> None:
+def test_a_window_is_closed_on_excluded_dates(now: str, is_open: bool) -> None:
     assert openings.is_open((NIGHTS,), datetime.fromisoformat(now).replace(tzinfo=UTC)) is is_open
 
 
-def test_a_window_waits_out_years_of_excluded_dates() -> None:
+def test_a_window_skips_years_of_excluded_dates() -> None:
     excluded = (
         Dates(first=date(2026, 3, 5), last=date(2031, 12, 31)),
         Dates(first=date(2032, 1, 1), last=date(2032, 1, 1)),

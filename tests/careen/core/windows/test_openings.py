@@ -26,7 +26,7 @@ WINDOWS = st.lists(
 
 @given(windows=WINDOWS, at=INSTANTS)
 @settings(max_examples=150, deadline=None)
-def test_until_the_change_that_is_told_nothing_changes(windows: tuple[NamedWindow, ...], at: datetime) -> None:
+def test_nothing_changes_before_the_next_reported_change(windows: tuple[NamedWindow, ...], at: datetime) -> None:
     now = openings.is_open(windows, at)
     change = openings.change_after(windows, at)
     if change is not None:
@@ -41,11 +41,11 @@ def test_until_the_change_that_is_told_nothing_changes(windows: tuple[NamedWindo
 
 @given(windows=WINDOWS, at=INSTANTS)
 @settings(max_examples=60, deadline=None)
-def test_several_windows_are_open_when_one_of_them_is(windows: tuple[NamedWindow, ...], at: datetime) -> None:
+def test_several_windows_are_open_if_one_of_them_is(windows: tuple[NamedWindow, ...], at: datetime) -> None:
     assert openings.is_open(windows, at) is any(openings.is_open((each,), at) for each in windows)
 
 
-def test_windows_that_take_over_from_each_other_shut_once() -> None:
+def test_adjoining_windows_close_once() -> None:
     morning = NamedWindow(name="a", opens=Window(start=time(0), end=time(11, 59, 59)))
     noon = NamedWindow(name="b", opens=Cron(expression="0 12 * * *", seconds=7200))
     at = datetime(2026, 3, 4, 3, tzinfo=UTC)
@@ -55,7 +55,7 @@ def test_windows_that_take_over_from_each_other_shut_once() -> None:
 
 
 @pytest.mark.parametrize(("within", "expected"), [(599, None), (600, 600.0), (10_000, 600.0)])
-def test_how_soon_the_first_opens(within: float, expected: float | None) -> None:
+def test_the_first_opening_of_several_windows(within: float, expected: float | None) -> None:
     windows = (
         NamedWindow(name="a", opens=Cron(expression="0 12 * * *", seconds=7200)),
         NamedWindow(name="b", opens=Window(start=time(11), end=time(11, 30))),
@@ -64,7 +64,7 @@ def test_how_soon_the_first_opens(within: float, expected: float | None) -> None
     assert openings.opens_within(windows, datetime(2026, 3, 4, 11, 10, tzinfo=UTC), within) is None
 
 
-def test_which_windows_a_node_has() -> None:
+def test_a_node_gets_the_windows_that_select_it() -> None:
     everybody = NamedWindow(name="all", opens=Cron(expression="0 2 * * SUN", seconds=3600))
     batch = NamedWindow(name="batch", opens=Window(start=time(1), end=time(2)), nodes=Selector.parse("pool=batch"))
     policy = replace(a_policy(), windows=(everybody, batch))
@@ -77,7 +77,7 @@ def test_which_windows_a_node_has() -> None:
     assert openings.windows_of(replace(policy, windows=(), window=flags), {"pool": "batch"}) == default
 
 
-def test_a_year_of_a_window_that_is_excluded_until_the_calendar_ends() -> None:
+def test_a_window_excluded_until_the_end_of_the_calendar_never_opens() -> None:
     excluded = (Dates(first=date(1970, 1, 1), last=date(2999, 12, 31)),)
     for opens in (Window(), Cron(expression="*/5 * * * *", seconds=60)):
         window = (NamedWindow(name="x", opens=opens, excluded=excluded),)

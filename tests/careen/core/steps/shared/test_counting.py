@@ -83,7 +83,7 @@ def test_a_node_that_becomes_ready_again_counts_again() -> None:
     assert the_patch(counting(moves="9", pods=PODS, policy=a_policy(), memory=just_now)).annotations[keys.MOVES] == "2"
 
 
-def test_with_order_fewest_moves_a_changed_count_is_written_by_itself() -> None:
+def test_with_order_fewest_moves_a_changed_count_is_written_without_other_changes() -> None:
     decision = counting(
         "ready", moves="9", pods=PODS, lock=NAMED, memory=remembering(moves_counted_at=UPTIME - NAMED_SECONDS)
     )
