@@ -1,4 +1,4 @@
-"""Messages to people: kured's three and one for a failure, worded from the settings, logged, and sent in the
+"""Messages to people: kured's three and four more, worded from the settings, logged, and sent in the
 background.
 
 Never part of a turn: a message that cannot be sent is logged and counted, and nothing waits for it.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from careen.agent.telemetry.metrics import Metrics
 from careen.core.actions import Notify, Occasion
+from careen.core.people.rollout import Figures
+from careen.core.people.templates import FIGURES, filled, spoken
 from careen.core.plain_text import lines, one_line
 from careen.services import notification_files
 from careen.services.notification_urls import Target
@@ -36,12 +38,15 @@ class Messenger:
         metrics: Metrics,
         in_background: Callable[[Coroutine[Any, Any, object]], None],
         send: Callable[..., Awaitable[Sequence[Outcome]]] = send,
+        figures: Callable[[], Awaitable[Figures | None]] | None = None,
     ) -> None:
+        """`figures`: looks up what a roll-out came to; asked only where somebody is told of its end."""
         self._node = node
         self._settings = settings
         self._metrics = metrics
         self._in_background = in_background
         self._send = send
+        self._figures = figures
         self._one_at_a_time = asyncio.Lock()
         self._told: set[tuple[Occasion, str]] = set()
         self._waiting = 0
@@ -49,20 +54,33 @@ class Messenger:
         self._is_quiet.set()
 
     def tell(self, message: Notify) -> None:
-        """Logs the message and sends it to whom the settings name; at once, and without waiting for anything."""
-        if self._is_told(message):
+        """Logs the message and sends it to whom the settings name, if they want to hear of the occasion; at once, and
+        without waiting for anything."""
+        if message.occasion not in self._settings().notify_on or self._is_told(message):
             return
-        text = wording(message, self._settings(), self._node)
-        _LOG.info("message to people: %s", text, extra={"occasion": message.occasion.value})
         targets = self._receivers()
         if not targets:
+            self._worded(message)
             return
         if self._waiting >= _MOST_WAITING:
             self._count([Outcome(service=target.service, why="too many messages wait") for target in targets])
             return
         self._waiting += 1
         self._is_quiet.clear()
-        self._in_background(self._deliver(text, targets))
+        is_looked_up = message.occasion is Occasion.DONE and self._figures is not None
+        self._in_background(self._deliver(message, "" if is_looked_up else self._worded(message), targets))
+
+    def is_wanted(self, occasion: Occasion) -> bool:
+        """Whether the settings name the occasion, and a receiver, a file of receivers or an old hook."""
+        settings = self._settings()
+        is_anybody_told = settings.notify_url or settings.notify_url_file or settings.slack_hook_url
+        return occasion in settings.notify_on and bool(is_anybody_told)
+
+    def _worded(self, message: Notify, found: Figures | None = None) -> str:
+        """The text, which the log gets as well."""
+        text = wording(message, self._settings(), self._node, found)
+        _LOG.info("message to people: %s", text, extra={"occasion": message.occasion.value})
+        return text
 
     def _receivers(self) -> tuple[Target, ...]:
         """Whom the settings and their files name now; what is wrong with a file counts as a message not sent."""
@@ -87,8 +105,9 @@ class Messenger:
         except TimeoutError:
             _LOG.info("a message to people is still on its way; it is left to itself")
 
-    async def _deliver(self, text: str, targets: Sequence[Target]) -> None:
+    async def _deliver(self, message: Notify, text: str, targets: Sequence[Target]) -> None:
         try:
+            text = text or self._worded(message, await self._figures() if self._figures else None)
             async with self._one_at_a_time:
                 self._count(await self._send(text, targets, seconds=self._settings().notify_timeout))
         finally:
@@ -119,15 +138,42 @@ _TEMPLATES = {
     Occasion.DRAIN: "message_template_drain",
     Occasion.REBOOT: "message_template_reboot",
     Occasion.UNCORDON: "message_template_uncordon",
+    Occasion.BLOCKED: "message_template_blocked",
+    Occasion.HALTED: "message_template_halted",
+    Occasion.DONE: "message_template_done",
 }
 
 
-def wording(message: Notify, settings: Settings, node: str) -> str:
+def wording(message: Notify, settings: Settings, node: str, figures: Figures | None = None) -> str:
     """The text: of the template for the occasion, or the message's own sentence where there is none."""
     template = getattr(settings, _TEMPLATES[message.occasion]) if message.occasion in _TEMPLATES else ""
-    return lines(_filled(template, one_line(node)) or message.sentence)
+    values = _values(message, settings, node, figures)
+    return lines(filled(template, values) or _own_words(message, values, figures))
 
 
-def _filled(template: str, node: str) -> str:
-    """`%s` is the node and `%%` a percent sign, read from left to right as Go reads them."""
-    return "%".join(part.replace("%s", node) for part in template.split("%%"))
+def _values(message: Notify, settings: Settings, node: str, figures: Figures | None) -> dict[str, str]:
+    """What each field of a template stands for. What is not known is said to be so."""
+    seconds = figures.seconds if figures is not None else message.seconds
+    found = {name: str(getattr(figures, name)) if figures is not None else "unknown" for name in FIGURES}
+    values = {
+        "node": node,
+        "cluster": settings.cluster_name,
+        "reason": message.reason or "unknown",
+        "duration": "unknown" if seconds is None else spoken(seconds),
+        "forecast": message.forecast or "no forecast",
+        **found,
+    }
+    return {name: one_line(value) for name, value in values.items()}
+
+
+def _own_words(message: Notify, values: Mapping[str, str], figures: Figures | None) -> str:
+    if message.occasion is not Occasion.DONE or figures is None:
+        return message.sentence
+    counted = (("nodes", "node"), ("pods", "pod"), ("failures", "failed try"))
+    nodes, pods, failures = (_count(getattr(figures, name), word) for name, word in counted)
+    return f"{message.sentence}: {nodes} in {values['duration']}, {pods} moved, {failures}"
+
+
+def _count(number: int, word: str) -> str:
+    many = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    return f"{number} {word if number == 1 else many}"

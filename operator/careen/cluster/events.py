@@ -71,6 +71,22 @@ async def post_event(
     raise AssertionError("unreachable: the last round returns")
 
 
+async def is_first(api: ApiServer, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:
+    """Whether this warning is the first of its name, so that whoever posted it speaks for all. Where the server does
+    not say, it is taken for the first: better told twice than not at all."""
+    at = api.clock.now().isoformat().replace("+00:00", "Z")
+    body = event(subject, reason=reason, sentence=sentence, is_warning=True, host=host, at=at, once=once)
+    try:
+        await api.post(
+            f"/api/v1/namespaces/{subject.namespace or NODE_EVENTS_NAMESPACE}/events", body, objects.ObjectHead
+        )
+    except Conflict:
+        return False
+    except ClusterError:
+        return True
+    return True
+
+
 def _may_pass(error: ClusterError) -> bool:
     return error.may_have_landed or isinstance(error, NotSent | TooManyRequests)
 

@@ -107,12 +107,15 @@ class PostEvent(Value, kw_only=True):
 
 
 class Occasion(StrEnum):
-    """What people are told about, with kured's three message templates and ours."""
+    """What people are told about: kured's three, and four more."""
 
     DRAIN = "drain"
     REBOOT = "reboot"
     UNCORDON = "uncordon"
-    FAILED = "failed"
+    FAILED = "failed"  # everything is undone, and tried again
+    BLOCKED = "blocked"  # a node has been held back for too long
+    HALTED = "halted"  # nobody else may start, or nobody can
+    DONE = "done"  # the last node is back, and nobody waits
 
 
 class Notify(Value, kw_only=True):
@@ -121,9 +124,13 @@ class Notify(Value, kw_only=True):
     occasion: Occasion
     sentence: str
     claim: str = ""
+    reason: str = ""  # why the node reboots, or what went wrong
+    seconds: float | None = None  # how long it has lasted; None when it is not known
+    forecast: str = ""  # one line: where the pods go
 
     def __post_init__(self) -> None:
-        force_setattr(self, "sentence", one_line(self.sentence))
+        for name in ("sentence", "reason", "forecast"):
+            force_setattr(self, name, one_line(getattr(self, name)))
 
 
 Action = PatchNode | WriteLock | ConfirmClaim | Evict | AskReboot | PostEvent | Notify

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from careen.core.actions import Occasion
 from careen.core.facts import keys
 from careen.core.facts.policy import Budget, BudgetKind
 from careen.core.facts.selectors import Selector
+from careen.core.people import templates
 from careen.host.probes import PROBES
 from careen.services import notification_urls
 from careen.services.asking import without_login
@@ -434,8 +436,22 @@ def url(text: str) -> str:
 
 def template(text: str) -> str:
     """A message with at most one `%s`, for the node's name; Go prints `%!(EXTRA …)` for a template without one."""
+    return _template(text, templates.FIELDS)
+
+
+def template_of_figures(text: str) -> str:
+    """The same for the end of a roll-out, with its figures."""
+    return _template(text, templates.FIELDS + templates.FIGURES)
+
+
+def _template(text: str, known: tuple[str, ...]) -> str:
     if text.replace("%%", "").replace("%s", "", 1).count("%"):
         raise ValueError("expected a text with one %s for the node's name (%% for a percent sign)")
+    if unknown := [name for name in templates.fields_of(text) if name not in known]:
+        raise ValueError(
+            f"the field {{{unknown[0][:40]}}} is not known; there are {', '.join(f'{{{name}}}' for name in known)} "
+            "({{name}} in doubled braces is text)"
+        )
     return text
 
 
@@ -499,6 +515,14 @@ TIME = Kind(metavar="TIME", parse=time_of_day, show=time.isoformat)
 ZONE = Kind(metavar="ZONE", parse=time_zone)
 SELECTOR = Kind(metavar="SELECTOR", parse=selector, show=lambda value: str(value.text))
 TEMPLATE = Kind(metavar="TEXT", parse=template, may_begin_with_a_quote=True)
+TEMPLATE_OF_FIGURES = Kind(metavar="TEXT", parse=template_of_figures, may_begin_with_a_quote=True)
+OCCASIONS = Kind(
+    metavar="OCCASION",
+    parse=one_of(*(each.value for each in Occasion)),
+    many=True,
+    split=comma_separated,
+    choices=tuple(each.value for each in Occasion),
+)
 AT_ONCE = Kind(metavar="NUMBER", parse=at_once, bounds=(1, 2**31 - 1))
 DAYS = Kind(metavar="DAYS", parse=weekday, many=True, split=comma_separated, show=lambda value: _DAYS[value][:2])
 LABELS = Kind(

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from careen.core.people import templates
 from careen.services.asking import without_login
 from careen.settings import config_map_limits, probing
 from careen.settings.kinds import Kind, unquoted
@@ -222,6 +223,13 @@ def remarks(settings: Settings) -> list[str]:
         found.append("--reboot-days is empty: no node will ever reboot")
     if (settings.notify_url or settings.notify_url_file) and settings.slack_hook_url:
         found.append("--slack-hook-url does nothing beside --notify-url: only the latter is used, as by kured")
+    found += [
+        f"--{flag(name)} has {{cluster}}, but --cluster-name is empty"
+        for name in SETTINGS
+        if name.startswith("message_template_")
+        and not settings.cluster_name
+        and "cluster" in templates.fields_of(getattr(settings, name))
+    ]
     found += [f"--notify-url {target.remark}" for target in settings.notify_url if target.remark]
     if settings.prometheus_url.startswith("http://") and (
         settings.prometheus_token_file or settings.prometheus_username

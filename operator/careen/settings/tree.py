@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, time, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from careen.core.actions import Occasion
 from careen.core.facts import keys
 from careen.core.facts.policy import Budget
 from careen.core.facts.selectors import Selector
@@ -456,11 +457,38 @@ class Settings:
     )
     slack_username: str = _kured("kured", kinds.TEXT, "Accepted from kured, which never used it.")
     slack_channel: str = _kured("", kinds.TEXT, "Accepted from kured, which never used it.")
-    message_template_drain: str = _kured("Draining node %s", kinds.TEMPLATE, "Message when a drain begins.")
+    message_template_drain: str = _kured(
+        "Draining node %s",
+        kinds.TEMPLATE,
+        "Message when a drain begins; %s is the node.",
+    )
     message_template_reboot: str = _kured("Rebooting node %s", kinds.TEMPLATE, "Message when a node reboots.")
     message_template_uncordon: str = _kured(
         "Node %s rebooted & uncordoned successfully!", kinds.TEMPLATE, "Message when a node is back."
     )
+    message_template_blocked: str = _ours(
+        "", kinds.TEMPLATE, "Message when a node has been held back for too long; empty: in careen's own words."
+    )
+    message_template_halted: str = _ours(
+        "", kinds.TEMPLATE, "Message when the roll-out halts; empty: in careen's own words."
+    )
+    message_template_done: str = _ours(
+        "",
+        kinds.TEMPLATE_OF_FIGURES,
+        "Message when the last node is back and nobody waits; empty: in careen's own words.",
+    )
+    notify_on: tuple[str, ...] = _ours(
+        tuple(each.value for each in Occasion),
+        kinds.OCCASIONS,
+        "Occasions that people are told about; empty: none.",
+    )
+    notify_blocked_after: float = _ours(
+        86400.0,
+        kinds.DURATION,
+        "How long a gate may hold a node back before people are told, and told again a week later; 0: never. Closed "
+        "windows and the turn of others do not count.",
+    )
+    cluster_name: str = _ours("", kinds.TEXT, "What {cluster} in message templates stands for.")
     metrics_host: str = _kured(
         "",
         kinds.LISTEN_HOST,

@@ -13,6 +13,7 @@ import pytest
 from careen.agent.messages import Messenger, receivers, wording
 from careen.agent.telemetry.metrics import Metrics
 from careen.core.actions import Notify, Occasion
+from careen.core.people.rollout import Figures
 from careen.services.notification_urls import Target, parse
 from careen.services.notify import Outcome
 from careen.settings.tree import Settings
@@ -22,7 +23,12 @@ SLACK = parse("slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX")
 HOOK = parse("slack://T11111111/B11111111/YYYYYYYYYYYYYYYYYYYYYYYY")
 DRAIN = Notify(occasion=Occasion.DRAIN, sentence="Draining node n1", claim="c1")
 REBOOT = Notify(occasion=Occasion.REBOOT, sentence="Rebooting node n1", claim="c1")
+DONE = Notify(occasion=Occasion.DONE, sentence="Roll-out done", claim="c1")
 FAILED = Notify(occasion=Occasion.FAILED, sentence="Node n1: not drained within 60 s")
+
+
+KNOWING = Notify(occasion=Occasion.DRAIN, sentence="x", reason="kernel", seconds=60.0, forecast="1 pod moves")
+HALTED = Notify(occasion=Occasion.HALTED, sentence="Node n1: not ready", reason="n1: not ready")
 
 
 class World:
@@ -119,6 +125,59 @@ async def test_unsent_messages_are_logged_and_counted(caplog: pytest.LogCaptureF
     assert (world.counted("sent"), world.counted("failed")) == (0, 1)
 
 
+async def test_only_the_occasions_that_are_named_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(notify_url=(SLACK,), notify_on=("reboot", "failed"))
+    with caplog.at_level(logging.INFO, logger="careen"):
+        for message in (DRAIN, REBOOT, FAILED):
+            world.messenger.tell(message)
+    await world.messenger.finish(seconds=LONG_SECONDS)
+    assert [text for text, _ in world.sent] == ["Rebooting node n1", FAILED.sentence]
+    assert "Draining" not in caplog.text
+
+
+FOUND = Figures(nodes=3, seconds=12000.0, pods=1, failures=0)
+
+
+@pytest.mark.parametrize(
+    ("found", "template", "text"),
+    [
+        (FOUND, "", "Roll-out done: 3 nodes in 3 h 20 min, 1 pod moved, 0 failed tries"),
+        (None, "", "Roll-out done"),
+        (FOUND, "{cluster}: {nodes}/{pods}/{failures} {duration}", "prod: 3/1/0 3 h 20 min"),
+        (None, "{nodes} in {duration}", "unknown in unknown"),
+    ],
+)
+async def test_the_end_of_a_roll_out_is_told_with_its_figures(
+    found: Figures | None, template: str, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, asked = World(notify_url=(SLACK,), message_template_done=template, cluster_name="prod"), list[int]()
+
+    async def figures() -> Figures | None:
+        asked.append(1)
+        return found
+
+    world.messenger._figures = figures
+    with caplog.at_level(logging.INFO, logger="careen"):
+        world.messenger.tell(DONE)
+        world.messenger.tell(DONE)
+        await world.messenger.finish(seconds=LONG_SECONDS)
+    assert [sent for sent, _ in world.sent] == [text]
+    assert asked == [1]
+    assert f"message to people: {text}" in caplog.text
+
+
+async def test_nobody_asks_for_figures_that_nobody_hears() -> None:
+    world = World()
+
+    async def figures() -> Figures | None:
+        raise AssertionError
+
+    world.messenger._figures = figures
+    world.messenger.tell(DONE)
+    await world.messenger.finish(seconds=LONG_SECONDS)
+    assert world.tasks == []
+
+
 async def test_receivers_in_files_are_read_for_each_message(tmp_path: Path) -> None:
     file = tmp_path / "urls"
     world = World(notify_url_file=(str(file),), slack_hook_url=HOOK)
@@ -153,7 +212,16 @@ def test_the_deprecated_flag_is_used_only_without_the_new_one() -> None:
         (REBOOT, {"message_template_drain": "no"}, "Rebooting node n1"),
         (Notify(occasion=Occasion.UNCORDON, sentence="x"), {}, "Node n1 rebooted & uncordoned successfully!"),
         (FAILED, {}, "Node n1: not drained within 60 s"),
+        (
+            KNOWING,
+            {"message_template_drain": "{cluster} {node} {reason} {duration} {forecast}"},
+            "prod n1 kernel 1 min 1 pod moves",
+        ),
+        (DRAIN, {"message_template_drain": "{reason}, {duration}, {forecast}"}, "unknown, unknown, no forecast"),
+        (KNOWING, {"message_template_drain": "{{node}} is %s"}, "{node} is n1"),
+        (HALTED, {"message_template_halted": "halt: {reason}"}, "halt: n1: not ready"),
+        (HALTED, {}, "Node n1: not ready"),
     ],
 )
 def test_the_message_follows_the_template(message: Notify, settings: dict[str, str], text: str) -> None:
-    assert wording(message, Settings(**settings), "n1") == text
+    assert wording(message, Settings(cluster_name="prod", **settings), "n1") == text

@@ -141,4 +141,6 @@ async def test_each_step_is_reported_once_whatever_fault_a_write_meets(tmp_path:
                 "released": 1,
             }, f"write {number}"
             said = [message.occasion for message in life.told]
-            assert said == [Occasion.DRAIN, Occasion.REBOOT, Occasion.UNCORDON], f"write {number}"
+            assert said[:3] == [Occasion.DRAIN, Occasion.REBOOT, Occasion.UNCORDON], f"write {number}"
+            assert said[3:] in ([Occasion.DONE], []), f"write {number}: the end may go untold, but is not told twice"
+            assert said[3:] or meddle is not conflict, f"write {number}"

@@ -453,3 +453,44 @@ def test_a_connector_of_teams_is_told_with_its_remedy() -> None:
     (note,) = settle(environment={"CAREEN_NOTIFY_URL": url}).notes
     assert note.startswith("--notify-url names an Office 365 connector of Teams, and Microsoft has switched those off")
     assert "SECRET" not in note
+
+
+@pytest.mark.parametrize(
+    ("name", "template", "field"),
+    [
+        ("message_template_drain", "{node} {colour}", "{colour}"),
+        ("message_template_reboot", "{nodes}", "{nodes}"),
+        ("message_template_done", "{nodes} {Nodes}", "{Nodes}"),
+        ("message_template_blocked", "{since}", "{since}"),
+    ],
+)
+def test_a_field_that_no_template_has_is_refused_by_its_name_with_those_that_there_are(
+    name: str, template: str, field: str
+) -> None:
+    (problem,) = problems(flags={name: template})
+    assert (
+        f"the field {field} is not known; there are {{node}}, {{cluster}}, {{reason}}, {{duration}}, {{forecast}}"
+        in problem
+    )
+    assert problem.startswith(f"--{name.replace('_', '-')}=")
+
+
+@pytest.mark.parametrize(
+    "template", ["Draining %s", "{node} {{colour}}", '{"text": "%s"}', "{cluster} {reason} {duration} {forecast}", "%%"]
+)
+def test_templates_with_known_fields_and_kureds_are_taken(template: str) -> None:
+    flags = {"message_template_drain": template, "cluster_name": "prod"}
+    assert settle(flags).settings.message_template_drain == template
+    assert settle(flags).notes == ()
+
+
+def test_a_cluster_without_a_name_is_told() -> None:
+    (note,) = settle({"message_template_halted": "{cluster}"}).notes
+    assert note == "--message-template-halted has {cluster}, but --cluster-name is empty"
+
+
+def test_occasions_are_named_or_refused() -> None:
+    assert settle({"notify_on": "done, halted"}).settings.notify_on == ("done", "halted")
+    assert settle({"notify_on": ""}).settings.notify_on == ()
+    (problem,) = problems(flags={"notify_on": "done,end"})
+    assert "expected one of drain, reboot, uncordon, failed, blocked, halted, done" in problem

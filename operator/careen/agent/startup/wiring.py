@@ -35,6 +35,7 @@ from careen.agent.startup.start import Start
 from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
 from careen.agent.telemetry.metrics import Metrics
+from careen.agent.telling.teller import Teller, figures_of_rollout
 from careen.agent.turn import Mind, Turned
 from careen.cluster.access import Part
 from careen.cluster.events import Subject, post_event
@@ -155,7 +156,11 @@ class Agent:
         observer = Observer(self._senses(live, host, lock, need=need, tests=tests, forecaster=forecaster))
         if self._start.node_read is not None:
             observer.saw_node(*self._start.node_read)
-        mind = Mind(observer, self._hands(live, host, lock))
+        messages = self._messenger(live)
+        told = Teller(
+            api=self._api, settings=lambda: live.settings, messages=messages, in_background=self._in_background
+        )
+        mind = Mind(observer, self._hands(host, lock, messages))
         patience = ForecastPatience(lambda: live.settings.forecast_patience)
         loop = Loop(
             mind=mind,
@@ -167,7 +172,7 @@ class Agent:
             metrics=self._metrics,
             heartbeat=self._heartbeat,
             after_first_turn=lambda: self._after_first_turn(live, self._test_host(host, need, tests), mind, loop),
-            after_turn=lambda turned: self._after_turn(patience, tests, forecaster, turned),
+            after_turn=lambda turned: self._after_turn(told, patience, tests, forecaster, turned),
             other_deadlines_seconds=lambda: _deadlines_of(live.settings),
         )
         self._loop = loop
@@ -323,7 +328,7 @@ class Agent:
             chance=random.random,
         )
 
-    def _hands(self, live: LiveSettings, host: Host, lock: LockStore) -> Hands:
+    def _hands(self, host: Host, lock: LockStore, messages: Messenger) -> Hands:
         return Hands(
             node_name=self._node,
             api=self._api,
@@ -331,13 +336,17 @@ class Agent:
             lock=lock,
             chance=random.random,
             metrics=self._metrics,
-            notify=self._messenger(live).tell,
+            notify=messages.tell,
             in_background=self._in_background,
         )
 
     def _messenger(self, live: LiveSettings) -> Messenger:
         self._messages = Messenger(
-            node=self._node, settings=lambda: live.settings, metrics=self._metrics, in_background=self._in_background
+            node=self._node,
+            settings=lambda: live.settings,
+            metrics=self._metrics,
+            in_background=self._in_background,
+            figures=lambda: figures_of_rollout(self._api),
         )
         return self._messages
 
@@ -348,8 +357,14 @@ class Agent:
         task.add_done_callback(self._background.discard)
 
     def _after_turn(
-        self, patience: ForecastPatience, tests: SelfTests, forecaster: ChildForecaster, turned: Turned
+        self,
+        told: Teller,
+        patience: ForecastPatience,
+        tests: SelfTests,
+        forecaster: ChildForecaster,
+        turned: Turned,
     ) -> None:
+        told.look(turned)
         self._in_background(forecaster.get_ready(is_wanted=turned.decision.expects_turn and turned.stop is None))
         is_over, sentence = patience.look(turned.decision.refusals, turned.observation.now, turned.phase)
         self._metrics.forecast_overdue.labels(self._node).set(is_over)

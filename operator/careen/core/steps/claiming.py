@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from careen.core import autoscalers, patience
-from careen.core.actions import Notify, Occasion
+from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline, drain_plan
 from careen.core.facts.memory import Costly
@@ -25,6 +25,7 @@ from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.steps import line
 from careen.core.steps.shared import preparing
@@ -272,7 +273,11 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
                 send_before=fleet.read_at_uptime + policy.fleet_max_age_seconds,
                 annotations={**forecast_annotation(situation), **preparing.annotation(situation)},
             ),
-            then=(Notify(occasion=Occasion.DRAIN, sentence=f"Draining node {node.name}", claim=progress.claim),),
+            then=(
+                telling.about_reboot(
+                    situation, Occasion.DRAIN, f"Draining node {node.name}", since=situation.progress.need_since
+                ),
+            ),
         ),
     )
 

@@ -23,6 +23,7 @@ from careen.core.facts.progress import Announcement
 from careen.core.facts.reasons import Code
 from careen.core.gates import hold
 from careen.core.gates.question import When
+from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, late_gates, working
 from careen.core.writing import NodeChange, Status, Stay, Transition, as_before, move, stay, undo, want
@@ -81,9 +82,10 @@ def _told(situation: Situation) -> tuple[Notify, ...]:
     """A message to people, unless an agent that ran before this one announced the reboot: then it told them."""
     progress, name = situation.progress, situation.node.name
     is_told = progress.announcement > 0 and _own(situation) is None
-    return (
-        () if is_told else (Notify(occasion=Occasion.REBOOT, sentence=f"Rebooting node {name}", claim=progress.claim),)
-    )
+    if is_told:
+        return ()
+    began = progress.drain_started_at
+    return (telling.about_reboot(situation, Occasion.REBOOT, f"Rebooting node {name}", since=began),)
 
 
 def decide(situation: Situation) -> Decision:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from careen.core.actions import WriteLock
+from careen.core.actions import Notify, Occasion, WriteLock
 from careen.core.decision import Decision
 from careen.core.drain import baseline
 from careen.core.facts.memory import Memory
@@ -19,6 +19,7 @@ from careen.core.gates import loop_limit
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.steps import idle
 from careen.core.steps.shared import failing, giving_back, reboot_report, working
@@ -128,9 +129,23 @@ def _release(situation: Situation) -> Decision:
         )
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
+    left = _handed_on(situation, content)
     return _finish(
-        situation, (write_lock(situation, "release the claim and name the next", _handed_on(situation, content)),)
+        situation,
+        (write_lock(situation, "release the claim and name the next", left),),
+        then=_rollout_done(situation, left),
     )
+
+
+def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]:
+    """A message when this was the last reboot of a roll-out; who tells it looks the figures up."""
+    is_done = (
+        bool(situation.progress.verify_started)
+        and situation.seen.need.answer is NeedAnswer.NO
+        and telling.is_last_of_rollout(situation, left.holders)
+    )
+    done = Notify(occasion=Occasion.DONE, sentence="Roll-out done", claim=situation.progress.claim)
+    return (done,) if is_done else ()
 
 
 def _handed_on(situation: Situation, content: LockContent) -> LockContent:
@@ -145,7 +160,7 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
     )
 
 
-def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision:
+def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tuple[Notify, ...] = ()) -> Decision:
     """The claim is out of the lock, or goes out first; then it leaves the Node with everything else of ours."""
     measured = reboot_report.with_settle_seconds(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
@@ -154,6 +169,7 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = ()) -> Decision
             situation,
             Status(Code.RELEASED, f"{_what_it_was(situation)}; the claim is given back"),
             first=first,
+            then=then,
             annotations=measured,
         )
     taints, owned = (

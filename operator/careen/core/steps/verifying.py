@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from careen.core.actions import Notify, Occasion
+from careen.core.actions import Occasion
 from careen.core.cleanup.labels import told_of_this_reboot
 from careen.core.decision import Decision
 from careen.core.drain import baseline
@@ -16,7 +16,7 @@ from careen.core.facts.progress import SOFT_REBOOTS, Progress, boot_id_of
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import loop_limit
-from careen.core.people import asked
+from careen.core.people import asked, telling
 from careen.core.situation import Situation
 from careen.core.steps.shared import failing, history, reboot_report, working
 from careen.core.steps.shared.history import Reboot
@@ -143,10 +143,11 @@ def _give_back(situation: Situation) -> Decision:
             record,
             change=change,
             then=(
-                Notify(
-                    occasion=Occasion.UNCORDON,
-                    sentence=f"Node {name} rebooted & uncordoned successfully!",
-                    claim=record.claim,
+                telling.about_reboot(
+                    situation,
+                    Occasion.UNCORDON,
+                    f"Node {name} rebooted & uncordoned successfully!",
+                    since=situation.progress.drain_started_at,
                 ),
             ),
         ),
@@ -169,6 +170,8 @@ def _report(situation: Situation) -> str:
         "proof": "soft-reboots" if _is_soft(progress.boot_left, situation.boot) else None,
         "moves": progress.displaced,
         "seconds": _between(progress.drain_started_at, now),
+        "needSince": progress.need_since or None,
+        "failures": progress.failures or None,
         "drainSeconds": reboot_report.drain_seconds(progress),
         "leadSeconds": _lead(progress),
         "labels": told_of_this_reboot(situation.node, progress, situation.policy) or None,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from careen.core.actions import PostEvent, WriteLock
+from careen.core.actions import Notify, Occasion, PostEvent, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import Crowd
@@ -192,6 +192,21 @@ def test_the_first_in_line_marks_a_reboot_that_does_not_happen_and_posts_an_even
     event = next(action for action in decision.actions if isinstance(action, PostEvent))
     assert (event.code, event.is_warning) == (Code.HOLDER_OVERDUE, True)
     assert event.sentence == "overdue: n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
+
+
+def test_whoever_marks_the_last_holder_that_came_on_tells_people_that_the_roll_out_stands_still() -> None:
+    def told(content: LockContent, concurrency: int = 1) -> list[tuple[Occasion, str]]:
+        policy = a_policy(concurrency=concurrency, taint_key=None)
+        decision = waiting(content, policy=policy, holders=Holders(nodes=(REBOOTING,)))
+        kinds = [type(action) for action in decision.actions]
+        assert Notify not in kinds or kinds.index(WriteLock) < kinds.index(Notify), "only if the mark landed"
+        return [(each.occasion, each.sentence) for each in decision.actions if isinstance(each, Notify)]
+
+    sentence = f"the roll-out stands still behind {CLAUSE}"
+    assert told(LINE) == [(Occasion.HALTED, sentence)]
+    assert told(MARKED) == [], "it stands there already"
+    two = replace(LINE, max_owners=2, entries=(replace(ENTRY, limit=2), an_entry("n8", "c8", limit=2)))
+    assert told(two, concurrency=2) == [], "another one comes on"
 
 
 MARKED = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))), next=("n2", "n1"), next_at=at(600))

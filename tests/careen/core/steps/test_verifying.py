@@ -84,6 +84,8 @@ def test_the_reboot_is_reported_with_boot_ids_duration_and_lead_time() -> None:
         "boot": "boot-1",
         "moves": 4,
         "seconds": 60,
+        "needSince": "2026-03-04T11:00:00Z",
+        "failures": 3,
         "leadSeconds": 60,
         "labels": {"checked": {"was": None, "to": "yes"}},
     }

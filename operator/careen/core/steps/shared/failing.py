@@ -11,6 +11,7 @@ from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
+from careen.core.people import telling
 from careen.core.situation import Situation
 from careen.core.writing import NO_CHANGE, NodeChange, Status, Transition, move, undo, write_lock
 
@@ -27,7 +28,11 @@ def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None
         failures=before.failures + 1,
         tries=before.tries if tries is None else tries,
     )
-    return undo(situation, Status(code, sentence), Transition(Phase.FAILED, progress, then=told(situation, sentence)))
+    return undo(
+        situation,
+        Status(code, sentence),
+        Transition(Phase.FAILED, progress, then=_told(situation, Occasion.FAILED, sentence)),
+    )
 
 
 def halted(
@@ -36,7 +41,7 @@ def halted(
     """Fail with the claim kept and marked as failed in the lock: the roll-out halts. A mark that does not land
     is set by the next turn."""
     record = replace(progress, failed=code.value, failed_at=situation.mark(), failures=progress.failures + 1)
-    then: tuple[Action, ...] = (*mark(situation, code.value), *told(situation, sentence))
+    then: tuple[Action, ...] = (*mark(situation, code.value), *_told(situation, Occasion.HALTED, sentence))
     return move(
         situation, Status(code, sentence), Transition(Phase.FAILED, record, change=change, then=then, look=LOOK_SECONDS)
     )
@@ -52,5 +57,5 @@ def mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
     )
 
 
-def told(situation: Situation, sentence: str) -> tuple[Notify, ...]:
-    return (Notify(occasion=Occasion.FAILED, sentence=f"Node {situation.node.name}: {sentence}"),)
+def _told(situation: Situation, occasion: Occasion, sentence: str) -> tuple[Notify, ...]:
+    return (telling.about_failure(situation, occasion, sentence),)

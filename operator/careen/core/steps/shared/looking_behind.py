@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from careen.core.actions import Notify, Occasion
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import Behind
@@ -112,8 +113,20 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
     return stay(
         situation,
         Status(code, sentence, is_silent=True),
-        Stay(look=0.0, actions=(write_lock(situation, f"mark how {names} comes on", marked),)),
+        Stay(
+            look=0.0,
+            actions=(write_lock(situation, f"mark how {names} comes on", marked), *_standstill(situation, marked, new)),
+        ),
     )
+
+
+def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> tuple[Notify, ...]:
+    """A message when no holder comes on any more. Whoever writes the mark tells it, so one agent does."""
+    late = overdue.holders_overdue(marked)
+    if not new or len(late) < lock.limit(marked, situation.policy.concurrency):
+        return ()
+    sentence = f"the roll-out stands still behind {overdue.clauses(late)}"
+    return (Notify(occasion=Occasion.HALTED, sentence=sentence, reason=sentence),)
 
 
 def _label(situation: Situation) -> str:

@@ -1,0 +1,82 @@
+"""Whether people should hear now that a node has been held back for too long.
+
+The instants at which a refusal is told follow from when it began, so a process that has just started knows as much as
+the one before it; the API server's Events keep two of them, or two agents, from telling the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from careen.core.actions import Notify, Occasion
+from careen.core.decision import Refusal
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+from careen.core.people.templates import spoken
+from scheduler_core.values import Value
+
+# These hold a node back by plan, or another message tells of them: the roll-out goes elsewhere first, or has halted.
+_EXPECTED = frozenset(
+    {
+        Code.OUTSIDE_WINDOW,
+        Code.MINIMUM_INTERVAL,
+        Code.LIMIT_REACHED,
+        Code.ZONE_AT_WORK,
+        Code.SURPLUS,
+        Code.HALTED,
+    }
+)
+
+# Every waiting node meets the same: one message for all of them is enough.
+_CLUSTER_WIDE = frozenset(
+    {
+        Code.PAUSED,
+        Code.LOCK_UNKNOWN,
+        Code.LOCK_GARBAGE,
+        Code.FOREIGN_COORDINATOR,
+        Code.NODES_DOWN,
+        Code.FLEET_UNKNOWN,
+        Code.ALERT,
+        Code.ALERTS_UNKNOWN,
+        Code.HEALTH_QUERY,
+        Code.HEALTH_UNKNOWN,
+    }
+)
+
+_AGAIN = timedelta(days=7)
+_FRESH = timedelta(minutes=45)  # Events live for an hour; whoever looks later cannot tell whether somebody told it
+
+
+class HeldBack(Value, kw_only=True):
+    """A message that is due."""
+
+    message: Notify
+    once: str  # the same for everybody who would tell the same
+    is_cluster_wide: bool
+
+
+def due(
+    node: str, refusals: Iterable[Refusal], phase: Phase | None, now: datetime, *, after_seconds: float
+) -> HeldBack | None:
+    """What is to be told now; None while nothing is. `after_seconds` 0: never."""
+    standing = [each for each in refusals if each.since is not None and each.code not in _EXPECTED]
+    if not standing or not after_seconds or phase not in (Phase.WAITING, Phase.CLAIMING):
+        return None
+    oldest = min(standing, key=lambda each: (each.since or now, each.gate))
+    since, first = oldest.since or now, timedelta(seconds=after_seconds)
+    if now - since < first:
+        return None
+    number = (now - since - first) // _AGAIN
+    if now - since - first - number * _AGAIN > _FRESH:
+        return None
+    lasted = (now - since).total_seconds()
+    sentence = (
+        f"Node {node} has been held back for {spoken(lasted)}, since {since:%Y-%m-%d %H:%M} UTC: {oldest.sentence}"
+    )
+    is_cluster_wide = oldest.code in _CLUSTER_WIDE
+    begun = "" if is_cluster_wide else f"/{since:%Y-%m-%dT%H:%M}"
+    return HeldBack(
+        message=Notify(occasion=Occasion.BLOCKED, sentence=sentence, reason=oldest.sentence, seconds=lasted),
+        once=f"{oldest.gate}/{oldest.code.value}{begun}/{number}",
+        is_cluster_wide=is_cluster_wide,
+    )

@@ -1,0 +1,81 @@
+"""Looks up what some messages need, and makes sure that one of many agents tells them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from careen.agent.messages import Messenger
+from careen.agent.telling.held_back import HeldBack, due
+from careen.cluster.events import Subject, is_first
+from careen.cluster.nodes import list_nodes
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import ClusterError
+from careen.core.actions import Occasion
+from careen.core.facts.observation import LockReading, NodeView, Observation
+from careen.core.people.rollout import Figures, figures
+from careen.settings.tree import Settings
+
+if TYPE_CHECKING:
+    from careen.agent.turn import Turned
+
+_LOG = logging.getLogger("careen.messages")
+
+
+async def figures_of_rollout(api: ApiServer) -> Figures | None:
+    """By one list of the Nodes; None where it cannot be had."""
+    try:
+        return figures(await list_nodes(api))
+    except ClusterError as error:
+        _LOG.info("the roll-out's figures are not known: %s", error)
+        return None
+
+
+class Teller:
+    """Tells people of a node that is held back, from what each turn found."""
+
+    def __init__(
+        self,
+        *,
+        api: ApiServer,
+        settings: Callable[[], Settings],
+        messages: Messenger,
+        in_background: Callable[[Coroutine[Any, Any, object]], None],
+    ) -> None:
+        self._api = api
+        self._settings = settings
+        self._messages = messages
+        self._in_background = in_background
+        self._told = ""
+
+    def look(self, turned: Turned) -> None:
+        """Costs no request unless a message is due."""
+        settings, seen = self._settings(), turned.observation
+        node = seen.node
+        if not isinstance(node, NodeView) or not self._messages.is_wanted(Occasion.BLOCKED):
+            return
+        found = due(
+            node.name, turned.decision.refusals, turned.phase, seen.now, after_seconds=settings.notify_blocked_after
+        )
+        if found is not None and found.once != self._told:
+            self._told = found.once
+            self._in_background(self._tell_if_first(found, self._subject(found, node, seen), node.name))
+
+    def _subject(self, found: HeldBack, node: NodeView, seen: Observation) -> Subject:
+        """The node, or the lock's DaemonSet for what every node meets."""
+        if not found.is_cluster_wide or not isinstance(seen.lock, LockReading):
+            return Subject(kind="Node", name=node.name, uid=node.uid)
+        settings = self._settings()
+        return Subject(
+            kind="DaemonSet",
+            name=settings.ds_name,
+            namespace=settings.ds_namespace,
+            uid=seen.lock.daemonset_uid,
+            api_version="apps/v1",
+        )
+
+    async def _tell_if_first(self, found: HeldBack, subject: Subject, node: str) -> None:
+        sentence = found.message.sentence
+        if await is_first(self._api, subject, reason="HeldBack", sentence=sentence, host=node, once=found.once):
+            self._messages.tell(found.message)

@@ -1,0 +1,95 @@
+"""What a message to people knows besides its sentence: why the node reboots, how long it took, and the forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from careen.core.actions import Notify, Occasion
+from careen.core.facts import keys
+from careen.core.facts.observation import Unknown
+from careen.core.facts.times import from_rfc3339
+from careen.core.facts.untrusted import object_of, short, whole
+from careen.core.situation import Situation
+from scheduler_core.simulation.forecast import Forecast, Outcome
+
+_SHOWN_PODS = 3
+_MOST_PODS = 100_000  # more than any node holds: anybody may have written the annotation
+
+
+def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, since: str) -> Notify:
+    """A message about this claim's reboot. `since`: RFC 3339, where its duration begins; empty: not known."""
+    node, began = situation.node, from_rfc3339(since)
+    return Notify(
+        occasion=occasion,
+        sentence=sentence,
+        claim=situation.progress.claim,
+        reason=node.annotations.get(keys.NEED, ""),
+        seconds=_seconds(began, situation.seen.now),
+        forecast=forecast_line(situation),
+    )
+
+
+def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> Notify:
+    """A message about what went wrong on this node; the duration is that of the claim's drain and reboot so far."""
+    began = from_rfc3339(situation.progress.drain_started_at)
+    return Notify(
+        occasion=occasion,
+        sentence=f"Node {situation.node.name}: {sentence}",
+        reason=f"{situation.node.name}: {sentence}",
+        seconds=_seconds(began, situation.seen.now),
+        forecast=forecast_line(situation),
+    )
+
+
+def forecast_line(situation: Situation) -> str:
+    """Where the node's pods go and how many find no place, by this turn's forecast or the one that the Node carries;
+    empty where there is none."""
+    made = situation.seen.forecast
+    if isinstance(made, Forecast):
+        moving = {pod.title: tuple(pod.landing) for pod in made.with_outcome(Outcome.MOVES)}
+        return _line({outcome.value: count for outcome, count in made.counts.items()}, moving)
+    stored = object_of(situation.node.annotations.get(keys.FORECAST))
+    counts, pods = stored.get("counts"), stored.get("pods")
+    if not isinstance(counts, Mapping):
+        return ""
+    return _line(
+        {key: number for key, value in counts.items() if (number := whole(value, _MOST_PODS)) is not None},
+        {
+            title: tuple(each for each in nodes if isinstance(each, str))
+            for title, nodes in (pods if isinstance(pods, Mapping) else {}).items()
+            if isinstance(nodes, list)
+        },
+    )
+
+
+def _line(counts: Mapping[str, int], moving: Mapping[str, tuple[str, ...]]) -> str:
+    """`3 pods move (shop/web-1 to n2, shop/web-2 to n2 or n3 and 1 more), 1 stays pending`."""
+    moves = counts.get(Outcome.MOVES.value, 0)
+    shown = [f"{title} to {_places(nodes)}" for title, nodes in list(moving.items())[:_SHOWN_PODS] if nodes]
+    more = f" and {moves - len(shown)} more" if shown and moves > len(shown) else ""
+    where = f" ({', '.join(shown)}{more})" if shown else ""
+    pending = counts.get(Outcome.PENDING.value, 0)
+    found = f"{moves} {'pod moves' if moves == 1 else 'pods move'}{where}"
+    found += f", {pending} {'stays' if pending == 1 else 'stay'} pending"
+    unknown = counts.get(Outcome.UNKNOWN.value, 0) + counts.get(Outcome.BLOCKED.value, 0)
+    return short(found + (f", {unknown} cannot be told" if unknown else ""))
+
+
+def _places(nodes: tuple[str, ...]) -> str:
+    named = [each for each in nodes if each != keys.AND_OTHERS]
+    return " or ".join(named[:2]) + (" or others" if len(named) > 2 or keys.AND_OTHERS in nodes else "")
+
+
+def _seconds(since: datetime | None, now: datetime) -> float | None:
+    """Not known where an instant is not, or lies ahead."""
+    seconds = (now - since).total_seconds() if since is not None else -1.0
+    return seconds if seconds >= 0 else None
+
+
+def is_last_of_rollout(situation: Situation, holders: tuple[str, ...]) -> bool:
+    """Whether nobody is at work or waits once this node's claim has gone; `holders`: who has one then."""
+    waiters = situation.seen.waiters
+    if isinstance(waiters, Unknown) or not isinstance(waiters, tuple) or holders:
+        return False
+    return not any(waiter.name != situation.node.name for waiter in waiters)

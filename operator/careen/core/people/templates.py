@@ -1,0 +1,51 @@
+"""Templates of messages to people: kured's `%s` for the node, and named fields beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+FIELDS = ("node", "cluster", "reason", "duration", "forecast")
+"""Fields of every template."""
+
+FIGURES = ("nodes", "pods", "failures")
+"""Fields of the message about a finished roll-out, besides."""
+
+# Whatever else stands in braces is text: kured's templates may hold JSON.
+_PART = re.compile(r"%%|%s|\{\{[A-Za-z_][A-Za-z0-9_-]*\}\}|\{[A-Za-z_][A-Za-z0-9_-]*\}")
+
+
+def fields_of(template: str) -> tuple[str, ...]:
+    """The names in single braces, each once, in their order."""
+    parts = (part for part in _PART.findall(template) if part[0] == "{" and part[1] != "{")
+    return tuple(dict.fromkeys(part[1:-1] for part in parts))
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """The text, read from left to right as Go reads its own: `%s` is the node, `%%` a percent sign, `{{name}}` stands
+    for `{name}`. No value is read as a template; a name without a value stays as it is."""
+
+    def value(found: re.Match[str]) -> str:
+        part = found[0]
+        if part == "%%":
+            return "%"
+        if part == "%s":
+            return values.get("node", "")
+        return part[1:-1] if part.startswith("{{") else values.get(part[1:-1], part)
+
+    return _PART.sub(value, template)
+
+
+def spoken(seconds: float) -> str:
+    """A duration as people say it: `40 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"

@@ -1,0 +1,92 @@
+"""A node that a gate holds back for too long is told of: once, then a week later, whatever is restarted meanwhile."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from careen.agent.telling.held_back import HeldBack, due
+from careen.core.decision import Refusal
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+
+SINCE = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+DAY = timedelta(days=1)
+POD = Refusal(gate="blocking-pods", code=Code.BLOCKING_POD, sentence="shop/db blocks", since=SINCE)
+
+
+def look(now: datetime, *refusals: Refusal, phase: Phase | None = Phase.WAITING, **given: Any) -> HeldBack | None:
+    return due("n1", refusals or (POD,), phase, now, **{"after_seconds": 86400.0, **given})
+
+
+def test_it_is_told_with_the_reason_and_since_when() -> None:
+    found = look(SINCE + DAY)
+    assert found is not None
+    assert found.message.sentence == ("Node n1 has been held back for 1 d, since 2026-03-04 12:00 UTC: shop/db blocks")
+    assert (found.message.reason, found.message.seconds, found.is_cluster_wide) == ("shop/db blocks", 86400.0, False)
+
+
+@pytest.mark.parametrize(
+    ("after", "is_due"),
+    [
+        (timedelta(), False),
+        (DAY - timedelta(seconds=1), False),
+        (DAY, True),
+        (DAY + timedelta(minutes=45), True),
+        (DAY + timedelta(minutes=46), False),
+        (DAY + timedelta(days=7) - timedelta(seconds=1), False),
+        (DAY + timedelta(days=7), True),
+        (DAY + timedelta(days=14, minutes=1), True),
+        (-DAY, False),
+    ],
+)
+def test_it_is_due_when_the_time_is_over_and_a_week_later(after: timedelta, is_due: bool) -> None:
+    assert (look(SINCE + after) is not None) is is_due
+
+
+def test_each_time_it_is_due_has_a_name_of_its_own_that_every_process_gives_it() -> None:
+    def once(after: timedelta, **changes: Any) -> str:
+        from dataclasses import replace
+
+        found = look(SINCE + after, replace(POD, **changes))
+        assert found is not None
+        return found.once
+
+    assert once(DAY) == once(DAY + timedelta(minutes=40), sentence="shop/db-1 blocks")
+    names = {once(DAY), once(DAY * 8), once(DAY, since=SINCE - timedelta(minutes=30)), once(DAY, code=Code.ALERT)}
+    assert len(names) == 4
+
+
+@pytest.mark.parametrize(
+    "code", [Code.OUTSIDE_WINDOW, Code.MINIMUM_INTERVAL, Code.LIMIT_REACHED, Code.ZONE_AT_WORK, Code.HALTED]
+)
+def test_what_holds_a_node_back_by_plan_is_not_told(code: Code) -> None:
+    planned = Refusal(gate="a", code=code, sentence="later", since=SINCE)
+    assert look(SINCE + DAY, planned) is None
+    found = look(SINCE + DAY, planned, POD)
+    assert found is not None
+    assert found.message.reason == "shop/db blocks"
+
+
+@pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.IDLE, Phase.FAILED, None])
+def test_only_a_node_that_waits_is_held_back(phase: Phase | None) -> None:
+    assert look(SINCE + DAY, phase=phase) is None
+
+
+def test_it_can_be_switched_off_and_a_refusal_without_an_instant_is_none() -> None:
+    assert look(SINCE + DAY, after_seconds=0.0) is None
+    assert look(SINCE + DAY, Refusal(gate="a", code=Code.ALERT, sentence="x")) is None
+
+
+def test_what_every_node_meets_has_one_name_for_all() -> None:
+    def told(node: str, since: datetime) -> HeldBack | None:
+        paused = Refusal(gate="hold", code=Code.PAUSED, sentence="paused: maintenance", since=since)
+        return due(node, (paused,), Phase.WAITING, SINCE + DAY, after_seconds=86400.0)
+
+    one, other = told("n1", SINCE), told("n2", SINCE - timedelta(seconds=20))
+    assert one is not None
+    assert other is not None
+    assert one.is_cluster_wide
+    assert one.once == other.once

@@ -1,0 +1,115 @@
+"""Of many agents that are held back by the same, one tells it; and the figures of a roll-out come by one list."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from careen.agent.messages import Messenger
+from careen.agent.telemetry.metrics import Metrics
+from careen.agent.telling.teller import Teller, figures_of_rollout
+from careen.agent.turn import Turned
+from careen.cluster.wire.errors import Unclear
+from careen.core.actions import Notify
+from careen.core.decision import Decision, Reason, Refusal
+from careen.core.facts import keys
+from careen.core.facts.memory import Memory
+from careen.core.facts.phases import Phase
+from careen.core.facts.reasons import Code
+from careen.core.people.rollout import Figures
+from careen.services.notification_urls import parse
+from careen.settings.tree import Settings
+from tests.careen.cluster.conftest import Cluster, cluster
+from tests.careen.core.builders import NOW, a_marked_node, a_progress, a_reading, an_observation, held
+
+
+def turned(name: str, code: Code, **changes: Any) -> Turned:
+    refusal = Refusal(gate="a", code=code, sentence="no", since=NOW - timedelta(days=1, minutes=1))
+    node = a_marked_node(a_progress(Phase.WAITING), name=name, uid=f"uid-{name}")
+    decision = Decision(
+        phase=Phase.WAITING,
+        reason=Reason(code=Code.REFUSED, sentence="no"),
+        look_again_seconds=30.0,
+        memory=Memory(),
+        refusals=(refusal,),
+    )
+    seen = an_observation(node, lock=a_reading(held()))
+    return Turned(decision=decision, observation=seen, stop=None, phase=Phase.WAITING, **changes)
+
+
+__all__ = ["cluster"]  # a fixture
+
+
+class World:
+    def __init__(self, cluster: Cluster) -> None:
+        for name in ("default", "kube-system"):
+            cluster.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        self.cluster = cluster
+        self.told: list[Notify] = []
+        self.tasks: list[asyncio.Task[object]] = []
+
+    def teller(self, **settings: Any) -> Teller:
+        given = Settings(node_id="n", **{"notify_url": (parse("generic://h"),), **settings})
+        messages = Messenger(
+            node="n", settings=lambda: given, metrics=Metrics("n"), in_background=lambda work: work.close()
+        )
+        messages.tell = self.told.append  # type: ignore[method-assign]
+        return Teller(api=self.cluster.api, settings=lambda: given, messages=messages, in_background=self._start)
+
+    def _start(self, work: Coroutine[Any, Any, object]) -> None:
+        self.tasks.append(asyncio.create_task(work))
+
+    async def done(self) -> int:
+        await asyncio.gather(*self.tasks)
+        return len(self.told)
+
+
+@pytest.fixture
+def world(cluster: Cluster) -> World:
+    return World(cluster)
+
+
+async def test_each_node_tells_what_holds_itself_back_once(world: World) -> None:
+    one, other = world.teller(), world.teller()
+    for teller, name in ((one, "n1"), (one, "n1"), (other, "n2"), (world.teller(), "n1")):
+        teller.look(turned(name, Code.BLOCKING_POD))
+        await world.done()
+    assert [message.sentence[:7] for message in world.told] == ["Node n1", "Node n2"], "also after a restart"
+
+
+async def test_of_all_that_a_pause_holds_back_one_tells_it(world: World) -> None:
+    for name in ("n1", "n2", "n3"):
+        world.teller().look(turned(name, Code.PAUSED))
+    assert await world.done() == 1
+
+
+async def test_where_events_cannot_be_posted_it_is_told_all_the_same(world: World) -> None:
+    world.cluster.wire.before = lambda _: Unclear("no answer")
+    world.teller().look(turned("n1", Code.BLOCKING_POD))
+    assert await world.done() == 1
+
+
+@pytest.mark.parametrize("settings", [{"notify_on": ("drain",)}, {"notify_url": ()}, {"notify_blocked_after": 0.0}])
+async def test_nothing_is_asked_of_the_server_where_nobody_wants_to_hear_of_it(
+    world: World, settings: dict[str, Any]
+) -> None:
+    world.teller(**settings).look(turned("n1", Code.BLOCKING_POD))
+    assert (await world.done(), world.tasks) == (0, [])
+
+
+async def test_the_figures_come_by_one_list(cluster: Cluster) -> None:
+    report = {"at": "2026-03-04T12:00:00Z", "seconds": 60, "moves": 2}
+    for name in ("n1", "n2"):
+        cluster.server.seed(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "annotations": {keys.LAST_REBOOT: json.dumps(report)}},
+            }
+        )
+    assert await figures_of_rollout(cluster.api) == Figures(nodes=2, seconds=60, pods=4, failures=0)

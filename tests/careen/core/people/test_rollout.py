@@ -1,0 +1,65 @@
+"""The figures of a roll-out follow from what the nodes say of their last reboots, whatever else stands there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.people.rollout import Figures, figures
+from tests.careen.core.builders import a_node
+
+
+def rebooted(name: str, at: str, **report: Any) -> NodeView:
+    return a_node(name, annotations={keys.LAST_REBOOT: json.dumps({"at": at, **report})})
+
+
+N1 = rebooted("n1", "2026-03-04T12:10:00Z", seconds=600, needSince="2026-03-04T11:00:00Z", moves=3)
+N2 = rebooted("n2", "2026-03-04T13:00:00Z", seconds=300, needSince="2026-03-04T12:00:00Z", moves=4, failures=2)
+N3 = rebooted("n3", "2026-03-04T14:00:00Z", seconds=300, needSince="2026-03-04T12:30:00Z", moves=1)
+BEFORE = rebooted("n4", "2026-03-04T10:59:59Z", seconds=300, needSince="2026-03-01T00:00:00Z", moves=100)
+
+
+def test_needs_that_overlap_are_one_roll_out_and_older_reboots_are_not() -> None:
+    assert figures([N3, BEFORE, N1, a_node("n5"), N2]) == Figures(nodes=3, seconds=7200, pods=8, failures=2)
+
+
+def test_one_node_is_a_roll_out_too() -> None:
+    assert figures([N1]) == Figures(nodes=1, seconds=600, pods=3, failures=0)
+
+
+def test_a_report_of_an_earlier_release_says_when_its_drain_began() -> None:
+    old = rebooted("n2", "2026-03-04T12:05:00Z", seconds=300, moves=2)
+    assert figures([N1, old]) == Figures(nodes=2, seconds=600, pods=5, failures=0)
+
+
+def test_a_need_of_days_joins_what_happened_meanwhile() -> None:
+    held = rebooted("n9", "2026-03-04T15:00:00Z", seconds=60, needSince="2026-03-04T09:00:00Z")
+    assert figures([N1, BEFORE, held]) == Figures(nodes=3, seconds=14701, pods=103, failures=0)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "",
+        "null",
+        "[]",
+        "{",
+        '{"at": 5}',
+        '{"at": "yesterday"}',
+        '{"at": null, "moves": 1e99}',
+        "[" * 5000,
+    ],
+)
+def test_nonsense_on_a_node_counts_as_no_reboot(report: str) -> None:
+    nonsense = a_node("n0", annotations={keys.LAST_REBOOT: report})
+    assert figures([nonsense]) is None
+    assert figures([nonsense, N1]) == figures([N1])
+
+
+def test_numbers_that_cannot_be_are_left_out() -> None:
+    odd = rebooted("n1", "2026-03-04T12:10:00Z", seconds=-5, needSince="2999-01-01T00:00:00Z", moves="4", failures=True)
+    assert figures([odd]) == Figures(nodes=1, seconds=0, pods=0, failures=0)
