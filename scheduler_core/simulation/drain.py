@@ -16,6 +16,7 @@ from msgspec import field
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Sample, Scheduler
 from scheduler_core.model.pod import Pod
+from scheduler_core.sentences import first_few
 from scheduler_core.simulation.courses import NOTHING_DRAWN, Course, Displaced, follow, kind_of
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.evicted.jobs import JobsAfter, job_of
@@ -377,7 +378,7 @@ class _Told(Value):
         ]
         if places:
             verb = "waits" if len(places) == 1 else "wait"
-            yield f"{counted(len(places), 'pod')} that {verb} already would get a place: {shortened(places)}"
+            yield f"{counted(len(places), 'pod')} that {verb} already would get a place: {first_few(places)}"
         for each in displaced:
             if not each.waited and each.pod.node_name not in mine:
                 where = f"moves to {each.replacement.node_name}" if each.landed else "would stay pending"
@@ -389,7 +390,7 @@ class _Told(Value):
         if ailing:
             yield (
                 f"{counted(len(ailing), 'DaemonSet pod')} of the node {'is' if len(ailing) == 1 else 'are'} "
-                f"not ready already: {shortened(ailing)}"
+                f"not ready already: {first_few(ailing)}"
             )
         if ending := sum(1 for name in self.node_names for pod in self.before.pods_on(name) if ends_already(pod)):
             yield f"{counted(ending, 'pod')} of the node {'is' if ending == 1 else 'are'} ending already"
@@ -442,11 +443,6 @@ def _sample_clause(sample: Sample | None) -> str:
 def listed(names: Sequence[str], word: str) -> str:
     """ "a", "a or b", "a, b or c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
-
-
-def shortened(names: Sequence[str], most: int = 3) -> str:
-    """ "a, b, c and 4 more"."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _scores(each: Displaced) -> dict[str, object]:

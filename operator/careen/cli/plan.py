@@ -52,6 +52,7 @@ from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
+from scheduler_core.sentences import first_few
 from scheduler_core.simulation.movable import movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.simulation.timeline import Timeline
@@ -428,9 +429,8 @@ def _chosen(world: _World, request: _Request) -> tuple[str, ...]:
 def _left_alone(world: _World) -> list[str]:
     """Nodes that the agents leave alone, because somebody removes them."""
     names = [view.name for view in world.views if removed_by(view)]
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     why = "left alone, because an autoscaler is removing the node; it is planned only by name"
-    return [f"{', '.join(names[:3])}{more}: {why}"] if names else []
+    return [f"{first_few(names)}: {why}"] if names else []
 
 
 def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:

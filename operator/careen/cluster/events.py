@@ -10,6 +10,7 @@ from typing import Any
 from careen.cluster import objects
 from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import ClusterError, Conflict, NotSent, TooManyRequests
+from careen.core.facts.times import rfc3339
 from careen.core.plain_text import one_line
 from scheduler_core.values import Value
 
@@ -54,7 +55,7 @@ async def post_event(
         sentence=sentence,
         is_warning=is_warning,
         host=host,
-        at=at.isoformat().replace("+00:00", "Z"),
+        at=rfc3339(at),
         once=once,
     )
     for pause in (*pauses, None):
@@ -109,8 +110,8 @@ def event(
         "source": {"component": COMPONENT, "host": host},
         "reportingComponent": COMPONENT,
         "reportingInstance": host,
-        "firstTimestamp": at.split(".", maxsplit=1)[0].removesuffix("Z") + "Z",
-        "lastTimestamp": at.split(".", maxsplit=1)[0].removesuffix("Z") + "Z",
+        "firstTimestamp": at,
+        "lastTimestamp": at,
         "count": 1,
     }
 

@@ -14,6 +14,7 @@ from careen.cluster.wire.errors import NotFound, Withheld
 from careen.core.facts.keys import LOCK_ANNOTATION
 from careen.core.lock.content import Garbage, LockContent, parse
 from careen.core.plain_text import one_line
+from scheduler_core.sentences import first_few
 from scheduler_core.values import Value
 
 DAEMONSETS = "/apis/apps/v1/daemonsets"
@@ -88,9 +89,7 @@ def _held(annotation: str | None) -> str:
 
 
 def _names(content: LockContent) -> str:
-    names = ", ".join(content.holders[:_SHOWN_HOLDERS])  # names: what is none has become "unreadable entry 1"
-    more = len(content.holders) - _SHOWN_HOLDERS
-    return f"{names} and {more} more" if more > 0 else names
+    return first_few(content.holders, _SHOWN_HOLDERS)  # names: what is none has become "unreadable entry 1"
 
 
 def _has_kureds_image(daemonset: objects.DaemonSet) -> bool:

@@ -40,6 +40,7 @@ from careen.core.situation import Situation
 from careen.core.steps.shared import late_gates
 from careen.plan.waiters import Waiters
 from careen.plan.window_groups import WindowGroups
+from scheduler_core.sentences import first_few
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from scheduler_core.simulation.timeline import Obstacle
 
@@ -267,5 +268,5 @@ def _subject(refused: Refusal, forecast: Forecast | None) -> str:
         return f"the disruption budget{'s' if len(spent) > 1 else ''} {', '.join(spent)}"
     homeless = sorted({pod.owner or pod.title for pod in forecast.with_outcome(Outcome.PENDING)})
     if homeless:
-        return f"no room for {', '.join(homeless[:3])}{f' and {len(homeless) - 3} more' if len(homeless) > 3 else ''}"
+        return f"no room for {first_few(homeless)}"
     return "pods that cannot be predicted"

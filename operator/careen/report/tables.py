@@ -10,6 +10,7 @@ from typing import Any
 
 from careen.core.facts.times import rfc3339
 from careen.core.plain_text import LONGEST_CELL, LONGEST_LINE, json_text, one_line
+from scheduler_core.sentences import first_few
 
 GAP = "   "  # kubectl's distance between two columns
 _LONGEST_PARAGRAPH = 4 * LONGEST_LINE  # several sentences
@@ -85,8 +86,7 @@ def count_of(number: int, singular: str, plural: str | None = None) -> str:
 
 def listed(names: Sequence[str], *, most: int = 5) -> str:
     """`a, b, c and 4 more`."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+    return first_few(names, most)
 
 
 def _fit_row(row: Sequence[str]) -> list[str]:

@@ -165,6 +165,7 @@ def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:
     from careen.cluster.whole_cluster import read_cluster
     from careen.cluster.wire.api import ApiServer
     from careen.cluster.wire.client import ClientTransport, load_configuration, user_agent
+    from careen.core.facts.times import rfc3339
 
     kubeconfig = Path(order.kubeconfig) if order.kubeconfig else None
     transport = ClientTransport(
@@ -174,7 +175,7 @@ def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:
     api = ApiServer(transport, clock, chance=random.random)
     with asyncio.Runner() as runner:
         release = runner.run(server_version(api))
-        made_at = clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
+        made_at = rfc3339(clock.now())
         snapshot = runner.run(read_cluster(api))
     transport.close()
     return snapshot, release, made_at

@@ -9,6 +9,7 @@ import textwrap
 from datetime import UTC, datetime
 from typing import TextIO
 
+from careen.core.facts.times import rfc3339
 from careen.core.plain_text import json_text, lines, one_line
 
 LOGGER = logging.getLogger("careen")
@@ -104,7 +105,7 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _time(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return rfc3339(datetime.fromtimestamp(record.created, UTC), "milliseconds")
 
 
 def _quoted(value: object) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from careen.core.facts.observation import PodView
 from careen.core.facts.progress import OwnerHealth
 from careen.core.situation import Situation
+from scheduler_core.sentences import first_few
 
 MOST_DAEMON_SETS = 110  # the kubelet's default limit of pods; a row has some 100 bytes of an annotation
 
@@ -37,8 +38,7 @@ def said(rows: Iterable[OwnerHealth]) -> str:
     """For the sentence of the cordon: whose pods here are not ready now, so that nobody waits for them after
     the reboot."""
     ailing = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
-    more = f" and {len(ailing) - 3} more" if len(ailing) > 3 else ""
-    return f"; not ready now, so not waited for after the reboot: {', '.join(ailing[:3])}{more}" if ailing else ""
+    return f"; not ready now, so not waited for after the reboot: {first_few(ailing)}" if ailing else ""
 
 
 def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:

@@ -15,6 +15,7 @@ from careen.core.facts.memory import JUDGED, EvictAnswer, Memory
 from careen.core.facts.observation import PodView
 from careen.core.facts.policy import BoundPods, DrainPolicy
 from scheduler_core.model.pod import Pod
+from scheduler_core.sentences import first_few
 from scheduler_core.simulation.evicted.replacements import moves_all
 from scheduler_core.values import Value
 
@@ -264,16 +265,13 @@ def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> b
 
 def describe(plan: DrainPlan, memory: Memory) -> str:
     """What keeps the drain: the first few pods by name, refused ones with the words of the refusal."""
-    parts = [_describe(pod, memory) for pod in plan.left[:3]]
-    more = len(plan.left) - len(parts)
-    return ", ".join(parts) + (f" and {more} more" if more > 0 else "")
+    return first_few([_describe(pod, memory) for pod in plan.left])
 
 
 def describe_returning(plan: DrainPlan) -> str:
     """For the sentence of the reboot: which pods are on the node all the same; empty when none is."""
-    names = [pod.title for pod in plan.returning[:3]]
-    more = f" and {len(plan.returning) - 3} more" if len(plan.returning) > 3 else ""
-    return f" (left here, because it comes back whenever it is evicted: {', '.join(names)}{more})" if names else ""
+    names = first_few([pod.title for pod in plan.returning])
+    return f" (left here, because it comes back whenever it is evicted: {names})" if names else ""
 
 
 def _describe(pod: PodView, memory: Memory) -> str:

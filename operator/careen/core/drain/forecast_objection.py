@@ -4,6 +4,7 @@ forecast ask it."""
 from __future__ import annotations
 
 from careen.core.facts.policy import BoundPods, Policy
+from scheduler_core.sentences import first_few
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 
@@ -38,5 +39,4 @@ def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
 
 
 def _name(pods: tuple[PodForecast, ...]) -> str:
-    more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
-    return ", ".join(f"{pod.title} ({pod.sentence})" for pod in pods[:3]) + more
+    return first_few([f"{pod.title} ({pod.sentence})" for pod in pods])

@@ -34,6 +34,11 @@ class Unknown(Value):
 class NotAsked(Value):
     """Nobody asked this turn. A decision that needs it names it in `wants`."""
 
+    @property
+    def why(self) -> str:
+        """Why it is not known, as `Unknown` says it."""
+        return "nobody asked"
+
 
 class Gone(Value):
     """The own Node does not exist (404 from a consistent read)."""

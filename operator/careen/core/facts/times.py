@@ -12,9 +12,9 @@ EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
 
-def rfc3339(at: datetime) -> str:
-    """The instant in UTC, to the second: 2026-11-21T08:15:00Z."""
-    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+def rfc3339(at: datetime, timespec: str = "seconds") -> str:
+    """The instant in UTC, to the second unless `timespec` (as of `isoformat`) says otherwise: 2026-11-21T08:15:00Z."""
+    return at.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def from_rfc3339(text: object) -> datetime | None:

@@ -9,6 +9,7 @@ from careen.core.facts.policy import AlertPolicy, Policy
 from careen.core.facts.reasons import Code
 from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
+from scheduler_core.sentences import first_few
 
 # How the names of all alerts in manifests/alerts begin. An alert about a reboot that does not come must not
 # keep it from coming.
@@ -29,13 +30,12 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if isinstance(active, (Unknown, NotAsked)):
         return _no(
             Code.ALERTS_UNKNOWN,
-            f"the alert source gave no usable answer: {active.why if isinstance(active, Unknown) else 'nobody asked'}",
+            f"the alert source gave no usable answer: {active.why}",
         )
     names = sorted({alert.name for alert in active if blocks(alert, policy)})
     if not names:
         return None
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return _no(Code.ALERT, f"active: {', '.join(names[:3])}{more}")
+    return _no(Code.ALERT, f"active: {first_few(names)}")
 
 
 def blocks(alert: Alert, policy: AlertPolicy) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from careen.core.decision import Refusal
-from careen.core.facts.observation import NotAsked, PodView, Unknown
+from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
+from scheduler_core.sentences import first_few
 
 _NOT_RUNNING = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg/blockers/kubernetespod.go)
 
@@ -26,7 +27,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     pods = situation.seen.pods
     if isinstance(pods, (Unknown, NotAsked)):
         return Refusal(
-            gate=GATE.name, code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {_why(pods)}"
+            gate=GATE.name, code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {pods.why}"
         )
     blocking = [
         (pod, selector.text)
@@ -37,14 +38,13 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     ]
     if not blocking:
         return None
-    pod, selector_text = min(blocking, key=lambda pair: (pair[0].title, pair[1]))
-    others = len({each.uid for each, _ in blocking}) - 1
-    more = f" and {others} more" if others else ""
-    return Refusal(gate=GATE.name, code=Code.BLOCKING_POD, sentence=f"{pod.title}{more} matches {selector_text}")
-
-
-def _why(pods: Unknown | NotAsked | tuple[PodView, ...]) -> str:
-    return pods.why if isinstance(pods, Unknown) else "nobody asked for them"
+    blocking.sort(key=lambda pair: (pair[0].title, pair[1]))
+    titles = {pod.uid: pod.title for pod, _ in blocking}
+    return Refusal(
+        gate=GATE.name,
+        code=Code.BLOCKING_POD,
+        sentence=f"{first_few(list(titles.values()), 1)} matches {blocking[0][1]}",
+    )
 
 
 GATE = Gate(

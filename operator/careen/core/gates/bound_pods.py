@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from careen.core.decision import Refusal
 from careen.core.drain import drain_plan
-from careen.core.facts.observation import NotAsked, PodView, Unknown
+from careen.core.facts.observation import PodView
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import BoundPods, Policy
 from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When
 from careen.core.situation import Situation
+from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
@@ -27,12 +28,12 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
         return None
     pods, owners = situation.seen.pods, situation.seen.owners
     if not isinstance(pods, tuple):
-        return _no(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {_why(pods)}")
+        return _no(Code.PODS_UNKNOWN, f"the pods of this node cannot be listed: {pods.why}")
     suspects = drain_plan.may_be_bound(pods, situation.policy.drain)
     if not suspects:
         return None
     if not isinstance(owners, tuple):
-        return _no(Code.OWNERS_UNKNOWN, f"whether owners bind their pods to this node cannot be told: {_why(owners)}")
+        return _no(Code.OWNERS_UNKNOWN, f"whether owners bind their pods to this node cannot be told: {owners.why}")
     binding = {owner.uid: owner.title for owner in owners if owner.bound_to == situation.node.name}
     bound = [pod for pod in suspects if pod.owner_uid in binding]
     return _no(Code.BOUND_POD, _sentence(bound, binding)) if bound else None
@@ -40,16 +41,11 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 def _sentence(bound: list[PodView], binding: dict[str, str]) -> str:
     pods = sorted(f"{pod.title} ({binding[pod.owner_uid]})" for pod in bound)
-    more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
     return (
         "spec.nodeName binds pods to this node, where they come back whenever they are evicted: "
-        f"{', '.join(pods[:3])}{more}; "
+        f"{first_few(pods)}; "
         f"--pods-bound-to-node=stay leaves them here"
     )
-
-
-def _why(answer: Unknown | NotAsked) -> str:
-    return answer.why if isinstance(answer, Unknown) else "nobody asked for them"
 
 
 def _no(code: Code, sentence: str) -> Refusal:

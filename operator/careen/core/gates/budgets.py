@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from careen.core import cordons
 from careen.core.decision import Refusal
 from careen.core.facts import keys
-from careen.core.facts.observation import Fleet, NodeView, Unknown
+from careen.core.facts.observation import Fleet, NodeView
 from careen.core.facts.phases import WORKING, Evidence, Phase
 from careen.core.facts.policy import Budget, Order, Policy
 from careen.core.facts.progress import UnreadableProgress
@@ -21,6 +21,7 @@ from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, 
 from careen.core.lock.content import LockContent, limit
 from careen.core.lock.order import groups
 from careen.core.situation import Situation
+from scheduler_core.sentences import first_few
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
@@ -34,8 +35,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if not isinstance(content, LockContent):
         return None  # the gate `hold` refuses that with its own words
     if not isinstance(fleet, Fleet):
-        why = fleet.why if isinstance(fleet, Unknown) else "nobody asked"
-        return _no(Code.FLEET_UNKNOWN, f"which nodes are down cannot be told: {why}")
+        return _no(Code.FLEET_UNKNOWN, f"which nodes are down cannot be told: {fleet.why}")
     down = others_down(situation.node.name, content, fleet, count_cordoned=situation.policy.count_cordoned)
     most = limit(content, situation.policy.concurrency)
     if len(down) + 1 > most:
@@ -158,8 +158,7 @@ def _reasons(down: dict[str, str]) -> str:
 
 
 def _list(names: Iterable[str]) -> str:
-    found = list(names)
-    return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    return first_few(list(names))
 
 
 def _no(code: Code, sentence: str) -> Refusal:

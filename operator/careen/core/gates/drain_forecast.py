@@ -27,7 +27,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if isinstance(forecast, (Unknown, NotAsked)):
         return _no(
             Code.FORECAST_UNKNOWN,
-            f"the forecast could not be made: {forecast.why if isinstance(forecast, Unknown) else 'nobody asked'}",
+            f"the forecast could not be made: {forecast.why}",
         )
     objection = objection_to(forecast, policy)
     return _no(Code.FORECAST_REFUSES, objection, ways_out(forecast, policy)) if objection else None

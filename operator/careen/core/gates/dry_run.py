@@ -14,6 +14,7 @@ from careen.core.facts.policy import DrainPolicy, Policy
 from careen.core.facts.reasons import Code
 from careen.core.gates.question import Cost, Foreseen, Gate, When
 from careen.core.situation import Situation
+from scheduler_core.sentences import first_few
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
@@ -27,12 +28,12 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if isinstance(pods, (Unknown, NotAsked)):
         return _no(
             Code.PODS_UNKNOWN,
-            f"the pods of this node cannot be listed: {pods.why if isinstance(pods, Unknown) else 'nobody asked'}",
+            f"the pods of this node cannot be listed: {pods.why}",
         )
     if isinstance(answers, (Unknown, NotAsked)):
         return _no(
             Code.EVICTIONS_UNKNOWN,
-            f"the evictions could not be tried: {answers.why if isinstance(answers, Unknown) else 'nobody asked'}",
+            f"the evictions could not be tried: {answers.why}",
         )
     policy = situation.policy.drain
     refused = [
@@ -59,9 +60,7 @@ def _refuses(answer: DryRunAnswer, policy: DrainPolicy) -> bool:
 
 
 def _list(refused: list[tuple[PodView, DryRunAnswer]]) -> str:
-    return ", ".join(_describe(pod, answer) for pod, answer in refused[:3]) + (
-        f" and {len(refused) - 3} more" if len(refused) > 3 else ""
-    )
+    return first_few([_describe(pod, answer) for pod, answer in refused])
 
 
 def _describe(pod: PodView, answer: DryRunAnswer) -> str:

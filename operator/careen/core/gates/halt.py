@@ -10,6 +10,7 @@ from careen.core.facts.reasons import Code
 from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Gate, Unforeseen, When, nothing
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
+from scheduler_core.sentences import first_few
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
@@ -25,12 +26,11 @@ def halted_because(content: LockContent, *, besides: str = "") -> str:
     failed = [entry for entry in content.failed if entry.node != besides]
     if not failed:
         return ""
-    told = ", ".join(f"{entry.node} failed ({entry.failed})" for entry in failed[:3])
-    more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+    told = first_few([f"{entry.node} failed ({entry.failed})" for entry in failed])
     name = failed[0].node
     keeps = "keeps its claim" if len(failed) == 1 else "keep their claims"
     return (
-        f"{told}{more} and {keeps}, so the roll-out halts: mend what is wrong and `careen retry {name}`, "
+        f"{told} and {keeps}, so the roll-out halts: mend what is wrong and `careen retry {name}`, "
         f"or `careen lock release {name}`"
     )
 

@@ -9,12 +9,13 @@ import math
 from collections.abc import Sequence
 
 from careen.core.decision import Refusal
-from careen.core.facts.observation import NotAsked, Sample, Unknown
+from careen.core.facts.observation import NOT_ASKED, NotAsked, Sample, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import HealthQuery, Policy
 from careen.core.facts.reasons import Code
 from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
+from scheduler_core.sentences import first_few
 
 # Between the clocks of the agent and of Prometheus. An answer that is older comes from a cache.
 _CLOCKS_DIFFER_SECONDS = 60.0
@@ -31,7 +32,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
         return None
     answers = situation.seen.queries
     if isinstance(answers, (Unknown, NotAsked)):
-        return _unknown(answers.why if isinstance(answers, Unknown) else "nobody asked")
+        return _unknown(answers.why)
     for query in situation.policy.health_queries:
         refused = _refusal(query, answers.get(query.name), situation.seen.now.timestamp())
         if refused is not None:
@@ -41,7 +42,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 def _refusal(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now: float) -> Refusal | None:
     if answer is None or isinstance(answer, Unknown):
-        return _unknown(f"{query.name}: {'nobody asked' if answer is None else answer.why}")
+        return _unknown(f"{query.name}: {(answer or NOT_ASKED).why}")
     matching = [sample for sample in answer if all(matcher.holds(sample.labels) for matcher in query.matchers)]
     if not matching:
         return _unknown(f"{query.name}: no sample{' matches the labels' if answer else ''}")
@@ -51,11 +52,11 @@ def _refusal(query: HealthQuery, answer: Sequence[Sample] | Unknown | None, now:
     bad = [sample for sample in matching if not query.holds(sample.value)]
     if not bad:
         return None
-    more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+    values = first_few([f"{sample.value:.3g}" for sample in bad], 1)
     return Refusal(
         gate=GATE.name,
         code=Code.HEALTH_QUERY,
-        sentence=f"{query.name}{_labels(bad[0])} is {bad[0].value:.3g}{more}; it must be {query.condition}",
+        sentence=f"{query.name}{_labels(bad[0])} is {values}; it must be {query.condition}",
     )
 
 

@@ -25,7 +25,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if isinstance(lock, (Unknown, NotAsked)):
         return _no(
             Code.LOCK_UNKNOWN,
-            f"the lock cannot be read: {lock.why if isinstance(lock, Unknown) else 'nobody asked for it'}",
+            f"the lock cannot be read: {lock.why}",
         )
     if isinstance(lock, Garbage):
         return _no(Code.LOCK_GARBAGE, f"the lock's content cannot be understood: {lock.why}")

@@ -17,6 +17,7 @@ from careen.core.people.asked import Standing, request_of, standing
 from careen.core.situation import Situation
 from careen.core.windows.openings import is_open, windows_of
 from careen.core.windows.values import Cron, Dates, NamedWindow, Window
+from scheduler_core.sentences import first_few
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MOST_TOLD = 3
@@ -57,9 +58,8 @@ def is_waived(node: NodeView, now: datetime) -> bool:
 
 
 def _described(windows: Sequence[NamedWindow]) -> str:
-    told = [describe(each) for each in windows[:_MOST_TOLD]]
-    more = f" and {len(windows) - _MOST_TOLD} more" if len(windows) > _MOST_TOLD else ""
-    return f"{'s' if len(windows) > 1 else ''} {'; '.join(told)}{more}"
+    told = first_few([describe(each) for each in windows], _MOST_TOLD, separator="; ")
+    return f"{'s' if len(windows) > 1 else ''} {told}"
 
 
 def describe(window: NamedWindow) -> str:
@@ -68,8 +68,7 @@ def describe(window: NamedWindow) -> str:
     named = f"{window.name} ({opens})" if window.name else opens
     if not window.excluded:
         return named
-    more = f" and {len(window.excluded) - _MOST_TOLD} more" if len(window.excluded) > _MOST_TOLD else ""
-    return f"{named} except on {', '.join(_dates(each) for each in window.excluded[:_MOST_TOLD])}{more}"
+    return f"{named} except on {first_few([_dates(each) for each in window.excluded], _MOST_TOLD)}"
 
 
 def _daily(window: Window) -> str:

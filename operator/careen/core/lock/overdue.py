@@ -18,6 +18,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.lock.content import Entry, LockContent, Overdue
+from scheduler_core.sentences import first_few
 
 _PHASES = frozenset(phase.value for phase in Phase)
 LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no end of its own; one hour is worth a word
@@ -88,7 +89,7 @@ def clauses(entries: Collection[Entry]) -> str:
     """`n3, which was asked to reboot at 2026-01-05 12:03 UTC and has not come back`; the same words for as long
     as it lasts."""
     found = [f"{entry.node}, {_clause(entry.overdue)}" for entry in entries if entry.overdue is not None]
-    return "; ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    return first_few(found, separator="; ")
 
 
 def _clause(mark: Overdue) -> str:

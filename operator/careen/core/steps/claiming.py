@@ -196,8 +196,7 @@ def _others_first(situation: Situation) -> Decision | None:
     peers, content = situation.seen.peers, situation.lock
     assert isinstance(content, LockContent)
     if not isinstance(peers, tuple):
-        why = peers.why if isinstance(peers, Unknown) else "nobody asked"
-        unknown = Refusal(gate="peers", code=Code.FLEET_UNKNOWN, sentence=f"who else works cannot be told: {why}")
+        unknown = Refusal(gate="peers", code=Code.FLEET_UNKNOWN, sentence=f"who else works cannot be told: {peers.why}")
         return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
     others = [node for node in peers if node.name != situation.node.name and node.name not in content.holders]
     working = sorted(node.name for node in others if budgets.works(node))

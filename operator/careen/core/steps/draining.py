@@ -70,9 +70,8 @@ def _unknown(situation: Situation) -> Decision | None:
     if refused is None and (situation.seen.need.answer is NeedAnswer.UNKNOWN or not situation.boot):
         refused = host_state.ask(situation, When.BEFORE_REBOOT)
     if refused is None and isinstance(pods, (Unknown, NotAsked)):
-        why = pods.why if isinstance(pods, Unknown) else "nobody asked"
         refused = Refusal(
-            gate="drain", code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {why}"
+            gate="drain", code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {pods.why}"
         )
     return late_gates.wait_patiently(situation, refused) if refused is not None else None
 

@@ -35,6 +35,7 @@ from careen.core.writing import (
     with_our_taint,
     write_lock,
 )
+from scheduler_core.sentences import first_few
 
 LOOK_SECONDS = 1.0
 _MUCH_LATER_SECONDS = 10.0
@@ -105,9 +106,8 @@ def what_ails(situation: Situation) -> str:
     ailing = [
         (before, now[before.uid]) for before in recorded if before.uid in now and _is_worse(before, now[before.uid])
     ]
-    more = f" and {len(ailing) - 3} more" if len(ailing) > 3 else ""
-    described = ", ".join(f"{before.title} ({after.ready} of {before.ready} ready)" for before, after in ailing[:3])
-    return f"not yet as before: {described}{more}" if ailing else ""
+    described = [f"{before.title} ({after.ready} of {before.ready} ready)" for before, after in ailing]
+    return f"not yet as before: {first_few(described)}" if ailing else ""
 
 
 def _is_worse(before: OwnerHealth, after: OwnerHealth) -> bool:

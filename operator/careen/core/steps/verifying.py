@@ -21,6 +21,7 @@ from careen.core.situation import Situation
 from careen.core.steps.shared import failing, history, reboot_report, working
 from careen.core.steps.shared.history import Reboot
 from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
+from scheduler_core.sentences import first_few
 
 LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
 FIRST_LOOK_SECONDS = 0.5  # most nodes are ready by the time their agent runs, and their own pods a moment later
@@ -107,8 +108,7 @@ def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: b
         for pod in pods
         if baseline.must_run(situation, pod) and not pod.is_ready and baseline.was_ready(situation, pod) is were_ready
     )
-    more = f" and {len(ailing) - 3} more" if len(ailing) > 3 else ""
-    return f"DaemonSet pods not ready: {', '.join(ailing[:3])}{more}" if ailing else ""
+    return f"DaemonSet pods not ready: {first_few(ailing)}" if ailing else ""
 
 
 def _give_back(situation: Situation) -> Decision:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from careen.core.facts.observation import Need, NeedAnswer
 from careen.host.commands import Exited, NotFollowed, NotStarted, Outcome, TimedOut
+from scheduler_core.sentences import first_few
 
 IN_ENGLISH = ("env", "LC_ALL=C")
 """Before a command whose sentences are read: tools translate them."""
@@ -65,5 +66,4 @@ def _one(answer: NeedAnswer, details: Iterable[str], busy: str) -> Need:
 
 def a_few(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}"
+    return first_few(names, _SHOWN)

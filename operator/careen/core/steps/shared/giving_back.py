@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.observation import Unknown
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import Garbage, LockContent
@@ -33,10 +32,9 @@ def decide(situation: Situation) -> Decision:
             Stay(look=_LOOK_SECONDS * 5),
         )
     if not isinstance(lock, LockContent):
-        why = lock.why if isinstance(lock, Unknown) else "nobody asked for it"
         return stay(
             situation,
-            Status(Code.LOCK_UNKNOWN, f"the claim cannot be given back, the lock cannot be read: {why}"),
+            Status(Code.LOCK_UNKNOWN, f"the claim cannot be given back, the lock cannot be read: {lock.why}"),
             Stay(look=_LOOK_SECONDS),
         )
     if out := removal(situation):

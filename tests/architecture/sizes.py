@@ -1,0 +1,83 @@
+"""How large the parts of the source are: parameters, fields, lines.
+
+    python -m tests.architecture.sizes
+
+`test_sizes.py` holds the largest of each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.architecture.source_tree import PACKAGES, ROOT, Module, all_modules
+
+WITH_LINES = {**PACKAGES, "bench": ROOT / "bench", "tests": ROOT / "tests"}
+
+
+class Size(NamedTuple):
+    """How much of something a function, a class or a folder has."""
+
+    number: int
+    where: str
+
+
+def signatures() -> list[Size]:
+    """The parameters of every function, the most first; `self` and `cls` are none, `*args` and `**kwargs` are one."""
+    return _largest(_parameters(function) for function in _functions())
+
+
+def classes() -> list[Size]:
+    """The fields of every class that declares them, the most first."""
+    return _largest(
+        (module, node, sum(isinstance(each, ast.AnnAssign) for each in node.body))
+        for module in all_modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef)
+    )
+
+
+def lines() -> dict[str, int]:
+    """The lines of each package, and of the tests and benches, blank ones and comments included."""
+    return {name: sum(map(_lines_of, folder.rglob("*.py"))) for name, folder in WITH_LINES.items()}
+
+
+def _lines_of(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _functions() -> Iterator[tuple[Module, _Function]]:
+    for module in all_modules():
+        for node in ast.walk(module.tree):
+            if isinstance(node, _Function):
+                yield module, node
+
+
+def _parameters(function: tuple[Module, _Function]) -> tuple[Module, _Function, int]:
+    module, node = function
+    given = node.args
+    named = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    rest = [each for each in (given.vararg, given.kwarg) if each is not None]
+    return module, node, len(named) - (named[:1] in (["self"], ["cls"])) + len(rest)
+
+
+def _largest(found: Iterator[tuple[Module, ast.ClassDef | _Function, int]]) -> list[Size]:
+    sizes = [Size(number, f"{module.where}:{node.name}") for module, node, number in found]
+    return sorted(sizes, key=lambda size: (-size.number, size.where))
+
+
+def main() -> None:
+    """Prints a table of each."""
+    for title, found in (("parameters", signatures()), ("fields", classes())):
+        print(f"| {title} | of |\n|---:|---|")
+        print("".join(f"| {each.number} | {each.where} |\n" for each in found[:8]))
+    print("| lines | of |\n|---:|---|")
+    print("".join(f"| {number:,} | {name} |\n" for name, number in lines().items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The largest signature and the largest class, so that neither grows unseen. `python -m tests.architecture.sizes`
+prints the figures."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import sizes
+from tests.architecture.source_tree import Module, all_modules
+
+CORE = "operator/careen/core/"
+MOST_PARAMETERS = {"": 11, CORE: 9}
+
+# Lists of like things, one line each, which are read one by one.
+LISTS = {
+    "operator/careen/settings/tree.py:Settings": "one field for each setting",
+    "operator/careen/core/facts/policy.py:Policy": "one field for each setting that decisions obey",
+    "operator/careen/core/facts/progress.py:Progress": "the record on the Node; a field is there for each key",
+    "operator/careen/core/facts/observation.py:Observation": "one field for each thing that is observed",
+    "scheduler_core/model/pod.py:PodSpec": "one field for each part of a Pod that a plugin reads",
+}
+MOST_FIELDS = {"": 31, CORE: 19}
+
+
+@pytest.mark.parametrize("folder", MOST_PARAMETERS)
+def test_no_signature_is_longer_than_the_longest_of_today(folder: str) -> None:
+    found = [each for each in sizes.signatures() if each.where.startswith(folder)]
+    assert [each for each in found if each.number > MOST_PARAMETERS[folder]] == []
+    assert found, "nothing was counted"
+
+
+@pytest.mark.parametrize("folder", MOST_FIELDS)
+def test_no_class_has_more_fields_than_the_largest_of_today(folder: str) -> None:
+    found = [each for each in sizes.classes() if each.where.startswith(folder) and each.where not in LISTS]
+    assert [each for each in found if each.number > MOST_FIELDS[folder]] == []
+    assert found, "nothing was counted"
+
+
+def test_every_excepted_class_exists_and_is_large() -> None:
+    assert LISTS.keys() <= {each.where for each in sizes.classes() if each.number > 18}
+
+
+def test_every_package_has_lines() -> None:
+    assert all(sizes.lines().values())
+
+
+SOURCE = """
+class Place:
+    node: str
+    zone: str = ""
+    LIMIT = 3
+
+    def at(self, one, *rest, two, **more): ...
+
+    @classmethod
+    def of(cls, one, /): ...
+
+async def look(one, two): ...
+"""
+
+
+def test_sizes_count_parameters_without_self_and_declared_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = Module("a", sizes.ROOT / Path("a.py"), ast.parse(SOURCE))
+    monkeypatch.setattr(sizes, "all_modules", lambda: (module,))
+    assert sizes.signatures() == [(4, "a.py:at"), (2, "a.py:look"), (1, "a.py:of")]
+    assert sizes.classes() == [(2, "a.py:Place")]
+
+
+def test_the_command_prints_the_largest_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes.main()
+    shown = capsys.readouterr().out
+    assert f"| {sizes.signatures()[0].number} | {sizes.signatures()[0].where} |" in shown
+    assert f"| {sizes.classes()[0].number} | {sizes.classes()[0].where} |" in shown
+    assert f"| {sizes.lines()['careen']:,} | careen |" in shown
+
+
+# How a sentence ends that names a few and counts the rest, and the places that may write it.
+COUNTS_THE_REST = " and _ more"
+WRITES_IT = {
+    "scheduler_core/sentences.py": "the one place",
+    "operator/careen/cli/demo.py": "a line of its own under a list of breaches",
+}
+
+
+def test_only_one_place_counts_what_a_sentence_leaves_out() -> None:
+    found = {module.where for module in all_modules() for text in module.strings() if text.endswith(COUNTS_THE_REST)}
+    assert found == WRITES_IT.keys()
+
+
+def test_only_one_place_says_that_nobody_asked() -> None:
+    found = {module.where for module in all_modules() for text in module.strings() if text.startswith("nobody asked")}
+    assert found == {"operator/careen/core/facts/observation.py"}
+
+
+INSTANTS = {
+    "operator/careen/core/facts/times.py": "RFC 3339, both ways",
+    "operator/careen/cluster/events.py": "an Event's name is drawn from it; nobody reads it",
+    "operator/careen/settings/lists/windows.py": "a date without a time",
+    "scheduler_core/model/manifests/fields.py": "the library's own reader, to seconds",
+}
+
+
+def test_instants_become_text_and_text_becomes_instants_in_one_place() -> None:
+    found = {
+        module.where
+        for module in all_modules()
+        if not module.where.startswith("drydock/")  # which shares no code with the agent that it judges
+        for name, _ in module.calls()
+        if name.rpartition(".")[2] in {"isoformat", "fromisoformat"}
+    }
+    assert found == INSTANTS.keys()
