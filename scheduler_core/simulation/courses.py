@@ -100,12 +100,16 @@ class Course:
     ways: Mapping[str, Way] = field(default_factory=dict)  # by node, where the searches of the judged pod end
     is_cut: bool = False
     judged: Displaced | None = None  # whose node is open
+    choices: tuple[str, ...] = ()  # what is open, as `_find_choices` says it
 
     # ---- one step ----
 
     def go_on(self) -> None:
         """On until something is open (`choices` has it), or to the end (`is_over`)."""
-        while not self.is_over and not self.choices:
+        while not self.is_over:
+            self.choices = self._find_choices()
+            if self.choices:
+                return
             if self.line:
                 self._try(self.displaced[self.line[0]])
             elif self.pool:
@@ -115,8 +119,7 @@ class Course:
             else:
                 self._end_round()
 
-    @property
-    def choices(self) -> tuple[str, ...]:
+    def _find_choices(self) -> tuple[str, ...]:
         """What is open: nodes for the pod that was judged, or keys of the pool, one of each kind; that of the
         main course first."""
         if self.ways:
@@ -143,7 +146,8 @@ class Course:
         if ways < len(choices):
             choices = (*choices[turn % len(choices) :], *choices[: turn % len(choices)])
         picked = [choices[number * len(choices) // ways] for number in range(min(ways, len(choices)))]
-        left_out = tuple(choice for choice in choices if choice not in set(picked))
+        followed = set(picked)
+        left_out = tuple(choice for choice in choices if choice not in followed)
         parts = [self, *(self._copy() for _ in picked[1:])]
         for number, (part, choice) in enumerate(zip(parts, picked, strict=True)):
             part.searches = searches[number :: len(parts)]

@@ -130,8 +130,8 @@ def run_drain(
 ) -> FinishedDrain:
     """As `simulate_drain`, for callers that go on from there.
 
-    `with_details`: notes, what would place a pending pod, which costs more than the drain itself to try, and the
-    scores of the nodes taken. `with_pending`: the pods of the snapshot that have no node look for one beside those
+    `with_details`: notes, what would place a pending pod, which costs more than the drain itself to try, and of a pod
+    that moves all nodes that may take it, their scores, and the sentence. `with_pending`: the pods of the snapshot that have no node look for one beside those
     that the drain displaces. `draw` says which course is followed where more are possible than `most_courses`.
     """
     stays = beside_the_bound(snapshot.objects, stays)
@@ -304,6 +304,8 @@ class _Told(Value):
             return _say(each.pod, Outcome.UNKNOWN, each.unknown)
         if landing.homeless and landing.homeless_share > 1 - CONFIDENCE:
             return self._homeless(landing, *landing.homeless)
+        if not self.with_details:
+            return _say(each.pod, Outcome.MOVES, "", landing=(each.replacement.node_name,))
         result, nodes, shares = each.result, *_named(landing)
         assert result is not None, "every replacement was judged at least once"
         if result.node is None:
@@ -410,7 +412,8 @@ def _is_ailing_daemon(pod: Pod) -> bool:
 def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
     """`best` share the highest score as the main course goes; the others of `nodes` have it where an earlier
     tie falls otherwise."""
-    others = [name for name in nodes if name not in best]
+    equals = set(best)
+    others = [name for name in nodes if name not in equals]
     told = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"
     return f"{told}, or on {listed(others, 'or')} if an earlier tie falls otherwise" if others else told
 

@@ -56,6 +56,7 @@ class AffinityGroups:
 
     def __init__(self) -> None:
         self._number_by_spec: WeakKeyDictionary[PodSpec, int] = WeakKeyDictionary()
+        self._last: tuple[PodSpec | None, int] = (None, NO_GROUP)
         self._number: dict[tuple[PodAffinity, PodAffinity], int] = {}
         self._members: list[tuple[PodAffinity, PodAffinity]] = []
         self._by_pair: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
@@ -74,6 +75,11 @@ class AffinityGroups:
 
     def number_of(self, spec: PodSpec) -> int:
         """The group of pods with this spec; NO_GROUP when they carry no affinity at all."""
+        if spec is not self._last[0]:  # a pod's changes come one after another, and share its spec
+            self._last = (spec, self._find_number(spec))
+        return self._last[1]
+
+    def _find_number(self, spec: PodSpec) -> int:
         if not spec.pod_affinity and not spec.pod_anti_affinity:
             return NO_GROUP
         known = self._number_by_spec.get(spec)

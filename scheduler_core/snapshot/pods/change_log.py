@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Final
 
 from scheduler_core.model.pod import Pod
@@ -123,7 +122,7 @@ class ChangeLog:
         """Changes in order."""
         if self._before is not None and start < self._start:
             yield from self._before.between(start, min(end, self._start))
-        yield from islice(self._all, max(start - self._start, 0), max(end - self._start, 0))
+        yield from self._all[max(start - self._start, 0) : max(end - self._start, 0)]
 
 
 class Changes(Value):
