@@ -14,6 +14,7 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import BalancedAllocationArgs
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
+from scheduler_core.framework.scoring.by_usage import by_usage
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import incoming_requests
@@ -67,6 +68,10 @@ class NodeResourcesBalancedAllocation(Value):
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
         shares = state.read(BalancedShares)
+        key = ("balance", self.kube_version.balanced_allocation_compares_without_pod, shares.requested)
+        return by_usage(nodes, key, lambda asked: self._scores(shares, asked))
+
+    def _scores(self, shares: BalancedShares, nodes: NodeList) -> Scores:
         columns, usage = nodes.snapshot.columns, nodes.snapshot.tally(UsageTally(nodes.rules))
         lines = [(columns.resources[name], amount) for name, amount in shares.requested if name in columns.resources]
         if len(lines) == 2 and all(columns.everywhere[line] for line, _ in lines):

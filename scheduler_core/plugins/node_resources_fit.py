@@ -14,6 +14,7 @@ from scheduler_core.config.plugin_args import NodeResourcesFitArgs
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult, Scores
 from scheduler_core.framework.refusals import Refusals
+from scheduler_core.framework.scoring.by_usage import by_usage
 from scheduler_core.framework.scoring.resource_scoring import (
     ResourceShare,
     score_of_node,
@@ -95,7 +96,8 @@ class NodeResourcesFit(Value):
         demand = state.read(PodDemand)
         if demand.from_devices or len(demand.amounts) > 60:
             return None
-        return Refusals(self._codes(demand, nodes), lambda code: self._decode(demand, code))
+        codes = by_usage(nodes, ("fit", demand.amounts), lambda asked: self._codes(demand, asked))
+        return Refusals(codes, lambda code: self._decode(demand, code))
 
     def _codes(self, demand: PodDemand, nodes: NodeList) -> Scores:
         columns = nodes.snapshot.columns
@@ -131,7 +133,9 @@ class NodeResourcesFit(Value):
         return score_of_node(strategy_of(self.args), state.read(FitShares).shares, node_info)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        return scores_of_nodes(strategy_of(self.args), state.read(FitShares).shares, nodes)
+        shares = state.read(FitShares).shares
+        strategy = strategy_of(self.args)
+        return by_usage(nodes, ("room", self.args, shares), lambda asked: scores_of_nodes(strategy, shares, asked))
 
 
 class FitShares(Value):

@@ -6,7 +6,7 @@ Nothing here changes when pods come and go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Self
 
@@ -29,7 +29,9 @@ _OF_ALLOCATABLE: Final = (
     "everywhere",
     "allocatable_floats",
     "is_exact_in_floats",
+    "by_usage",
 )
+_BY_USAGE: Final = 512
 LARGEST: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
 
 
@@ -234,6 +236,12 @@ class Columns:
         quotient of two such numbers, cut to an integer, is the same as an integer division: a remainder is too large
         to be lost in rounding."""
         return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
+
+    @cached_property
+    def by_usage(self) -> Remembered[Hashable, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Columns that depend on what is allocatable and on what the pods take, each with the stamps (`Usage.stamps`)
+        of what they took then."""
+        return Remembered(_BY_USAGE)
 
     @cached_property
     def allowed_pods(self) -> NDArray[np.int64]:

@@ -36,8 +36,7 @@ class NodeImages:
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
-        self._at_hand: Remembered[tuple[str, ...], NDArray[np.int64]] = Remembered()
-        self._shares: Remembered[tuple[tuple[str, ...], int, int], NDArray[np.int64]] = Remembered()
+        self._shares: Remembered[tuple[tuple[str, ...], int, int], NDArray[np.int64]] = Remembered(2048)
 
     @cached_property
     def _places(self) -> dict[str, tuple[int, list[int]]]:
@@ -74,15 +73,12 @@ class NodeImages:
         return {name: ImageState(size, len(rows)) for name, (size, rows) in self._places.items()}
 
     def at_hand(self, names: tuple[str, ...]) -> NDArray[np.int64]:
-        """Per node, the bytes of these images that it has, each counted by how widely it has spread. Not to be
-        written to."""
-        known = self._at_hand.get(names)
-        if known is None:
-            known = self._at_hand[names] = np.zeros(len(self._nodes), dtype=np.int64)
-            for name in names:
-                if name in self._places:
-                    known[self._places[name][1]] += self.states[name].spread_bytes(len(self._nodes))
-        return known
+        """Per node, the bytes of these images that it has, each counted by how widely it has spread."""
+        found = np.zeros(len(self._nodes), dtype=np.int64)
+        for name in names:
+            if name in self._places:
+                found[self._places[name][1]] += self.states[name].spread_bytes(len(self._nodes))
+        return found
 
     def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int64]:
         """Per node, how far the bytes at hand have come from `least` to `most`, in hundredths rounded down. Not to be

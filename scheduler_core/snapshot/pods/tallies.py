@@ -4,6 +4,7 @@ carried affinity terms."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Final, Literal
 
 import numpy as np
@@ -26,13 +27,18 @@ Ints = NDArray[np.int64]
 
 class Usage(Value, eq=False):
     """What the pods take: `requested` has a line per resource of the columns; the non-zero sums are for scores only.
-    All are lines of `sums`."""
+    All are lines of `sums`. Where two of these have the same stamp, the pods of that row take the same in both."""
 
     sums: Ints
     requested: Ints
     nonzero_cpu: Ints
     nonzero_memory: Ints
     pods: Ints
+    stamps: Ints
+
+
+# Each number is given once, to one or several rows of one count.
+_STAMPS: Final = count(1)
 
 
 class UsageTally(Value):
@@ -58,7 +64,7 @@ class UsageTally(Value):
             for line, amounts in enumerate(matrix.T):
                 if amounts.any():
                     np.add.at(sums[line], table.rows, amounts[codes])
-        return _usage(sums)
+        return _usage(sums, _stamped(sums))
 
     def after(self, value: Usage, changes: Changes, columns: Columns, table: PodTable) -> Usage:  # noqa: ARG002
         # A pod that begins to terminate, or runs under another name, leaves and comes: most changes cancel out.
@@ -71,19 +77,25 @@ class UsageTally(Value):
         left = [(kind, number) for kind, number in net.items() if number]
         if not left:
             return value
-        sums, names = value.sums.copy(), tuple(columns.resources)
+        sums, stamps, names = value.sums.copy(), value.stamps.copy(), tuple(columns.resources)
         for kind, number in left:
             sums[:, kind[0]] += number * _usage_line(pods[kind], self.rules, names)
-        return _usage(sums)
+        stamps[[kind[0] for kind, _ in left]] = next(_STAMPS)
+        return _usage(sums, stamps)
 
     def over(self, value: Usage, old: Columns, new: Columns) -> Usage | None:
         if tuple(old.resources) != tuple(new.resources):
             return None
-        return _usage(resized(value.sums, len(new)))
+        sums = resized(value.sums, len(new))
+        return _usage(sums, _stamped(sums))
 
 
-def _usage(sums: Ints) -> Usage:
-    return Usage(sums, sums[:-3], sums[-3], sums[-2], sums[-1])
+def _usage(sums: Ints, stamps: Ints) -> Usage:
+    return Usage(sums, sums[:-3], sums[-3], sums[-2], sums[-1], stamps)
+
+
+def _stamped(sums: Ints) -> Ints:
+    return np.full(sums.shape[1], next(_STAMPS), dtype=np.int64)
 
 
 def resized(per_node: Ints, nodes: int) -> Ints:
