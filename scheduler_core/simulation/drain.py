@@ -131,8 +131,9 @@ def run_drain(
     """As `simulate_drain`, for callers that go on from there.
 
     `with_details`: notes, what would place a pending pod, which costs more than the drain itself to try, and of a pod
-    that moves all nodes that may take it, their scores, and the sentence. `with_pending`: the pods of the snapshot that have no node look for one beside those
-    that the drain displaces. `draw` says which course is followed where more are possible than `most_courses`.
+    that moves all nodes that may take it, their scores, and the sentence. `with_pending`: the pods of the snapshot that
+    have no node look for one beside those that the drain displaces. `draw` says which course is followed where more are
+    possible than `most_courses`.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_course(snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details)

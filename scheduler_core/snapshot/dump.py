@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from scheduler_core.model.manifests import wire
 from scheduler_core.snapshot.loading import load_pages, read_known_page
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
@@ -155,8 +156,17 @@ def _line(value: dict[str, Any]) -> bytes:
 
 def _page_line(kind: str, api_version: str, items: Iterable[Any]) -> bytes:
     head = json.dumps({"kind": f"{kind}List", "apiVersion": api_version}, separators=(",", ":")).encode()
-    body = msgspec.json.encode([_without_foreign_annotations(item) for item in items])
+    body = msgspec.json.encode([_without_foreign_annotations(_without_bare_volumes(item)) for item in items])
     return head[:-1] + b',"items":' + body + b"}\n"
+
+
+def _without_bare_volumes(item: Any) -> Any:
+    """Volumes of kinds that scheduling does not look at. The names of some are made for a single pod, and without them
+    a template's pods are written alike."""
+    if not isinstance(item, wire.WirePod) or not item.spec.volumes:
+        return item
+    kept = tuple(volume for volume in item.spec.volumes if volume != wire.WireVolume(volume.name))
+    return msgspec.structs.replace(item, spec=msgspec.structs.replace(item.spec, volumes=kept or None))
 
 
 def _without_foreign_annotations(item: Any) -> Any:

@@ -45,8 +45,8 @@ class Collector:
 
     def add_page(self, kind: str, page: bytes) -> None:
         """One list body of a kind."""
-        for written in self.read_page(kind, page):
-            self._keep(kind, self._reader.build(kind, written))
+        for value in self._reader.page(kind, page):
+            self._keep(kind, value)
 
     def read_page(self, kind: str, page: bytes) -> Iterable[Any]:
         """The items of a list body as wire structures; those that cannot be read are reported and left out."""

@@ -51,6 +51,7 @@ from scheduler_core.model.pod import (
 from scheduler_core.model.resources import whole_amounts
 from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.model.taints import Taint, Toleration
+from scheduler_core.values import Value
 
 Manifest = Mapping[str, Any]
 W = TypeVar("W", bound=wire.Wire)
@@ -139,6 +140,26 @@ class _SharedLabels(dict[str, str]):
     __slots__ = ("__weakref__",)
 
 
+class ToldByStatus(Value, kw_only=True):
+    """What a pod's status says, but for its start."""
+
+    phase: str = "Pending"
+    nominated_node_name: str = ""
+    is_ready: bool = False
+    is_preempted: bool = False
+    resize: PodResize | None = None
+    generated_claims: tuple[tuple[str, str | None], ...] = ()
+
+
+class SharedParts(Value, kw_only=True):
+    """What a pod has in common with the others of its template."""
+
+    labels: Mapping[str, str]
+    owner: OwnerReference | None
+    spec: PodSpec
+    told: ToldByStatus
+
+
 class PodReader:
     """Turns wire pods into pods and gives equal specs, and equal label sets, one object each.
 
@@ -160,28 +181,49 @@ class PodReader:
     def pod(self, written: wire.WirePod) -> Pod:
         """Raises FieldError for an amount or a time that cannot be read."""
         meta, spec, status = written.metadata, written.spec, written.status
-        namespace = self._shared_name(meta.namespace or "default")
-        told = _what_conditions_tell((status.conditions if status else None) or ())
+        parts = SharedParts(
+            labels=self.shared_labels(meta.labels),
+            owner=self.controller(meta.owner_references),
+            spec=self.shared_spec(spec, meta.namespace or "default"),
+            told=self.told_by(status, spec),
+        )
+        return self.assembled(meta, parts, node_name=spec.node_name, start_time=status.start_time if status else None)
+
+    def assembled(self, meta: wire.WireIdentity, parts: SharedParts, *, node_name: str, start_time: str | None) -> Pod:
+        """The pod of these parts. Raises FieldError for a time that cannot be read."""
+        told = parts.told
         return Pod(
             name=meta.name,
-            namespace=namespace,
+            namespace=self._shared_name(meta.namespace or "default"),
             uid=meta.uid,
-            labels=self._shared_labels(meta.labels),
-            spec=self._shared_spec(spec, namespace),
-            owner=self._controller(meta.owner_references),
-            node_name=self._shared_name(spec.node_name),
-            nominated_node_name=(status.nominated_node_name or "") if status else "",
-            phase=self._shared_name((status.phase or "Pending") if status else "Pending"),
+            labels=parts.labels,
+            spec=parts.spec,
+            owner=parts.owner,
+            node_name=self._shared_name(node_name),
+            nominated_node_name=told.nominated_node_name,
+            phase=told.phase,
             terminating=meta.deletion_timestamp is not None,
-            start_time=seconds(status.start_time, "status.startTime") if status else None,
+            start_time=seconds(start_time, "status.startTime"),
             is_mirror=bool(meta.annotations) and "kubernetes.io/config.mirror" in (meta.annotations or ()),
-            is_ready=told[0],
-            preempted_by_scheduler=told[1],
-            resize=self._shared_resize(status, spec) if status else None,
-            generated_claims=tuple((c.name, c.resource_claim_name) for c in status.resource_claim_statuses)
-            if status and status.resource_claim_statuses
-            else (),
+            is_ready=told.is_ready,
+            preempted_by_scheduler=told.is_preempted,
+            resize=told.resize,
+            generated_claims=told.generated_claims,
             index_failures=index_failures(meta.annotations) if meta.annotations else 0,
+        )
+
+    def told_by(self, status: wire.WirePodStatus | None, spec: wire.WirePodSpec) -> ToldByStatus:
+        """What the status says beside the spec. Raises FieldError for an amount that cannot be read."""
+        if status is None:
+            return ToldByStatus()
+        is_ready, is_preempted = _what_conditions_tell(status.conditions or ())
+        return ToldByStatus(
+            phase=self._shared_name(status.phase or "Pending"),
+            nominated_node_name=status.nominated_node_name or "",
+            is_ready=is_ready,
+            is_preempted=is_preempted,
+            resize=self._shared_resize(status, spec),
+            generated_claims=tuple((c.name, c.resource_claim_name) for c in status.resource_claim_statuses or ()),
         )
 
     def _shared_name(self, name: str) -> str:
@@ -194,7 +236,8 @@ class PodReader:
             known = self._names[name] = name
         return known
 
-    def _shared_labels(self, written: wire.Pairs | None) -> wire.Pairs:
+    def shared_labels(self, written: wire.Pairs | None) -> wire.Pairs:
+        """One object for all pods with these labels."""
         if not written:
             return {}
         key = tuple(sorted(written.items()))
@@ -203,7 +246,8 @@ class PodReader:
             known = self._labels[key] = _SharedLabels(written)
         return known
 
-    def _controller(self, owners: tuple[wire.WireOwner, ...] | None) -> OwnerReference | None:
+    def controller(self, owners: tuple[wire.WireOwner, ...] | None) -> OwnerReference | None:
+        """The owner that controls the pod, one object for all pods that it controls."""
         found = next((o for o in owners or () if o.controller), None)
         if found is None:
             return None
@@ -233,7 +277,8 @@ class PodReader:
                 self._resizes[whole] = known
         return known
 
-    def _shared_spec(self, written: wire.WirePodSpec, namespace: str) -> PodSpec:
+    def shared_spec(self, written: wire.WirePodSpec, namespace: str) -> PodSpec:
+        """The spec of a pod in this namespace. Raises FieldError for an amount that cannot be read."""
         key = _spec_identity(written, namespace)
         known = self._specs.get(key)
         if known is None:

@@ -14,6 +14,7 @@ from scheduler_core.model.manifests import from_manifest as read
 from scheduler_core.model.manifests import job_from_manifest, wire, wire_storage
 from scheduler_core.model.manifests import storage_from_manifest as storage
 from scheduler_core.model.manifests.error import FieldError, ManifestError
+from scheduler_core.model.manifests.repeated_pods import RepeatedPods
 
 _GROUPS: Final = {
     "ReplicaSet": "apps",
@@ -32,6 +33,7 @@ class ObjectReader:
 
     def __init__(self) -> None:
         self.pods = read.PodReader()
+        self._repeated = RepeatedPods(self.pods)
         self._kinds = _kinds(self.pods)
 
     @property
@@ -65,6 +67,17 @@ class ObjectReader:
             return self._kinds[kind].pages.decode(page).items or ()
         except msgspec.ValidationError:
             return self._one_by_one(kind, page)
+
+    def page(self, kind: str, page: bytes) -> Iterable[Any]:
+        """The items of a list body as the model's values, and a ManifestError for each that cannot be read."""
+        if kind == "Pod":
+            try:
+                return self._repeated.pods(page)
+            except msgspec.ValidationError:
+                pass  # whose, and which field, only the whole pod tells
+        return (
+            each if isinstance(each, ManifestError) else self.build(kind, each) for each in self.wire_items(kind, page)
+        )
 
     def _one_by_one(self, kind: str, page: bytes) -> Iterator[Any]:
         for raw in msgspec.json.decode(page, type=RawPage).items or ():

@@ -26,14 +26,19 @@ class WireOwner(Wire, frozen=True):
     controller: bool | None = None
 
 
-class WireMeta(Wire, frozen=True):
+class WireIdentity(Wire, frozen=True):
+    """What of an object's metadata is its own, also where objects are copies of a template."""
+
     name: str = ""
     namespace: str | None = None
     uid: str = ""
-    labels: Pairs | None = None
     annotations: Pairs | None = None
-    owner_references: tuple[WireOwner, ...] | None = None
     deletion_timestamp: str | None = None
+
+
+class WireMeta(WireIdentity, frozen=True):
+    labels: Pairs | None = None
+    owner_references: tuple[WireOwner, ...] | None = None
 
 
 class WireNodeMeta(WireMeta, frozen=True):

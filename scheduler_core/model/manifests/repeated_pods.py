@@ -1,0 +1,146 @@
+"""Pages of pods, most of which repeat a few templates word for word: such a text is decoded once.
+
+A template's pods differ in `nodeName` and in `startTime`. What is left without these is compared as it is written,
+which costs a fraction of decoding it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from scheduler_core.model.manifests import wire
+from scheduler_core.model.manifests.error import FieldError, ManifestError
+from scheduler_core.model.manifests.from_manifest import PodReader, SharedParts
+from scheduler_core.model.pod import Pod
+
+# Pods that have no text in common must not fill the memory.
+_MOST_TEXTS: Final = 4096
+
+_NULL: Final = msgspec.Raw(b"null")
+
+Written = TypeVar("Written")
+
+
+class _MetaInPage(wire.WireIdentity, frozen=True):
+    labels: msgspec.Raw = _NULL
+    owner_references: msgspec.Raw = _NULL
+
+
+class _PodInPage(wire.Wire, frozen=True):
+    metadata: _MetaInPage = _MetaInPage()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: msgspec.Raw = _NULL
+
+
+class _PodPage(msgspec.Struct, gc=False):
+    items: tuple[_PodInPage, ...] | None = None
+
+
+class _Texts(Generic[Written]):
+    """What texts were decoded to."""
+
+    def __init__(self, shape: Any) -> None:
+        self._decoder: msgspec.json.Decoder[Written] = msgspec.json.Decoder(shape)
+        self._known: dict[object, Written] = {}
+
+    def read(self, text: bytes) -> Written:
+        """The structure of an equal text."""
+        if text in self._known:
+            return self._known[text]
+        return self._keep(text, self._decoder.decode(text))
+
+    def _keep(self, key: object, written: Written) -> Written:
+        if len(self._known) >= _MOST_TEXTS:
+            self._known.clear()
+        self._known[key] = written
+        return written
+
+
+class _TextsButFor(_Texts[Written]):
+    """The same for texts that are equal but for the value of one field, which `own_of` reads from a structure."""
+
+    def __init__(self, field: bytes, shape: Any, own_of: Callable[[Written], str | None]) -> None:
+        super().__init__(shape)
+        self._cut = re.compile(b'"' + field + rb'":"([^"\\]*)",?')
+        self._own_of = own_of
+
+    def read_both(self, text: bytes) -> tuple[Written, str | None]:
+        """The structure of a text that is equal but for this value, and the value in this text."""
+        parts = self._cut.split(text, 2)
+        if len(parts) != 3:  # without the field, or with several of which nobody knows yet which one it is
+            written = self.read(text)
+            return written, self._own_of(written)
+        before, own, after = parts
+        key = (len(before), before + after)
+        if key in self._known:
+            return self._known[key], own.decode()
+        written = self._decoder.decode(text)
+        if self._own_of(written) == own.decode():
+            self._keep(key, written)
+        return written, self._own_of(written)
+
+
+class RepeatedPods:
+    """Reads pages of pods for a `PodReader`; for one reading of a cluster, because it keeps texts of pods that are
+    gone."""
+
+    def __init__(self, reader: PodReader) -> None:
+        self._reader = reader
+        self._pages = msgspec.json.Decoder(_PodPage)
+        self._labels: _Texts[wire.Pairs | None] = _Texts(wire.Pairs | None)
+        self._owners: _Texts[tuple[wire.WireOwner, ...] | None] = _Texts(tuple[wire.WireOwner, ...] | None)
+        self._specs: _TextsButFor[wire.WirePodSpec] = _TextsButFor(
+            b"nodeName", wire.WirePodSpec, lambda spec: spec.node_name
+        )
+        self._statuses: _TextsButFor[wire.WirePodStatus | None] = _TextsButFor(
+            b"startTime", wire.WirePodStatus | None, lambda status: status.start_time if status else None
+        )
+        # By the identities of the structures, which are kept beside what was made of them: no others can have these.
+        self._parts: dict[tuple[object, ...], tuple[SharedParts, object]] = {}
+
+    def pods(self, page: bytes) -> list[Pod | ManifestError]:
+        """The pods of a list body, and a ManifestError for each with an amount or a time that cannot be read. Raises
+        msgspec.ValidationError if one is not written as a pod is: then the page has to be read pod by pod."""
+        return [self._pod(written) for written in self._pages.decode(page).items or ()]
+
+    def _pod(self, written: _PodInPage) -> Pod | ManifestError:
+        meta = written.metadata
+        if not meta.name:
+            return ManifestError(
+                kind="Pod", key="without a name", field="metadata.name", problem="an object needs a name"
+            )
+        labels = self._labels.read(bytes(meta.labels))
+        owners = self._owners.read(bytes(meta.owner_references))
+        spec, node_name = self._specs.read_both(bytes(written.spec))
+        status, start_time = self._statuses.read_both(bytes(written.status))
+        try:
+            parts = self._parts_of(meta.namespace or "default", labels, owners, spec, status)
+            return self._reader.assembled(meta, parts, node_name=node_name or "", start_time=start_time)
+        except FieldError as trouble:
+            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+            return ManifestError(kind="Pod", key=key, field=trouble.field, problem=trouble.problem)
+
+    def _parts_of(
+        self,
+        namespace: str,
+        labels: wire.Pairs | None,
+        owners: tuple[wire.WireOwner, ...] | None,
+        spec: wire.WirePodSpec,
+        status: wire.WirePodStatus | None,
+    ) -> SharedParts:
+        key = (namespace, id(labels), id(owners), id(spec), id(status))
+        known = self._parts.get(key)
+        if known is None:
+            if len(self._parts) >= _MOST_TEXTS:
+                self._parts.clear()
+            parts = SharedParts(
+                labels=self._reader.shared_labels(labels),
+                owner=self._reader.controller(owners),
+                spec=self._reader.shared_spec(spec, namespace),
+                told=self._reader.told_by(status, spec),
+            )
+            known = self._parts[key] = (parts, (labels, owners, spec, status))
+        return known[0]

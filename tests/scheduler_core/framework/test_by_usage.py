@@ -1,0 +1,89 @@
+"""Columns of resources are kept, and only rows that changed are worked out again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scheduler_core.framework.extension_points import Scores
+from scheduler_core.framework.scoring import by_usage as module
+from scheduler_core.framework.scoring.by_usage import by_usage
+from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.pods.tallies import UsageTally
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.testing.builders import a_node, a_pod
+
+NODES = [a_node(f"n{number}").build() for number in range(6)]
+
+
+class Asked:
+    """What `by_usage` asks for, row by row."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+
+    def __call__(self, snapshot: Snapshot, rows: tuple[int, ...] | None = None) -> list[int]:
+        self.rows = []
+        chosen = None if rows is None else np.array(rows, dtype=np.intp)
+        return by_usage(NodeList(snapshot, chosen), "free pods", self._free).tolist()
+
+    def _free(self, nodes: NodeList) -> Scores:
+        self.rows += nodes.rows.tolist()
+        taken = nodes.take(nodes.snapshot.tally(UsageTally(nodes.rules)).pods)
+        return nodes.take(nodes.snapshot.columns.allowed_pods) - taken
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    monkeypatch.setattr(module, "_FEWEST_NODES", len(NODES))
+    return Asked()
+
+
+def placed(snapshot: Snapshot, name: str, node: str) -> Snapshot:
+    return snapshot.with_pod_placed(a_pod(name).build(), node)
+
+
+def test_only_rows_that_changed_are_worked_out_again(asked: Asked) -> None:
+    empty = Snapshot.of(NODES)
+    assert asked(empty) == [110] * 6
+    assert asked.rows == list(range(6))
+    one = placed(placed(empty, "a", "n2"), "b", "n4")
+    assert asked(one) == [110, 110, 109, 110, 109, 110]
+    assert asked.rows == [2, 4]
+    assert asked(one) == [110, 110, 109, 110, 109, 110]
+    assert asked.rows == []
+
+
+def test_two_futures_of_one_cluster_do_not_take_each_others_rows(asked: Asked) -> None:
+    empty = Snapshot.of(NODES)
+    one, other = placed(empty, "a", "n1"), placed(placed(empty, "a", "n2"), "b", "n2")
+    for _ in range(2):
+        assert asked(one) == [110, 109, 110, 110, 110, 110]
+        assert asked(other) == [110, 110, 108, 110, 110, 110]
+        assert asked(empty) == [110] * 6
+
+
+def test_some_rows_are_given_out_of_the_whole_column(asked: Asked) -> None:
+    assert asked(placed(Snapshot.of(NODES), "a", "n3"), rows=(5, 3)) == [110, 109]
+
+
+def test_a_node_that_offers_something_else_is_another_column(asked: Asked) -> None:
+    empty = Snapshot.of(NODES)
+    asked(empty)
+    assert asked(empty.with_node_replaced(a_node("n1").offering(pods="5").build()))[1] == 5
+    assert asked(empty.with_node_cordoned("n1")) == [110] * 6
+    assert asked.rows == []  # a cordon offers no less
+
+
+def test_nodes_that_come_and_go_are_worked_out_again(asked: Asked) -> None:
+    world = placed(Snapshot.of([*NODES, a_node("n6").build()]), "a", "n6")
+    assert asked(world) == [110] * 6 + [109]
+    assert asked(world.without_node("n0")) == [109] + [110] * 5  # the last node takes the row
+    assert asked(world.with_node_added(a_node("n7").build())) == [110] * 6 + [109, 110]
+
+
+def test_a_smaller_cluster_keeps_nothing(asked: Asked) -> None:
+    small = Snapshot.of(NODES[:5])
+    asked(small)
+    asked(small)
+    assert asked.rows == list(range(5))

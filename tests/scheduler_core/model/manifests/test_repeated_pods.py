@@ -1,0 +1,128 @@
+"""Pods of a page come out as they do one by one, whatever their texts have in common."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler_core.model.manifests import repeated_pods
+from scheduler_core.model.manifests.error import ManifestError
+from scheduler_core.model.manifests.object_reader import ObjectReader
+from scheduler_core.snapshot.loading import load_pages
+from scheduler_core.testing.builders import a_pod
+from tests.scheduler_core.drawn_clusters import pods
+
+
+def one_by_one(texts: list[str]) -> list[str]:
+    return told([ObjectReader().read_raw("Pod", text.encode()) for text in texts])
+
+
+def in_a_page(texts: list[str]) -> list[str]:
+    return told(read_page(ObjectReader(), texts))
+
+
+def read_page(reader: ObjectReader, texts: list[str]) -> list[Any]:
+    return list(reader.page("Pod", f'{{"items":[{",".join(texts)}]}}'.encode()))
+
+
+def told(found: list[Any]) -> list[str]:
+    """Equal specs are one object for one reader, and not for two."""
+    return [f"{each!r} {each}" for each in found]
+
+
+def compact(manifest: dict[str, Any]) -> str:
+    return json.dumps(manifest, separators=(",", ":"))
+
+
+@given(st.lists(pods("p", ("n1", "n2")), min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_drawn_pods_and_their_copies_are_read_alike(drawn: list[dict[str, Any]], chance: Any) -> None:
+    texts = []
+    for number in range(8):
+        pod = json.loads(json.dumps(chance.choice(drawn)))
+        pod["metadata"]["name"] = f"p{number}"
+        pod["spec"]["nodeName"] = chance.choice(["n1", "n2", ""])
+        pod["status"] = {"phase": "Running", "startTime": f"2026-01-01T00:00:0{number}Z", **(pod.get("status") or {})}
+        if chance.random() < 0.3:
+            del pod["spec"]["nodeName"], pod["status"]["startTime"]
+        texts.append(json.dumps(pod) if chance.random() < 0.2 else compact(pod))
+    assert in_a_page(texts) == one_by_one(texts)
+
+
+MAIN = '"metadata":{"name":"p","namespace":"ns"}'
+HOSTILE = {
+    "the same text on two nodes": [f'{{{MAIN},"spec":{{"nodeName":"{node}","priority":3}}}}' for node in ("n1", "n2")],
+    "a name of another field, in the place of the node's": [
+        f'{{{MAIN},"spec":{{"priority":3,"other":{{"nodeName":"n1"}}}}}}',
+        f'{{{MAIN},"spec":{{"priority":3,"other":{{"nodeName":"n2"}}}}}}',
+        f'{{{MAIN},"spec":{{"priority":3,"other":{{}}}}}}',
+    ],
+    "the field after an equal text without it": [
+        f'{{{MAIN},"spec":{{"overhead":{{}},"priority":3}}}}',
+        f'{{{MAIN},"spec":{{"overhead":{{"nodeName":"n1"}},"priority":3}}}}',
+        f'{{{MAIN},"spec":{{"overhead":{{}},"nodeName":"n1","priority":3}}}}',
+    ],
+    "the field twice": [f'{{{MAIN},"spec":{{"nodeName":"n1","nodeName":"{node}"}}}}' for node in ("n2", "n3")],
+    "escaped letters": [f'{{{MAIN},"spec":{{"nodeName":"{node}"}}}}' for node in ("n\\u0031", "n\\u0032", "é")],
+    "blanks": [f'{{ {MAIN}, "spec": {{ "nodeName": "{node}", "priority": 3 }} }}' for node in ("n1", "n2")],
+    "no spec and no status": [f"{{{MAIN}}}", f'{{{MAIN},"status":null}}', f'{{{MAIN},"spec":{{}}}}'],
+    "a text inside a text": [
+        f'{{{MAIN},"spec":{{"schedulerName":"\\"nodeName\\":\\"{node}\\","}}}}' for node in ("n1", "n2")
+    ],
+    "an amount that cannot be read": [
+        f'{{{MAIN},"spec":{{"nodeName":"{node}","overhead":{{"cpu":"much"}}}}}}' for node in ("n1", "n2")
+    ],
+    "a time that cannot be read": [f'{{{MAIN},"status":{{"startTime":"{time}"}}}}' for time in ("noon", "2026-01-01")],
+    "a wrong type": [f'{{{MAIN},"spec":{{"nodeName":"n1","priority":"high"}}}}', f"{{{MAIN}}}"],
+    "no name": ['{"metadata":{"namespace":"ns"},"spec":{"nodeName":"n1"}}', f"{{{MAIN}}}"],
+    "the same spec in two namespaces": [
+        f'{{"metadata":{{"name":"p","namespace":"{namespace}"}},"spec":{{"nodeName":"n1","affinity":{{"podAffinity":'
+        '{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"zone","labelSelector":{}}]}}}}'
+        for namespace in ("a", "b", "a")
+    ],
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_odd_texts_are_read_as_they_are_one_by_one(what: str) -> None:
+    for texts in (HOSTILE[what], HOSTILE[what][::-1], HOSTILE[what] * 2):
+        assert in_a_page(texts) == one_by_one(texts)
+
+
+def test_a_text_that_is_no_utf_8_is_refused() -> None:
+    page = b'{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"p"},"spec":{"nodeName":"\xff\xfe"}}]}'
+    with pytest.raises(ValueError, match=r"."):
+        load_pages([page])
+
+
+def test_a_copy_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [compact(a_pod(f"p{number}").on(f"n{number}").requesting(cpu="1").manifest) for number in range(50)]
+    read: list[bytes] = []
+    keep = repeated_pods._Texts._keep
+    monkeypatch.setattr(
+        repeated_pods._Texts, "_keep", lambda self, key, made: read.append(key) or keep(self, key, made)
+    )
+    found = read_page(ObjectReader(), texts)
+    assert len({id(pod.spec) for pod in found}) == 1
+    assert len(read) < 10
+
+
+def test_the_texts_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_pods, "_MOST_TEXTS", 3)
+    reader = ObjectReader()
+    texts = [compact(a_pod(f"p{number}").on("n").labelled(app=f"a{number % 7}").manifest) for number in range(40)]
+    found = read_page(reader, texts)
+    assert told(found) == one_by_one(texts)
+    assert not any(isinstance(each, ManifestError) for each in found)
+    repeated = reader._repeated
+    for kept in (repeated._labels._known, repeated._specs._known, repeated._parts):
+        assert len(kept) <= 3
+
+
+def test_bytes_that_are_no_json_are_refused_as_before() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        in_a_page(["{"])
