@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Self
 
+import msgspec
+
 from scheduler_core.values import Value
 
 
@@ -80,6 +82,24 @@ class PodForecast(Value, kw_only=True):
         return f"{self.namespace}/{self.name}"
 
 
+class NodesAnswer(Value, kw_only=True, rename="camel"):
+    """What `count` more nodes of the template would do for the `pods` pods that find no room without them.
+
+    `placed`: pod → node. `refused`: pod → why an empty one of these nodes, or the cluster with them, does not take it.
+    `needed`: the fewest with which all find a place; None where no number that was `tried` is enough: then `best_count`
+    of them place the most, `best_placed`."""
+
+    template: str
+    count: int
+    pods: int
+    placed: dict[str, str]
+    refused: dict[str, str]
+    needed: int | None
+    best_count: int
+    best_placed: int
+    tried: int
+
+
 class Forecast(Value, kw_only=True):
     """The answer for one node: an outcome for every pod that does not end already, in eviction order, and what
     the reader should know besides."""
@@ -92,6 +112,7 @@ class Forecast(Value, kw_only=True):
     notes: tuple[
         str, ...
     ] = ()  # "the only control-plane node goes down for the reboot", "default scheduler profile assumed"
+    more_nodes: NodesAnswer | None = None  # for who asked; the same for all nodes that are drained together
 
     def count(self, outcome: Outcome) -> int:
         """How many pods have this outcome."""
@@ -121,7 +142,7 @@ class Forecast(Value, kw_only=True):
             "courses": self.courses,
             "alreadyPending": self.already_pending,
             "pods": [_pod_to_mapping(pod) for pod in self.pods],
-        }
+        } | ({"moreNodes": msgspec.to_builtins(self.more_nodes)} if self.more_nodes else {})
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
@@ -138,6 +159,7 @@ class Forecast(Value, kw_only=True):
                 courses=mapping.get("courses", 1),
                 already_pending=mapping.get("alreadyPending", 0),
                 pods=tuple(_pod_from_mapping(pod) for pod in mapping["pods"]),
+                more_nodes=msgspec.convert(mapping.get("moreNodes"), NodesAnswer | None),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UnreadableForecastError(f"this is no forecast: {error}") from error

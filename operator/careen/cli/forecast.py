@@ -13,7 +13,9 @@ import click
 
 from careen.agent.clock import SystemClock
 from careen.agent.forecast.forecaster import Limits, Mistake, forecast_together
+from careen.agent.forecast.order import MoreNodes
 from careen.cli.support.files import text_of, try_to_read
+from careen.cli.support.nodes_wanted import NodesWanted
 from careen.cli.support.options import Connection, connection_options, output_option, show
 from careen.cli.support.screen import BadInput
 from careen.core.facts.observation import Unknown
@@ -65,6 +67,13 @@ class NotMade(click.ClickException):
     help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.",
 )
 @click.option(
+    "--with-nodes",
+    type=NodesWanted(),
+    metavar="TEMPLATE=N",
+    help="Also say what N more nodes would do for the pods that find no room, and how many are needed. TEMPLATE is a "
+    "Node of the cluster, or a YAML or JSON file (with / in its path or such an ending) with a Node.",
+)
+@click.option(
     "--timeout",
     type=click.IntRange(min=1),
     default=120,
@@ -80,23 +89,33 @@ def forecast(
     nodes: tuple[str, ...],
     dump: Path | None,
     scheduler_config: Path | None,
+    with_nodes: MoreNodes | None,
     timeout: int,
     output: str,
 ) -> None:
     """Where each pod of the NODEs would land if they were drained now. Nothing is changed.
 
-    Several nodes are drained together, as with a concurrency above 1: none of them takes the others' pods. Exit
-    code 0: every pod would find a place, or stays, returns or is lost as told. 3: a pod would find no room, or
-    may not be evicted. 4: a pod cannot be predicted, or the forecast could not be made."""
+    Several nodes are drained together, as with a concurrency above 1: none of them takes the others' pods.
+
+    Exit code 0: every pod would find a place, or stays, returns or is lost as told. 3: a pod would find no room, or
+    may not be evicted. 4: a pod cannot be predicted, or the forecast could not be made. --with-nodes does not change
+    it."""
     names = tuple(dict.fromkeys(nodes))
     text = text_of(scheduler_config, "--scheduler-config") if scheduler_config else ""
     if dump:
         try_to_read(dump, "--from")
     # A file of whoever asks may name files; the agents' ConfigMap may not name any on this computer.
-    limits = Limits(seconds=timeout, memory_bytes=MEMORY_BYTES, scheduler_config=text, may_name_files=bool(text))
+    limits = Limits(
+        seconds=timeout,
+        memory_bytes=MEMORY_BYTES,
+        scheduler_config=text,
+        may_name_files=bool(text),
+        more_nodes=with_nodes,
+        suggests_nodes=with_nodes is None,
+    )
     asked = asyncio.run(_from_dump(names, dump, limits)) if dump else _ask(connection, names, limits)
     made = asked.answer
-    if isinstance(made, Mistake) and (dump or scheduler_config):
+    if isinstance(made, Mistake) and (dump or scheduler_config or with_nodes):
         # The simulation sees the text and not the file.
         named = made.why.replace("--scheduler-config names", f"--scheduler-config names {scheduler_config},", 1)
         raise BadInput(named.replace(", what is no", ", which is no", 1))

@@ -11,7 +11,7 @@ from careen.core.facts import keys
 from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.core.facts.times import from_rfc3339
 from careen.report.tables import age, count_of, listed, paragraph, table
-from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
+from scheduler_core.simulation.forecast import Forecast, NodesAnswer, Outcome, PodForecast
 
 # Exit codes of `careen forecast`, for scripts: 1 and 2 are taken by errors.
 CLEAN, SOMETHING_STUCK, NOT_KNOWN = 0, 3, 4
@@ -34,8 +34,10 @@ def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
 def forecasts_text(
     forecasts: Sequence[Forecast], now: datetime, policy: Policy | None = None, *, width: int | None = None
 ) -> str:
-    """One block for each node."""
-    return "\n\n".join(forecast_text(each, now, policy, width=width, others=len(forecasts) - 1) for each in forecasts)
+    """One block for each node, and what more nodes would do."""
+    blocks = [forecast_text(each, now, policy, width=width, others=len(forecasts) - 1) for each in forecasts]
+    answers = [nodes_text(each.more_nodes) for each in forecasts[:1] if each.more_nodes]
+    return "\n\n".join([*blocks, *(paragraph(each, width=width) for each in answers)])
 
 
 def forecasts_json(forecasts: Sequence[Forecast], policy: Policy | None = None) -> dict[str, Any]:
@@ -74,6 +76,34 @@ def forecast_text(
     lines += [paragraph(f"Note: {note}.", width=width) for note in forecast.notes]
     lines.append(paragraph(verdict(forecast, policy), width=width))
     return "\n".join(lines)
+
+
+def nodes_text(answer: NodesAnswer) -> str:
+    """Would they help, whom not and why, and how many are needed."""
+    nodes = f"{count_of(answer.count, 'more node')} like {answer.template}"
+    if not answer.pods:
+        return f"With {nodes}: no difference, because every pod finds a place without."
+    placed = f"{len(answer.placed)} of the {count_of(answer.pods, 'pod')} that {_find(answer.pods)} no room"
+    told = [f"With {nodes}, {placed} would find a place."]
+    reasons: dict[str, list[str]] = {}
+    for pod, why in answer.refused.items():
+        reasons.setdefault(why, []).append(pod)
+    told += [f"Not {listed(pods)}: {why.rstrip('.')}." for why, pods in reasons.items()]
+    return " ".join([*told, _needed(answer)])
+
+
+def _find(pods: int) -> str:
+    return "finds" if pods == 1 else "find"
+
+
+def _needed(answer: NodesAnswer) -> str:
+    if answer.needed is not None:
+        return f"{answer.needed} such {'node is' if answer.needed == 1 else 'nodes are'} enough for all."
+    tried = f"up to {answer.tried} were tried"
+    if not answer.best_count:
+        return f"No number of such nodes helps ({tried})."
+    most = f"{answer.best_count} place the most, {answer.best_placed}"
+    return f"No number of such nodes is enough for all ({tried}): {most}."
 
 
 def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -421,3 +422,107 @@ def test_an_incomplete_dump_is_refused_with_exit_code_2(
 def test_a_missing_node_argument_exits_with_2(desk: Desk) -> None:
     result = desk.run("forecast")
     assert (result.exit_code, "Missing argument 'NODE...'" in result.output) == (2, True), result.output
+
+
+def a_full_cluster() -> list[dict[str, Any]]:
+    """Three replicas of n1 that fit nowhere else: n2 is full."""
+    return [
+        a_node("n1"),
+        a_node("n2"),
+        a_replica_set("web", 3),
+        a_replica_set("full", 1),
+        a_replica("full-1", "n2", "4", owner="full"),
+        *(a_replica(f"web-{number}", "n1", "1300m") for number in (1, 2, 3)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        (
+            "n2=1",
+            "With 1 more node like n2, 3 of the 3 pods that find no room would find a place. 1 such node is enough",
+        ),
+        (
+            "n2=7",
+            "With 7 more nodes like n2, 3 of the 3 pods that find no room would find a place. 1 such node is enough",
+        ),
+    ],
+)
+def test_more_nodes_help_or_not_and_so_many_are_needed(desk: Desk, wanted: str, told: str) -> None:
+    desk.server.seed(*a_full_cluster())
+    output = desk.run("forecast", "n1", "--with-nodes", wanted)
+    assert output.exit_code == 3  # of the cluster as it is
+    assert told in " ".join(output.stdout.split())
+
+
+def test_what_more_nodes_do_stands_in_the_json(desk: Desk) -> None:
+    desk.server.seed(*a_full_cluster())
+    told = json.loads(desk.run("forecast", "n1", "--with-nodes=n2=1", "--output=json").stdout)["moreNodes"]
+    assert set(told["placed"].values()) == {"n2-new-1"}
+    assert sorted(told["placed"]) == ["shop/web-1", "shop/web-2", "shop/web-3"]
+    assert told | {"placed": 3} == {
+        "template": "n2",
+        "count": 1,
+        "pods": 3,
+        "placed": 3,
+        "refused": {},
+        "needed": 1,
+        "bestCount": 1,
+        "bestPlaced": 3,
+        "tried": 1,
+    }
+
+
+def test_a_node_from_a_file_is_a_template_and_says_why_it_takes_a_pod_or_not(desk: Desk, tmp_path: Path) -> None:
+    desk.server.seed(*a_full_cluster())
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(a_node("small", cpu="1")))
+    output = " ".join(desk.run("forecast", "n1", f"--with-nodes={path}=2").stdout.split())
+    assert "With 2 more nodes like small, 0 of the 3 pods that find no room would find a place." in output
+    assert "Not shop/web-1, shop/web-2, shop/web-3: Insufficient cpu." in output
+    assert "No number of such nodes helps (up to 1 were tried)." in output
+
+
+def test_nodes_that_nobody_needs_make_no_difference(desk: Desk) -> None:
+    desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
+    output = " ".join(desk.ok("forecast", "n1", "--with-nodes=n2=3").split())
+    assert "With 3 more nodes like n2: no difference, because every pod finds a place without." in output
+
+
+def test_a_command_names_the_nodes_that_would_take_all_who_find_no_room(desk: Desk) -> None:
+    desk.server.seed(*a_full_cluster())
+    output = " ".join(desk.run("forecast", "n1").stdout.split())
+    assert "Note: one more node like n1 would take all 3 pods that find no room." in output
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        ("n2", "is not of the form TEMPLATE=N"),
+        ("=2", "is not of the form TEMPLATE=N"),
+        ("n2=", "is no number of nodes from 1 to 1000"),
+        ("n2=0", "is no number of nodes from 1 to 1000"),
+        ("n2=-1", "is no number of nodes from 1 to 1000"),
+        ("n2=1001", "is no number of nodes from 1 to 1000"),
+        ("n2=" + "9" * 5000, "is no number of nodes from 1 to 1000"),
+        ("n2=1.5", "is no number of nodes from 1 to 1000"),
+        ("n2=²", "is no number of nodes from 1 to 1000"),
+        ("n9=1", "there is no Node 'n9' among the 2"),
+        ("/no/such/file.yaml=1", "cannot be read"),
+    ],
+)
+def test_nonsense_about_more_nodes_is_refused(desk: Desk, wanted: str, why: str) -> None:
+    desk.server.seed(*a_full_cluster())
+    output = desk.run("forecast", "n1", f"--with-nodes={wanted}")
+    assert output.exit_code == 2
+    assert why in " ".join(output.stderr.split())
+
+
+@pytest.mark.parametrize("text", ["[]", "kind: Pod", "a: [", "kind: Node\napiVersion: v1\nmetadata: 7", "\x00"])
+def test_a_file_without_a_node_is_refused(desk: Desk, tmp_path: Path, text: str) -> None:
+    desk.server.seed(*a_full_cluster())
+    path = tmp_path / "no.yaml"
+    path.write_text(text)
+    output = desk.run("forecast", "n1", f"--with-nodes={path}=1")
+    assert (output.exit_code, output.stdout) == (2, "")

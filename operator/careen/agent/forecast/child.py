@@ -132,10 +132,19 @@ def _answer(order: Order) -> dict[str, Any]:
     made = simulate_drain(
         snapshot, order.nodes, made_at=made_at, configuration=configuration, kube_version=version, stays=stays
     )
+    more: dict[str, Any] = {}
+    if order.more_nodes is not None or order.suggests_nodes:
+        from careen.agent.forecast.nodes_asked import NoTemplateError, nodes_asked
+
+        try:
+            more = nodes_asked(order, snapshot, configuration, version, stays)
+        except NoTemplateError as error:
+            return {"mistake": f"--with-nodes: {error}"}
     unread = [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
     mappings = [forecast.to_mapping() for forecast in made]
     for mapping in mappings:
-        mapping["notes"] = [*mapping["notes"], *([note] if note else []), *unread]
+        mapping["notes"] = [*mapping["notes"], *more.get("notes", ()), *([note] if note else []), *unread]
+        mapping |= {key: value for key, value in more.items() if key != "notes"}
     return {"forecasts": mappings}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from careen.agent.forecast.ahead import Ahead
-from careen.agent.forecast.order import AHEAD, Order
+from careen.agent.forecast.order import AHEAD, MoreNodes, Order
 from careen.core.facts.observation import Unknown
 from careen.host import environment
 from careen.host.commands import kill_group
@@ -38,6 +38,8 @@ class Limits(Value, kw_only=True):
     scheduler_config: str
     may_name_files: bool = False  # in the text of `scheduler_config`
     drain_pod_selector: Selector | None = None
+    more_nodes: MoreNodes | None = None
+    suggests_nodes: bool = False
 
 
 class Mistake(Value):
@@ -107,6 +109,8 @@ async def forecast_together(
             may_name_files=limits.may_name_files,
             dump=dump,
             drain_pod_selector=limits.drain_pod_selector.text if limits.drain_pod_selector else "",
+            more_nodes=limits.more_nodes,
+            suggests_nodes=limits.suggests_nodes,
         ),
         limits.seconds,
         process,

@@ -4,11 +4,20 @@ that whoever asks loads nothing else of it."""
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from scheduler_core.values import Value
 
 AHEAD = "--ahead"
 """The argument of a child that is started before its order; the memory that it may take, in bytes, follows."""
+
+
+class MoreNodes(Value):
+    """So many nodes like the one of that name, or as the manifest describes them."""
+
+    count: int
+    name: str = ""
+    manifest: dict[str, Any] | None = None
 
 
 class Order(Value, kw_only=True):
@@ -28,6 +37,10 @@ class Order(Value, kw_only=True):
     """Path of a dump of `careen snapshot`; then no cluster is asked."""
     drain_pod_selector: str = ""
     """Only pods that match are evicted; empty: all that a drain moves."""
+    more_nodes: MoreNodes | None = None
+    """The question of what these nodes would do for the pods that find no room."""
+    suggests_nodes: bool = False
+    """Whether a note names nodes that would take the pods that find no room; people wait for that, agents do not."""
 
     @property
     def wants_more_memory(self) -> str:
@@ -49,6 +62,9 @@ class Order(Value, kw_only=True):
                 "mayNameFiles": self.may_name_files,
                 "dump": self.dump,
                 "drainPodSelector": self.drain_pod_selector,
+                "moreNodes": self.more_nodes
+                and (self.more_nodes.count, self.more_nodes.name, self.more_nodes.manifest),
+                "suggestsNodes": self.suggests_nodes,
             }
         ).encode()
 
@@ -65,4 +81,6 @@ class Order(Value, kw_only=True):
             may_name_files=order["mayNameFiles"],
             dump=order["dump"],
             drain_pod_selector=order["drainPodSelector"],
+            more_nodes=MoreNodes(*order["moreNodes"]) if order["moreNodes"] else None,
+            suggests_nodes=order["suggestsNodes"],
         )

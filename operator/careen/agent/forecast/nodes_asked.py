@@ -1,0 +1,46 @@
+"""What more nodes would do for the pods that a drain leaves without room: asked by a person, or told unasked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from careen.agent.forecast.order import MoreNodes, Order
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.cycle import Scheduler
+from scheduler_core.model.manifests.error import ManifestError
+from scheduler_core.model.manifests.from_manifest import node_from_manifest
+from scheduler_core.simulation.evicted.replacements import StaysBecause
+from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
+from scheduler_core.what_if.after_drain import after_drain, answer, suggestion
+from scheduler_core.what_if.node_template import NodeTemplate, like_node, of_manifest
+
+
+class NoTemplateError(ValueError):
+    """There is no such Node, or the manifest is none: whoever asked was wrong."""
+
+
+def nodes_asked(
+    order: Order, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
+) -> dict[str, Any]:
+    """What each forecast says besides: `moreNodes` where nodes were asked for, otherwise `notes` with what would help.
+    Raises NoTemplateError."""
+    import msgspec
+
+    scheduler = Scheduler(configuration, version)
+    if order.more_nodes is not None:
+        template = _template(order.more_nodes, snapshot, scheduler)
+        after = after_drain(snapshot, order.nodes, scheduler, stays)
+        return {"moreNodes": msgspec.to_builtins(answer(after, scheduler, template, order.more_nodes.count))}
+    told = suggestion(after_drain(snapshot, order.nodes, scheduler, stays), scheduler)
+    return {"notes": [told]} if told else {}
+
+
+def _template(wanted: MoreNodes, snapshot: Snapshot, scheduler: Scheduler) -> NodeTemplate:
+    try:
+        if wanted.manifest is not None:
+            return of_manifest(snapshot, node_from_manifest(wanted.manifest), scheduler)
+        return like_node(snapshot, wanted.name)
+    except UnknownNodeError:
+        raise NoTemplateError(f"there is no Node {wanted.name!r} among the {len(snapshot.nodes)}") from None
+    except ManifestError as error:
+        raise NoTemplateError(str(error)) from error

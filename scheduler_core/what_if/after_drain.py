@@ -1,0 +1,84 @@
+"""Would more nodes help the pods that find no room when nodes are drained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from scheduler_core.cycle import Scheduler
+from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.drain import run_drain
+from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_all
+from scheduler_core.simulation.forecast import NodesAnswer
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
+from scheduler_core.what_if.more_nodes import nodes_needed, with_more_nodes
+from scheduler_core.what_if.node_template import NodeTemplate, like_node
+
+# A suggestion is no answer to a question, so it must cost little beside the forecast.
+_MOST_SUGGESTED: Final = 3
+_MOST_PODS: Final = 50
+_MOST_TEMPLATES: Final = 4
+
+
+class AfterDrain(Value):
+    """The cluster as the drain leaves it, and the pods that have no node then: replacements and those that waited, each
+    with the title by which the reader knows it."""
+
+    world: Snapshot
+    homeless: tuple[tuple[str, Pod], ...]
+    drained: tuple[str, ...]
+
+
+def after_drain(
+    snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause = moves_all
+) -> AfterDrain:
+    """Of the course in which the scheduler's own pick is taken at each tie. Raises UnknownNodeError."""
+    drain = run_drain(snapshot, node_names, scheduler, with_details=False, with_pending=True, stays=stays)
+    homeless = tuple((each.pod.key, each.replacement) for each in drain.displaced if not (each.landed or each.unknown))
+    return AfterDrain(drain.world, homeless, tuple(node_names))
+
+
+def answer(after: AfterDrain, scheduler: Scheduler, template: NodeTemplate, count: int) -> NodesAnswer:
+    """What so many nodes of the template would do for these pods, and how many would be enough."""
+    pods = [pod for _, pod in after.homeless]
+    found = with_more_nodes(scheduler, after.world, pods, template, count)
+    needed = nodes_needed(scheduler, after.world, pods, template)
+    titles = {pod.key: title for title, pod in after.homeless}
+    return NodesAnswer(
+        template=template.name,
+        count=count,
+        pods=len(pods),
+        placed={titles[key]: node for key, node in found.placed.items()},
+        refused={titles[key]: verdict.message for key, verdict in found.refused.items()},
+        needed=needed.best.count if needed.is_enough else None,
+        best_count=needed.best.count,
+        best_placed=len(needed.best.placed),
+        tried=needed.tried,
+    )
+
+
+def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
+    """ "one more node like node-07 would take all 3 pods that find no room": the first kind of node of which few are
+    enough. Empty where there is none, or where it would take long to find out."""
+    pods = [pod for _, pod in after.homeless]
+    if not 0 < len(pods) <= _MOST_PODS:
+        return ""
+    for template in _templates(after):
+        found = nodes_needed(scheduler, after.world, pods, template, _MOST_SUGGESTED)
+        if found.is_enough and found.best.count:
+            nodes = "one more node" if found.best.count == 1 else f"{found.best.count} more nodes"
+            taken = "the pod that finds no room" if len(pods) == 1 else f"all {len(pods)} pods that find no room"
+            return f"{nodes} like {template.name} would take {taken}"
+    return ""
+
+
+def _templates(after: AfterDrain) -> Iterator[NodeTemplate]:
+    """Like the drained nodes, then like one of each other size, the commonest first."""
+    sizes: dict[object, list[str]] = {}
+    for node in after.world.nodes:
+        sizes.setdefault((frozenset(node.allocatable.items()), node.taints), []).append(node.name)
+    common = sorted(sizes.values(), key=lambda names: (-len(names), names[0]))
+    names = dict.fromkeys((*after.drained[:1], *(min(each) for each in common)))
+    for name in list(names)[:_MOST_TEMPLATES]:
+        yield like_node(after.world, name)
