@@ -38,8 +38,6 @@ _FORGOTTEN: Final = 0.002
 _STEPS: Final[Mapping[int, float]] = {
     0: 0.8, 1: 0.05, -1: 0.05, 2: 0.025, -2: 0.025, 3: 0.015, -3: 0.015, 5: 0.01, -5: 0.01,
 }  # fmt: skip
-# How often a forecast from the right search errs, for the same reasons.
-_ERRS: Final = 0.06
 
 _Kind = tuple[int, int]  # number of workers, order of nodes
 _Weights = NDArray[np.float64]
@@ -104,11 +102,13 @@ class SearchBelief(Value, kw_only=True):
         spread = possible_searches(snapshot, scheduler, most)
         if not spread:
             return ()
-        certain = sum(each.weight for each in self.followed) * (1.0 - _ERRS)
-        every = [*_scaled(self.followed, 1.0 - _ERRS), *_scaled(spread, 1.0 - certain)]
+        every = (*self.followed, *_scaled(spread, 1.0 - sum(each.weight for each in self.followed)))
         ends = np.cumsum([each.weight for each in every])
         places = np.searchsorted(ends, (np.arange(most) + 0.5) / most * ends[-1])
-        return tuple(replace(every[place], weight=1.0 / most) for place in places)
+        return tuple(
+            Likely(every[place].search, 1.0 / most, number, spread[number * 7 % len(spread)].search)
+            for number, place in enumerate(places, start=1)
+        )
 
 
 def _scaled(searches: Iterable[Likely], factor: float) -> Iterable[Likely]:

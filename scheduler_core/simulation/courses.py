@@ -279,9 +279,9 @@ class Course:
         if not self.searches:
             result = self.scheduler.schedule(self.world, each.replacement)
             return {"": Way("", result, (), ())}
-        searches = [likely.search for likely in self.searches]
-        results = self.scheduler.schedule_each(self.world, each.replacement, searches)
-        found = ways(each.pod.key, self.searches, results)
+        searches = tuple(dict.fromkeys(likely.search for likely in self.searches))
+        results = dict(zip(searches, self.scheduler.schedule_each(self.world, each.replacement, searches), strict=True))
+        found = ways(each.pod.key, self.searches, [results[likely.search] for likely in self.searches])
         if set(found) == {""}:
             self.searches = found[""].searches
         return found
