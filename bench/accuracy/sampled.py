@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--replay", type=Path, help="a folder with what happened: judged, and nothing is drained")
     given = parser.parse_args()
     folder = given.replay or given.record or Path(tempfile.mkdtemp(prefix="careen-sampled-records-"))
-    seed = _seed(folder, given.seed)
+    seed = seed_of(folder, given.seed)
     print(INTRODUCTION.format(cores=os.cpu_count(), seed=seed), flush=True)
     kinds = given.kind or list(KINDS)
     if not given.replay:
@@ -78,7 +78,7 @@ def main() -> None:
             print(f"\n## {KINDS[kind].title}", *section(mine), sep="\n", flush=True)
 
 
-def _seed(folder: Path, wanted: int | None) -> int:
+def seed_of(folder: Path, wanted: int | None) -> int:
     """That of the folder, where a bench has begun there."""
     kept = folder / "seed"
     if not kept.exists():

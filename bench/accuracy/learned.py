@@ -1,0 +1,149 @@
+"""What is learned from bindings about where kube-scheduler's search begins: `make bench-accuracy-learned`.
+
+The clusters, drains and records are those of `python -m bench.accuracy.sampled`, with seeds that are chosen when the
+bench runs, and printed. A belief follows the bindings of a cluster's drains as a watch shows them. From the first drain
+on before which it has seen twenty, each drain is forecast with and without it, and landings are looked up in both."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.accuracy.__main__ import misses, share
+from bench.accuracy.bindings import bindings
+from bench.accuracy.drained import KINDS
+from bench.accuracy.records import Record, paths, read
+from bench.accuracy.sampled import interval, record, seed_of, total
+from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.simulation.drain import most_searches, simulate_drain
+from scheduler_core.snapshot.loading import load_pages
+from scheduler_core.snapshot.snapshot import Snapshot
+from tests.cluster.harness.measures.accuracy import Score, score
+from tests.cluster.harness.measures.drains import foretold
+
+INTRODUCTION = """# What bindings teach where the scheduler samples, measured
+
+Written by `make bench-accuracy-learned` on {cores} cores; the clusters' seeds were drawn with {seed}. Clusters, drains
+and columns are those of [sampled.md](sampled.md). *Learned*: forecast with what was learned from the bindings of the
+cluster's earlier drains, {least} or more; earlier drains do not count. *Without*: the same drains, forecast without."""
+HEADER = (
+    "cluster",
+    "drains",
+    "landings",
+    "without: inside",
+    "mean set",
+    "learned: inside",
+    "first",
+    "mean set",
+    "ratio",
+)
+LEAST_BINDINGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One drain, forecast with what was learned and without."""
+
+    cluster: str
+    without: Score
+    learned: Score
+
+
+def main() -> None:
+    """Records what is missing, then prints a table for each kind of cluster."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.accuracy.learned",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--kind", action="append", choices=list(KINDS), help="of clusters; otherwise varied")
+    parser.add_argument("--clusters", type=int, default=10, help="of each kind")
+    parser.add_argument("--drains", type=int, default=8, help="nodes drained in each cluster")
+    parser.add_argument("--seed", type=int, help="draws the clusters' seeds; otherwise drawn itself")
+    parser.add_argument("--record", type=Path, help="a folder for what happens; what is there is not done again")
+    parser.add_argument("--replay", type=Path, help="a folder with what happened: judged, and nothing is drained")
+    given = parser.parse_args()
+    folder = given.replay or given.record or Path(tempfile.mkdtemp(prefix="careen-learned-records-"))
+    seed = seed_of(folder, given.seed)
+    print(INTRODUCTION.format(cores=os.cpu_count(), seed=seed, least=LEAST_BINDINGS), flush=True)
+    for kind in given.kind or ["varied"]:
+        if not given.replay:
+            record(folder, kind, seed, given.clusters, given.drains)
+        pairs = judged(folder, kind)
+        if pairs:
+            print(f"\n## {KINDS[kind].title}", *section(pairs), sep="\n", flush=True)
+
+
+def judged(folder: Path, kind: str) -> list[Pair]:
+    """The drains of all clusters of the kind, cluster by cluster."""
+    clusters: dict[Path, list[Path]] = {}
+    for path in paths(folder):
+        if path.parent.name.split("-")[0] == kind:
+            clusters.setdefault(path.parent, []).append(path)
+    with ProcessPoolExecutor() as processes:
+        return [pair for found in processes.map(judge, clusters.values()) for pair in found]
+
+
+def judge(drains: Sequence[Path]) -> list[Pair]:
+    """Goes through the drains of one cluster, learns from each, and forecasts those before which enough was seen."""
+    scheduler, belief, found = Scheduler(), None, []
+    for path in drains:
+        done = read(path)
+        listed = load_pages(done.happened.pages)
+        belief = belief or SearchBelief.unknown(listed, scheduler)
+        if belief.bindings >= LEAST_BINDINGS:
+            found.append(_pair(done, listed, belief, scheduler))
+        belief = learned_from(done, listed, belief, scheduler)
+    return found
+
+
+def learned_from(done: Record, listed: Snapshot, belief: SearchBelief, scheduler: Scheduler) -> SearchBelief:
+    """The belief after the bindings of this drain."""
+    for seen in bindings(done, listed):
+        try:
+            expected = belief.expect(seen.before, scheduler, seen.pod)
+        except NoProfileError:
+            continue
+        belief = belief.told(expected, seen.node)
+    return belief
+
+
+def _pair(done: Record, listed: Snapshot, belief: SearchBelief, scheduler: Scheduler) -> Pair:
+    searches = belief.searches(listed, scheduler, most_searches(len(listed.nodes)))
+    forecasts = (simulate_drain(listed, [done.node], made_at="", searches=each) for each in (None, searches))
+    without, learned = (score(foretold(done.happened, listed, forecast)) for (forecast,) in forecasts)
+    print(f"{done.cluster} {done.node}: {learned.inside} of {learned.pods}", file=sys.stderr, flush=True)
+    return Pair(done.cluster, without, learned)
+
+
+def section(pairs: Sequence[Pair]) -> Iterator[str]:
+    """A row for each cluster, all together with an interval, and each miss."""
+    rows = [
+        (name, [pair for pair in pairs if pair.cluster == name]) for name in dict.fromkeys(p.cluster for p in pairs)
+    ]
+    yield f"\n| {' | '.join(HEADER)} |"
+    yield f"|{'---|' * len(HEADER)}"
+    for name, each in (*rows, ("all", pairs)):
+        yield f"| {' | '.join((name, *_cells(each)))} |"
+    low, high = interval([pair.learned for pair in pairs], random.Random(1))
+    yield f"\nLearned, inside, resampled by drain: {low:.1f} to {high:.1f} % (95 of 100 resamples)."
+    yield from misses([(name, total([pair.learned for pair in each])) for name, each in rows])
+
+
+def _cells(pairs: Sequence[Pair]) -> Iterator[str]:
+    without, learned = total([pair.without for pair in pairs]), total([pair.learned for pair in pairs])
+    yield from (str(len(pairs)), str(learned.pods), share(without.inside, without.pods), f"{without.mean_size:.2f}")
+    yield from (share(learned.inside, learned.pods), share(learned.firsts, learned.pods), f"{learned.mean_size:.2f}")
+    yield f"{learned.mean_size / without.mean_size:.2f}" if without.mean_size else "-"
+
+
+if __name__ == "__main__":
+    main()
