@@ -47,6 +47,10 @@ class ClusterCache:
             self._snapshot = self._placed.snapshot(self._others, tuple(self._problems.values()))
         return self._snapshot
 
+    def find_pod(self, key: str) -> Pod | None:
+        """The pod "namespace/name" as it is held now; None when there is none, or it has finished."""
+        return self._placed.find(key)
+
     def apply(self, event: Event) -> bool:
         """Take in an event of a watch (`{"type": "MODIFIED", "object": {…}}`, as a mapping or as the line that the API
         server sent), or a whole list: a body such as a PodList, or a Sync for one of several pages. Whether

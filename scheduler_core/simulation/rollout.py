@@ -105,13 +105,15 @@ def simulate_rollout(
     on_progress: Callable[[int], None] = lambda _: None,
     stays: StaysBecause = moves_all,
     seed: int = 0,
+    possible: tuple[Likely, ...] | None = None,
 ) -> Timeline:
     """The roll-out over these nodes, from `begins` until nobody can go any more, or `most_days` have passed.
 
     `taint_key` None: no soft taint. `stays` is the drains' own rule of what they leave alone. `on_progress`
     gets the number of nodes that have rebooted, again and again. `seed` draws what is left to chance (which of
     equal nodes a pod takes, which pod ends first, where the scheduler begins to look); 0 takes the scheduler's own
-    pick at each tie and lets it look at every node. Raises UnknownNodeError for a node that the
+    pick at each tie and lets it look at every node. `possible` are the searches of which one is drawn, for
+    who learned them (`SearchBelief.searches`). Raises UnknownNodeError for a node that the
     snapshot does not have."""
     for name in nodes:
         if name not in snapshot.columns.row_of:
@@ -130,6 +132,7 @@ def simulate_rollout(
         movable=MovableTally(stays),
         waiting=list(dict.fromkeys(nodes)),
         draw=Draw(seed),
+        possible=possible,
     )
     return rollout.run()
 
@@ -169,6 +172,7 @@ class _Rollout:
     movable: MovableTally
     waiting: list[str]
     draw: Draw
+    possible: tuple[Likely, ...] | None = None
     searches: tuple[Likely, ...] = field(init=False, default=())
     is_open: bool = field(init=False, default=False)
     nodes: tuple[str, ...] = field(init=False)
@@ -192,7 +196,7 @@ class _Rollout:
 
     def __post_init__(self) -> None:
         self.nodes = tuple(self.waiting)
-        self.searches = drawn_search(self.world, self.scheduler, self.draw)
+        self.searches = drawn_search(self.world, self.scheduler, self.draw, self.possible)
         self.as_it_was = {name: self.world.node(name) for name in self.nodes}
         if self.taint_key is not None:
             taint = Taint(self.taint_key, "", PREFER_NO_SCHEDULE)

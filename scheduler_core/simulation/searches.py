@@ -129,9 +129,12 @@ def _in_orders(
     )
 
 
-def drawn_search(snapshot: Snapshot, scheduler: Scheduler, draw: Draw) -> tuple[Likely, ...]:
-    """One of the possible searches; none where nothing is drawn or the scheduler looks at every node."""
-    possible = possible_searches(snapshot, scheduler) if draw.seed else ()
+def drawn_search(
+    snapshot: Snapshot, scheduler: Scheduler, draw: Draw, learnt: tuple[Likely, ...] | None = None
+) -> tuple[Likely, ...]:
+    """One of the possible searches, or of those that were learned; none where nothing is drawn or the scheduler looks
+    at every node."""
+    possible = (possible_searches(snapshot, scheduler) if learnt is None else learnt) if draw.seed else ()
     return tuple(replace(each, weight=1.0) for each in possible[draw.among(len(possible), "search") :][:1])
 
 

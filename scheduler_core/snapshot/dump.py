@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, Final
 
 import msgspec
@@ -54,6 +54,8 @@ class Dump(Value, kw_only=True):
 
     header: Header
     snapshot: Snapshot
+    learnt: Any = None
+    """As it was written: what a shadow has learned of the scheduler's search (`learning/kept_belief.py`)."""
 
 
 class DumpWriter:
@@ -77,9 +79,9 @@ class DumpWriter:
             self._file.write(_page_line(known.kind, known.api_version, known.items))
             self.pages += 1
 
-    def finish(self) -> None:
-        """The last line. `out` stays open."""
-        self._file.write(_line({"end": self.pages}))
+    def finish(self, learnt: Mapping[str, Any] | None = None) -> None:
+        """The last line, with what was learned up to then. `out` stays open."""
+        self._file.write(_line({"end": self.pages, **({"learnt": learnt} if learnt else {})}))
         self._file.close()
 
 
@@ -95,9 +97,10 @@ def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
 def read_dump(source: BinaryIO) -> Dump:
     """The snapshot in a dump. Raises UnreadableDumpError for anything but a whole dump of this version."""
     lines = _lines(source)
+    last: dict[str, Any] = {}
     try:
         header = _header(next(lines, b""))
-        snapshot = load_pages(_pages(lines), tells_unknown=True)
+        snapshot = load_pages(_pages(lines, last), tells_unknown=True)
     except (EOFError, zlib.error) as error:
         raise UnreadableDumpError(
             f"the dump is cut off or damaged: {error}; take it again with `careen snapshot`"
@@ -110,7 +113,7 @@ def read_dump(source: BinaryIO) -> Dump:
         raise
     except (ValueError, msgspec.DecodeError) as error:
         raise UnreadableDumpError(f"the dump cannot be read: {error}") from error
-    return Dump(header=header, snapshot=snapshot)
+    return Dump(header=header, snapshot=snapshot, learnt=last.get("learnt"))
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes]:
@@ -135,11 +138,13 @@ def _header(line: bytes) -> Header:
     return Header(kube_version=str(head.get("kubeVersion", "")), taken_at=str(head.get("takenAt", "")))
 
 
-def _pages(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """The pages up to the last line, which must count them: without it the file was cut off between two lines."""
+def _pages(lines: Iterator[bytes], last: dict[str, Any]) -> Iterator[bytes]:
+    """The pages up to the last line, which must count them: without it the file was cut off between two lines. What
+    it says goes into `last`."""
     for count, line in enumerate(lines):
         if line.startswith(b'{"end":'):
-            if json.loads(line)["end"] != count:
+            last |= json.loads(line)
+            if last["end"] != count:
                 raise UnreadableDumpError(
                     "the dump lacks pages: its last line counts more than there are; take it again"
                 )

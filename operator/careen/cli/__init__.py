@@ -37,6 +37,7 @@ COMMANDS: tuple[Entry, ...] = (
     Entry(
         "explain", "careen.cli.explain", "explain", "What each plugin of the scheduler says about a pod on each node."
     ),
+    Entry("shadow", "careen.cli.shadow", "shadow", "How often the forecast's rules and kube-scheduler agree, live."),
     Entry("snapshot", "careen.cli.snapshot", "snapshot", "What a forecast reads of the cluster, in a file."),
     Entry("lock", "careen.cli.lock", "lock", "Show the lock, pause the cluster, resume it, or free a claim by hand."),
     Entry("hold", "careen.cli.hold", "hold", "Keep one node from rebooting, with a reason and an end."),

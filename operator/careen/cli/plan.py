@@ -50,11 +50,13 @@ from careen.settings.tree import SETTINGS, Settings, flag
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.cycle import Scheduler
+from scheduler_core.learning.kept_belief import learnt_searches
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import first_few
 from scheduler_core.simulation.movable import movable_pods
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
+from scheduler_core.simulation.searches import MOST_SEARCHES
 from scheduler_core.simulation.timeline import Timeline
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
@@ -125,6 +127,7 @@ class _World(Value, kw_only=True):
     notes: tuple[str, ...]
     origin: Origin
     named: tuple[str, ...] = ()  # who stands in the agents' line now
+    learnt: object = None  # of the scheduler's search, as a shadow wrote it
 
 
 class _Request(Value, kw_only=True):
@@ -183,6 +186,7 @@ class _Rollout(Value, kw_only=True):
                 on_progress=on_progress,
                 stays=self.stays,
                 seed=seed,
+                possible=learnt_searches(self.world.learnt, self.world.snapshot, self.scheduler, MOST_SEARCHES),
             )
 
 
@@ -390,6 +394,7 @@ def _from_dump(path: Path) -> _World:
         views=tuple(_view(node) for node in dump.snapshot.nodes),
         version=version,
         taken_at=taken_at,
+        learnt=dump.learnt,
         agents=Agents(),
         origin=Origin(dump=str(path), kubernetes=dump.header.kube_version, taken_at=taken_at),
         notes=tuple(notes),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Any
 
 import click
 
@@ -34,18 +35,29 @@ async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
         raise click.UsageError(
             "a dump is no text for a terminal: give --file FILE, or send it on with `careen snapshot > dump.json.gz`"
         )
-    header = Header(kube_version=await server_version(cluster.api), taken_at=rfc3339(cluster.clock.now()))
-    # Handed on only when it is whole: a cluster that cannot be read to its end leaves no half dump behind.
-    kept, size = await again_if_expired(lambda: _read_and_hand_on(cluster, header, target))
+    kept, size = await write_snapshot(cluster, await server_version(cluster.api), target)
     say(f"{count_of(kept, 'list page')}, {size:,} bytes compressed", err=True)
 
 
-async def _read_and_hand_on(cluster: Cluster, header: Header, target: Path | None) -> tuple[int, int]:
+async def write_snapshot(
+    cluster: Cluster, release: str, target: Path | None, learnt: Callable[[], Mapping[str, Any] | None] = lambda: None
+) -> tuple[int, int]:
+    """The number of list pages and of bytes; without a target, to standard output. `learnt` is asked for what was
+    learned when everything has been read.
+
+    It is handed on only when it is whole: a cluster that cannot be read to its end leaves no half dump behind."""
+    header = Header(kube_version=release, taken_at=rfc3339(cluster.clock.now()))
+    return await again_if_expired(lambda: _read_and_hand_on(cluster, header, target, learnt))
+
+
+async def _read_and_hand_on(
+    cluster: Cluster, header: Header, target: Path | None, learnt: Callable[[], Mapping[str, Any] | None]
+) -> tuple[int, int]:
     with TemporaryFile() as whole:
         writer = DumpWriter(header, whole)
         async for page in pages(cluster.api):
             writer.add(page)
-        writer.finish()
+        writer.finish(learnt())
         size = whole.tell()
         whole.seek(0)
         _hand_on(whole, target)

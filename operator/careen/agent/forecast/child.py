@@ -25,6 +25,7 @@ from careen.cluster.wire.lean_imports import load_lean_client
 if TYPE_CHECKING:
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.simulation.evicted.replacements import StaysBecause
+    from scheduler_core.simulation.searches import Likely
     from scheduler_core.snapshot.snapshot import Snapshot  # at run time only where numpy may be loaded
 
 # One thread is enough for rows of integers, and each more would cost address space and memory.
@@ -115,7 +116,7 @@ def _answer(order: Order) -> dict[str, Any]:
     from scheduler_core.snapshot.dump import UnreadableDumpError
 
     try:
-        snapshot, release, made_at = _from_dump(order.dump) if order.dump else _from_cluster(order)
+        snapshot, release, made_at, learnt = _from_dump(order.dump) if order.dump else (*_from_cluster(order), None)
     except UnreadableDumpError as error:
         return {"mistake": f"--from {order.dump}: {error}"}
     if order.dump and (absent := [name for name in order.nodes if name not in snapshot.columns.row_of]):
@@ -130,7 +131,13 @@ def _answer(order: Order) -> dict[str, Any]:
         return {"mistake": f"--scheduler-config names what is no KubeSchedulerConfiguration: {error}"}
     stays = _rule_of(order.drain_pod_selector) if order.drain_pod_selector else moves_all
     made = simulate_drain(
-        snapshot, order.nodes, made_at=made_at, configuration=configuration, kube_version=version, stays=stays
+        snapshot,
+        order.nodes,
+        made_at=made_at,
+        configuration=configuration,
+        kube_version=version,
+        searches=_learnt_searches(learnt, snapshot, configuration, version),
+        stays=stays,
     )
     more: dict[str, Any] = {}
     if order.more_nodes is not None or order.suggests_nodes:
@@ -156,12 +163,25 @@ def _rule_of(selector: str) -> StaysBecause:
     return rule_of(DrainPolicy(selector=Selector.parse(selector)))
 
 
-def _from_dump(path: str) -> tuple[Snapshot, str, str]:
+def _learnt_searches(
+    learnt: object, snapshot: Snapshot, configuration: Configuration | None, version: str
+) -> tuple[Likely, ...] | None:
+    """How the scheduler goes through its nodes, where the dump is of a shadow that has learned it."""
+    if learnt is None:
+        return None
+    from scheduler_core.cycle import Scheduler
+    from scheduler_core.learning.kept_belief import learnt_searches
+    from scheduler_core.simulation.drain import most_searches
+
+    return learnt_searches(learnt, snapshot, Scheduler(configuration, version), most_searches(len(snapshot.nodes)))
+
+
+def _from_dump(path: str) -> tuple[Snapshot, str, str, object]:
     from scheduler_core.snapshot.dump import read_dump
 
     with Path(path).open("rb") as file:
         dump = read_dump(file)
-    return dump.snapshot, dump.header.kube_version, dump.header.taken_at
+    return dump.snapshot, dump.header.kube_version, dump.header.taken_at, dump.learnt
 
 
 def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:

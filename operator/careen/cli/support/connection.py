@@ -39,6 +39,9 @@ T = TypeVar("T")
 # The kubelet changes a Node and every claim changes the lock; a person's word should get through all the same.
 TRIES = 5
 
+# One connection for each kind of object, and one for lists.
+_MOST_WATCHES = 32
+
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
@@ -128,6 +131,15 @@ def transport_to(kubeconfig: Path | None, context: str | None) -> ClientTranspor
         raise BadInput(_no_such_context(error)) from error
     except CannotReachCluster as error:
         raise BadInput(str(error)) from error
+
+
+def watching_transport(kubeconfig: str, context: str) -> ClientTransport:
+    """A transport of its own for many connections that stay open, to the cluster of a `Cluster`."""
+    from careen.cluster.wire.client import connect
+
+    return connect(
+        Path(kubeconfig) if kubeconfig else None, part="shadow", context=context or None, connections=_MOST_WATCHES
+    )
 
 
 def _asks_for_oauth(kubeconfig: Path | None) -> bool:

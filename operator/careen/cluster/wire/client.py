@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeVar
@@ -38,6 +39,8 @@ THREAD_SECONDS = 10.0
 # In-cluster tokens live an hour and the kubelet renews them at 80 % of that; the client reads the file again each
 # minute. A 401 makes us read everything again at once, but not more often than this.
 RELOAD_SECONDS = 10.0
+# One pool serves the turn's requests and a batch of parallel evictions.
+CONNECTIONS = 16
 
 
 class CannotReachCluster(Exception):
@@ -81,8 +84,7 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
     """
     configuration = Configuration()
     configuration.retries = False
-    # One pool serves the turn's requests and a batch of parallel evictions.
-    configuration.connection_pool_maxsize = 16
+    configuration.connection_pool_maxsize = CONNECTIONS
     try:
         if kubeconfig is None:
             load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
@@ -171,6 +173,16 @@ class ClientTransport:
             return await self._send_once(request)
         return response
 
+    def open(self, request: Request) -> OpenAnswer:
+        """The answer as soon as its head is here, whatever its status: the caller reads its body and closes it. For
+        watches, in a thread of their own, because it blocks; `timeout_seconds` is the longest silence. Raises as
+        `send`."""
+        answer = self._begin(self._rest, request, is_read=False)
+        if answer.status == 401 and self._reload():
+            answer.close()
+            answer = self._begin(self._rest, request, is_read=False)
+        return OpenAnswer(answer, f"{request.method} {request.path}", self.server)
+
     def credentials(self) -> Credentials:
         """What kopf needs to open its own connections; read afresh, so that a rotated token is picked up."""
         configuration = self._load()
@@ -223,9 +235,15 @@ class ClientTransport:
             raise Unclear(f"{what}: no full answer within {2 * request.timeout_seconds:.0f} s") from error
 
     def _exchange(self, rest: RESTClientObject, request: Request) -> Response:
+        answer = self._begin(rest, request, is_read=True)
+        return Response(
+            status=answer.status, headers={k.lower(): v for k, v in answer.headers.items()}, body=answer.data
+        )
+
+    def _begin(self, rest: RESTClientObject, request: Request, *, is_read: bool) -> urllib3.BaseHTTPResponse:
         url = rest.configuration.host + request.path + ("?" + urlencode(request.query) if request.query else "")
         try:
-            answer = rest.pool_manager.request(
+            return rest.pool_manager.request(
                 request.method,
                 url,
                 body=request.body,
@@ -233,13 +251,11 @@ class ClientTransport:
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=request.timeout_seconds),
                 retries=False,
                 redirect=False,
+                preload_content=is_read,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             what = f"{request.method} {request.path}: {told(error, rest.configuration.host)}"
             raise (NotSent if was_surely_not_sent(error) else Unclear)(what) from error
-        return Response(
-            status=answer.status, headers={k.lower(): v for k, v in answer.headers.items()}, body=answer.data
-        )
 
     def _headers(self, configuration: Configuration, request: Request) -> Mapping[str, str]:
         headers = {"User-Agent": self._agent, "Accept": request.accept, "Accept-Encoding": "gzip"}
@@ -261,9 +277,47 @@ class ClientTransport:
         return True
 
 
-def connect(kubeconfig: Path | None, *, part: str, context: str | None = None) -> ClientTransport:
-    """A transport to the cluster of `kubeconfig`, or of the pod we run in. Raises `CannotReachCluster`."""
-    return ClientTransport(lambda: load_configuration(kubeconfig, context=context), agent=user_agent(part))
+class OpenAnswer:
+    """An answer whose body is read as it comes."""
+
+    def __init__(self, answer: urllib3.BaseHTTPResponse, what: str, server: str) -> None:
+        self.status = answer.status
+        self.headers = {key.lower(): value for key, value in answer.headers.items()}
+        self._answer = answer
+        self._what = what
+        self._server = server
+
+    def read(self, most: int) -> bytes:
+        """What has come, at most so many bytes; waits for it. Empty at the end. Raises `Unclear` when the connection
+        breaks, or nothing comes for too long."""
+        try:
+            return self._answer.read1(most, decode_content=True)
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise Unclear(f"{self._what}: {told(error, self._server)}") from error
+
+    def give_up(self) -> None:
+        """Ends a `read` of another thread."""
+        # Already over, or its connection already given back: then there is nothing to end.
+        with suppress(ValueError, RuntimeError, OSError):
+            self._answer.shutdown()
+
+    def close(self) -> None:
+        """Lets go of the connection, whatever is still to come on it."""
+        self._answer.close()
+
+
+def connect(
+    kubeconfig: Path | None, *, part: str, context: str | None = None, connections: int = CONNECTIONS
+) -> ClientTransport:
+    """A transport to the cluster of `kubeconfig`, or of the pod we run in; `connections` are kept open. Raises
+    `CannotReachCluster`."""
+
+    def load() -> Configuration:
+        configuration = load_configuration(kubeconfig, context=context)
+        configuration.connection_pool_maxsize = connections
+        return configuration
+
+    return ClientTransport(load, agent=user_agent(part))
 
 
 async def _within(seconds: float, what: Awaitable[T]) -> T:

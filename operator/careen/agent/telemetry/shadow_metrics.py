@@ -1,0 +1,89 @@
+"""What Prometheus scrapes of a shadow. Nothing is counted twice: each scrape reads the tally."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from careen.shadow.outcomes import outcome_of
+from careen.shadow.tally import Tally
+from scheduler_core.values import Value
+
+
+class Traffic(Value, kw_only=True):
+    """What following the cluster has cost so far, and how it goes."""
+
+    events: int
+    bytes: int
+    lists: int
+    troubled: int
+    """Kinds that cannot be followed at the moment."""
+    waiting: int
+    """Landings that have not been compared yet."""
+    nodes: int
+    pods: int
+
+
+class ShadowMetrics(Collector):
+    """The exposition of one shadow."""
+
+    def __init__(self, tally: Tally, traffic: Callable[[], Traffic]) -> None:
+        self._tally = tally
+        self._traffic = traffic
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._registry.register(self)
+
+    def exposition(self) -> bytes:
+        """The text."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """For the registry."""
+        yield self._pods()
+        agreement = GaugeMetricFamily(
+            "careen_shadow_agreement",
+            "The share of compared pods of which scheduler_core and the scheduler agree; absent while there are none.",
+        )
+        if (share := self._tally.agreement) is not None:
+            agreement.add_metric([], share)
+            yield agreement
+        yield GaugeMetricFamily(
+            "careen_shadow_other_configuration",
+            "1 while the two agree so seldom that the scheduler probably has another configuration.",
+            value=float(self._tally.is_too_low),
+        )
+        yield CounterMetricFamily(
+            "careen_shadow_gaps",
+            "How often the watch of pods was interrupted so that the order of bindings was lost.",
+            value=self._tally.gaps,
+        )
+        yield from self._of_traffic()
+
+    def _pods(self) -> Metric:
+        family = CounterMetricFamily(
+            "careen_shadow_pods",
+            "Pods that were bound or found no node, by outcome (agreed, disagreed, cannot-say) and reason.",
+            labels=["profile", "outcome", "reason"],
+        )
+        for (profile, reason), count in sorted(self._tally.counts.copy().items()):
+            family.add_metric([profile, outcome_of(reason).value, reason.value], count)
+        return family
+
+    def _of_traffic(self) -> Iterator[Metric]:
+        traffic = self._traffic()
+        yield CounterMetricFamily("careen_shadow_events", "Events of watches.", value=traffic.events)
+        yield CounterMetricFamily("careen_shadow_event_bytes", "Bytes of these events.", value=traffic.bytes)
+        yield CounterMetricFamily("careen_shadow_lists", "Lists of whole kinds.", value=traffic.lists)
+        yield GaugeMetricFamily(
+            "careen_shadow_troubled_kinds", "Kinds that cannot be followed at the moment.", value=traffic.troubled
+        )
+        yield GaugeMetricFamily(
+            "careen_shadow_waiting", "Landings that have not been compared yet.", value=traffic.waiting
+        )
+        yield GaugeMetricFamily("careen_shadow_nodes", "Nodes in memory.", value=traffic.nodes)
+        yield GaugeMetricFamily("careen_shadow_pods_in_memory", "Pods in memory.", value=traffic.pods)

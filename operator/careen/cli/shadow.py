@@ -1,0 +1,337 @@
+"""`careen shadow`: what scheduler_core would have said of each pod that the scheduler binds, and whether they agree."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from careen.agent.forecast.child import supported
+from careen.agent.telemetry.http_server import Heartbeat
+from careen.agent.telemetry.shadow_metrics import Traffic
+from careen.cli.snapshot import write_snapshot
+from careen.cli.support.agents_policy import agents_of
+from careen.cli.support.connection import watching_transport
+from careen.cli.support.files import Written, text_of, why
+from careen.cli.support.options import Connection, connection_options, output_option, show
+from careen.cli.support.screen import BadInput, say
+from careen.cluster.reflector.cluster_feed import ClusterFeed
+from careen.cluster.reflector.sources import sources
+from careen.cluster.reflector.streams import ClientStreams
+from careen.cluster.snapshot_reader import server_version
+from careen.cluster.wire.api import ApiServer
+from careen.report.shadow.shadow_report import Followed, exit_code, nodes_said, shadow_json, shadow_text
+from careen.report.tables import count_of, listed
+from careen.settings import yaml_text
+from careen.shadow.following import Following
+from careen.shadow.shadow import Shadow
+from scheduler_core.cache.cluster_cache import ClusterCache
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.config.fields import ConfigurationError
+from scheduler_core.cycle import Scheduler
+from scheduler_core.learning.kept_belief import to_mapping
+from scheduler_core.values import Value
+
+if TYPE_CHECKING:
+    from careen.agent.telemetry.http_server import HttpServer
+    from careen.cli.support.connection import Cluster
+
+_ONCE_SECONDS: Final = 300
+_SECONDS_PER_LINE: Final = 30.0
+_LOOP_SECONDS: Final = 120.0  # a list of 150,000 pods is one step of the loop
+
+
+class Asked(Value, kw_only=True):
+    """The options. `seconds` and `bindings` None: until it is interrupted."""
+
+    seconds: int | None
+    bindings: int | None
+    snapshot: Path | None
+    scheduler_config: str
+    profiles: tuple[str, ...]
+    last: int
+    metrics_host: str
+    metrics_port: int | None
+    output: str
+
+
+@click.command()
+@click.option(
+    "--once",
+    is_flag=True,
+    help=f"Print the table and end after --for or --bindings; otherwise after {_ONCE_SECONDS} s.",
+)
+@click.option("--for", "seconds", type=click.IntRange(min=1), metavar="SECONDS", help="How long to follow the cluster.")
+@click.option("--bindings", type=click.IntRange(min=1), metavar="N", help="How many pods to compare.")
+@click.option(
+    "--snapshot",
+    type=Written(),
+    metavar="FILE",
+    help="Where to write, at the end and on SIGUSR1, a dump for `forecast --from` and `plan --from`.",
+)
+@click.option(
+    "--scheduler-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the one that the agents were given.",
+)
+@click.option(
+    "--profile", "profiles", multiple=True, metavar="NAME", help="A schedulerName to compare; otherwise all profiles."
+)
+@click.option(
+    "--last", type=click.IntRange(min=0), default=10, show_default=True, metavar="N", help="Disagreements to show."
+)
+@click.option(
+    "--metrics-host", default="", metavar="HOST", help="The address of --metrics-port; otherwise all addresses."
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve /metrics, /healthz and /readyz there; 0 for any free one.",
+)
+@output_option
+@connection_options
+def shadow(
+    connection: Connection,
+    *,
+    once: bool,
+    seconds: int | None,
+    bindings: int | None,
+    snapshot: Path | None,
+    scheduler_config: Path | None,
+    profiles: tuple[str, ...],
+    last: int,
+    metrics_host: str,
+    metrics_port: int | None,
+    output: str,
+) -> None:
+    """What scheduler_core would have said of each pod a moment before kube-scheduler bound it, and how often the two
+    agree. It lists and watches; nothing is changed.
+
+    Without --once, --for or --bindings it goes on until it is interrupted, and prints the table then. Exit code 0: they
+    agree. 3: so seldom that the scheduler probably has another configuration than careen was told. 4: no pod was bound
+    of which something can be said."""
+    asked = Asked(
+        seconds=seconds or (_ONCE_SECONDS if once and bindings is None else None),
+        bindings=bindings,
+        snapshot=snapshot,
+        scheduler_config=text_of(scheduler_config, "--scheduler-config") if scheduler_config else "",
+        profiles=profiles,
+        last=last,
+        metrics_host=metrics_host,
+        metrics_port=metrics_port,
+        output=output,
+    )
+    raise click.exceptions.Exit(connection.ask(lambda cluster: _run(cluster, asked)))
+
+
+async def _run(cluster: Cluster, asked: Asked) -> int:
+    """From the first list to the table; the exit code."""
+    release = await server_version(cluster.api)
+    version, note = supported(release)
+    configuration, agents_note = await _configuration(cluster, asked.scheduler_config)
+    scheduler = Scheduler(configuration, version)
+    notes = tuple(each for each in (note, agents_note) if each)
+    run = _Run(cluster, asked, scheduler, release, notes)
+    try:
+        return await run.follow()
+    finally:
+        await run.end()
+
+
+async def _configuration(cluster: Cluster, given: str) -> tuple[Configuration, str]:
+    """The given one, or that of the agents, and a note where theirs is not at hand."""
+    if given:
+        return _parsed(given, "--scheduler-config", may_name_files=True), ""
+    agents = await agents_of(cluster)
+    if not agents.scheduler_config:
+        return Configuration(), agents.note
+    where = "the scheduler configuration of the agents (--scheduler-config takes another)"
+    return _parsed(agents.scheduler_config, where, may_name_files=False), agents.note
+
+
+def _parsed(text: str, where: str, *, may_name_files: bool) -> Configuration:
+    try:
+        return Configuration.from_mapping(yaml_text.load(text), may_name_files=may_name_files)
+    except (ConfigurationError, yaml_text.BadYaml) as error:
+        raise BadInput(f"{where}: {error}") from error
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(
+        self, cluster: Cluster, asked: Asked, scheduler: Scheduler, release: str, notes: tuple[str, ...]
+    ) -> None:
+        self._cluster = cluster
+        self._asked = asked
+        self._release = release
+        self._notes = notes
+        self._monotonic = cluster.clock.monotonic
+        self._scheduler = scheduler
+        self._transport = watching_transport(cluster.kubeconfig, cluster.context)
+        api = ApiServer(self._transport, cluster.clock, chance=random.random)
+        cache = ClusterCache()
+        self._shadow = Shadow(
+            cache, scheduler, profiles=_profiles(asked, scheduler), monotonic=self._monotonic, now=cluster.clock.now
+        )
+        self._feed = ClusterFeed(
+            api,
+            ClientStreams(self._transport, cluster.clock.now),
+            sources(),
+            cache=cache,
+            audience=self._shadow,
+            chance=random.random,
+        )
+        self._following = Following(self._feed, self._shadow, self._look)
+        self._heartbeat = Heartbeat(self._monotonic)
+        self._server: HttpServer | None = None
+        self._is_interrupted = self._is_dump_wanted = False
+        self._began = self._told_at = self._monotonic()
+
+    async def follow(self) -> int:
+        """The exit code."""
+        self._serve()
+        self._listen_to_signals()
+        await self._following.begin()
+        gc.collect()
+        gc.freeze()  # what was listed lives on; looking through it for cycles again and again is in vain
+        self._heartbeat.ready()
+        self._began = self._monotonic()
+        snapshot = self._feed.cache.snapshot()
+        say(
+            f"follows {count_of(len(snapshot.nodes), 'node')} and {count_of(len(snapshot.placed_pods), 'pod')}; "
+            f"{'ends by itself' if self._asked.seconds or self._asked.bindings else 'Ctrl-C prints the table'}",
+            err=True,
+        )
+        while not self._is_over():
+            await self._following.go_on(lambda: self._is_over() or self._is_dump_wanted)
+            if self._is_dump_wanted and not self._is_over():
+                await self._write_dump()
+        if self._asked.snapshot:
+            await self._write_dump()
+        self._print()
+        return exit_code(self._shadow.tally)
+
+    async def end(self) -> None:
+        """Lets go of watches and connections."""
+        await self._following.end()
+        self._transport.close()
+        if self._server is not None:
+            self._server.close()
+
+    def _is_over(self) -> bool:
+        seconds, bindings = self._asked.seconds, self._asked.bindings
+        return (
+            self._is_interrupted
+            or (seconds is not None and self._monotonic() - self._began >= seconds)
+            or (bindings is not None and self._shadow.tally.compared >= bindings)
+        )
+
+    # ---- for people ----
+
+    def _look(self) -> None:
+        """Between two comparisons."""
+        self._heartbeat.expect_within(_LOOP_SECONDS, "follows the cluster")
+        troubled = ", ".join(sorted(self._feed.troubles))
+        self._heartbeat.hold_readiness(f"cannot follow {troubled}" if troubled else "")
+        for each in self._shadow.tally.new_disagreements():
+            say(f"{each.at} {each.pod}: said {nodes_said(each)}, took {each.node or 'none'}: {each.why}", err=True)
+        if self._monotonic() - self._told_at >= _SECONDS_PER_LINE:
+            self._told_at = self._monotonic()
+            say(self._progress(troubled), err=True)
+
+    def _progress(self, troubled: str) -> str:
+        if missing := sorted(self._feed.missing):
+            wanting = ", ".join(missing)
+            why = next((f": {error}" for error in self._feed.troubles.values()), "")
+            return f"has not listed {wanting} yet{why}"
+        tally = self._shadow.tally
+        share = f", {100 * tally.agreement:.1f} % agree" if tally.agreement is not None else ""
+        return f"{count_of(tally.compared, 'pod')} compared{share}{f'; cannot follow {troubled}' if troubled else ''}"
+
+    def _print(self) -> None:
+        snapshot, last = self._feed.cache.snapshot(), self._asked.last
+        followed = Followed(
+            seconds=self._monotonic() - self._began,
+            nodes=len(snapshot.nodes),
+            pods=len(snapshot.placed_pods),
+            events=self._feed.events,
+            lists=self._feed.lists,
+            notes=self._notes,
+        )
+        tally = self._shadow.tally
+        show(
+            self._asked.output,
+            text=lambda width: shadow_text(tally, followed, last=last, width=width),
+            value=lambda: shadow_json(tally, followed, last=last),
+        )
+
+    # ---- for others ----
+
+    def _serve(self) -> None:
+        if self._asked.metrics_port is None:
+            return
+        from careen.agent.telemetry.http_server import HttpServer
+        from careen.agent.telemetry.shadow_metrics import ShadowMetrics
+
+        metrics = ShadowMetrics(self._shadow.tally, self._traffic)
+        host, port = self._asked.metrics_host, self._asked.metrics_port
+        try:
+            self._server = HttpServer(host, port, heartbeat=self._heartbeat, exposition=metrics.exposition)
+        except OSError as error:
+            raise BadInput(f"--metrics-port {port}: {why(error)}") from error
+        say(f"serves /metrics, /healthz and /readyz on port {self._server.port}", err=True)
+
+    def _traffic(self) -> Traffic:
+        sizes = self._feed.cache.sizes()
+        return Traffic(
+            events=self._feed.events,
+            bytes=self._feed.bytes,
+            lists=self._feed.lists,
+            troubled=len(self._feed.troubles),
+            waiting=self._shadow.waiting,
+            nodes=sizes["nodes"],
+            pods=sizes["pods"],
+        )
+
+    def _listen_to_signals(self) -> None:
+        def interrupt() -> None:
+            self._is_interrupted = True
+
+        def want_dump() -> None:
+            self._is_dump_wanted = self._asked.snapshot is not None
+
+        loop = asyncio.get_running_loop()
+        # Only the main thread of a process hears signals.
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, interrupt)
+            loop.add_signal_handler(signal.SIGUSR1, want_dump)
+
+    async def _write_dump(self) -> None:
+        self._is_dump_wanted = False
+        target = self._asked.snapshot
+        assert target is not None, "asked for by name"
+        _, size = await write_snapshot(self._cluster, self._release, target, self._learnt)
+        say(f"{target}: {size:,} bytes compressed", err=True)
+
+    def _learnt(self) -> Mapping[str, Any] | None:
+        belief = self._shadow.belief
+        return to_mapping(belief, self._feed.cache.snapshot()) if belief and belief.followed else None
+
+
+def _profiles(asked: Asked, scheduler: Scheduler) -> tuple[str, ...]:
+    known = tuple(scheduler.runners)
+    for name in asked.profiles:
+        if name not in known:
+            raise BadInput(f"--profile: there is no profile {name!r} in the configuration; it has {listed(known)}")
+    return asked.profiles or known

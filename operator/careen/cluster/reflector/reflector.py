@@ -1,0 +1,234 @@
+"""One kind of object, kept as the API server has it: a list, and then watches from where the list stood.
+
+Whatever breaks, the end is that of a fresh list. A watch that broke goes on where it was, because the server tells
+again what was missed; where it cannot tell (410), or where several watches in a row said nothing of use, everything
+is listed anew. Pauses double up to half a minute, and every one is drawn, so that no two clients come together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Final, Protocol
+
+import msgspec
+
+from careen.cluster.reflector.streams import Streams
+from careen.cluster.reflector.watch_lines import Said, is_further, lines_of, read_line
+from careen.cluster.wire.answers import asked_for
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.errors import (
+    ClusterError,
+    Expired,
+    NotFound,
+    NotSent,
+    NotServed,
+    Refused,
+    ServerFailed,
+    UnreadableAnswer,
+)
+from careen.cluster.wire.transport import Request
+from scheduler_core.values import Value
+
+WATCH_SECONDS: Final = 300  # at least; client-go asks for 5 to 10 minutes as well
+SILENCE_SECONDS: Final = 90.0  # an API server sends a bookmark about once a minute
+FIRST_PAUSE_SECONDS: Final = 0.5
+LONGEST_PAUSE_SECONDS: Final = 30.0
+NOT_SERVED_PAUSE_SECONDS: Final = 300.0  # a kind that is not installed may be installed later
+MOST_USELESS_WATCHES: Final = 3
+
+
+class Source(Value, kw_only=True):
+    """A kind of object and where it is served: the first of these paths that the server knows."""
+
+    kind: str
+    paths: tuple[str, ...]
+
+
+class Sink(Protocol):
+    """Takes what a reflector hears. It raises ValueError for a line or a page that it cannot use."""
+
+    async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
+        """Everything that there is of a kind. An error of `pages` ends the list half-way."""
+        ...
+
+    async def changed(self, kind: str, line: bytes) -> None:
+        """One event of a watch."""
+        ...
+
+    def heard(self, kind: str) -> None:
+        """The server has told everything up to now."""
+        ...
+
+    def troubled(self, kind: str, error: ClusterError) -> None:
+        """The kind is not followed at the moment; the reflector tries again."""
+        ...
+
+
+class Reflector:
+    """Follows one kind for ever."""
+
+    def __init__(
+        self, source: Source, api: ApiServer, streams: Streams, sink: Sink, *, chance: Callable[[], float]
+    ) -> None:
+        self._source = source
+        self._api = api
+        self._streams = streams
+        self._sink = sink
+        self._chance = chance
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Ends only when it is cancelled."""
+        while True:
+            try:
+                path, position = await self._list()
+            except _NotServedError:
+                await self._sink.listed(self._source.kind, _nothing())
+                await self._api.clock.sleep(NOT_SERVED_PAUSE_SECONDS * (0.5 + self._chance()))
+            except ClusterError as error:
+                await self._pause(error)
+            else:
+                await self._follow(path, position)
+
+    # ---- the list ----
+
+    async def _list(self) -> tuple[str, str]:
+        """The path that is served, and the version at which it was listed."""
+        for path in self._source.paths:
+            pages = _Pages(self._api.pages(path))
+            try:
+                await pages.begin()
+            except (NotFound, NotServed):
+                continue
+            try:
+                await self._sink.listed(self._source.kind, pages.all())
+            except ValueError as error:
+                raise UnreadableAnswer(f"GET {path}: {error}") from error
+            self._sink.heard(self._source.kind)
+            return path, pages.version
+        raise _NotServedError
+
+    # ---- watches ----
+
+    async def _follow(self, path: str, position: str) -> None:
+        """Returns when everything has to be listed anew."""
+        useless = 0
+        while useless < MOST_USELESS_WATCHES:
+            watch = _Watch(path, position, self)
+            began, trouble = self._api.clock.monotonic(), None
+            try:
+                await watch.run()
+            except (Expired, NotFound, NotServed):
+                if not watch.has_spoken:
+                    await self._pause(None)  # a server that forgets at once must not be listed without end
+                return
+            except ClusterError as error:
+                trouble = error
+            if watch.position != position or (watch.has_spoken and self._api.clock.monotonic() - began >= 1.0):
+                useless = self._failures = 0
+            elif not isinstance(trouble, NotSent):
+                useless += 1
+            position = watch.position
+            if trouble is not None or not watch.has_spoken:
+                await self._pause(trouble)
+
+    async def _pause(self, error: ClusterError | None) -> None:
+        if error is not None:
+            self._sink.troubled(self._source.kind, error)
+        longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures, 10))
+        self._failures += 1
+        asked = error.retry_after_seconds or 0.0 if isinstance(error, Refused) else 0.0
+        await self._api.clock.sleep(asked + longest * (0.5 + 0.5 * self._chance()))
+
+    def request(self, path: str, position: str) -> Request:
+        """Watches of many kinds that began together end apart from one another."""
+        return Request(
+            method="GET",
+            path=path,
+            query={
+                "watch": "true",
+                "resourceVersion": position,
+                "allowWatchBookmarks": "true",
+                "timeoutSeconds": str(int(WATCH_SECONDS * (1.0 + self._chance()))),
+            },
+            timeout_seconds=SILENCE_SECONDS,
+        )
+
+    async def take(self, request: Request, position: str) -> AsyncGenerator[str, None]:
+        """The position after each line of one watch."""
+        what = f"GET {request.path}?watch"
+        asked = asked_for(request.path)
+        async for line in lines_of(self._streams.chunks(request), what):
+            said = read_line(line, asked.kind, asked.api_version, what)
+            if said.said is Said.TOO_OLD:
+                raise _gone(what, said.why)
+            if said.said is Said.FAILED:
+                raise ServerFailed(what, status=500, reason="", message=said.why, retry_after_seconds=None)
+            if said.said is Said.CHANGE:
+                try:
+                    await self._sink.changed(self._source.kind, line)
+                except ValueError as error:
+                    raise UnreadableAnswer(f"{what}: {error}") from error
+            self._sink.heard(self._source.kind)
+            position = said.version if said.version and is_further(said.version, position) else position
+            yield position
+
+
+class _Watch:
+    """One watch: how far it came, and whether it said anything."""
+
+    def __init__(self, path: str, position: str, reflector: Reflector) -> None:
+        self.position = position
+        self.has_spoken = False
+        self._path = path
+        self._reflector = reflector
+
+    async def run(self) -> None:
+        taken = self._reflector.take(self._reflector.request(self._path, self.position), self.position)
+        try:
+            async for self.position in taken:
+                self.has_spoken = True
+        finally:
+            await taken.aclose()
+
+
+class _NotServedError(Exception):
+    """The server knows none of the paths."""
+
+
+def _gone(what: str, why: str) -> Expired:
+    return Expired(what, status=410, reason="Expired", message=why, retry_after_seconds=None)
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    return
+    yield b""
+
+
+class _ListMeta(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+
+
+class _ListHead(msgspec.Struct, gc=False):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+
+
+class _Pages:
+    """The pages of one list, of which the first one is asked for before anybody takes them."""
+
+    def __init__(self, pages: AsyncGenerator[bytes, None]) -> None:
+        self._pages = pages
+        self._first = b""
+        self.version = ""
+
+    async def begin(self) -> None:
+        """Raises what the server says to the first request."""
+        self._first = await anext(self._pages)
+        self.version = msgspec.json.decode(self._first, type=_ListHead).metadata.resource_version
+
+    async def all(self) -> AsyncGenerator[bytes, None]:
+        """From the first to the last. All have the version of the first one."""
+        first, self._first = self._first, b""
+        yield first
+        del first
+        async for page in self._pages:
+            yield page

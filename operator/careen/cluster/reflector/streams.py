@@ -1,0 +1,108 @@
+"""The bytes of a watch as they come, over one connection and in one thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import closing, suppress
+from datetime import datetime
+from typing import Protocol
+
+from careen.cluster.wire.client import ClientTransport, OpenAnswer
+from careen.cluster.wire.errors import ClusterError, raise_unless_ok
+from careen.cluster.wire.transport import Request, Response
+
+_CHUNK = 64 * 1024
+_MOST_CHUNKS = 8  # a reader that cannot keep up lets the server wait, and holds half a megabyte of each watch
+_LONGEST_REFUSAL = 64 * 1024
+
+
+class Streams(Protocol):
+    """Opens a request whose answer has no end."""
+
+    def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
+        """The body as it comes. Ends when the server ends it. Raises a `ClusterError` for a refusal, a connection that
+        breaks, and a silence longer than the request's `timeout_seconds`."""
+        ...
+
+
+class ClientStreams:
+    """Over the connections of a `ClientTransport`."""
+
+    def __init__(self, transport: ClientTransport, now: Callable[[], datetime]) -> None:
+        self._transport = transport
+        self._now = now
+
+    async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
+        """See `Streams`."""
+        thread = _Reading(self._transport, request, self._now)
+        thread.start()
+        try:
+            while (chunk := await thread.next()) is not None:
+                yield chunk
+        finally:
+            thread.give_up()
+
+
+class _Reading(threading.Thread):
+    """Reads one answer, and waits while the other side has not taken what it read."""
+
+    def __init__(self, transport: ClientTransport, request: Request, now: Callable[[], datetime]) -> None:
+        super().__init__(name=f"watch {request.path}", daemon=True)
+        self._transport = transport
+        self._request = request
+        self._now = now
+        self._loop = asyncio.get_running_loop()
+        self._read: asyncio.Queue[bytes | ClusterError | None] = asyncio.Queue(_MOST_CHUNKS)
+        self._is_given_up = False
+        self._answer: OpenAnswer | None = None
+
+    async def next(self) -> bytes | None:
+        """The next chunk; None at the end. Raises the error that ended it."""
+        found = await self._read.get()
+        if isinstance(found, ClusterError):
+            raise found
+        return found
+
+    def give_up(self) -> None:
+        """Ends the thread, also while it waits for the server or for us."""
+        self._is_given_up = True
+        if self._answer is not None:
+            self._answer.give_up()
+        while not self._read.empty():
+            self._read.get_nowait()
+
+    def run(self) -> None:
+        """The thread."""
+        end: ClusterError | None = None
+        try:
+            self._read_all()
+        except ClusterError as error:
+            end = error
+        self._hand_over(end)
+
+    def _read_all(self) -> None:
+        self._answer = answer = self._transport.open(self._request)
+        with closing(answer):
+            if not 200 <= answer.status < 300:
+                body = answer.read(_LONGEST_REFUSAL)
+                response = Response(status=answer.status, headers=answer.headers, body=body)
+                raise_unless_ok(self._request, response, now=self._now())
+            while not self._is_given_up and (chunk := answer.read(_CHUNK)):
+                self._hand_over(chunk)
+
+    def _hand_over(self, what: bytes | ClusterError | None) -> None:
+        """Waits until there is room. Nobody waits for what was given up, or for a loop that is closed."""
+        if self._is_given_up:
+            return
+        with suppress(RuntimeError, asyncio.CancelledError):
+            given = asyncio.run_coroutine_threadsafe(self._read.put(what), self._loop)
+            while not self._is_given_up:
+                with suppress(TimeoutError):
+                    given.result(timeout=_LOOK_SECONDS)
+                    return
+            given.cancel()
+
+
+_LOOK_SECONDS = 1.0  # how soon a thread that waits for room sees that nobody wants it

@@ -1,0 +1,104 @@
+"""The lines of a watch, and what each one says to whoever follows it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from careen.cluster.wire.errors import UnreadableAnswer
+from scheduler_core.values import Value
+
+# etcd takes no object above 1.5 MiB; written as JSON, with the record of who set what, it may be some times longer.
+_LONGEST_LINE: Final = 32 * 2**20
+
+
+class Said(StrEnum):
+    """What a line of a watch says."""
+
+    CHANGE = "change"
+    BOOKMARK = "bookmark"
+    TOO_OLD = "too-old"  # 410: only a new list helps
+    FAILED = "failed"  # the server ends the watch and says why
+
+
+class Line(Value, kw_only=True):
+    """One line. `version` is where to watch on from; None where the line does not say."""
+
+    said: Said
+    version: str | None = None
+    why: str = ""
+
+
+class _Meta(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+
+
+class _Object(msgspec.Struct, gc=False, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str
+    object: _Object
+
+
+_EVENT: Final = msgspec.json.Decoder(_Event)
+_CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
+_GONE: Final = 410
+
+
+async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[bytes, None]:
+    """The whole lines. What comes after the last line break is half a line, and is dropped: the next watch brings
+    it again. Raises UnreadableAnswer for a line that no API server sends."""
+    rest: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        *whole, last = chunk.split(b"\n")
+        for part in whole:
+            rest.append(part)
+            if line := b"".join(rest).strip():
+                yield line
+            rest, size = [], 0
+        rest.append(last)
+        size += len(last)
+        if size > _LONGEST_LINE:
+            raise UnreadableAnswer(f"{what}: the answer has a line of more than {_LONGEST_LINE // 2**20} MiB")
+
+
+def read_line(line: bytes, kind: str, api_version: str, what: str) -> Line:
+    """What a line says of this kind. Raises UnreadableAnswer for what is no event of such a watch."""
+    try:
+        event = _EVENT.decode(line)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableAnswer(f"{what}: the answer is not what the API promises: {error}") from error
+    if event.type == "ERROR":
+        return _error(event.object)
+    if event.object.kind != kind or event.object.api_version not in ("", api_version):
+        raise UnreadableAnswer(
+            f"{what}: the answer is about a {event.object.kind or 'nameless kind'}, not a {kind} of {api_version}"
+        )
+    version = event.object.metadata.resource_version
+    if not version or (event.type != "BOOKMARK" and event.type not in _CHANGES):
+        raise UnreadableAnswer(f"{what}: the answer has an event that says nothing: {event.type!r} of {version!r}")
+    return Line(said=Said.BOOKMARK if event.type == "BOOKMARK" else Said.CHANGE, version=version)
+
+
+def _error(status: _Object) -> Line:
+    is_too_old = status.code == _GONE or status.reason in ("Expired", "Gone")
+    why = status.message or status.reason or f"code {status.code}"
+    return Line(said=Said.TOO_OLD if is_too_old else Said.FAILED, why=why)
+
+
+def is_further(version: str, than: str) -> bool:
+    """Whether a version is not behind another one. What is no number cannot be compared, and counts as further."""
+    if not (version.isascii() and version.isdecimal() and than.isascii() and than.isdecimal()):
+        return True
+    return (len(version), version) >= (len(than), than)

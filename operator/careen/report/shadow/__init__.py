@@ -1,0 +1,1 @@
+"""What `careen shadow` prints."""

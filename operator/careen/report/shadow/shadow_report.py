@@ -1,0 +1,133 @@
+"""How often scheduler_core and the scheduler agree: a table for people, the same for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from careen.report.tables import count_of, paragraph, table
+from careen.shadow.outcomes import MEANINGS, Compared, Outcome, outcome_of
+from careen.shadow.tally import LEAST_AGREEMENT, Tally, agreement_of
+from scheduler_core.values import Value
+
+AGREES = 0
+DISAGREES = 3
+NOTHING_TO_SAY = 4
+_SHOWN_NODES = 3
+
+
+class Followed(Value, kw_only=True):
+    """What a run saw."""
+
+    seconds: float
+    nodes: int
+    pods: int
+    events: int
+    lists: int
+    notes: tuple[str, ...] = ()
+
+
+def exit_code(tally: Tally) -> int:
+    """0: they agree; 3: so seldom that the scheduler probably has another configuration; 4: nothing was compared."""
+    if tally.is_too_low:
+        return DISAGREES
+    return AGREES if tally.compared else NOTHING_TO_SAY
+
+
+def shadow_text(tally: Tally, followed: Followed, *, last: int, width: int | None = None) -> str:
+    """The sentence, a line for each profile and reason, what the disagreements point to, and the last of them."""
+    parts = [paragraph(_headline(tally, followed), width=width)]
+    if tally.counts:
+        parts.append(table(["PROFILE", "OUTCOME", "REASON", "PODS", "MEANING"], _rows(tally), width=width))
+    parts += [paragraph(f"Likely cause: {cause}.", width=width) for cause in tally.causes()]
+    parts += [paragraph(f"Note: {note}.", width=width) for note in followed.notes]
+    shown = list(tally.disagreements)[-last:] if last else []
+    if shown:
+        title = f"The last {count_of(len(shown), 'disagreement')}:"
+        rows = [[each.at, each.pod, nodes_said(each), each.node or "none", each.why] for each in shown]
+        parts.append(title + "\n" + table(["AT", "POD", "SAID", "TOOK", "WHY NOT"], rows, width=width))
+    return "\n\n".join(parts)
+
+
+def _headline(tally: Tally, followed: Followed) -> str:
+    agreed, unsaid = tally.number(Outcome.AGREED), tally.number(Outcome.CANNOT_SAY)
+    seen = (
+        f"{count_of(followed.nodes, 'node')} and {count_of(followed.pods, 'pod')} were followed for "
+        f"{followed.seconds:.0f} s ({count_of(followed.events, 'event')})"
+    )
+    if not tally.compared:
+        return f"{seen}; no pod was bound of which something can be said{_besides(unsaid)}."
+    share = f"{100 * (tally.agreement or 0.0):.1f} %"
+    sets = f", whose sets have {tally.mean_set:.1f} nodes on average" if tally.mean_set else ""
+    words = f"{seen}: scheduler_core agrees on {agreed} of {count_of(tally.compared, 'pod')} ({share}){sets}"
+    bound = (
+        f" That is less than {100 * LEAST_AGREEMENT:.0f} %: the scheduler probably has another configuration than the "
+        "one that careen was told."
+    )
+    return f"{words}{_besides(unsaid)}.{bound if tally.is_too_low else ''}"
+
+
+def _besides(unsaid: int) -> str:
+    return f"; of {count_of(unsaid, 'pod')} nobody can say" if unsaid else ""
+
+
+def _rows(tally: Tally) -> list[list[str]]:
+    order = list(MEANINGS)
+    counts = sorted(tally.counts.items(), key=lambda pair: (pair[0][0], order.index(pair[0][1])))
+    return [
+        [profile, outcome_of(reason).value, reason.value, str(count), MEANINGS[reason]]
+        for (profile, reason), count in counts
+    ]
+
+
+def nodes_said(each: Compared) -> str:
+    """The likeliest of the nodes that were said."""
+    if not each.said:
+        return "none"
+    names = [name for name, _ in each.said]
+    more = len(names) - _SHOWN_NODES
+    return ", ".join(names[:_SHOWN_NODES]) + (f" and {more} more" if more > 0 else "")
+
+
+def shadow_json(tally: Tally, followed: Followed, *, last: int) -> dict[str, Any]:
+    """The same for programs."""
+    profiles = sorted({profile for profile, _ in tally.counts})
+    return {
+        "agreement": tally.agreement,
+        "agreed": tally.number(Outcome.AGREED),
+        "disagreed": tally.number(Outcome.DISAGREED),
+        "cannotSay": tally.number(Outcome.CANNOT_SAY),
+        "meanSet": tally.mean_set,
+        "gaps": tally.gaps,
+        "seconds": round(followed.seconds, 1),
+        "nodes": followed.nodes,
+        "pods": followed.pods,
+        "events": followed.events,
+        "lists": followed.lists,
+        "otherConfiguration": tally.is_too_low,
+        "likelyCauses": list(tally.causes()),
+        "notes": list(followed.notes),
+        "profiles": [_profile(tally, profile) for profile in profiles],
+        "disagreements": [_json(each) for each in (list(tally.disagreements)[-last:] if last else [])],
+    }
+
+
+def _profile(tally: Tally, profile: str) -> dict[str, Any]:
+    agreed, disagreed = tally.number(Outcome.AGREED, profile), tally.number(Outcome.DISAGREED, profile)
+    return {
+        "profile": profile,
+        "agreement": agreement_of(agreed, disagreed),
+        "reasons": {reason.value: count for (each, reason), count in sorted(tally.counts.items()) if each == profile},
+    }
+
+
+def _json(each: Compared) -> dict[str, Any]:
+    return {
+        "at": each.at,
+        "pod": each.pod,
+        "profile": each.profile,
+        "reason": each.reason.value,
+        "said": [{"node": name, "share": share} for name, share in each.said],
+        "node": each.node or None,
+        "why": each.why or None,
+        "plugin": each.plugin or None,
+    }

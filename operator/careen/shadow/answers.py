@@ -1,0 +1,95 @@
+"""What scheduler_core says of one pod in one cluster, beside what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from careen.shadow.outcomes import Compared, Reason
+from scheduler_core.cycle import CycleResult, Scheduler
+from scheduler_core.learning.expectation import Expectation
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value, replace_value
+
+_MOST_SAID: Final = 10
+
+
+class Answer(Value, kw_only=True):
+    """The reason of the comparison, and what was expected."""
+
+    reason: Reason
+    expected: Expectation
+
+
+def answer(expected: Expectation, node: str) -> Answer:
+    """What comes of a pod that went to this node, or to none."""
+    return Answer(reason=_reason(expected, node), expected=expected)
+
+
+def _reason(expected: Expectation, node: str) -> Reason:
+    results = results_of(expected)
+    if any(result.unknown or result.error for result in results):
+        return Reason.NOT_REPRODUCED
+    without = sum(result.node is None for result in results)
+    if not node:
+        return Reason.BOTH_PENDING if without else Reason.NODE_SAID
+    if without == len(results):
+        return Reason.NO_NODE_SAID
+    named = expected.named
+    if node in named:
+        # Of equal nodes, each is as likely as the first.
+        return Reason.FIRST if node == named[0] or expected.exact is not None else Reason.IN_SET
+    status = results[0].statuses.get(node)
+    return Reason.OTHER_NODE if status is None or status.is_success else Reason.REFUSED_NODE
+
+
+def results_of(expected: Expectation) -> Sequence[CycleResult]:
+    """What each search comes to; one where every node is looked at."""
+    if expected.exact is not None:
+        return (expected.exact,)
+    return [result for _, result in (*expected.followed, *expected.spread)]
+
+
+def compared(
+    given: Answer, snapshot: Snapshot, scheduler: Scheduler, pod: Pod, node: str, *, at: str, reason: Reason
+) -> Compared:
+    """The comparison as it is kept. What explains a disagreement is worked out for disagreements alone."""
+    expected = given.expected
+    shares = expected.shares
+    said = tuple((name, round(shares.get(name, 0.0), 3)) for name in expected.named[:_MOST_SAID])
+    plain = Compared(
+        pod=pod.key,
+        profile=pod.spec.scheduler_name,
+        at=at,
+        reason=reason,
+        node=node,
+        said=() if _found_nothing(expected) else said,
+        is_sampled=expected.is_sampled,
+        nodes=len(snapshot.nodes),
+    )
+    if reason is Reason.NOT_REPRODUCED:
+        return replace_value(plain, why=_unknown(expected))
+    if reason in (Reason.OTHER_NODE, Reason.REFUSED_NODE, Reason.NO_NODE_SAID):
+        return _explained(plain, scheduler.schedule(snapshot, pod), node)
+    return plain
+
+
+def _found_nothing(expected: Expectation) -> bool:
+    return all(result.node is None for result in results_of(expected))
+
+
+def _unknown(expected: Expectation) -> str:
+    return next((words for result in results_of(expected) if (words := result.unknown or result.error)), "")
+
+
+def _explained(plain: Compared, whole: CycleResult, node: str) -> Compared:
+    """`whole` looks at every node."""
+    status = whole.statuses.get(node)
+    if status is not None and not status.is_success:
+        return replace_value(plain, why=f"{status.plugin}: {status.message}", plugin=status.plugin)
+    best, scores = whole.highest_total, whole.scores.get(node)
+    if scores is None or best is None:
+        return replace_value(plain, why=whole.sentence)
+    words = f"its score is {scores.total}; the highest is {best}, of {whole.best[0]}"
+    return replace_value(plain, why=words, is_best_of_all=node in whole.best)

@@ -1,0 +1,99 @@
+"""In which clusters a pod may have been scheduled, as far as events tell it.
+
+The scheduler decides a moment before its binding is seen, and counts a pod on its node as soon as it has decided. So
+the cluster right before a binding may lack pods that were decided earlier and bound later, may have pods that were
+decided later and bound earlier, and may have changes that the scheduler had not seen. Pods of equal priority are
+decided in the order in which they came; where they were bound in another order close to one another, and where the
+cluster changed shortly before, there is a second cluster in which the pod may have been scheduled."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from careen.shadow.outcomes import Reason
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.snapshot import Snapshot
+
+CLOSE_SECONDS: Final = 1.0
+"""A binding that takes longer than this is rare, and so is an event that comes later to one client than to another."""
+_MOST_CHANGES: Final = 64
+
+
+@dataclass(slots=True)
+class Landed:
+    """A pod whose node, or whose refusal, was just seen; `before` is the cluster right before."""
+
+    pod: Pod
+    node: str  # empty: it found none
+    before: Snapshot
+    turn: int  # in the order in which pods came
+    seen_at: float  # monotonic
+    at: str  # RFC 3339
+    earlier: Snapshot | None = None  # before what changed shortly before
+    decided_before: list[tuple[Pod, str]] = field(default_factory=list)  # and bound later
+    decided_after: list[str] = field(default_factory=list)  # and bound earlier
+
+    def other_worlds(self) -> Sequence[tuple[Reason, Snapshot]]:
+        """The other clusters in which it may have been scheduled, with the reason."""
+        worlds = []
+        if self.decided_before or self.decided_after:
+            rows = self.before.columns.row_of
+            coming = [(pod, node) for pod, node in self.decided_before if node in rows]
+            gone = [key for key in self.decided_after if self.before.placements.find(key) is not None]
+            worlds.append((Reason.ORDER, self.before.without_pods(gone).with_pods_placed(coming)))
+        if self.earlier is not None:
+            worlds.append((Reason.CHANGED_MEANWHILE, self.earlier))
+        return worlds
+
+
+def note_order(landed: Landed, others: Iterable[Landed]) -> None:
+    """Notes on both sides where two pods were bound in another order than they came."""
+    for other in others:
+        is_close = landed.seen_at - other.seen_at <= CLOSE_SECONDS
+        if not (is_close and landed.node and other.node) or landed.turn > other.turn:
+            continue
+        if landed.pod.priority >= other.pod.priority:
+            other.decided_before.append((landed.pod, landed.node))
+            landed.decided_after.append(other.pod.key)
+
+
+@dataclass(slots=True)
+class _Change:
+    turn: int
+    at: float
+    before: Snapshot
+    bound: list[tuple[Pod, str]] = field(default_factory=list)  # since
+
+
+class Changes:
+    """What changed lately that a scheduling decision reads, pods that came and were bound apart."""
+
+    def __init__(self) -> None:
+        self._last: deque[_Change] = deque(maxlen=_MOST_CHANGES)
+
+    def note(self, turn: int, now: float, before: Snapshot) -> None:
+        """Something is about to change; pods that came up to now have turns up to `turn`."""
+        self._drop(now)
+        self._last.append(_Change(turn, now, before))
+
+    def bound(self, pod: Pod, node: str) -> None:
+        """The scheduler knew of this before anybody else."""
+        for each in self._last:
+            each.bound.append((pod, node))
+
+    def before(self, landed: Landed) -> Snapshot | None:
+        """The cluster before the changes that came after the pod and shortly before its binding; None where nothing
+        changed."""
+        self._drop(landed.seen_at)
+        for each in self._last:
+            if each.turn >= landed.turn:
+                rows = each.before.columns.row_of
+                return each.before.with_pods_placed([(pod, node) for pod, node in each.bound if node in rows])
+        return None
+
+    def _drop(self, now: float) -> None:
+        while self._last and now - self._last[0].at > CLOSE_SECONDS:
+            self._last.popleft()

@@ -1,0 +1,67 @@
+"""A shadow at work: follows the cluster and compares, until somebody has seen enough."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from careen.cluster.reflector.cluster_feed import ClusterFeed
+from careen.cluster.wire.errors import ClusterError, Forbidden, Unauthorized
+from careen.shadow.shadow import Shadow
+
+LOOK_SECONDS = 0.2
+
+
+class Following:
+    """A feed and the shadow that hears of it. `look` is called between comparisons."""
+
+    def __init__(self, feed: ClusterFeed, shadow: Shadow, look: Callable[[], None]) -> None:
+        self._feed = feed
+        self._shadow = shadow
+        self._look = look
+        self._task: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Returns when everything has been listed once. Raises `Forbidden` or `Unauthorized` for what may not be listed
+        or watched: half a cluster would be a wrong answer."""
+        self._task = asyncio.create_task(self._feed.run())
+        complete = asyncio.create_task(self._feed.complete())
+        try:
+            while not complete.done():
+                await asyncio.wait({complete, self._task}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                self._look()
+                self._raise_what_no_time_mends()
+        finally:
+            complete.cancel()
+
+    async def go_on(self, is_enough: Callable[[], bool]) -> None:
+        """Compares until it is enough; landings that are then still young are compared at last."""
+        while not is_enough():
+            if not await self._compare():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._feed.news(), LOOK_SECONDS)
+            self._look()
+            self._raise_what_no_time_mends()
+        while await self._compare(at_last=True):
+            self._look()
+
+    async def end(self) -> None:
+        """Stops following."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError, ClusterError):
+                await self._task
+
+    async def _compare(self, *, at_last: bool = False) -> bool:
+        async with self._feed.one_at_a_time:
+            found = self._shadow.compare(at_last=at_last)
+        await asyncio.sleep(0)
+        return found
+
+    def _raise_what_no_time_mends(self) -> None:
+        if self._task is not None and self._task.done():
+            self._task.result()
+        for kind in self._feed.missing:
+            if isinstance(error := self._feed.troubles.get(kind), Forbidden | Unauthorized):
+                raise error

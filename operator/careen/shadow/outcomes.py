@@ -1,0 +1,96 @@
+"""What can come of a comparison, and what is kept of one."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from scheduler_core.values import Value
+
+
+class Outcome(StrEnum):
+    """Whether scheduler_core and the scheduler agree; `CANNOT_SAY` counts for neither."""
+
+    AGREED = "agreed"
+    DISAGREED = "disagreed"
+    CANNOT_SAY = "cannot-say"
+
+
+class Reason(StrEnum):
+    """How they agree, how they do not, or why nobody can say."""
+
+    FIRST = "first"
+    IN_SET = "in-set"
+    BOTH_PENDING = "both-pending"
+
+    OTHER_NODE = "other-node"
+    REFUSED_NODE = "refused-node"
+    NO_NODE_SAID = "no-node-said"
+    NODE_SAID = "node-said"
+
+    FIRST_SEEN_BOUND = "first-seen-bound"
+    AFTER_A_GAP = "after-a-gap"
+    ORDER = "order"
+    CHANGED_MEANWHILE = "changed-meanwhile"
+    BEHIND = "behind"
+    NOT_REPRODUCED = "not-reproduced"
+    EXTENDERS = "extenders"
+    NOMINATED = "nominated"
+    UNKNOWN_NODE = "unknown-node"
+    OTHER_SCHEDULER = "other-scheduler"
+
+
+_AGREED: Final = frozenset({Reason.FIRST, Reason.IN_SET, Reason.BOTH_PENDING})
+_DISAGREED: Final = frozenset({Reason.OTHER_NODE, Reason.REFUSED_NODE, Reason.NO_NODE_SAID, Reason.NODE_SAID})
+
+MEANINGS: Final = {
+    Reason.FIRST: "bound to the node that was the most likely",
+    Reason.IN_SET: "bound to another node of the set that holds 95 of 100 cases",
+    Reason.BOTH_PENDING: "neither found a node",
+    Reason.OTHER_NODE: "bound to a node outside of the set, which fits by scheduler_core's rules too",
+    Reason.REFUSED_NODE: "bound to a node that a plugin of scheduler_core refuses",
+    Reason.NO_NODE_SAID: "bound, and scheduler_core found no node",
+    Reason.NODE_SAID: "the scheduler found no node, and scheduler_core did",
+    Reason.FIRST_SEEN_BOUND: "the pod had a node when it was first seen",
+    Reason.AFTER_A_GAP: "the watch was interrupted, and the order of what happened is lost",
+    Reason.ORDER: "pods were bound in another order than they came, and the answer depends on it",
+    Reason.CHANGED_MEANWHILE: "the cluster changed shortly before, and the answer depends on it",
+    Reason.BEHIND: "more bindings came than could be compared",
+    Reason.NOT_REPRODUCED: "scheduler_core does not reproduce what this pod asks for",
+    Reason.EXTENDERS: "an extender takes part, and only the scheduler asks it",
+    Reason.NOMINATED: "a pod that has preempted others holds a place",
+    Reason.UNKNOWN_NODE: "bound to a node that was not seen yet",
+    Reason.OTHER_SCHEDULER: "the configuration has no profile of this schedulerName",
+}
+
+
+def outcome_of(reason: Reason) -> Outcome:
+    """Each reason belongs to one outcome."""
+    if reason in _AGREED:
+        return Outcome.AGREED
+    return Outcome.DISAGREED if reason in _DISAGREED else Outcome.CANNOT_SAY
+
+
+class Compared(Value, kw_only=True):
+    """One pod: what became of it, and what scheduler_core had said. `said` are nodes with their shares, the most
+    likely first; `node` is empty for a pod that found none."""
+
+    pod: str
+    profile: str
+    at: str
+    reason: Reason
+    node: str = ""
+    said: tuple[tuple[str, float], ...] = ()
+    why: str = ""
+    """In words: what scheduler_core says of the node that the scheduler took."""
+    plugin: str = ""
+    """That refuses this node."""
+    is_sampled: bool = False
+    is_best_of_all: bool = False
+    """The node has the highest score of all that fit: a scheduler that looks at every node takes it."""
+    nodes: int = 0
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of the reason."""
+        return outcome_of(self.reason)

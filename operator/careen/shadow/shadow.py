@@ -1,0 +1,194 @@
+"""Follows a cluster in memory beside kube-scheduler: at each binding, what scheduler_core would have said.
+
+A binding is compared a second after it was seen, because until then another one may show that the two were decided in
+another order. Where several orders are possible and the answer depends on which it was, nobody can say."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection
+from datetime import datetime
+from typing import Final
+
+from careen.shadow.answers import answer, compared
+from careen.shadow.doubts import CLOSE_SECONDS, Changes, Landed, note_order
+from careen.shadow.outcomes import Compared, Outcome, Reason, outcome_of
+from careen.shadow.pod_events import PodNews, read_news
+from careen.shadow.tally import Tally
+from scheduler_core.cache.cluster_cache import ClusterCache
+from scheduler_core.cycle import Scheduler
+from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.model.pod import Pod
+from scheduler_core.snapshot.snapshot import Snapshot
+
+MOST_WAITING: Final = 200
+"""So many landings may wait for their comparison; what comes beyond is counted and not compared."""
+
+
+class Shadow:
+    """Hears of each event before and after `cache` takes it in, and keeps `tally`."""
+
+    def __init__(
+        self,
+        cache: ClusterCache,
+        scheduler: Scheduler,
+        *,
+        profiles: Collection[str],
+        monotonic: Callable[[], float],
+        now: Callable[[], datetime],
+    ) -> None:
+        """`profiles` are the schedulerNames whose pods are compared, all of them known to `scheduler`."""
+        self.tally = Tally()
+        self.belief: SearchBelief | None = None
+        """Where the next search begins; None until the first binding, and after a gap."""
+        self._cache = cache
+        self._scheduler = scheduler
+        self._profiles = profiles
+        self._monotonic = monotonic
+        self._now = now
+        self._turns: dict[str, int] = {}
+        self._refused: set[str] = set()
+        self._turn = 0
+        self._landed: deque[Landed] = deque()
+        self._changes = Changes()
+        self._is_following = False
+        self._news: PodNews | None = None
+        self._held: Pod | None = None
+        self._before: Snapshot | None = None
+
+    # ---- what the feed says ----
+
+    def before_list(self, kind: str) -> None:
+        """A list replaces everything of a kind. After one of pods, bindings that it brought are past."""
+        if kind == "Pod":
+            if self._is_following:
+                self.tally.gaps += 1
+            self._landed.clear()
+            self._turns.clear()
+            self._refused.clear()
+            self._is_following, self.belief = True, None
+
+    def before(self, kind: str, line: bytes) -> None:
+        """An event is about to change the cluster."""
+        self._news = read_news(line) if kind == "Pod" else None
+        self._held = self._cache.find_pod(self._news.key) if self._news else None
+        self._before = self._cache.snapshot() if self._is_of_interest(kind) else None
+
+    def after(self, kind: str, *, has_changed: bool) -> None:
+        """The event has changed the cluster."""
+        news, before = self._news, self._before
+        if kind == "Pod" and news is not None:
+            self._follow(news, has_changed=has_changed)
+        elif has_changed and before is not None:
+            self._changes.note(self._turn, self._monotonic(), before)
+        self._news = self._held = self._before = None
+
+    def _is_of_interest(self, kind: str) -> bool:
+        """Whether the cluster as it was may be asked for: nothing is made of most events of pods."""
+        news, held = self._news, self._held
+        if kind != "Pod":
+            return True
+        if news is None or held is None:
+            return False
+        is_bound = bool(news.node) and not held.node_name
+        is_newly_refused = news.is_refused and news.key not in self._refused
+        return is_bound or is_newly_refused or (news.is_leaving and not held.terminating)
+
+    # ---- one pod ----
+
+    def _follow(self, news: PodNews, *, has_changed: bool) -> None:
+        held, before = self._held, self._before
+        if news.is_leaving:
+            self._turns.pop(news.key, None)
+            self._refused.discard(news.key)
+            if before is not None and has_changed and held is not None and held.node_name:
+                self._changes.note(self._turn, self._monotonic(), before)
+            return
+        if news.is_mirror:
+            return
+        if held is None or held.uid != news.uid:
+            if has_changed:
+                self._came(news)
+        elif before is None or held.node_name:
+            return
+        elif news.node and has_changed:
+            self._refused.discard(news.key)
+            self._land(held, news, before)
+        elif news.is_refused and news.key not in self._refused:  # a condition is nothing that scheduling reads
+            self._refused.add(news.key)
+            self._land(held, news, before)
+
+    def _came(self, news: PodNews) -> None:
+        self._refused.discard(news.key)
+        if news.node:
+            self._count(news, Reason.FIRST_SEEN_BOUND)
+            return
+        self._turn += 1
+        self._turns[news.key] = self._turn
+
+    def _land(self, held: Pod, news: PodNews, before: Snapshot) -> None:
+        landed = Landed(
+            pod=held,
+            node=news.node,
+            before=before,
+            turn=self._turns.get(news.key, 0),
+            seen_at=self._monotonic(),
+            at=self._now().isoformat(timespec="seconds").replace("+00:00", "Z"),
+        )
+        if news.node:
+            self._turns.pop(news.key, None)
+        reason = self._why_not(landed)
+        if reason is not None:
+            self._count(news, reason)
+        else:
+            landed.earlier = self._changes.before(landed)
+            note_order(landed, self._landed)
+            self._landed.append(landed)
+        if news.node:
+            self._changes.bound(held, news.node)
+
+    def _why_not(self, landed: Landed) -> Reason | None:
+        if landed.pod.spec.scheduler_name not in self._profiles:
+            return Reason.OTHER_SCHEDULER
+        if self._scheduler.configuration.extenders:
+            return Reason.EXTENDERS
+        if landed.node and landed.node not in landed.before.columns.row_of:
+            return Reason.UNKNOWN_NODE
+        if any(pod.nominated_node_name and pod.key != landed.pod.key for pod in landed.before.pending):
+            return Reason.NOMINATED
+        if len(self._landed) >= MOST_WAITING:
+            self.belief = None  # a search went by unseen
+            return Reason.BEHIND
+        return None
+
+    def _count(self, news: PodNews, reason: Reason) -> None:
+        self.tally.add(
+            Compared(pod=news.key, profile=news.scheduler, at=self._now().isoformat(), reason=reason, node=news.node)
+        )
+
+    # ---- comparisons ----
+
+    @property
+    def waiting(self) -> int:
+        """How many landings have not been compared yet."""
+        return len(self._landed)
+
+    def compare(self, *, at_last: bool = False) -> bool:
+        """Compares the oldest landing that is a second old; with `at_last`, however young it is. Whether there was
+        one."""
+        if not self._landed or not (at_last or self._monotonic() - self._landed[0].seen_at >= CLOSE_SECONDS):
+            return False
+        self.tally.add(self._compared(self._landed.popleft()))
+        return True
+
+    def _compared(self, landed: Landed) -> Compared:
+        belief = self.belief or SearchBelief.unknown(landed.before, self._scheduler)
+        expected = belief.expect(landed.before, self._scheduler, landed.pod)
+        given = answer(expected, landed.node)
+        reason = given.reason
+        for doubt, world in landed.other_worlds():
+            other = answer(belief.expect(world, self._scheduler, landed.pod), landed.node)
+            if outcome_of(other.reason) is not outcome_of(reason) and Outcome.CANNOT_SAY is not outcome_of(reason):
+                reason = doubt
+        self.belief = belief.told(expected, landed.node) if landed.node else belief
+        return compared(given, landed.before, self._scheduler, landed.pod, landed.node, at=landed.at, reason=reason)

@@ -1,0 +1,129 @@
+"""How often the two agree, by profile and reason, and the last disagreements."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from careen.shadow.outcomes import Compared, Outcome, Reason, outcome_of
+
+MOST_KEPT: Final = 1000
+ENOUGH: Final = 30
+"""So many comparisons have to be there before too little agreement is taken for more than chance."""
+LEAST_AGREEMENT: Final = 0.8
+"""The sets hold 95 of 100 cases, and what the events leave open is counted apart: a scheduler with the configuration
+that careen was told agrees far more often than this."""
+
+
+class Tally:
+    """Counts of a run. `gaps`: how often the watch of pods was interrupted so that its order was lost."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, Reason]] = Counter()
+        self.disagreements: deque[Compared] = deque(maxlen=MOST_KEPT)
+        self.gaps = 0
+        self.set_sizes = 0
+        self.sets = 0
+        self._untold: deque[Compared] = deque(maxlen=MOST_KEPT)
+
+    def add(self, each: Compared) -> None:
+        """One more comparison."""
+        self.counts[each.profile, each.reason] += 1
+        if each.outcome is Outcome.DISAGREED:
+            self.disagreements.append(each)
+            self._untold.append(each)
+        if each.outcome is not Outcome.CANNOT_SAY and each.said and each.node:
+            self.sets += 1
+            self.set_sizes += len(each.said)
+
+    def new_disagreements(self) -> list[Compared]:
+        """Those since this was asked last."""
+        found = list(self._untold)
+        self._untold.clear()
+        return found
+
+    def number(self, outcome: Outcome, profile: str | None = None) -> int:
+        """How many comparisons came out so."""
+        return sum(
+            count
+            for (each, reason), count in self.counts.items()
+            if outcome_of(reason) is outcome and profile in (None, each)
+        )
+
+    @property
+    def compared(self) -> int:
+        """Those of which something can be said."""
+        return self.number(Outcome.AGREED) + self.number(Outcome.DISAGREED)
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of those; None while there are none."""
+        return agreement_of(self.number(Outcome.AGREED), self.number(Outcome.DISAGREED))
+
+    @property
+    def mean_set(self) -> float | None:
+        """How many nodes the sets have that hold 95 of 100 cases, as far as they are listed."""
+        return self.set_sizes / self.sets if self.sets else None
+
+    @property
+    def is_too_low(self) -> bool:
+        """Whether the scheduler probably has another configuration than the one that careen was told."""
+        agreement = self.agreement
+        return self.compared >= ENOUGH and agreement is not None and agreement < LEAST_AGREEMENT
+
+    @property
+    def other_schedulers(self) -> Mapping[str, int]:
+        """The schedulerNames that no profile has, with the number of their pods."""
+        return {name: n for (name, reason), n in sorted(self.counts.items()) if reason is Reason.OTHER_SCHEDULER}
+
+    def causes(self) -> tuple[str, ...]:
+        """What the disagreements and the pods of other schedulers point to, in sentences."""
+        return (*_unknown_profiles(self.other_schedulers), *(_causes(self.disagreements) if self.is_too_low else ()))
+
+
+def agreement_of(agreed: int, disagreed: int) -> float | None:
+    """A share, or None of nothing."""
+    return agreed / (agreed + disagreed) if agreed + disagreed else None
+
+
+def _unknown_profiles(others: Mapping[str, int]) -> Iterable[str]:
+    for name, number in others.items():
+        yield (
+            f"{number} {'pod has' if number == 1 else 'pods have'} the schedulerName {name}, of which the "
+            "configuration that careen was told has no profile; --scheduler-config takes that scheduler's configuration"
+        )
+
+
+def _causes(disagreements: Iterable[Compared]) -> Iterable[str]:
+    last = list(disagreements)
+    refusals = Counter(each.plugin for each in last if each.plugin)
+    for plugin, number in refusals.most_common(3):
+        yield (
+            f"the plugin {plugin} refuses {number} of the {len(last)} nodes that the scheduler took: there it is "
+            "probably disabled, or has other arguments"
+        )
+    fitting = [each for each in last if each.reason is Reason.OTHER_NODE]
+    if not fitting:
+        return
+    best = sum(each.is_best_of_all for each in fitting)
+    sampled = sum(each.is_sampled for each in fitting)
+    large = sum(each.nodes >= _SAMPLES_FROM for each in fitting)
+    if sampled * 2 > len(fitting) and best * 2 > len(fitting):
+        yield (
+            f"{best} of {len(fitting)} pods went to the best of all nodes: the scheduler probably looks at more "
+            "nodes than careen was told (percentageOfNodesToScore)"
+        )
+    elif large * 2 > len(fitting) and sampled * 2 < len(fitting):
+        yield (
+            f"{len(fitting)} pods went to nodes that fit and are not the best: the scheduler probably looks at a "
+            "part of the nodes (percentageOfNodesToScore), or scores with other plugins or weights"
+        )
+    else:
+        yield (
+            f"{len(fitting)} pods went to nodes that fit and have a lower score: the scheduler probably has other "
+            "score plugins, weights or arguments (a scoringStrategy, defaultConstraints) than careen was told"
+        )
+
+
+_SAMPLES_FROM: Final = 100  # nodes; with fewer, the scheduler looks at all of them

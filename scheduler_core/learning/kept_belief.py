@@ -1,0 +1,81 @@
+"""A belief as JSON, for a dump. Starts are written as the names of nodes, because places change with every node that
+comes or goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from scheduler_core.cycle import Scheduler
+from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.sampling import Search
+from scheduler_core.simulation.searches import Likely
+from scheduler_core.snapshot.snapshot import Snapshot
+
+_MOST_KEPT: Final = 200
+
+
+class _KeptSearch(msgspec.Struct, frozen=True):
+    node: str
+    weight: float
+    workers: int = 1
+    order: int = -1
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    bindings: int
+    searches: tuple[_KeptSearch, ...]
+
+
+def to_mapping(belief: SearchBelief, snapshot: Snapshot) -> Mapping[str, Any]:
+    """The likeliest searches of the belief. `snapshot` is the cluster of which it was learned."""
+    likeliest = sorted(belief.followed, key=lambda each: -each.weight)[:_MOST_KEPT]
+    kept = [
+        _KeptSearch(_name(snapshot, each.search), round(each.weight, 6), each.search.workers, each.search.order)
+        for each in likeliest
+    ]
+    found: dict[str, Any] = msgspec.to_builtins(_Kept(belief.bindings, tuple(kept)))
+    return found
+
+
+def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
+    """The belief that was written, for the cluster of the dump; None for what cannot be read as one. What began at a
+    node that is gone is doubted."""
+    try:
+        kept = msgspec.convert(written, _Kept)
+    except (msgspec.ValidationError, RecursionError):
+        return None
+    if not len(snapshot.nodes) or any(not 0.0 <= each.weight <= 1.0 or each.workers < 1 for each in kept.searches):
+        return None
+    followed = [
+        Likely(Search(start, each.workers, each.order), each.weight)
+        for each in kept.searches
+        if (start := _place(snapshot, each)) is not None
+    ]
+    total = sum(each.weight for each in followed)
+    if not followed or total > 1.001:
+        return None
+    return SearchBelief(followed=tuple(followed), doubt=max(0.0, 1.0 - total), bindings=max(0, kept.bindings))
+
+
+def learnt_searches(written: Any, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...] | None:
+    """For a forecast from a dump: how the scheduler goes through its nodes, at most so many searches; None where the
+    dump says nothing of it that can be read."""
+    belief = None if written is None else from_mapping(written, snapshot)
+    return None if belief is None else belief.searches(snapshot, scheduler, most)
+
+
+def _name(snapshot: Snapshot, search: Search) -> str:
+    orders = snapshot.columns.tree_orders
+    order = orders[search.order % len(orders)]
+    return str(snapshot.columns.names[order[search.start % len(order)]])
+
+
+def _place(snapshot: Snapshot, kept: _KeptSearch) -> int | None:
+    row = snapshot.columns.row_of.get(kept.node)
+    if row is None:
+        return None
+    orders = snapshot.columns.tree_orders
+    return int((orders[kept.order % len(orders)] == row).argmax())

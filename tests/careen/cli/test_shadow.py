@@ -1,0 +1,188 @@
+"""`careen shadow` beside a scheduler, on the embedded API server: one that agrees, one that does not, and what is
+noticed."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drydock.server.kinds.resources import resource_named
+from scheduler_core import Scheduler
+from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.snapshot.snapshot import Snapshot
+from tests.careen.cli.conftest import Desk
+from tests.careen.cli.test_plan import a_node
+
+Choose = Callable[[Snapshot, str], str]
+
+
+def a_pod(name: str, *, cpu: int = 100, scheduler: str = "default-scheduler", node: str = "") -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "uid": f"uid-{name}"},
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": f"{cpu}m"}}}],
+            **({"nodeName": node} if node else {}),
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def post(desk: Desk, path: str, body: dict[str, Any]) -> None:
+    request = urllib.request.Request(
+        f"{desk.server.url}/api/v1/namespaces/shop/{path}",
+        data=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json", "Authorization": "Bearer scheduler"},
+    )
+    with urllib.request.urlopen(request) as answer:
+        answer.read()
+
+
+@contextmanager
+def scheduling(desk: Desk, choose: Choose, *, scheduler: str = "default-scheduler") -> Iterator[None]:
+    """Pods come and are bound, one after another, while something else goes on."""
+    is_over, chance = threading.Event(), random.Random(1)
+
+    def come_and_go() -> None:
+        for number in range(200):
+            if is_over.wait(0.03):
+                return
+            pod = a_pod(f"web-{number}", cpu=100 * chance.randint(1, 3), scheduler=scheduler)
+            post(desk, "pods", pod)
+            node = choose(snapshot_of(desk), f"shop/web-{number}")
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": f"web-{number}"}}
+            post(desk, f"pods/web-{number}/binding", {**binding, "target": {"kind": "Node", "name": node}})
+
+    thread = threading.Thread(target=come_and_go, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def snapshot_of(desk: Desk) -> Snapshot:
+    kinds = {"nodes": "Node", "pods": "Pod"}
+    return load_objects(
+        {**item.content, "kind": kind, "apiVersion": "v1"}
+        for plural, kind in kinds.items()
+        for item in desk.server.store.items(resource_named(plural).storage, "")
+    )
+
+
+def as_scheduler_core(snapshot: Snapshot, key: str) -> str:
+    return Scheduler().schedule(snapshot, snapshot.pod(key)).node or ""
+
+
+def the_worst(snapshot: Snapshot, key: str) -> str:
+    result = Scheduler().schedule(snapshot, snapshot.pod(key))
+    return min(result.scores, key=lambda name: (result.scores[name].total, name))
+
+
+@pytest.fixture
+def town(desk: Desk) -> Desk:
+    desk.server.seed(*(a_node(f"n{number}", cpu=str(8 + number)) for number in range(6)), a_pod("first", node="n1"))
+    return desk
+
+
+def test_a_scheduler_with_the_same_rules_agrees(town: Desk) -> None:
+    with scheduling(town, as_scheduler_core):
+        done = town.run("shadow", "--once", "--bindings", "10", "--for", "600", "--output", "json")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert said["agreed"] >= 10
+    assert (said["disagreed"], said["agreement"], said["otherConfiguration"]) == (0, 1.0, False)
+    assert said["disagreements"] == []
+
+
+def test_a_scheduler_with_other_rules_is_noticed_and_its_causes_are_named(town: Desk) -> None:
+    with scheduling(town, the_worst):
+        done = town.run("shadow", "--once", "--bindings", "40", "--for", "600", "--last", "2", "--output", "json")
+    assert done.exit_code == 3, done.output
+    said = json.loads(done.stdout)
+    assert said["otherConfiguration"]
+    assert said["agreement"] < 0.8
+    (cause,) = said["likelyCauses"]
+    assert "have a lower score: the scheduler probably has other score plugins" in cause
+    assert len(said["disagreements"]) == 2
+    last = said["disagreements"][-1]
+    assert last["reason"] == "other-node"
+    assert last["why"].startswith("its score is ")
+    assert last["node"] not in {each["node"] for each in last["said"]}
+
+
+def test_the_table_says_the_same_for_people(town: Desk) -> None:
+    with scheduling(town, the_worst):
+        done = town.run("shadow", "--once", "--bindings", "3", "--for", "600")
+    assert done.exit_code == 0, "three are too few to speak of"
+    assert done.stdout.startswith("6 nodes and ")
+    assert re.search(r"default-scheduler +disagreed +other-node +\d", done.stdout)
+    assert "The last " in done.stdout
+    assert re.search(r"shop/web-\d+: said n\d.*, took n\d: its score is \d+; the highest is", done.stderr)
+
+
+def test_pods_of_another_scheduler_are_counted_and_said(town: Desk) -> None:
+    with scheduling(town, lambda *_: "n1", scheduler="gang"):
+        done = town.run("shadow", "--once", "--for", "3", "--output", "json")
+    assert done.exit_code == 4, done.output
+    said = json.loads(done.stdout)
+    assert said["profiles"][0]["profile"] == "gang"
+    assert set(said["profiles"][0]["reasons"]) == {"other-scheduler"}
+    assert "have the schedulerName gang" in said["likelyCauses"][0]
+
+
+def test_nothing_bound_is_nothing_to_say(town: Desk) -> None:
+    done = town.run("shadow", "--once", "--for", "1")
+    assert done.exit_code == 4
+    assert "no pod was bound of which something can be said" in done.stdout
+
+
+def test_a_shadow_only_reads(town: Desk) -> None:
+    before = town.writes()
+    town.server.api.requests.clear()
+    town.run("shadow", "--once", "--for", "1")
+    assert {each.verb for each in town.server.api.requests if each.resource} == {"get", "list", "watch"}
+    assert town.writes() == before
+
+
+def test_a_dump_is_written_that_forecasts_and_plans_read(town: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "dump.json.gz"
+    town.run("shadow", "--once", "--for", "1", "--snapshot", str(file))
+    assert town.json("forecast", "n1", "--from", str(file))["node"] == "n1"
+    assert "n1" in town.run("plan", "--from", str(file)).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--profile", "nobody"), "there is no profile 'nobody' in the configuration; it has default-scheduler"),
+        (("--bindings", "0"), "0 is not in the range"),
+        (("--for", "0"), "0 is not in the range"),
+        (("--metrics-port", "70000"), "70000 is not in the range"),
+        (("--snapshot", "/nowhere/dump"), "there is no folder /nowhere"),
+        (("--metrics-port", "0", "--metrics-host", "no such host"), "is neither an address nor a name"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(town: Desk, words: tuple[str, ...], why: str) -> None:
+    done = town.run("shadow", "--once", "--for", "1", *words)
+    assert done.exit_code == 2, done.output
+    assert why in done.output
+
+
+def test_a_right_that_is_missing_is_named(town: Desk) -> None:
+    town.server.api.authorizer = lambda _user, verb, _group, resource, *_: (verb, resource) != ("list", "services")
+    done = town.run("shadow", "--once", "--for", "600")
+    assert done.exit_code == 1
+    assert "a right is missing" in done.output

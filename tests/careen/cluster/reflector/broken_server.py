@@ -1,0 +1,250 @@
+"""An API server that breaks its watches in every way that a test can think of, on nobody's time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from careen.cluster.reflector.reflector import Source
+from careen.cluster.wire.errors import NotSent, Unclear, raise_unless_ok
+from careen.cluster.wire.transport import Request, Response
+from scheduler_core.testing.builders import a_node, a_pod
+from tests.careen.virtual_shell import START, status
+
+Json = dict[str, Any]
+
+NODES = Source(kind="Node", paths=("/api/v1/nodes",))
+PODS = Source(kind="Pod", paths=("/api/v1/pods",))
+CLASSES = Source(
+    kind="DeviceClass",
+    paths=tuple(f"/apis/resource.k8s.io/{version}/deviceclasses" for version in ("v1", "v1beta2", "v1beta1")),
+)
+SOURCES = (NODES, PODS, CLASSES)
+_API = {"Node": "v1", "Pod": "v1", "DeviceClass": "resource.k8s.io/v1beta1"}
+_KIND = {"nodes": "Node", "pods": "Pod", "deviceclasses": "DeviceClass"}
+
+FAULTS = (
+    "cut",  # the connection breaks
+    "half a line",
+    "end",  # a watch that ends as it should
+    "empty",  # 200, and nothing
+    "gone",  # ERROR 410 inside the stream
+    "gone at once",  # 410 instead of a watch
+    "error",  # ERROR 500 inside the stream
+    "busy",  # 429
+    "failed",  # 503
+    "refused",  # nobody listens: the server restarts
+    "silence",
+    "again",  # the last events once more, oldest first
+    "older",  # an event of the past alone
+    "page of a proxy",
+    "another kind",
+    "bookmark",
+)
+
+
+@dataclass
+class BrokenServer:
+    """`faults` are used up one by one, each by one watch; `changes` happen while somebody watches. When both are used
+    up, watches go on without end, and `is_quiet` says so."""
+
+    faults: list[str] = field(default_factory=list)
+    changes: list[tuple[str, str, str]] = field(default_factory=list)
+    page_size: int = 2
+    list_faults: list[str] = field(default_factory=list)
+    unserved: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.version = 10
+        self.objects: dict[tuple[str, str], Json] = {}
+        self.log: list[tuple[int, str, Json]] = []
+        self.oldest = 0
+        self.requests: list[Request] = []
+        self._told: dict[str, int] = {}
+        self._moved = asyncio.Event()
+
+    @property
+    def waiting(self) -> set[str]:
+        """The kinds of which everything was told, on watches that go on."""
+        return {kind for kind, version in self._told.items() if version == self.version}
+
+    # ---- what is in the cluster ----
+
+    def change(self, verb: str, kind: str, name: str) -> None:
+        """put: there is one of this name, other than before. drop: there is none."""
+        self.version += 1
+        key = (kind, name)
+        if verb == "drop":
+            if key in self.objects:
+                self._tell("DELETED", {**self.objects.pop(key)})
+            return
+        event = "MODIFIED" if key in self.objects else "ADDED"
+        self.objects[key] = _manifest(kind, name, self.version)
+        self._tell(event, self.objects[key])
+
+    def _tell(self, event: str, manifest: Json) -> None:
+        manifest = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(self.version)}}
+        self.log.append((self.version, event, manifest))
+        self._moved.set()
+        self._moved.clear()
+
+    def forget(self) -> None:
+        """No watch can begin before now any more."""
+        self.oldest = self.version
+
+    def pages(self) -> list[Json]:
+        """Everything, as fresh lists would have it."""
+        return [
+            {"kind": f"{kind}List", "apiVersion": _API[kind], "items": self._items(kind)}
+            for kind in ("Node", "Pod", "DeviceClass")
+        ]
+
+    def _items(self, kind: str) -> list[Json]:
+        return [manifest for (each, _), manifest in sorted(self.objects.items()) if each == kind]
+
+    # ---- lists ----
+
+    async def send(self, request: Request) -> Response:
+        """A page of a list."""
+        self.requests.append(request)
+        fault = self.list_faults.pop(0) if self.list_faults else ""
+        if fault == "refused":
+            raise NotSent("nobody listens")
+        if fault == "cut":
+            raise Unclear("the connection broke")
+        if fault == "gone" and "continue" in request.query:
+            return status(410, "Expired")
+        kind = _KIND[request.path.rsplit("/", 1)[-1]]
+        if not self._serves(kind, request.path):
+            return Response(status=404, headers={}, body=b"404 page not found")
+        start, version = map(int, request.query.get("continue", f"0:{self.version}").split(":"))
+        items, end = self._items(kind), start + self.page_size
+        more = f"{end}:{version}" if end < len(items) else ""
+        page = {
+            "kind": f"{kind}List",
+            "apiVersion": _API[kind],
+            "metadata": {"resourceVersion": str(version), "continue": more},
+            "items": items[start:end],
+        }
+        return Response(status=200, headers={}, body=json.dumps(page).encode())
+
+    def _serves(self, kind: str, path: str) -> bool:
+        return kind not in self.unserved and f"/{_API[kind]}/" in path
+
+    # ---- watches ----
+
+    async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
+        """A watch."""
+        self.requests.append(request)
+        await asyncio.sleep(0)
+        kind = _KIND[request.path.rsplit("/", 1)[-1]]
+        position = int(request.query["resourceVersion"])
+        fault = self.faults.pop(0) if self.faults else ""
+        _refuse(request, fault)
+        if position < self.oldest:
+            yield _line("ERROR", _status(410, "Expired"))
+            return
+        if not fault:
+            async for event in self._on(kind, position):
+                yield event
+        missed, seen = self._first(fault, kind, position), self.version
+        for event in missed:
+            yield event
+        if fault not in ("empty", "older"):
+            for chunk in (*self._next(fault, kind, seen), *self._broken(fault, kind)):
+                yield chunk
+        if fault in ("cut", "silence"):
+            raise Unclear("the connection broke")
+
+    def _first(self, fault: str, kind: str, position: int) -> list[bytes]:
+        """What was missed, and what is told once more."""
+        past = self._events(kind, 0)
+        if fault == "empty" or (fault == "older" and not past):
+            return []
+        if fault == "older":
+            return past[:1]
+        return [*(past[-5:] if fault == "again" else ()), *self._events(kind, position)]
+
+    def _next(self, fault: str, kind: str, seen: int) -> list[bytes]:
+        """One more change."""
+        if self.changes:
+            self.change(*self.changes.pop(0))
+        return [] if fault == "cut" else self._events(kind, seen)  # the last event is lost on its way
+
+    async def _on(self, kind: str, seen: int) -> AsyncGenerator[bytes, None]:
+        """Events as they come, without end."""
+        while True:
+            if self.changes:
+                self.change(*self.changes.pop(0))
+            before, seen = seen, self.version
+            for event in self._events(kind, before):
+                yield event
+            self._told[kind] = seen
+            await asyncio.sleep(0)
+            while not self.changes and seen == self.version:
+                await self._moved.wait()
+
+    def _broken(self, fault: str, kind: str) -> Iterable[bytes]:
+        if fault == "half a line":
+            yield _line("MODIFIED", _manifest(kind, "half", self.version + 1))[:-9]
+        if fault == "gone":
+            self.forget()
+            yield _line("ERROR", _status(410, "Expired"))
+        if fault == "error":
+            yield _line("ERROR", _status(500, "InternalError"))
+        if fault == "page of a proxy":
+            yield b"<html>Please log in\n</html>\n"
+        if fault == "another kind":
+            yield _line("ADDED", {**_manifest("Pod", "stray", 99), "kind": "Secret"})
+        if fault == "bookmark":
+            meta = {"resourceVersion": str(self.version), "creationTimestamp": None}
+            yield _line("BOOKMARK", {"kind": kind, "apiVersion": _API[kind], "metadata": meta})
+
+    def _events(self, kind: str, after: int) -> list[bytes]:
+        return [
+            _line(event, manifest)
+            for version, event, manifest in self.log
+            if version > after and manifest["kind"] == kind
+        ]
+
+
+def _refuse(request: Request, fault: str) -> None:
+    if fault == "refused":
+        raise NotSent("nobody listens")
+    answers = {"gone at once": status(410, "Expired"), "busy": status(429, retry_after="1"), "failed": status(503)}
+    if fault in answers:
+        raise_unless_ok(request, answers[fault], now=START)
+
+
+def _line(event: str, manifest: Json) -> bytes:
+    return json.dumps({"type": event, "object": manifest}).encode() + b"\n"
+
+
+def _status(code: int, reason: str) -> Json:
+    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
+
+
+def _manifest(kind: str, name: str, version: int) -> Json:
+    """An object that is another one in each version."""
+    if kind == "Node":
+        manifest: Json = dict(a_node(name).manifest)
+        manifest["metadata"] = {**manifest["metadata"], "labels": {"seen": str(version)}}
+    elif kind == "Pod":
+        manifest = json.loads(json.dumps(a_pod(name).manifest))
+        manifest["metadata"]["labels"] = {"seen": str(version)}
+        if version % 3:
+            manifest["spec"]["nodeName"] = f"n{version % 4}"
+            manifest["status"]["phase"] = "Running"
+    else:
+        manifest = {"metadata": {"name": name}, "spec": {}}
+    meta = {**manifest["metadata"], "uid": f"uid-{kind}-{name}", "resourceVersion": str(version)}
+    return {**manifest, "kind": kind, "apiVersion": _API[kind], "metadata": meta}
+
+
+def drawn_changes(draw: Sequence[int]) -> list[tuple[str, str, str]]:
+    """Changes from numbers: half of them of pods, a third of nodes, few of classes."""
+    kinds = ("Pod", "Pod", "Pod", "Node", "Node", "DeviceClass")
+    return [("drop" if number % 3 == 0 else "put", kinds[number % 6], f"n{number % 5}") for number in draw]

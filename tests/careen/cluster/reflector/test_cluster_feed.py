@@ -1,0 +1,130 @@
+"""All kinds at once against the embedded API server: its own bookmarks, its own 410, its own faults."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from careen.agent.clock import SystemClock
+from careen.cluster.reflector.cluster_feed import ClusterFeed
+from careen.cluster.reflector.sources import sources
+from careen.cluster.reflector.streams import ClientStreams
+from careen.cluster.snapshot_reader import pages
+from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.client import connect
+from drydock.server.faults import FaultRates, seeded_faults
+from drydock.server.testing import RunningServer, running_server
+from scheduler_core import ClusterCache
+from scheduler_core.snapshot.loading import load_pages
+from scheduler_core.testing.builders import a_node, a_pod
+from tests.careen.cluster.reflector.test_reflector import Silent, seen
+from tests.patience import until
+
+
+class Impatient(SystemClock):
+    """Waits a hundredth of what it is asked to."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds / 100)
+
+
+@contextlib.asynccontextmanager
+async def following(server: RunningServer, folder: Path) -> AsyncIterator[ClusterFeed]:
+    transport = connect(server.write_kubeconfig(folder / "kubeconfig", user="shadow"), part="test")
+    clock = Impatient()
+    feed = ClusterFeed(
+        ApiServer(transport, clock, chance=lambda: 0.5),
+        ClientStreams(transport, clock.now),
+        sources(),
+        cache=ClusterCache(),
+        audience=Silent(),
+        chance=lambda: 0.5,
+    )
+    task = asyncio.create_task(feed.run())
+    try:
+        yield feed
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        transport.close()
+
+
+def change(server: RunningServer, chance: random.Random) -> None:
+    """A pod or a node comes, changes or goes."""
+    name = f"n{chance.randrange(6)}"
+    if chance.random() < 0.3:
+        server.seed({**a_node(name).manifest, "apiVersion": "v1", "kind": "Node"})
+        return
+    manifest = {**a_pod(name).manifest, "apiVersion": "v1", "kind": "Pod"}
+    manifest["spec"] = {**manifest["spec"], "nodeName": chance.choice(["", "n1", "n2", "n9"])}
+    manifest["metadata"] = {**manifest["metadata"], "labels": {"turn": str(chance.randrange(10**6))}}
+    server.seed(manifest)
+
+
+async def agrees(server: RunningServer, feed: ClusterFeed, folder: Path) -> None:
+    """Waits until the feed has the cluster as a fresh list has it."""
+    transport = connect(server.write_kubeconfig(folder / "admin", user="admin"), part="test")
+    fresh: Any = None
+    try:
+        api = ApiServer(transport, Impatient(), chance=lambda: 0.5)
+        fresh = seen(load_pages([page async for page in pages(api)]))
+        # The first two parts: nodes, and pods with all that is in them.
+        await until(lambda: seen(feed.cache.snapshot())[:4] == fresh[:4], lambda: f"{feed.troubles}\n{fresh[:2]}")
+    finally:
+        transport.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_cluster_is_that_of_a_fresh_list_whatever_the_server_does(tmp_path: Path, seed: int) -> None:
+    rates = FaultRates(slow=0.1, slowest_seconds=0.05, lost_before=0.1, throttled=0.02, server_error=0.1)
+    plan = seeded_faults(seed, suffers=lambda user: user == "shadow", rates=rates)
+    chance = random.Random(seed)
+    async with (
+        running_server(plan=plan, bookmark_seconds=0.05, history_length=20) as server,
+        following(server, tmp_path) as feed,
+    ):
+        await feed.complete()
+        for _ in range(4):
+            for _ in range(12):
+                change(server, chance)
+                await asyncio.sleep(0.002)
+            server.api.is_down = True
+            for _ in range(8):
+                change(server, chance)
+            await asyncio.sleep(0.02)
+            server.api.is_down = False
+        await agrees(server, feed, tmp_path)
+
+
+async def test_a_server_that_starts_anew_elsewhere_in_time_is_listed_again(tmp_path: Path) -> None:
+    """Its history is gone and its clock of versions with it, as after an etcd that was restored."""
+    async with running_server(bookmark_seconds=0.05, history_length=5) as server:
+        chance = random.Random(1)
+        for _ in range(30):
+            change(server, chance)
+        async with following(server, tmp_path) as feed:
+            await feed.complete()
+            before = feed.lists
+            server.api.is_down = True
+            for _ in range(40):
+                change(server, chance)
+            await until(lambda: feed.troubles)
+            server.api.is_down = False
+            await agrees(server, feed, tmp_path)
+            assert feed.lists > before
+
+
+async def test_each_kind_is_asked_for_with_get_alone(tmp_path: Path) -> None:
+    async with running_server(bookmark_seconds=0.05) as server, following(server, tmp_path) as feed:
+        await feed.complete()
+        await until(lambda: len({each.resource for each in server.api.requests if each.verb == "watch"}) >= 8)
+        assert {each.verb for each in server.api.requests} <= {"list", "watch", "get", ""}
+        asked: Callable[[str], int] = lambda verb: sum(each.verb == verb for each in server.api.requests)  # noqa: E731
+        assert asked("list") <= len(sources()) + 4  # the device classes are asked for by three versions

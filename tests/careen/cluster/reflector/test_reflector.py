@@ -1,0 +1,214 @@
+"""Whatever happens to its lists and watches, a reflector ends with the cluster that a fresh list would give."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from careen.cluster.reflector.cluster_feed import ClusterFeed
+from careen.cluster.reflector.reflector import Source
+from careen.cluster.wire.api import ApiServer
+from scheduler_core import ClusterCache, Snapshot
+from scheduler_core.snapshot.loading import load_pages
+from tests.careen.cluster.reflector.broken_server import FAULTS, NODES, PODS, SOURCES, BrokenServer, drawn_changes
+from tests.careen.virtual_shell import VirtualClock
+from tests.patience import until
+
+
+class Silent:
+    """Nobody listens."""
+
+    def before(self, kind: str, line: bytes) -> None: ...
+
+    def after(self, kind: str, *, has_changed: bool) -> None: ...
+
+    def before_list(self, kind: str) -> None: ...
+
+
+class Following:
+    """A feed on a broken server, and its clock."""
+
+    def __init__(self, server: BrokenServer, sources: Sequence[Source] = SOURCES) -> None:
+        self.server = server
+        self.clock = VirtualClock()
+        api = ApiServer(server, self.clock, chance=lambda: 0.5)
+        self.feed = ClusterFeed(api, server, sources, cache=ClusterCache(), audience=Silent(), chance=lambda: 0.5)
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Follows until then."""
+        task = asyncio.create_task(self.feed.run())
+        try:
+            await until(lambda: condition() or task.done(), self.told)
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def until_quiet(self) -> None:
+        """Follows until nothing is left to happen, and everything has been told."""
+        kinds = {source.kind for source in SOURCES} - self.server.unserved
+        await self.until(lambda: not (self.server.faults or self.server.changes) and self.server.waiting == kinds)
+
+    def told(self) -> str:
+        return f"{self.server.faults} {self.server.changes} {self.server.waiting} {self.feed.troubles}"
+
+    def lists(self, source: Source) -> int:
+        """How often the kind was listed."""
+        return sum(
+            1
+            for each in self.server.requests
+            if each.path in source.paths and "watch" not in each.query and "continue" not in each.query
+        )
+
+
+def seen(snapshot: Snapshot) -> Any:
+    """All that there is, in no order."""
+    pods = [*snapshot.placed_pods, *snapshot.pending, *snapshot.ghosts]
+    return (
+        {node.name: node for node in snapshot.nodes},
+        {pod.key: repr(pod) for pod in pods},  # specs are equal only within one reader
+        {pod.key for pod in snapshot.pending},
+        {pod.key for pod in snapshot.ghosts},
+        snapshot.objects,
+        snapshot.problems,
+    )
+
+
+def fresh(server: BrokenServer) -> Any:
+    return seen(load_pages([json.dumps(page).encode() for page in server.pages()]))
+
+
+@given(
+    faults=st.lists(st.sampled_from(FAULTS), max_size=25),
+    list_faults=st.lists(st.sampled_from(("", "gone", "cut", "refused")), max_size=6),
+    before=st.lists(st.integers(0, 10_000), max_size=12),
+    during=st.lists(st.integers(0, 10_000), max_size=25),
+)
+def test_whatever_breaks_the_cluster_is_that_of_a_fresh_list(
+    faults: list[str], list_faults: list[str], before: list[int], during: list[int]
+) -> None:
+    async def story() -> None:
+        server = BrokenServer(faults=faults, changes=drawn_changes(during), list_faults=list_faults)
+        for change in drawn_changes(before):
+            server.change(*change)
+        following = Following(server)
+        await following.until_quiet()
+        assert seen(following.feed.cache.snapshot()) == fresh(server)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_no_fault_alone_loses_an_event_or_stops_the_watch(fault: str) -> None:
+    changes = [("put", "Pod", "a"), ("put", "Node", "n1"), ("drop", "Pod", "b"), ("put", "Pod", "c")]
+    server = BrokenServer(faults=[fault] * 3, changes=changes)
+    server.change("put", "Pod", "b")
+    following = Following(server)
+    await following.until_quiet()
+    assert seen(following.feed.cache.snapshot()) == fresh(server)
+
+
+@pytest.mark.parametrize("fault", ["cut", "half a line", "end", "busy", "refused", "bookmark", "again"])
+async def test_a_watch_that_breaks_goes_on_where_it_was_and_nothing_is_listed_again(fault: str) -> None:
+    server = BrokenServer(faults=[fault] * 2, changes=drawn_changes(range(10)))
+    following = Following(server)
+    await following.until_quiet()
+    assert following.lists(NODES) == following.lists(PODS) == 1
+
+
+@pytest.mark.parametrize("fault", ["gone", "gone at once"])
+async def test_a_position_that_the_server_has_forgotten_is_listed_again(fault: str) -> None:
+    server = BrokenServer(faults=[fault])
+    following = Following(server, [NODES])
+    await following.until(lambda: server.waiting == {"Node"})
+    assert following.lists(NODES) == 2
+
+
+@pytest.mark.parametrize("fault", ["empty", "page of a proxy", "another kind", "error", "silence", "older"])
+async def test_after_three_watches_of_no_use_everything_is_listed_again(fault: str) -> None:
+    server = BrokenServer(faults=[fault] * 4)
+    server.change("put", "Node", "n1")
+    following = Following(server, [NODES])
+    await following.until(lambda: server.waiting == {"Node"})
+    assert following.lists(NODES) == 2
+
+
+async def test_a_server_that_is_away_for_long_is_asked_ever_more_seldom_and_never_listed_for_it() -> None:
+    server = BrokenServer(faults=["refused"] * 40)
+    following = Following(server, [NODES])
+    await following.until(lambda: server.waiting == {"Node"})
+    assert following.lists(NODES) == 1
+    pauses = following.clock.slept[:40]
+    assert pauses[:4] == [0.375, 0.75, 1.5, 3.0]
+    assert max(pauses) == pauses[-1] == 22.5
+
+
+async def test_a_server_that_forgets_at_once_is_not_listed_without_end() -> None:
+    server = BrokenServer(faults=["gone at once"] * 10)
+    following = Following(server, [NODES])
+    await following.until(lambda: server.waiting == {"Node"})
+    assert following.clock.slept[:3] == [0.375, 0.75, 1.5]
+
+
+async def test_a_server_that_is_busy_says_how_long_to_wait() -> None:
+    server = BrokenServer(faults=["busy"])
+    following = Following(server, [NODES])
+    await following.until(lambda: server.waiting == {"Node"})
+    assert following.clock.slept[0] == 1.375
+
+
+async def test_a_kind_that_is_not_installed_is_empty_and_asked_for_again_later() -> None:
+    server = BrokenServer(unserved={"DeviceClass"})
+    server.change("put", "DeviceClass", "gpu")
+    following = Following(server)
+    await following.until(lambda: following.lists(SOURCES[2]) >= 3)
+    assert following.feed.missing == frozenset()
+    assert not following.feed.cache.snapshot().objects.device_classes
+    server.unserved.clear()
+    await following.until_quiet()
+    assert list(following.feed.cache.snapshot().objects.device_classes) == ["gpu"]
+    assert following.clock.slept[0] == 300.0
+
+
+async def test_a_kind_that_is_no_longer_served_goes_away() -> None:
+    server = BrokenServer()
+    server.change("put", "DeviceClass", "gpu")
+    following = Following(server)
+    await following.until_quiet()
+    server.unserved.add("DeviceClass")
+    server.faults = ["gone at once"] * 3
+    again = Following(server)
+    again.feed = following.feed
+    await again.until(lambda: not following.feed.cache.snapshot().objects.device_classes)
+
+
+async def test_a_watch_asks_for_bookmarks_and_for_an_end_that_differs_from_others() -> None:
+    server = BrokenServer()
+    following = Following(server, [NODES])
+    await following.until(lambda: server.waiting == {"Node"})
+    (watch,) = [each for each in server.requests if "watch" in each.query]
+    assert watch.query == {
+        "watch": "true",
+        "resourceVersion": "10",
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": "450",
+    }
+    assert watch.method == "GET"
+
+
+async def test_trouble_is_told_until_the_server_speaks_again() -> None:
+    server = BrokenServer(faults=["refused"], list_faults=["cut"] * 100_000)
+    following = Following(server, [NODES])
+    await following.until(lambda: "Node" in following.feed.troubles)
+    assert str(following.feed.troubles["Node"]) == "the connection broke"
+    server.list_faults.clear()
+    await following.until(lambda: server.waiting == {"Node"})
+    server.change("put", "Node", "n1")
+    await following.until(lambda: not following.feed.troubles)

@@ -1,0 +1,106 @@
+"""What `careen shadow` prints of a tally."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from careen.report.shadow.shadow_report import Followed, exit_code, shadow_json, shadow_text
+from careen.shadow.outcomes import MEANINGS, Compared, Reason
+from careen.shadow.tally import Tally
+
+FOLLOWED = Followed(seconds=61.4, nodes=20, pods=300, events=1234, lists=17, notes=("a note",))
+AT = "2026-03-04T12:00:00Z"
+
+
+def one(reason: Reason, **more: object) -> Compared:
+    base = {"pod": "shop/web", "profile": "default-scheduler", "at": AT, "reason": reason, "node": "n9"}
+    return Compared(**{**base, **more})  # type: ignore[arg-type]
+
+
+def tally(*each: Compared) -> Tally:
+    made = Tally()
+    for compared in each:
+        made.add(compared)
+    return made
+
+
+def many(agreed: int, disagreed: int, **more: object) -> Tally:
+    said = {"said": (("n1", 0.7), ("n2", 0.2), ("n3", 0.05), ("n4", 0.05))}
+    agreeing = [one(Reason.FIRST, **said)] * agreed
+    return tally(*agreeing, *[one(Reason.OTHER_NODE, why="its score is 1", **said, **more)] * disagreed)
+
+
+def test_the_first_sentence_says_how_often_they_agree() -> None:
+    text = shadow_text(many(19, 1), FOLLOWED, last=10)
+    assert text.startswith(
+        "20 nodes and 300 pods were followed for 61 s (1234 events): scheduler_core agrees on 19 of 20 pods (95.0 %), "
+        "whose sets have 4.0 nodes on average."
+    )
+    assert "Note: a note." in text
+    assert "n1, n2, n3 and 1 more" in text
+    assert "Likely cause" not in text
+
+
+def test_an_empty_tally_says_that_nothing_can_be_said() -> None:
+    text = shadow_text(Tally(), FOLLOWED, last=10)
+    assert "no pod was bound of which something can be said." in text
+    assert shadow_json(Tally(), FOLLOWED, last=10)["agreement"] is None
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        (Tally(), 4),
+        (tally(one(Reason.ORDER)), 4),
+        (many(1, 0), 0),
+        (many(5, 24), 0),  # too few to tell
+        (many(6, 24), 3),
+        (many(24, 6), 0),
+    ],
+)
+def test_the_exit_code_says_whether_they_agree(made: Tally, code: int) -> None:
+    assert exit_code(made) == code
+
+
+def test_too_little_agreement_is_said_with_its_causes() -> None:
+    text = shadow_text(many(6, 40, nodes=200, is_sampled=True, is_best_of_all=True), FOLLOWED, last=2)
+    assert "That is less than 80 %" in text
+    assert "the scheduler probably looks at more nodes than careen was told (percentageOfNodesToScore)" in text
+    assert "The last 2 disagreements:" in text
+
+
+@pytest.mark.parametrize(
+    ("more", "cause"),
+    [
+        ({"nodes": 200, "is_sampled": True, "is_best_of_all": True}, "looks at more nodes"),
+        ({"nodes": 200}, "looks at a part of the nodes (percentageOfNodesToScore)"),
+        ({"nodes": 20}, "other score plugins, weights or arguments"),
+    ],
+)
+def test_what_the_disagreements_have_in_common_names_the_cause(more: dict[str, object], cause: str) -> None:
+    (found,) = many(0, 40, **more).causes()
+    assert cause in found
+
+
+def test_plugins_that_refuse_the_nodes_taken_are_named() -> None:
+    made = tally(*[one(Reason.REFUSED_NODE, plugin="NodeAffinity")] * 40)
+    (found,) = made.causes()
+    assert found.startswith("the plugin NodeAffinity refuses 40 of the 40 nodes that the scheduler took")
+
+
+def test_json_carries_the_same() -> None:
+    said = json.loads(json.dumps(shadow_json(many(19, 1), FOLLOWED, last=1)))
+    assert (said["agreed"], said["disagreed"], said["cannotSay"], said["agreement"]) == (19, 1, 0, 0.95)
+    assert said["profiles"] == [
+        {"profile": "default-scheduler", "agreement": 0.95, "reasons": {"first": 19, "other-node": 1}}
+    ]
+    (last,) = said["disagreements"]
+    assert last["said"][0] == {"node": "n1", "share": 0.7}
+    assert (last["node"], last["reason"], last["plugin"]) == ("n9", "other-node", None)
+    assert shadow_json(many(19, 1), FOLLOWED, last=0)["disagreements"] == []
+
+
+def test_every_reason_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(Reason)

@@ -1,0 +1,359 @@
+"""What each event does to a shadow: what it compares, and of what it cannot say anything."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from careen.shadow import shadow as module
+from careen.shadow.outcomes import Outcome, Reason
+from careen.shadow.shadow import Shadow
+from scheduler_core import ClusterCache, Scheduler
+from scheduler_core.config.configuration import Configuration
+from scheduler_core.testing.builders import a_node, a_pod
+
+Json = dict[str, Any]
+
+
+class Town:
+    """A cluster in memory and its shadow; nodes n1 and n2, of which n2 has more room."""
+
+    def __init__(self, nodes: Json | None = None, configuration: Json | None = None) -> None:
+        self.seconds = 0.0
+        self.version = 1
+        self.cache = ClusterCache()
+        scheduler = Scheduler(Configuration.from_mapping(configuration) if configuration else None)
+        self.shadow = Shadow(
+            self.cache,
+            scheduler,
+            profiles=("default-scheduler",),
+            monotonic=lambda: self.seconds,
+            now=lambda: datetime(2026, 3, 4, tzinfo=UTC),
+        )
+        self.lists({name: {"cpu": cpu} for name, cpu in (nodes or {"n1": "4", "n2": "8"}).items()})
+
+    def lists(self, nodes: Json, *pods: Json) -> None:
+        for kind, items in (("Node", [node(name, **each) for name, each in nodes.items()]), ("Pod", list(pods))):
+            self.shadow.before_list(kind)
+            self.cache.apply({"kind": f"{kind}List", "apiVersion": "v1", "items": items})
+
+    def event(self, type_: str, manifest: Json) -> None:
+        self.version += 1
+        manifest = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(self.version)}}
+        line = json.dumps({"type": type_, "object": manifest}).encode()
+        self.shadow.before(manifest["kind"], line)
+        self.shadow.after(manifest["kind"], has_changed=self.cache.apply(line))
+
+    def comes(self, name: str, **more: Any) -> None:
+        self.event("ADDED", pod(name, **more))
+
+    def bound(self, name: str, on: str, **more: Any) -> None:
+        self.event("MODIFIED", pod(name, on=on, **more))
+
+    def said(self) -> dict[str, Reason]:
+        """Everything that was compared or counted, by reason, when a second has passed."""
+        self.seconds += 1.0
+        while self.shadow.compare():
+            pass
+        return {f"{profile} {reason.value}": n for (profile, reason), n in self.shadow.tally.counts.items()}
+
+
+def node(name: str, cpu: str = "4") -> Json:
+    manifest: Json = {**a_node(name).manifest, "kind": "Node", "apiVersion": "v1"}
+    manifest["status"] = {**manifest["status"], "allocatable": {"cpu": cpu, "memory": "64Gi", "pods": "110"}}
+    return manifest
+
+
+def pod(
+    name: str, on: str = "", cpu: str = "1", scheduler: str = "default-scheduler", uid: str = "", **status: Any
+) -> Json:
+    manifest: Json = json.loads(json.dumps(a_pod(name).manifest))
+    manifest |= {"kind": "Pod", "apiVersion": "v1"}
+    manifest["metadata"]["uid"] = uid or f"uid-{name}"
+    manifest["spec"] |= {"nodeName": on, "schedulerName": scheduler}
+    manifest["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    manifest["status"] = {"phase": "Pending", **status}
+    return manifest
+
+
+NO_ROOM = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+
+
+def test_a_pod_on_the_best_node_agrees() -> None:
+    town = Town()
+    town.comes("web")
+    town.bound("web", "n2")
+    assert town.said() == {"default-scheduler first": 1}
+
+
+def test_a_pod_on_another_node_disagrees_and_both_are_kept() -> None:
+    town = Town()
+    town.comes("web")
+    town.bound("web", "n1")
+    assert town.said() == {"default-scheduler other-node": 1}
+    (kept,) = town.shadow.tally.disagreements
+    assert (kept.pod, kept.node, kept.said) == ("default/web", "n1", (("n2", 1.0),))
+    assert kept.why.startswith("its score is ")
+    assert kept.why.endswith(", of n2")
+
+
+def test_a_node_that_a_plugin_refuses_is_named_with_the_plugin() -> None:
+    town = Town({"n1": "1", "n2": "8"})
+    town.comes("web", cpu="2")
+    town.bound("web", "n1", cpu="2")
+    assert town.said() == {"default-scheduler refused-node": 1}
+    (kept,) = town.shadow.tally.disagreements
+    assert (kept.plugin, kept.why) == ("NodeResourcesFit", "NodeResourcesFit: Insufficient cpu")
+
+
+def test_a_binding_where_nothing_fits_disagrees() -> None:
+    town = Town({"n1": "1"})
+    town.comes("web", cpu="2")
+    town.bound("web", "n1", cpu="2")
+    assert town.said() == {"default-scheduler no-node-said": 1}
+
+
+@pytest.mark.parametrize(("cpu", "reason"), [("100", "both-pending"), ("1", "node-said")])
+def test_a_pod_that_the_scheduler_finds_no_node_for_is_compared_once(cpu: str, reason: str) -> None:
+    town = Town()
+    town.comes("web", cpu=cpu)
+    for turn in range(3):
+        town.event("MODIFIED", pod("web", cpu=cpu, conditions=NO_ROOM, nominatedNodeName="n1" if turn == 1 else ""))
+    assert town.said() == {f"default-scheduler {reason}": 1}
+
+
+def test_a_pod_that_found_no_node_is_compared_again_when_it_is_bound() -> None:
+    town = Town({"n1": "1"})
+    town.comes("web", cpu="2")
+    town.event("MODIFIED", pod("web", cpu="2", conditions=NO_ROOM))
+    assert town.said() == {"default-scheduler both-pending": 1}
+    town.event("ADDED", node("n3", "8"))
+    town.seconds += 5
+    town.bound("web", "n3", cpu="2")
+    assert town.said() == {"default-scheduler both-pending": 1, "default-scheduler first": 1}
+
+
+def test_a_pod_that_was_never_seen_waiting_is_not_compared() -> None:
+    town = Town()
+    town.comes("web", on="n1")
+    assert town.said() == {"default-scheduler first-seen-bound": 1}
+
+
+def test_a_mirror_pod_is_nobodys_decision() -> None:
+    town = Town()
+    manifest = pod("static", on="n1")
+    manifest["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    town.event("ADDED", manifest)
+    assert town.said() == {}
+
+
+def test_events_after_the_binding_are_no_bindings() -> None:
+    town = Town()
+    town.comes("web")
+    for phase in ("Pending", "Running", "Running", "Succeeded"):
+        town.event("MODIFIED", pod("web", on="n2", phase=phase))
+    town.event("DELETED", pod("web", on="n2"))
+    assert town.said() == {"default-scheduler first": 1}
+
+
+def test_a_duplicate_binding_counts_once() -> None:
+    town = Town()
+    town.comes("web")
+    town.bound("web", "n2")
+    town.bound("web", "n2")
+    assert town.said() == {"default-scheduler first": 1}
+
+
+def test_a_pod_of_the_same_name_is_another_pod() -> None:
+    town = Town()
+    town.comes("web")
+    town.event("MODIFIED", pod("web", on="n2", uid="another"))
+    assert town.said() == {"default-scheduler first-seen-bound": 1}
+
+
+def test_a_pod_of_another_scheduler_is_counted_under_its_name() -> None:
+    town = Town()
+    town.comes("web", scheduler="gang")
+    town.bound("web", "n1", scheduler="gang")
+    assert town.said() == {"gang other-scheduler": 1}
+    (cause,) = town.shadow.tally.causes()
+    assert cause.startswith("1 pod has the schedulerName gang, of which the configuration that careen was told has no")
+
+
+def test_a_node_that_was_not_seen_yet_cannot_be_compared() -> None:
+    town = Town()
+    town.comes("web")
+    town.bound("web", "n9")
+    assert town.said() == {"default-scheduler unknown-node": 1}
+
+
+def test_after_a_gap_bindings_of_the_list_are_past() -> None:
+    town = Town()
+    town.comes("web")
+    town.comes("late")
+    town.bound("late", "n1")
+    town.lists({"n1": {}, "n2": {"cpu": "8"}}, pod("web", on="n1"))
+    assert town.said() == {}
+    assert town.shadow.tally.gaps == 1
+    town.comes("next")
+    town.bound("next", "n2")
+    assert town.said() == {"default-scheduler first": 1}
+
+
+def test_a_pod_that_preempted_others_holds_a_place_that_only_the_scheduler_knows() -> None:
+    town = Town()
+    town.comes("first", nominatedNodeName="n2")
+    town.comes("web")
+    town.bound("web", "n1")
+    assert town.said() == {"default-scheduler nominated": 1}
+
+
+def test_an_extender_is_not_asked() -> None:
+    extender = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}
+    configuration = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    town = Town(configuration={**configuration, "extenders": [extender]})
+    town.comes("web")
+    town.bound("web", "n1")
+    assert town.said() == {"default-scheduler extenders": 1}
+
+
+def test_more_than_can_be_compared_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING", 2)
+    town = Town()
+    for name in "abcde":
+        town.comes(name, cpu="10m")
+    for name in "abcde":
+        town.bound(name, "n2", cpu="10m")
+    assert town.said()["default-scheduler behind"] == 3
+    assert town.shadow.waiting == 0
+
+
+# ---- doubts ----
+
+
+def test_a_pod_that_was_decided_before_and_bound_later_makes_the_answer_open() -> None:
+    """With `big` on n2, n1 is the better one for `web`; nobody can see whether it was there already."""
+    town = Town()
+    town.comes("big", cpu="6")
+    town.comes("web")
+    town.bound("web", "n1")
+    town.bound("big", "n2", cpu="6")
+    assert town.said() == {"default-scheduler order": 1, "default-scheduler first": 1}
+    assert not town.shadow.tally.disagreements
+
+
+def test_the_order_does_not_matter_where_the_answer_is_the_same() -> None:
+    town = Town({"n1": "4", "n2": "40"})
+    town.comes("small", cpu="10m")
+    town.comes("web")
+    town.bound("web", "n1")
+    town.bound("small", "n2", cpu="10m")
+    assert town.said() == {"default-scheduler other-node": 1, "default-scheduler first": 1}
+
+
+def test_a_binding_that_comes_long_after_another_was_decided_after_it() -> None:
+    town = Town()
+    town.comes("big", cpu="6")
+    town.comes("web")
+    town.bound("web", "n1")
+    town.seconds += 1.5
+    town.bound("big", "n2", cpu="6")
+    assert town.said()["default-scheduler other-node"] == 1
+
+
+def test_a_pod_of_lower_priority_that_came_first_is_decided_later() -> None:
+    town = Town()
+    low, high = pod("big", cpu="6"), pod("web")
+    low["spec"]["priority"], high["spec"]["priority"] = 0, 1000
+    town.event("ADDED", low)
+    town.event("ADDED", high)
+    town.event("MODIFIED", {**high, "spec": {**high["spec"], "nodeName": "n1"}})
+    town.event("MODIFIED", {**low, "spec": {**low["spec"], "nodeName": "n2"}})
+    assert town.said()["default-scheduler other-node"] == 1
+
+
+def test_a_change_between_the_pod_and_its_binding_makes_the_answer_open() -> None:
+    """The scheduler had decided for n1 before it saw n2 become larger."""
+    town = Town({"n1": "8", "n2": "4"})
+    town.comes("web")
+    town.event("MODIFIED", node("n2", "64"))
+    town.bound("web", "n1")
+    assert town.said() == {"default-scheduler changed-meanwhile": 1}
+
+
+def test_a_change_before_the_pod_came_was_seen_by_everybody() -> None:
+    town = Town({"n1": "8", "n2": "4"})
+    town.event("MODIFIED", node("n2", "64"))
+    town.comes("web")
+    town.bound("web", "n1")
+    assert town.said() == {"default-scheduler other-node": 1}
+
+
+def test_a_change_long_before_the_binding_was_seen_by_the_scheduler() -> None:
+    town = Town({"n1": "8", "n2": "4"})
+    town.comes("web")
+    town.event("MODIFIED", node("n2", "64"))
+    town.seconds += 5
+    town.bound("web", "n1")
+    assert town.said() == {"default-scheduler other-node": 1}
+
+
+def test_a_heartbeat_of_a_node_changes_nothing() -> None:
+    town = Town()
+    town.comes("web")
+    town.event("MODIFIED", node("n2", "8"))
+    town.bound("web", "n1")
+    assert town.said() == {"default-scheduler other-node": 1}
+
+
+def test_a_pod_that_goes_meanwhile_makes_the_answer_open() -> None:
+    town = Town()
+    town.comes("big", cpu="7")
+    town.bound("big", "n2", cpu="7")
+    assert town.said() == {"default-scheduler first": 1}
+    town.comes("web")
+    town.event("DELETED", pod("big", on="n2", cpu="7"))
+    town.bound("web", "n1")
+    assert town.said()["default-scheduler changed-meanwhile"] == 1
+
+
+# ---- what is learned ----
+
+
+def test_where_the_scheduler_samples_the_search_is_learned_from_binding_to_binding() -> None:
+    town = Town({f"n{number:03}": "8" for number in range(150)})
+    assert town.shadow.belief is None
+    for number in range(6):
+        town.comes(f"web-{number}")
+        town.bound(f"web-{number}", "n007")
+        town.said()
+    assert town.shadow.belief is not None
+    assert town.shadow.belief.bindings == 6
+    town.lists({f"n{number:03}": {"cpu": "8"} for number in range(150)})
+    assert town.shadow.belief is None, "after a gap nobody knows how many searches were made"
+
+
+def test_the_tally_knows_outcomes_and_bounds_what_it_keeps() -> None:
+    town = Town()
+    for number in range(40):
+        town.comes(f"web-{number}", cpu="1m")
+        town.bound(f"web-{number}", "n1", cpu="1m")
+        town.said()
+    tally = town.shadow.tally
+    missed = tally.number(Outcome.DISAGREED)
+    assert missed >= 30
+    assert tally.is_too_low
+    assert any("lower score" in cause for cause in tally.causes())
+    assert len(tally.new_disagreements()) == missed
+    assert tally.new_disagreements() == []
+
+
+@pytest.mark.parametrize("line", [b"", b"null", b"{}", b'{"type":"ADDED","object":{"metadata":null}}', b"[" * 9999])
+def test_a_line_that_cannot_be_read_is_passed_over(line: bytes) -> None:
+    town = Town()
+    town.shadow.before("Pod", line)
+    town.shadow.after("Pod", has_changed=False)
+    assert town.said() == {}

@@ -1,0 +1,97 @@
+"""A belief goes through a dump and is the same on the other side; what is no belief is none."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from typing import Any
+
+import pytest
+
+from scheduler_core import Scheduler, Snapshot
+from scheduler_core.learning.kept_belief import from_mapping, learnt_searches, to_mapping
+from scheduler_core.learning.search_belief import SearchBelief
+from scheduler_core.sampling import Search
+from scheduler_core.simulation.searches import Likely
+from scheduler_core.snapshot.dump import DumpWriter, Header, read_dump
+from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.testing.builders import a_node
+
+BELIEF = SearchBelief(followed=(Likely(Search(7, 1, -1), 0.6), Likely(Search(120, 4, -1), 0.3)), doubt=0.1, bindings=12)
+
+
+def town(names: range = range(150)) -> Snapshot:
+    return load_objects({**a_node(f"n{number:03}").manifest, "kind": "Node", "apiVersion": "v1"} for number in names)
+
+
+def dump(learnt: Any) -> bytes:
+    out = io.BytesIO()
+    writer = DumpWriter(Header(kube_version="v1.36.3", taken_at="2026-03-04T12:00:00Z"), out)
+    items = [a_node(f"n{number:03}").manifest for number in range(150)]
+    writer.add(json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": items}).encode())
+    writer.finish(learnt)
+    return out.getvalue()
+
+
+def test_a_belief_is_the_same_after_a_dump() -> None:
+    read = read_dump(io.BytesIO(dump(to_mapping(BELIEF, town()))))
+    kept = from_mapping(read.learnt, read.snapshot)
+    assert kept is not None
+    assert kept.followed == BELIEF.followed
+    assert (kept.bindings, pytest.approx(kept.doubt)) == (12, 0.1)
+
+
+def test_starts_follow_their_nodes_when_others_come_and_go() -> None:
+    kept = from_mapping(to_mapping(BELIEF, town()), town(range(5, 150)))
+    assert kept is not None
+    assert [each.search.start for each in kept.followed] == [2, 115]
+
+
+def test_what_began_at_a_node_that_is_gone_is_doubted() -> None:
+    kept = from_mapping(to_mapping(BELIEF, town()), town(range(10, 150)))
+    assert kept is not None
+    assert [each.search.start for each in kept.followed] == [110]
+    assert kept.doubt == pytest.approx(0.7)
+
+
+def test_a_forecast_from_the_dump_begins_where_the_scheduler_does() -> None:
+    found = learnt_searches(to_mapping(BELIEF, town()), town(), Scheduler(), 100)
+    assert found is not None
+    assert sum(each.search.start == 7 for each in found) >= 50
+
+
+def test_a_dump_without_anything_learned_is_read_as_ever() -> None:
+    read = read_dump(io.BytesIO(dump(None)))
+    assert read.learnt is None
+    assert learnt_searches(read.learnt, read.snapshot, Scheduler(), 100) is None
+    assert gzip.decompress(dump(None)).endswith(b'{"end":1}\n')
+
+
+SEARCH = {"node": "n001", "weight": 0.5}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        7,
+        "x",
+        [],
+        {},
+        {"bindings": 1},
+        {"bindings": 1, "searches": []},
+        {"bindings": 1, "searches": [{"node": "gone", "weight": 0.5}]},
+        {"bindings": 1, "searches": [{**SEARCH, "weight": -1}]},
+        {"bindings": 1, "searches": [{**SEARCH, "weight": 2}]},
+        {"bindings": 1, "searches": [SEARCH, SEARCH, SEARCH]},
+        {"bindings": 1, "searches": [{**SEARCH, "workers": 0}]},
+        {"bindings": 1, "searches": [{**SEARCH, "order": "x"}]},
+        {"bindings": None, "searches": [SEARCH]},
+    ],
+)
+def test_what_is_no_belief_is_none(written: Any) -> None:
+    assert from_mapping(written, town()) is None
+
+
+def test_of_an_empty_cluster_nothing_is_believed() -> None:
+    assert from_mapping({"bindings": 1, "searches": [SEARCH]}, load_objects([])) is None
