@@ -32,7 +32,7 @@ bench-moved: $(INSTALLED) cluster-programs ## how often pods move, with and with
 
 .PHONY: cluster-programs
 cluster-programs: $(INSTALLED) $(CONTROLPLANE) $(KWOK)
-	@tests/cluster/install-programs $(VENV) prometheus
+	@tests/cluster/install-programs $(VENV) prometheus prometheus-alertmanager
 
 # The server answers with the version that the linker writes into it; a server that is v0.0.0 confuses its clients.
 # $(call controlplane,v1.36.3,go.mod,.) is the command that builds it from the sources of the third word.

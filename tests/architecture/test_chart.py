@@ -250,11 +250,13 @@ SAMPLES = [
     "oldest-first",
     '{"name": "x", "query": "up", "holds": "== 1"}',
     '{"name": "x", "start": "22:00", "end": "04:00"}',
+    'node="$NODE"',
 ]
 
 # Where a form cannot say it, the agent says it at its start: expressions, selectors, zones, numbers as texts.
 SAID_BY_THE_AGENT = {
     "REGEXP", "SELECTOR", "ZONE", "GROUP=N", "TIME", "NUMBER", "MEMORY", "URL", "KEY=VALUE,…", "TEXT", "PATH", "YAML",
+    "MATCHERS",
 }  # fmt: skip
 
 

@@ -214,6 +214,8 @@ GIVEN: dict[str, Any] = {
     "healthQueries": [
         {"name": "ceph", "query": "ceph_health_status", "holds": "== 0", "fresh": "2m", "labels": ["job=ceph"]}
     ],
+    "alertmanagerSilence": "30m",
+    "alertmanagerSilenceMatchers": ['node="$NODE"', '{a="$NODE",b!="c"}'],
     "alertFilterRegexp": "^a\\d<&>{{ b }}$",
     "alertFilterMatchOnly": True,
     "alertFiringOnly": True,

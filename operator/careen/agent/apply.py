@@ -7,7 +7,7 @@ looks again, at what is really there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, assert_never
 
 from careen.agent.few_at_a_time import all_or_none
@@ -28,6 +28,7 @@ from careen.core.actions import (
     Notify,
     PatchNode,
     PostEvent,
+    SilenceAlerts,
     WriteLock,
 )
 from careen.core.facts.memory import (
@@ -94,6 +95,10 @@ class Owed(Value, kw_only=True):
     tellings: tuple[PostEvent | Notify, ...]
 
 
+async def _no_silence() -> None:
+    """Where no Alertmanager is to be asked."""
+
+
 class Hands(Value, kw_only=True):
     """Everything that actions are carried out with."""
 
@@ -105,6 +110,7 @@ class Hands(Value, kw_only=True):
     metrics: Metrics
     notify: Callable[[Notify], None]
     in_background: Callable[[Coroutine[Any, Any, object]], None]
+    silence: Callable[[], Awaitable[None]] = _no_silence
 
 
 class Applier:
@@ -173,6 +179,8 @@ class Applier:
                 return await self._evict(action)
             case AskReboot():
                 return await self._ask_reboot(action)
+            case SilenceAlerts():
+                return await self._silence_alerts()
             case PostEvent():
                 return self._post_event(action)
             case Notify():
@@ -288,6 +296,10 @@ class Applier:
                 comer_of=pod.comer_of,
             )
         )
+
+    async def _silence_alerts(self) -> Stop | None:
+        await self._hands.silence()
+        return None
 
     def _post_event(self, told: PostEvent) -> Stop | None:
         hands = self._hands

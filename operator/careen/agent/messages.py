@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from careen.agent.telemetry.metrics import Metrics
 from careen.core.actions import Notify, Occasion
-from careen.core.people.rollout import Figures
 from careen.core.people.templates import FIGURES, filled, spoken
 from careen.core.plain_text import lines, one_line
 from careen.services import notification_files
 from careen.services.notification_urls import Target
 from careen.services.notify import Outcome, send
 from careen.settings.tree import Settings
+
+if TYPE_CHECKING:
+    from careen.core.people.rollout import Figures
 
 _LOG = logging.getLogger("careen.messages")
 

@@ -95,6 +95,10 @@ class AskReboot(Value, kw_only=True):
     send_before: float | None = None
 
 
+class SilenceAlerts(Value):
+    """Ask Alertmanager for a silence of this node's alerts, within a few seconds; never stops the turn."""
+
+
 class PostEvent(Value, kw_only=True):
     """A Kubernetes Event on the own Node; best effort, never stops the turn."""
 
@@ -133,4 +137,4 @@ class Notify(Value, kw_only=True):
             force_setattr(self, name, one_line(getattr(self, name)))
 
 
-Action = PatchNode | WriteLock | ConfirmClaim | Evict | AskReboot | PostEvent | Notify
+Action = PatchNode | WriteLock | ConfirmClaim | Evict | AskReboot | SilenceAlerts | PostEvent | Notify

@@ -30,6 +30,7 @@ def policy_of(settings: Settings) -> Policy:
         daemonset_name=settings.ds_name,
         taint_key=settings.prefer_no_schedule_taint or None,
         annotate_nodes=settings.annotate_nodes,
+        silences_alerts=settings.alertmanager_silence > 0,
         window=Window(
             days=frozenset(settings.reboot_days),
             start=settings.start_time,

@@ -119,6 +119,9 @@ def is_written(name: str, flags: Mapping[str, Sequence[str]], environment: Mappi
     return name in flags or any(variable(name, prefix) in environment for prefix in ("CAREEN", "KURED"))
 
 
+_SHORTEST_SILENCE, _LONGEST_SILENCE = 60.0, 86400.0
+
+
 def contradictions(settings: Settings) -> list[str]:
     """Pairs of values that cannot both be meant."""
     found = nobody(settings)
@@ -152,7 +155,18 @@ def contradictions(settings: Settings) -> list[str]:
             "--settle-timeout=0 with --settle-policy=halt would halt the roll-out after every reboot: give a "
             "time, or --settle-policy=continue"
         )
-    return found + _twice(settings)
+    return found + _silence(settings) + _twice(settings)
+
+
+def _silence(settings: Settings) -> list[str]:
+    seconds, found = settings.alertmanager_silence, list[str]()
+    if seconds and not settings.alertmanager_url:
+        found.append("--alertmanager-silence needs --alertmanager-url: without it nobody could be asked for a silence")
+    if seconds and not settings.alertmanager_silence_matchers:
+        found.append("--alertmanager-silence needs --alertmanager-silence-matchers: without any nothing is silenced")
+    if seconds and not _SHORTEST_SILENCE <= seconds <= _LONGEST_SILENCE:
+        found.append("--alertmanager-silence: expected 1m to 24h, or 0; it is extended while the node is down")
+    return found
 
 
 def _twice(settings: Settings) -> list[str]:

@@ -22,6 +22,7 @@ from careen.services.notification_urls import Target
 from careen.settings import kinds
 from careen.settings.go_regexp import GoRegexp
 from careen.settings.lists import kinds as list_kinds
+from careen.settings.lists import silence_matchers
 from scheduler_core.values import Value
 
 if TYPE_CHECKING:
@@ -387,6 +388,18 @@ class Settings:
         "",
         kinds.PATH,
         "File with the certificates that Alertmanager's own is checked against; empty: those of the image.",
+    )
+    alertmanager_silence: float = _ours(
+        0.0,
+        kinds.DURATION,
+        "How long a silence of the node's alerts lasts that the agent creates in --alertmanager-url before it reboots "
+        "the node, 1m to 24h. It is extended while the node is down, and ended when the node is back; 0: none.",
+    )
+    alertmanager_silence_matchers: tuple[silence_matchers.Matchers, ...] = _ours(
+        silence_matchers.DEFAULT,
+        list_kinds.SILENCES,
+        "Which alerts are silenced: matchers of one silence, repeatable; $NODE is the node's name. In the environment: "
+        "one per line.",
     )
     health_queries: tuple[ConfiguredQuery, ...] = _ours(
         (),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -20,6 +21,7 @@ from careen.core.actions import (
     Occasion,
     PatchNode,
     PostEvent,
+    SilenceAlerts,
     WriteLock,
 )
 from careen.core.facts.memory import ComerMemory, EvictAnswer, Memory, RebootMemory, RebootOutcome
@@ -338,6 +340,21 @@ async def test_a_refused_eviction_waits_at_least_the_retry_after_of_the_server(s
     assert memory.drain.evictions["a"].not_before == asked_at + 10, (
         "the server's Retry-After for a budget that is not yet observed"
     )
+
+
+async def test_a_silence_is_asked_for_and_waited_for_and_stops_nothing(shell: Shell) -> None:
+    asked: list[int] = []
+
+    async def silence() -> None:
+        await asyncio.sleep(0)
+        asked.append(len(shell.requests))
+
+    hold_lock(shell)
+    hands = replace(shell.hands, silence=silence)
+    applier = Applier(hands, ANNOUNCED, node_uid="uid", remember=lambda _: None)
+    applied = await applier.apply((SilenceAlerts(), patch(shell), CONFIRM, ASK))
+    assert (applied.stop, shell.host.reboots) == (None, 1)
+    assert asked == [0], "before the first request"
 
 
 async def test_events_and_messages_never_delay_a_turn(shell: Shell) -> None:

@@ -494,3 +494,37 @@ def test_occasions_are_named_or_refused() -> None:
     assert settle({"notify_on": ""}).settings.notify_on == ()
     (problem,) = problems(flags={"notify_on": "done,end"})
     assert "expected one of drain, reboot, uncordon, failed, blocked, halted, done" in problem
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"alertmanager_silence": "30m"}, "--alertmanager-silence needs --alertmanager-url"),
+        (
+            {"alertmanager_silence": "59s", "alertmanager_url": "http://am"},
+            "--alertmanager-silence: expected 1m to 24h",
+        ),
+        (
+            {"alertmanager_silence": "25h", "alertmanager_url": "http://am"},
+            "--alertmanager-silence: expected 1m to 24h",
+        ),
+        (
+            {"alertmanager_silence": "30m", "alertmanager_url": "http://am", "alertmanager_silence_matchers": ""},
+            "--alertmanager-silence needs --alertmanager-silence-matchers",
+        ),
+        ({"alertmanager_silence_matchers": 'job="x"'}, "expected a matcher with $NODE"),
+    ],
+)
+def test_a_silence_that_cannot_be_meant_is_refused(flags: dict[str, str], words: str) -> None:
+    (problem,) = problems(flags=flags)
+    assert words in problem
+
+
+def test_a_silence_is_off_by_default_and_has_matchers_for_node_and_instance() -> None:
+    settings = settle().settings
+    assert settings.alertmanager_silence == 0
+    assert [each.text for each in settings.alertmanager_silence_matchers] == [
+        'node="$NODE"',
+        'instance=~"$NODE(:[0-9]+)?"',
+    ]
+    assert settle({"alertmanager_silence": "30m", "alertmanager_url": "http://am"}).notes == ()

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from careen.agent import handlers
 from careen.agent.apply import Hands
@@ -35,7 +35,6 @@ from careen.agent.startup.start import Start
 from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
 from careen.agent.telemetry.metrics import Metrics
-from careen.agent.telling.teller import Teller, figures_of_rollout
 from careen.agent.turn import Mind, Turned
 from careen.cluster.access import Part
 from careen.cluster.events import Subject, post_event
@@ -44,6 +43,7 @@ from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.client import ClientTransport, connect
 from careen.cluster.wire.errors import ClusterError
 from careen.cluster.wire.transport import Request, Response
+from careen.core.actions import Occasion
 from careen.core.facts.observation import NeedAnswer, NodeView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code, event_reason
@@ -52,6 +52,11 @@ from careen.host.node_host import Host
 from careen.settings.live import Given, LiveSettings, SeenConfigMap
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import Settings, flag
+
+if TYPE_CHECKING:
+    from careen.agent.telling.silencer import Silencer
+    from careen.agent.telling.teller import Teller
+    from careen.core.people.rollout import Figures
 
 _LOG = logging.getLogger("careen.agent")
 
@@ -86,6 +91,8 @@ class Agent:
         self._background: set[asyncio.Task[object]] = set()
         self._loop: Loop | None = None
         self._messages: Messenger | None = None
+        self._teller: Teller | None = None
+        self._silencer: Silencer | None = None
         self._stopping = asyncio.Event()
         self._start = Start(
             given=given,
@@ -157,11 +164,13 @@ class Agent:
         if self._start.node_read is not None:
             observer.saw_node(*self._start.node_read)
         messages = self._messenger(live)
-        told = Teller(
-            api=self._api, settings=lambda: live.settings, messages=messages, in_background=self._in_background
-        )
-        mind = Mind(observer, self._hands(host, lock, messages))
+        mind = Mind(observer, self._hands(live, host, lock, messages))
         patience = ForecastPatience(lambda: live.settings.forecast_patience)
+
+        def after_turn(turned: Turned) -> None:
+            self._look_further(live, messages, turned)
+            self._after_turn(patience, tests, forecaster, turned)
+
         loop = Loop(
             mind=mind,
             policy=lambda: self._start.policy_of(live),
@@ -172,7 +181,7 @@ class Agent:
             metrics=self._metrics,
             heartbeat=self._heartbeat,
             after_first_turn=lambda: self._after_first_turn(live, self._test_host(host, need, tests), mind, loop),
-            after_turn=lambda turned: self._after_turn(told, patience, tests, forecaster, turned),
+            after_turn=after_turn,
             other_deadlines_seconds=lambda: _deadlines_of(live.settings),
         )
         self._loop = loop
@@ -328,7 +337,7 @@ class Agent:
             chance=random.random,
         )
 
-    def _hands(self, host: Host, lock: LockStore, messages: Messenger) -> Hands:
+    def _hands(self, live: LiveSettings, host: Host, lock: LockStore, messages: Messenger) -> Hands:
         return Hands(
             node_name=self._node,
             api=self._api,
@@ -337,6 +346,7 @@ class Agent:
             chance=random.random,
             metrics=self._metrics,
             notify=messages.tell,
+            silence=lambda: self._silencer_of(live).begin(),
             in_background=self._in_background,
         )
 
@@ -346,9 +356,36 @@ class Agent:
             settings=lambda: live.settings,
             metrics=self._metrics,
             in_background=self._in_background,
-            figures=lambda: figures_of_rollout(self._api),
+            figures=self._figures,
         )
         return self._messages
+
+    async def _figures(self) -> Figures | None:
+        from careen.agent.telling.teller import figures_of_rollout  # once in a roll-out
+
+        return await figures_of_rollout(self._api)
+
+    def _look_further(self, live: LiveSettings, messages: Messenger, turned: Turned) -> None:
+        """Whether people should hear of the node, and not of its alerts. An idle agent loads nothing for it."""
+        if turned.decision.refusals and messages.is_wanted(Occasion.BLOCKED):
+            if self._teller is None:
+                from careen.agent.telling.teller import Teller
+
+                self._teller = Teller(
+                    api=self._api, settings=lambda: live.settings, messages=messages, in_background=self._in_background
+                )
+            self._teller.look(turned)
+        if self._silencer is not None or live.settings.alertmanager_silence:
+            self._silencer_of(live).look(turned.phase, turned.observation)
+
+    def _silencer_of(self, live: LiveSettings) -> Silencer:
+        if self._silencer is None:
+            from careen.agent.telling.silencer import Silencer
+
+            self._silencer = Silencer(
+                node=self._node, api=self._api, settings=lambda: live.settings, in_background=self._in_background
+            )
+        return self._silencer
 
     def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
         """For what must not hold up a turn; kept here, because the event loop keeps no task alive by itself."""
@@ -358,13 +395,11 @@ class Agent:
 
     def _after_turn(
         self,
-        told: Teller,
         patience: ForecastPatience,
         tests: SelfTests,
         forecaster: ChildForecaster,
         turned: Turned,
     ) -> None:
-        told.look(turned)
         self._in_background(forecaster.get_ready(is_wanted=turned.decision.expects_turn and turned.stop is None))
         is_over, sentence = patience.look(turned.decision.refusals, turned.observation.now, turned.phase)
         self._metrics.forecast_overdue.labels(self._node).set(is_over)

@@ -1,1 +1,1 @@
-"""Messages to people that no single decision knows of: a node that is held back for long, a roll-out's figures."""
+"""Messages to people that no single decision knows of, and the silence of alerts while the node reboots."""

@@ -14,17 +14,19 @@ from careen.cluster.wire.api import ApiServer
 from careen.cluster.wire.errors import ClusterError
 from careen.core.actions import Occasion
 from careen.core.facts.observation import LockReading, NodeView, Observation
-from careen.core.people.rollout import Figures, figures
 from careen.settings.tree import Settings
 
 if TYPE_CHECKING:
     from careen.agent.turn import Turned
+    from careen.core.people.rollout import Figures
 
 _LOG = logging.getLogger("careen.messages")
 
 
 async def figures_of_rollout(api: ApiServer) -> Figures | None:
     """By one list of the Nodes; None where it cannot be had."""
+    from careen.core.people.rollout import figures  # once in a roll-out
+
     try:
         return figures(await list_nodes(api))
     except ClusterError as error:

@@ -174,6 +174,7 @@ class Policy(Value, kw_only=True):
     daemonset_name: str = "kured"
     taint_key: str | None = keys.DEFAULT_TAINT_KEY  # None: no taint
     annotate_nodes: bool = False
+    silences_alerts: bool = False  # of this node, while it reboots
     window: Window = field(default_factory=Window)
     windows: tuple[NamedWindow, ...] = ()  # beside these, `window` is for the nodes that none of them selects
     minimum_interval_seconds: float = 0.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from careen.core import autoscalers
-from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion
+from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, SilenceAlerts
 from careen.core.decision import Decision
 from careen.core.drain import drain_plan
 from careen.core.facts.memory import RebootMemory, RebootOutcome, StrangerMemory
@@ -37,7 +37,8 @@ _CANNOT = (
 
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Three actions that only make sense together; each stops the turn if it did not surely succeed."""
+    """Three actions that only make sense together; each stops the turn if it did not surely succeed. A silence of the
+    node's alerts comes before them: what it takes must not age the claim's confirmation."""
     progress, by = situation.progress, situation.seen.chance.claim_id
     number = progress.announcement + 1
     memory = replace(
@@ -58,6 +59,7 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
                 is_forced=progress.is_forced or code is Code.FORCED,
             ),
             look=LOOK_SECONDS,
+            first=(SilenceAlerts(),) if situation.policy.silences_alerts else (),
             then=(
                 ConfirmClaim(claim=progress.claim, node=name),
                 *_told(situation),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from careen.settings.kinds import Kind
+from careen.settings.kinds import Kind, one_per_line
+from careen.settings.lists import silence_matchers
 
 if TYPE_CHECKING:
     from careen.settings.lists.health_queries import ConfiguredQuery
@@ -48,3 +49,4 @@ def _kind(parse: Callable[[str], Any]) -> Kind:
 
 WINDOWS = _kind(_window)
 HEALTH_QUERIES = _kind(_query)
+SILENCES = Kind(metavar="MATCHERS", parse=silence_matchers.matchers, many=True, split=one_per_line, show=_written)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, PatchNode, WriteLock
+from careen.core.actions import AskReboot, ConfirmClaim, Notify, Occasion, PatchNode, SilenceAlerts, WriteLock
 from careen.core.decide import decide
 from careen.core.decision import Decision
 from careen.core.facts import keys
@@ -65,6 +65,12 @@ def test_before_the_host_is_asked_the_memory_records_that_it_was_not() -> None:
     assert decision.memory.reboot == RebootMemory(
         claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED, by="fresh"
     )
+
+
+def test_a_silence_is_asked_for_before_the_node_is_announced_where_the_settings_want_one() -> None:
+    decision = decided(a_progress(Phase.DRAINING), a_policy(silences_alerts=True))
+    assert kinds(decision) == [SilenceAlerts, PatchNode, ConfirmClaim, AskReboot]
+    assert kinds(decided(a_progress(Phase.DRAINING))) == [PatchNode, ConfirmClaim, AskReboot], "off by default"
 
 
 def told(decision: Decision) -> list[tuple[Occasion, str]]:

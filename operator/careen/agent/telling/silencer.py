@@ -1,0 +1,138 @@
+"""The silence of the node's own alerts while it reboots: when it is asked for, extended and ended.
+
+Best effort: a silence that cannot be had is told, and the reboot goes on. Whatever happens to this process, a silence
+ends by itself; the next process finds it again by its comment."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from careen.cluster.events import Subject, post_event
+from careen.cluster.wire.api import ApiServer
+from careen.core.facts.observation import NodeView, Observation, Unknown
+from careen.core.facts.phases import Phase
+from careen.services.asking import Access
+from careen.settings.tree import Settings
+
+if TYPE_CHECKING:
+    from careen.services.silences import Silences
+
+_LOG = logging.getLogger("careen.silence")
+
+TIMEOUT_SECONDS = 2.5
+"""The reboot waits for twice that at the most."""
+
+_END_PAUSES_SECONDS = (5.0, 30.0)
+_DOWN = (Phase.REBOOTING, Phase.VERIFYING)
+
+
+class Silencer:
+    """One for the agent's life."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        api: ApiServer,
+        settings: Callable[[], Settings],
+        in_background: Callable[[Coroutine[Any, Any, object]], None],
+        silences: Callable[..., Silences] | None = None,
+    ) -> None:
+        self._node = node
+        self._api = api
+        self._settings = settings
+        self._in_background = in_background
+        self._silences = silences
+        self._may_stand = False
+        self._asked_at: float | None = None
+        self._is_busy = False
+        self._is_told = False
+        self._has_looked = False
+        self._subject: Subject | None = None
+
+    async def begin(self) -> None:
+        """Asks for the silence, or for more of it; returns whether it was had or not, after a few seconds at most."""
+        settings, clock = self._settings(), self._api.clock
+        if not settings.alertmanager_silence:
+            return
+        self._may_stand, self._asked_at = True, clock.monotonic()
+        answer = await self._server(settings).begin(settings.alertmanager_silence, now=clock.now())
+        if isinstance(answer, Unknown):
+            _LOG.warning("the node's alerts may not be silenced: %s", answer.why)
+            self._tell(f"the node's alerts may not be silenced while it reboots: {answer.why}")
+        else:
+            self._is_told = False
+            _LOG.info("the node's alerts are silenced for %g s", settings.alertmanager_silence)
+
+    def look(self, phase: Phase | None, seen: Observation) -> None:
+        """After each turn: extends the silence while the node is down, and ends it once it is not."""
+        if self._is_busy or not isinstance(seen.node, NodeView):
+            return
+        self._subject = Subject(kind="Node", name=seen.node.name, uid=seen.node.uid)
+        is_first_look, self._has_looked = not self._has_looked, True
+        if phase in _DOWN:
+            if self._is_due():
+                self._start(self.begin())
+        elif phase is not Phase.DRAINING and (self._may_stand or (is_first_look and phase is Phase.SETTLING)):
+            self._start(self._end())
+
+    def _is_due(self) -> bool:
+        """A third of the time before it ends, and at once in a process that has not asked for it."""
+        seconds = self._settings().alertmanager_silence
+        age = None if self._asked_at is None else self._api.clock.monotonic() - self._asked_at
+        return bool(seconds) and (age is None or age > seconds * 2 / 3)
+
+    async def _end(self) -> None:
+        settings = self._settings()
+        self._may_stand, self._asked_at = False, None
+        if not settings.alertmanager_url or not settings.alertmanager_silence:
+            return
+        for pause in (*_END_PAUSES_SECONDS, None):
+            answer = await self._server(settings).end()
+            if not isinstance(answer, Unknown):
+                _LOG.info("the silence of the node's alerts is over")
+                return
+            _LOG.warning("the silence of the node's alerts could not be ended, and ends by itself: %s", answer.why)
+            if pause is not None:
+                await self._api.clock.sleep(pause)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._is_busy = True
+
+        async def alone() -> None:
+            try:
+                await work
+            finally:
+                self._is_busy = False
+
+        self._in_background(alone())
+
+    def _server(self, settings: Settings) -> Silences:
+        from careen.services.silences import Silences  # few agents have one
+
+        access = Access(token_file=settings.alertmanager_token_file, ca_file=settings.alertmanager_ca_file)
+        return (self._silences or Silences)(
+            settings.alertmanager_url,
+            node=self._node,
+            matchers=[each.of_node(self._node) for each in settings.alertmanager_silence_matchers],
+            timeout_seconds=TIMEOUT_SECONDS,
+            access=access,
+        )
+
+    def _tell(self, sentence: str) -> None:
+        """As an Event of the Node, once until a silence is had again."""
+        if self._is_told or self._subject is None:
+            return
+        self._is_told = True
+        self._in_background(
+            post_event(
+                self._api,
+                self._subject,
+                reason="SilenceFailed",
+                sentence=sentence,
+                is_warning=True,
+                host=self._node,
+            )
+        )

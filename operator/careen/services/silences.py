@@ -1,0 +1,151 @@
+"""Silences of an Alertmanager (API v2) for one node's alerts: created, extended and ended, each with an end of its own.
+
+A silence is found again by who created it and by its comment, so nothing has to be remembered across a reboot. What
+happens when the answers stop coming: it ends by itself. Source: api/v2/openapi.yaml of Alertmanager."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from careen.core.facts.observation import Unknown
+from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.services.asking import REJECTIONS, Access, Rejected, answer_of, secret_in
+
+CREATED_BY = "careen"
+_PATH = "/api/v2/silences"
+_LONGEST_ANSWER = 16 * 2**20
+_LIVE = ("active", "pending")
+_ID = re.compile(r"[A-Za-z0-9-]{1,100}")
+
+
+class Silences:
+    """This node's silences in one Alertmanager."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        node: str,
+        matchers: Sequence[list[dict[str, Any]]],
+        timeout_seconds: float,
+        access: Access | None = None,
+    ) -> None:
+        """`matchers`: those of each silence, as the API has them."""
+        self._url = url.rstrip("/")
+        self._node = node
+        self._matchers = tuple(matchers)
+        self._timeout_seconds = timeout_seconds
+        self._access = access or Access()
+
+    async def begin(self, seconds: float, *, now: datetime) -> str | Unknown:
+        """Makes sure that a silence for each set of matchers stands for `seconds` from now on; those that stand already
+        are extended. The empty text; unknown when that is not sure."""
+        return await answer_of("Alertmanager", self._url, self._timeout_seconds, lambda: self._begin(seconds, now))
+
+    async def end(self) -> str | Unknown:
+        """Ends every silence of this node that careen created; the empty text, or unknown when that is not sure."""
+        return await answer_of("Alertmanager", self._url, self._timeout_seconds, self._end)
+
+    @property
+    def _comment(self) -> str:
+        return f"Node {self._node} is being rebooted"
+
+    def _begin(self, seconds: float, now: datetime) -> str:
+        standing, server_now = self._standing()
+        now = server_now or now
+        ends = now + timedelta(seconds=seconds)
+        for wanted in self._matchers:
+            known = next((row for row in standing if _same(row.get("matchers"), wanted)), None)
+            if known is not None and (from_rfc3339(str(known.get("endsAt"))) or now) >= ends:
+                continue
+            self._put(wanted, starts=str(known["startsAt"]) if known else rfc3339(now), ends=rfc3339(ends), known=known)
+        return ""
+
+    def _put(self, wanted: list[dict[str, Any]], *, starts: str, ends: str, known: Mapping[str, Any] | None) -> None:
+        silence = {
+            "matchers": wanted,
+            "startsAt": starts,
+            "endsAt": ends,
+            "createdBy": CREATED_BY,
+            "comment": self._comment,
+            **({"id": known["id"]} if known else {}),
+        }
+        content, _ = self._ask("POST", _PATH, silence)
+        answer = msgspec.json.decode(content)
+        if not isinstance(answer, dict) or not isinstance(answer.get("silenceID"), str) or not answer["silenceID"]:
+            raise TypeError("it names no silence")
+
+    def _end(self) -> str:
+        standing, _ = self._standing()
+        for row in standing:
+            self._ask("DELETE", f"/api/v2/silence/{row['id']}")
+        return ""
+
+    def _standing(self) -> tuple[list[dict[str, Any]], datetime | None]:
+        """Our live silences, and the time by the server's own clock, which silences go by."""
+        content, date = self._ask("GET", _PATH)
+        rows = msgspec.json.decode(content)
+        if not isinstance(rows, list):
+            raise TypeError("it is no list of silences")
+        return [row for row in rows if self._is_ours(row)], date
+
+    def _is_ours(self, row: Any) -> bool:
+        """Raises for what is no silence: of a list that is understood in part, the one that counts may be missing."""
+        is_live = row["status"]["state"] in _LIVE
+        is_ours = row["createdBy"] == CREATED_BY and row["comment"] == self._comment
+        if is_live and is_ours and not (isinstance(row["id"], str) and _ID.fullmatch(row["id"])):
+            raise ValueError("the id of a silence is none")
+        return is_live and is_ours
+
+    def _ask(self, method: str, path: str, body: Any = None) -> tuple[bytes, datetime | None]:
+        import requests
+
+        headers = {"Accept": "application/json"}
+        if self._access.token_file:
+            headers["Authorization"] = f"Bearer {secret_in(self._access.token_file)}"
+        # A redirect would lead the token, and the silence, to another server.
+        with requests.request(
+            method,
+            f"{self._url}{path}",
+            json=body,
+            headers=headers,
+            timeout=self._timeout_seconds,
+            verify=self._access.ca_file or True,
+            allow_redirects=False,
+            stream=True,
+        ) as answer:
+            if answer.status_code in REJECTIONS:
+                raise Rejected(f"status {answer.status_code}; a silence needs the right to write")
+            if answer.status_code != 200:
+                raise ValueError(f"status {answer.status_code}")
+            content = answer.raw.read(_LONGEST_ANSWER + 1, decode_content=True)
+            if len(content) > _LONGEST_ANSWER:
+                raise ValueError("the answer is longer than 16 MiB")
+            return content, _date(answer.headers.get("Date", ""))
+
+
+def _same(one: Any, wanted: list[dict[str, Any]]) -> bool:
+    """Whether the matchers are the same; Alertmanager sorts them, and older ones leave `isEqual` out."""
+    if not isinstance(one, list) or not all(isinstance(each, dict) for each in one):
+        return False
+    keys = ("name", "value", "isRegex")
+
+    def plain(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+        return sorted((*(str(row.get(key)) for key in keys), str(row.get("isEqual", True))) for row in rows)
+
+    return plain(one) == plain(wanted)
+
+
+def _date(header: str) -> datetime | None:
+    from email.utils import parsedate_to_datetime  # few agents have silences
+
+    try:
+        at = parsedate_to_datetime(header)
+    except (ValueError, TypeError):
+        return None
+    return at.astimezone(UTC) if at.tzinfo is not None else None

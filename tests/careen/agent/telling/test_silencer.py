@@ -1,0 +1,132 @@
+"""The silence stands before the reboot is announced, as long as the node is down, and ends when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from careen.agent.telling.silencer import Silencer
+from careen.core.facts.observation import Unknown
+from careen.core.facts.phases import Phase
+from careen.settings.tree import Settings
+from tests.careen.core.builders import an_observation
+from tests.careen.virtual_shell import Scripted, VirtualClock, api_on
+
+SEEN = an_observation()
+
+
+class World:
+    def __init__(self, **settings: Any) -> None:
+        self.clock = VirtualClock()
+        self.settings = Settings(
+            node_id="n1", **{"alertmanager_url": "http://am", "alertmanager_silence": 1800.0, **settings}
+        )
+        self.did: list[str] = []
+        self.answer: str | Unknown = ""
+        self.tasks: list[asyncio.Task[object]] = []
+        self.events: list[str] = []
+        self.silencer = self.restarted()
+
+    def restarted(self) -> Silencer:
+        self.silencer = Silencer(
+            node="n1",
+            api=api_on(Scripted(), self.clock),
+            settings=lambda: self.settings,
+            in_background=self._start,
+            silences=lambda *_, **__: self,  # type: ignore[arg-type, return-value]
+        )
+        return self.silencer
+
+    def _start(self, work: Coroutine[Any, Any, object]) -> None:
+        if "post_event" in work.__qualname__:
+            self.events.append(str(work.cr_frame.f_locals["sentence"]))  # type: ignore[attr-defined]
+            work.close()
+            return
+        self.tasks.append(asyncio.create_task(work))
+
+    async def begin(self, seconds: float, *, now: datetime) -> str | Unknown:
+        self.did.append(f"begin {seconds:g}")
+        return self.answer
+
+    async def end(self) -> str | Unknown:
+        self.did.append("end")
+        return self.answer
+
+    async def look(self, *phases: Phase | None, after: float = 0.0) -> list[str]:
+        self.clock.seconds += after
+        for phase in phases:
+            self.silencer.look(phase, SEEN)
+            await asyncio.gather(*self.tasks)
+        did, self.did = self.did, []
+        return did
+
+
+async def test_it_is_asked_for_before_the_announcement_and_ended_at_the_hand_back() -> None:
+    world = World()
+    await world.look(Phase.DRAINING)
+    await world.silencer.begin()
+    assert world.did == ["begin 1800"]
+    world.did.clear()
+    assert await world.look(Phase.DRAINING, Phase.REBOOTING, Phase.REBOOTING) == []
+    world.restarted()
+    assert await world.look(Phase.VERIFYING) == ["begin 1800"], "a new process finds and extends it"
+    assert await world.look(Phase.VERIFYING) == []
+    assert await world.look(Phase.SETTLING, Phase.SETTLING, Phase.IDLE) == ["end"]
+
+
+async def test_it_is_extended_while_the_node_is_down() -> None:
+    world = World()
+    await world.silencer.begin()
+    world.did.clear()
+    assert await world.look(Phase.REBOOTING, after=1199) == []
+    assert await world.look(Phase.REBOOTING, after=2) == ["begin 1800"]
+    assert await world.look(Phase.REBOOTING, after=600) == []
+
+
+@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.FAILED, Phase.SETTLING, Phase.IDLE])
+async def test_whatever_ends_the_reboot_ends_the_silence(phase: Phase) -> None:
+    world = World()
+    await world.silencer.begin()
+    world.did.clear()
+    assert await world.look(Phase.REBOOTING, phase, phase) == ["end"]
+
+
+async def test_a_process_that_starts_behind_the_hand_back_ends_what_may_stand() -> None:
+    assert await World().look(Phase.SETTLING, Phase.SETTLING) == ["end"]
+    for phase in (Phase.IDLE, Phase.WAITING, Phase.DRAINING, None):
+        assert await World().look(phase, phase) == [], "an idle agent asks nobody"
+
+
+async def test_a_silence_that_cannot_be_had_is_told_once_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.answer = Unknown("Alertmanager at http://am gave no usable answer")
+    await world.look(Phase.DRAINING)
+    for _ in range(2):
+        await world.silencer.begin()
+    assert world.events == [
+        "the node's alerts may not be silenced while it reboots: Alertmanager at http://am gave no usable answer"
+    ]
+    assert "the node's alerts may not be silenced: Alertmanager" in caplog.text
+
+
+async def test_an_end_that_does_not_land_is_tried_again_and_then_left_to_itself(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    await world.silencer.begin()
+    world.did.clear()
+    world.answer = Unknown("down")
+    assert await world.look(Phase.SETTLING, Phase.SETTLING) == ["end", "end", "end"]
+    assert world.clock.seconds >= 35
+    assert "ends by itself" in caplog.text
+
+
+@pytest.mark.parametrize("settings", [{"alertmanager_silence": 0.0}])
+async def test_without_the_setting_nobody_is_asked(settings: dict[str, Any]) -> None:
+    world = World(**settings)
+    await world.silencer.begin()
+    assert await world.look(Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING) == []

@@ -1,0 +1,237 @@
+"""Silences in an Alertmanager: created, extended and ended; any other answer gives the reason why that is not sure."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from careen.core.facts.observation import Unknown
+from careen.core.facts.times import from_rfc3339
+from careen.services.asking import Access
+from careen.services.silences import Silences
+from careen.settings.lists.silence_matchers import Matchers, matchers
+from tests.patience import LONG_SECONDS
+
+NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+NODE, INSTANCE = matchers('node="$NODE"'), matchers('{instance=~"$NODE(:[0-9]+)?",severity!="critical"}')
+
+
+@dataclass
+class FakeAlertmanager:
+    """Keeps silences as the API does; `answers` are given instead, by method."""
+
+    url: str = ""
+    silences: dict[str, dict[str, Any]] = field(default_factory=dict)
+    asked: list[tuple[str, str, Any, dict[str, str]]] = field(default_factory=list)
+    answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    location: str = ""
+    hangs: bool = False
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def put(self, **changes: Any) -> str:
+        number = f"id-{len(self.silences)}"
+        self.silences[number] = {
+            "id": number,
+            "status": {"state": "active"},
+            "createdBy": "careen",
+            "comment": "Node n1 is being rebooted",
+            "matchers": [{"name": "node", "value": "n1", "isRegex": False, "isEqual": True}],
+            "startsAt": "2026-03-04T11:55:00.000Z",
+            "endsAt": "2026-03-04T12:05:00.000Z",
+            "updatedAt": "2026-03-04T11:55:00.000Z",
+            **changes,
+        }
+        return number
+
+    @property
+    def methods(self) -> list[str]:
+        return [method for method, _, _, _ in self.asked]
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
+        if method in self.answers:
+            return self.answers[method]
+        if method == "GET":
+            return 200, json.dumps(list(self.silences.values())).encode()
+        if method == "POST":
+            number = body.get("id") or self.put()
+            self.silences[number] |= {**body, "id": number}
+            return 200, json.dumps({"silenceID": number}).encode()
+        self.silences[path.rpartition("/")[2]]["status"] = {"state": "expired"}
+        return 200, b""
+
+
+@pytest.fixture
+def server() -> Iterator[FakeAlertmanager]:
+    fake = FakeAlertmanager()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _any(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            fake.asked.append((self.command, self.path, body, dict(self.headers)))
+            if fake.hangs:
+                fake.over.wait()
+            status, content = fake.answer(self.command, self.path, body)
+            self.send_response(status)
+            if fake.location:
+                self.send_header("Location", fake.location)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_DELETE = _any  # noqa: N815
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return "Wed, 04 Mar 2026 12:00:00 GMT"
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    fake.url = f"http://127.0.0.1:{running.server_address[1]}"
+    threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+    yield fake
+    fake.over.set()
+    running.shutdown()
+    running.server_close()
+
+
+def of(server: FakeAlertmanager, *given: Matchers, seconds: float = LONG_SECONDS, **access: str) -> Silences:
+    return Silences(
+        server.url,
+        node="n1",
+        matchers=[each.of_node("n1") for each in given or (NODE,)],
+        timeout_seconds=seconds,
+        access=Access(**access),
+    )
+
+
+async def test_a_silence_is_created_for_each_set_of_matchers_by_the_servers_clock(server: FakeAlertmanager) -> None:
+    assert await of(server, NODE, INSTANCE).begin(1800, now=NOW + timedelta(hours=5)) == ""
+    assert [(method, path) for method, path, _, _ in server.asked] == [
+        ("GET", "/api/v2/silences"),
+        ("POST", "/api/v2/silences"),
+        ("POST", "/api/v2/silences"),
+    ]
+    first, second = (body for _, _, body, _ in server.asked[1:])
+    assert first == {
+        "matchers": [{"name": "node", "value": "n1", "isRegex": False, "isEqual": True}],
+        "startsAt": "2026-03-04T12:00:00Z",
+        "endsAt": "2026-03-04T12:30:00Z",
+        "createdBy": "careen",
+        "comment": "Node n1 is being rebooted",
+    }
+    assert second["matchers"] == [
+        {"name": "instance", "value": "n1(:[0-9]+)?", "isRegex": True, "isEqual": True},
+        {"name": "severity", "value": "critical", "isRegex": False, "isEqual": False},
+    ]
+
+
+async def test_a_silence_that_stands_is_extended_and_not_doubled(server: FakeAlertmanager) -> None:
+    number = server.put()
+    assert await of(server).begin(1800, now=NOW) == ""
+    assert await of(server).begin(60, now=NOW) == "", "it stands for longer already"
+    assert server.methods == ["GET", "POST", "GET"]
+    (silence,) = server.silences.values()
+    assert (silence["id"], from_rfc3339(silence["endsAt"])) == (number, NOW + timedelta(minutes=30))
+    assert silence["startsAt"] == "2026-03-04T11:55:00.000Z", "with another start it would be another silence"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"createdBy": "ann"},
+        {"comment": "Node n10 is being rebooted"},
+        {"comment": "Node n1 is being rebooted "},
+        {"status": {"state": "expired"}},
+    ],
+)
+async def test_the_silences_of_others_and_expired_ones_are_left_alone(
+    server: FakeAlertmanager, changes: dict[str, Any]
+) -> None:
+    server.put(**changes)
+    assert await of(server).end() == ""
+    assert server.methods == ["GET"]
+    assert await of(server).begin(60, now=NOW) == ""
+    assert len(server.silences) == 2
+
+
+async def test_every_silence_of_the_node_is_ended_also_one_that_has_not_begun(server: FakeAlertmanager) -> None:
+    server.put()
+    server.put(status={"state": "pending"}, matchers=[])
+    assert await of(server).end() == ""
+    assert [each["status"]["state"] for each in server.silences.values()] == ["expired", "expired"]
+
+
+HOSTILE = [
+    pytest.param(200, b"", id="nothing"),
+    pytest.param(200, b"<html>log in</html>", id="a login page"),
+    pytest.param(200, b"{}", id="an object"),
+    pytest.param(200, b"null", id="null"),
+    pytest.param(200, b"[null]", id="a list of nothing"),
+    pytest.param(200, b"[{}]", id="a silence without anything"),
+    pytest.param(200, b"[" * 100_000, id="nesting without an end"),
+    pytest.param(200, b" " * (17 * 2**20), id="more than anybody has"),
+    pytest.param(400, b'"bad matcher"', id="400"),
+    pytest.param(404, b"", id="404"),
+    pytest.param(500, b"", id="500"),
+    pytest.param(204, b"", id="204"),
+]
+
+
+@pytest.mark.parametrize(("status", "body"), HOSTILE)
+async def test_an_answer_that_is_no_list_of_silences_is_unknown(
+    server: FakeAlertmanager, status: int, body: bytes
+) -> None:
+    server.answers["GET"] = (status, body)
+    for answer in (await of(server).begin(60, now=NOW), await of(server).end()):
+        assert isinstance(answer, Unknown)
+        assert answer.why.startswith(f"Alertmanager at {server.url} gave no usable answer")
+    assert set(server.methods) == {"GET"}, "nothing is written on a guess"
+
+
+@pytest.mark.parametrize(("status", "body"), [*HOSTILE, pytest.param(200, b'{"silenceID": ""}', id="no id")])
+async def test_a_silence_that_was_not_surely_created_is_unknown(
+    server: FakeAlertmanager, status: int, body: bytes
+) -> None:
+    server.answers["POST"] = (status, body)
+    assert isinstance(await of(server).begin(60, now=NOW), Unknown)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_refused_credentials_are_told(server: FakeAlertmanager, status: int) -> None:
+    server.answers["GET"] = (status, b"")
+    assert await of(server).begin(60, now=NOW) == Unknown(
+        f"Alertmanager at {server.url} refuses these credentials (status {status}; a silence needs the right to write)"
+    )
+
+
+async def test_the_token_is_shown_and_does_not_follow_a_redirect(server: FakeAlertmanager, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret\n")
+    await of(server, token_file=f"{tmp_path}/token").begin(60, now=NOW)
+    assert {headers["Authorization"] for _, _, _, headers in server.asked} == {"Bearer s3cret"}
+    server.asked.clear()
+    server.answers["GET"], server.location = (302, b"[]"), f"{server.url}/elsewhere"
+    assert isinstance(await of(server).begin(60, now=NOW), Unknown)
+    assert [path for _, path, _, _ in server.asked] == ["/api/v2/silences"]
+
+
+async def test_a_server_that_hangs_is_left_in_time(server: FakeAlertmanager) -> None:
+    server.hangs = True
+    assert isinstance(await of(server, seconds=0.1).begin(60, now=NOW), Unknown)
+
+
+async def test_an_id_that_leads_elsewhere_is_not_deleted(server: FakeAlertmanager) -> None:
+    server.silences["x"] = {}
+    server.put(id="../../-/quit")
+    del server.silences["x"]
+    assert isinstance(await of(server).end(), Unknown)
+    assert server.methods == ["GET"]

@@ -1,0 +1,52 @@
+"""Matchers of silences, written as in Alertmanager, and never for every node at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from careen.settings.lists.silence_matchers import DEFAULT, matchers
+
+
+def test_the_defaults_are_what_their_texts_say() -> None:
+    assert tuple(matchers(each.text) for each in DEFAULT) == DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("text", "each"),
+    [
+        ('node="$NODE"', (("node", "=", "$NODE"),)),
+        ("node=$NODE", (("node", "=", "$NODE"),)),
+        ('{ node = "$NODE" , job!~"a,b" }', (("node", "=", "$NODE"), ("job", "!~", "a,b"))),
+        ('instance=~"$NODE:\\\\d+"', (("instance", "=~", "$NODE:\\d+"),)),
+        ('a="say \\"$NODE\\""', (("a", "=", 'say "$NODE"'),)),
+    ],
+)
+def test_matchers_are_written_as_in_alertmanager(text: str, each: tuple[tuple[str, str, str], ...]) -> None:
+    assert matchers(text).each == each
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "node",
+        'node="n1"',
+        'node!="$NODE"',
+        'node!~"$NODE"',
+        'node=~"$NODE("',
+        'node="$NODE" job="x"',
+        'node="$NODE",,',
+        '{node="$NODE"',
+        "no-de=$NODE",
+        'node="$NODE',
+    ],
+)
+def test_matchers_that_cannot_be_meant_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        matchers(text)
+
+
+def test_in_a_pattern_the_nodes_name_is_a_name() -> None:
+    (row,) = matchers('instance=~"$NODE:.*"').of_node("n1.example.com")
+    assert row["value"] == "n1\\.example\\.com:.*"
