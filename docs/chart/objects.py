@@ -132,7 +132,7 @@ def _placed(value: Any, *, own: str, names: set[str], key: str) -> Any:
             else _placed(each, own=own, names=names, key="account" if is_account and name == "name" else name)
             for name, each in value.items()
         }
-        if is_account and "metadata" in placed:
+        if is_account and value.get("metadata", {}).get("name") == own:
             placed["metadata"]["name"] = "%ACCOUNT%"
         if value.get("kind") == "Namespace":
             placed["metadata"]["name"] = "%NAMESPACE%"

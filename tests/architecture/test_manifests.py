@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from careen.cli.shadow import shadow
 from careen.cli.support import lock_place
 from careen.cluster import evictions
 from careen.cluster.access import Right, needed_rights
@@ -270,6 +271,7 @@ def test_kustomize_builds_the_base() -> None:
         "ClusterRole",
         "ClusterRole",
         "ClusterRole",
+        "ClusterRole",
         "ClusterRoleBinding",
         "ConfigMap",
         "DaemonSet",
@@ -514,6 +516,7 @@ def test_the_network_policy_admits_only_the_metrics_port_and_all_egress() -> Non
         ("admission", {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}),
         ("alerts", {"PodMonitor", "PrometheusRule"}),
         ("network", {"NetworkPolicy"}),
+        ("shadow", {"Deployment"}),
     ],
 )
 def test_a_component_builds_on_the_base(tmp_path: Path, component: str, kinds: set[str]) -> None:
@@ -631,3 +634,41 @@ def kustomize(folder: Path) -> list[dict[str, Any]]:
     done = run(["kubectl", "kustomize", str(folder)])
     assert done.returncode == 0, done.stderr
     return [each for each in yaml.safe_load_all(done.stdout) if each]
+
+
+def test_the_shadow_runs_without_any_power_and_with_rights_to_read_alone() -> None:
+    deployment = the("Deployment", "shadow/shadow.yaml")
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "readOnlyRootFilesystem": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert not {"hostPID", "hostNetwork", "hostIPC"} & set(pod)
+    assert [list(each) for each in pod["volumes"]] == [["name", "emptyDir"]]
+    (role,) = (each for each in objects_of("people.yaml") if each["metadata"]["name"] == "careen-shadow")
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+    binding = the("ClusterRoleBinding", "shadow/shadow.yaml")
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    account = {"kind": "ServiceAccount", "name": pod["serviceAccountName"], "namespace": "careen"}
+    assert binding["subjects"] == [account]
+    assert the("ServiceAccount", "shadow/shadow.yaml")["metadata"]["name"] == account["name"]
+
+
+def test_the_shadow_is_no_agent_of_the_daemonset_and_its_options_exist() -> None:
+    deployment = the("Deployment", "shadow/shadow.yaml")
+    template = deployment["spec"]["template"]
+    assert not AGENT["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    assert deployment["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    (container,) = template["spec"]["containers"]
+    command, *arguments = container["args"]
+    context = shadow.make_context(command, ["--kubeconfig=x", *(each for each in arguments if "snapshot" not in each)])
+    assert context.params["metrics_port"] == container["ports"][0]["containerPort"]
+    assert context.params["ds_name"] == AGENT["metadata"]["name"]
+    mounts = {each["mountPath"] for each in container["volumeMounts"]}
+    (snapshot,) = (each.partition("=")[2] for each in arguments if each.startswith("--snapshot="))
+    assert str(Path(snapshot).parent) in mounts

@@ -27,11 +27,6 @@
 {{- if $podAnnotations -}}{{- $_ := set $template.metadata "annotations" $podAnnotations -}}{{- end -}}
 {{- range $key, $value := .Values.podLabels -}}{{- $_ := set $template.metadata.labels $key (include "careen.text" $value) -}}{{- end -}}
 
-{{- with .Values.image.pullSecrets -}}
-{{- $pulls := list -}}
-{{- range . -}}{{- $pulls = append $pulls (ternary (dict "name" .) . (kindIs "string" .)) -}}{{- end -}}
-{{- $_ := set $pod "imagePullSecrets" $pulls -}}
-{{- end -}}
 {{- with .Values.priorityClassName -}}{{- $_ := set $pod "priorityClassName" . -}}{{- end -}}
 {{- $tolerations := ternary $pod.tolerations list .Values.tolerateAllTaints -}}
 {{- $_ := set $pod "tolerations" (concat $tolerations (default list .Values.tolerations)) -}}
@@ -46,9 +41,7 @@
 {{- with .Values.initContainers -}}{{- $_ := set $pod "initContainers" . -}}{{- end -}}
 {{- with .Values.volumes -}}{{- $_ := set $pod "volumes" (concat (default list $pod.volumes) .) -}}{{- end -}}
 
-{{- $tag := default .Chart.AppVersion (include "careen.text" .Values.image.tag) -}}
-{{- $_ := set $container "image" (printf "%s:%s" .Values.image.repository $tag) -}}
-{{- with .Values.image.pullPolicy -}}{{- $_ := set $container "imagePullPolicy" . -}}{{- end -}}
+{{- include "careen.ownImage" (dict "root" . "pod" $pod) -}}
 {{- $_ := set $container "args" (include "careen.arguments" (dict "args" $container.args "root" .) | fromJsonArray) -}}
 {{- $_ := set $container "env" (include "careen.environment" (dict "env" $container.env "root" .) | fromJsonArray) -}}
 {{- with .Values.volumeMounts -}}{{- $_ := set $container "volumeMounts" (concat (default list $container.volumeMounts) .) -}}{{- end -}}
@@ -66,6 +59,20 @@
 {{- end -}}
 {{- end -}}
 {{- toYaml $agent -}}
+{{- end -}}
+
+{{/* The image of the values in a pod's first container, and what pulls it. */}}
+{{- define "careen.ownImage" -}}
+{{- $values := .root.Values.image -}}
+{{- $container := first .pod.containers -}}
+{{- $tag := default .root.Chart.AppVersion (include "careen.text" $values.tag) -}}
+{{- $_ := set $container "image" (printf "%s:%s" $values.repository $tag) -}}
+{{- with $values.pullPolicy -}}{{- $_ := set $container "imagePullPolicy" . -}}{{- end -}}
+{{- with $values.pullSecrets -}}
+{{- $pulls := list -}}
+{{- range . -}}{{- $pulls = append $pulls (ternary (dict "name" .) . (kindIs "string" .)) -}}{{- end -}}
+{{- $_ := set $.pod "imagePullSecrets" $pulls -}}
+{{- end -}}
 {{- end -}}
 
 {{/* A probe as given, over ours. kured's probes ask for /metrics, which says nothing of the agent's progress. */}}
