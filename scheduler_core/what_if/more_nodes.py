@@ -58,7 +58,9 @@ def with_more_nodes(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, count: int
 ) -> MoreNodes:
     """What becomes of these pods, one after another by priority, in the cluster with so many nodes more. Nobody is
-    evicted for them. The snapshot does not change."""
+    evicted for them. The snapshot does not change. A negative `count` raises ValueError."""
+    if count < 0:
+        raise ValueError(f"count is {count}: expected the number of nodes to add, 0 or more")
     made = tuple(new_nodes(template, count, snapshot))
     daemons = [(pod, node.name) for node, several in made for pod in several]
     world = snapshot.with_nodes_added([node for node, _ in made]).with_pods_placed(daemons)

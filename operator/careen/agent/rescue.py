@@ -26,7 +26,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import Gone, NodeView, Unknown
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code, event_reason
-from careen.core.facts.times import rfc3339
+from careen.core.facts.times import rfc3339, span
 from careen.core.gates.hold import until_of
 
 _LOG = logging.getLogger("careen.rescue")
@@ -101,7 +101,7 @@ class Rescue:
         lasted = self._hands.api.clock.monotonic() - self._since
         if self._count < rescue.BROKEN_TURNS or lasted < rescue.BROKEN_SECONDS:
             return ""
-        return f"{self._count} turns of the agent in a row broke, within {lasted:.0f} s ({fault})"
+        return f"{self._count} turns of the agent in a row broke, within {span(round(lasted))} ({fault})"
 
     async def _is_paused(self) -> bool:
         try:

@@ -65,7 +65,8 @@ def explain(
             f"{error}; give that scheduler's configuration with --scheduler-config FILE"
         ) from error
     if node is not None and node not in {row.node for row in record.nodes}:
-        raise no_such_node(node, [row.node for row in record.nodes])
+        where = "of this dump" if dump else "of this cluster"
+        raise no_such_node(node, [row.node for row in record.nodes], where=where)
     show(
         output,
         text=lambda width: explain_text(record, node=node, every_node=every_node, width=width),

@@ -424,7 +424,7 @@ def _chosen(world: _World, request: _Request) -> tuple[str, ...]:
         raise click.UsageError("give either names of Nodes or --waiting")
     known = [view.name for view in world.views]
     if unknown := [name for name in names if name not in known]:
-        raise no_such_node(unknown[0], known)
+        raise no_such_node(unknown[0], known, where="of this dump" if world.origin.dump else "of this cluster")
     stays = [view for view in world.views if not removed_by(view)]
     if request.waiting:
         return tuple(view.name for view in stays if keys.REBOOT_LABEL in view.labels)

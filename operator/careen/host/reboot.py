@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from careen.core.facts.times import span
 from careen.host.commands import Exited, HostExec, NotFollowed, NotStarted, TimedOut, run_on_host
 from scheduler_core.values import Value
 
@@ -65,7 +66,7 @@ async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: fl
         case NotFollowed(why):
             return Unclear(f"the reboot command `{name}` may run, but could not be waited for: {why}")
         case TimedOut(seconds):
-            return Unclear(f"the reboot command `{name}` did not end within {seconds:.0f} s")
+            return Unclear(f"the reboot command `{name}` did not end within {span(seconds)}")
         case Exited(code=0):
             return Asked()
         case Exited(code=code) if code < 0 or code in (128 + 9, 128 + 15):

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from careen.core.facts.observation import Need, NeedAnswer
+from careen.core.facts.times import span
 from careen.host.commands import Exited, HostExec, NotFollowed, NotStarted, TimedOut, run_on_host
 from careen.host.paths import read_regular_file, under_root
 from careen.host.probes.said import a_few
@@ -95,7 +96,7 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
         case NotFollowed(why):
             return _unknown(f"the sentinel command could not be waited for: {why}")
         case TimedOut(seconds):
-            return _unknown(f"the sentinel command `{name}` did not end within {seconds:.0f} s")
+            return _unknown(f"the sentinel command `{name}` did not end within {span(seconds)}")
         case Exited(code=0, errors=errors) if _PROGRAM_MISSING.search(errors):
             return _unknown(f"the sentinel command `{name}` said yes, but also that a program is missing: {errors}")
         case Exited(code=0):
@@ -136,7 +137,7 @@ class FileLook:
         look = self._under_way
         await asyncio.wait({look}, timeout=max(0.0, self._deadline_seconds - (now - self._began_at)))
         if not look.done():
-            return _unknown(f"looking at {self._what} takes longer than {self._deadline_seconds:.0f} s")
+            return _unknown(f"looking at {self._what} takes longer than {span(self._deadline_seconds)}")
         return look.result()
 
     def _begin(self) -> asyncio.Future[Need]:

@@ -13,7 +13,7 @@ from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.times import from_rfc3339, span
 from careen.core.gates import GATES
 from careen.core.gates.question import Cost
 from careen.core.lock import order
@@ -34,8 +34,8 @@ class NextLook(Value, kw_only=True):
     def sentence(self) -> str:
         """For a person."""
         if self.is_retry:
-            return f"it is tried again in {self.seconds:.0f} s" if self.seconds >= 1 else "it is tried again now"
-        return f"its agent looks again within {self.seconds:.0f} s"
+            return f"it is tried again in {span(round(self.seconds))}" if self.seconds >= 1 else "it is tried again now"
+        return f"its agent looks again within {span(round(self.seconds))}"
 
 
 def next_look(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from careen.core.facts.observation import Unknown
+from careen.core.facts.times import span
 from scheduler_core.values import Value
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         async with asyncio.timeout(2 * timeout_seconds):
             return await asyncio.to_thread(question)
     except TimeoutError:
-        return Unknown(f"{shown} did not answer within {2 * timeout_seconds:g} s")
+        return Unknown(f"{shown} did not answer within {span(2 * timeout_seconds)}")
     except CannotAsk as error:
         return Unknown(f"{shown} was not asked: {error}")
     except Rejected as error:

@@ -472,6 +472,13 @@ def paths(text: str) -> list[str]:
     return [part for each in re.split(r"[,\n](?=\s*/)", text) if (part := each.strip().rstrip(",").strip())]
 
 
+def absolute_path(text: str) -> str:
+    """A path of the host: one that is relative would mean another file wherever the agent happens to run."""
+    if not text.startswith("/"):
+        raise ValueError(f"expected an absolute path, such as /{text.removeprefix('./')}")
+    return text
+
+
 def probe(text: str) -> str:
     """The name of a probe of `host/probes`."""
     return one_of(*PROBES)(text)
@@ -496,7 +503,7 @@ SLACK_HOOK = Kind(
 )
 LISTEN_HOST = Kind(metavar="TEXT", parse=listen_host)
 PATH = Kind(metavar="PATH", parse=str)
-PATHS = Kind(metavar="PATH", parse=str, many=True, split=paths)
+PATHS = Kind(metavar="PATH", parse=absolute_path, many=True, split=paths)
 PROBE_NAMES = Kind(metavar="PROBE", parse=probe, many=True, split=comma_separated, choices=tuple(PROBES))
 KEY = Kind(metavar="KEY", parse=label_key)
 ANNOTATION = Kind(metavar="KEY", parse=annotation_key)

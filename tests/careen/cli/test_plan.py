@@ -314,6 +314,15 @@ def test_plan_changes_nothing_in_the_cluster(shop: Desk) -> None:
     assert shop.writes() == 0
 
 
+def test_a_name_that_no_node_of_a_dump_has_is_told_of_the_dump(shop: Desk, tmp_path: Path) -> None:
+    file = str(tmp_path / "dump.json.gz")
+    shop.ok("snapshot", "--file", file)
+    result = shop.run("plan", "n9", "--from", file)
+    assert (result.exit_code, "there is no Node 'n9' among the 3 Nodes of this dump" in result.output) == (2, True)
+    pod = shop.run("explain", "shop/web-1", "--node", "n9", "--from", file)
+    assert (pod.exit_code, "there is no Node 'n9' among the 3 Nodes of this dump" in pod.output) == (2, True)
+
+
 def test_the_report_is_written_beside_the_plan(shop: Desk, tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
     output = shop.ok("plan", *START, "--report", str(page))

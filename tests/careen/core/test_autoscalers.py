@@ -257,7 +257,7 @@ def test_load_balancers_get_their_delay_before_the_first_eviction() -> None:
     waits = draining(10, 45)
     assert (evicted(waits), waits.reason.sentence) == (
         [],
-        "--load-balancer-settle: 35 s until the first eviction",
+        "--load-balancer-settle: 35s until the first eviction",
     )
     assert waits.look_again_seconds == 2.0
     assert evicted(draining(45, 45)) == ["web-1"]

@@ -44,7 +44,7 @@ async def test_the_words_of_an_error_are_cut() -> None:
 
 async def test_a_question_that_does_not_end_is_left_after_twice_its_deadline() -> None:
     answer = await answer_of("Ours", URL, 0.01, lambda: time.sleep(0.5))
-    assert answer == Unknown(f"{SHOWN} did not answer within 0.02 s")
+    assert answer == Unknown(f"{SHOWN} did not answer within 0.02s")
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines", b"\xff\xfe", "sécret".encode()])

@@ -125,7 +125,7 @@ CEPH, HEALTHY = examples()[0].values[:2]
 
 async def test_a_sample_that_is_older_than_the_limit_is_unknown(started: list[Answers]) -> None:
     started.append(Answers(str(HEALTHY), age=121.0))
-    assert "older than 120 s" in (await verdict(str(CEPH), started[0]) or "")
+    assert "older than 2m" in (await verdict(str(CEPH), started[0]) or "")
     assert {each.get("lookback_delta") for each in started[0].asked} == {"120s"}
 
 

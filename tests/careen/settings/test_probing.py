@@ -31,6 +31,12 @@ def test_a_comma_in_a_path_does_not_separate() -> None:
     assert settle(reboot_sentinel=("/run/a,b",)).reboot_sentinel == ("/run/a,b",)
 
 
+@pytest.mark.parametrize("text", ["run/reboot-required", "./reboot", "a,/run/b", "reboot-required\n/run/b"])
+def test_a_sentinel_with_a_relative_path_is_refused(text: str) -> None:
+    with pytest.raises(BadSettings, match=r"--reboot-sentinel=.*expected an absolute path, such as /"):
+        settle(reboot_sentinel=(text,))
+
+
 def test_sentinels_may_be_a_list_in_the_config_map() -> None:
     found = resolve(flags={"node_id": ("n1",)}, environment={}, config_map={"reboot-sentinel": ["/a", "/b"]})
     assert found.settings.reboot_sentinel == ("/a", "/b")

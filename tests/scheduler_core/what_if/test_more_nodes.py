@@ -51,6 +51,12 @@ def full(*waiting: Json, **labels: str) -> tuple[Snapshot, tuple[Pod, ...]]:
     return snapshot, snapshot.pending
 
 
+def test_a_negative_number_of_nodes_is_refused() -> None:
+    snapshot, waiting = full(pod("p"))
+    with pytest.raises(ValueError, match="count is -1: expected the number of nodes to add, 0 or more"):
+        with_more_nodes(SCHEDULER, snapshot, waiting, like_node(snapshot, "v012"), -1)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
 def test_each_new_node_is_filled_with_the_pods_that_fit(count: int) -> None:
     snapshot, waiting = full(*(pod(f"p{i}") for i in range(3)))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from careen.agent.forecast.ahead import Ahead
 from careen.agent.forecast.order import AHEAD, MoreNodes, Order
 from careen.core.facts.observation import Unknown
+from careen.core.facts.times import span
 from careen.host import environment
 from careen.host.commands import kill_group
 from scheduler_core.simulation.forecast import Forecast, UnreadableForecastError
@@ -127,7 +128,7 @@ async def _run(order: Order, seconds: float, ahead: Process | None) -> tuple[For
         except OSError as error:
             return Unknown(f"the simulation could not be started: {error}")
     if answer is None:
-        return Unknown(f"the simulation took longer than {seconds:.0f} s: raise --forecast-timeout")
+        return Unknown(f"the simulation took longer than {span(seconds)}: raise --forecast-timeout")
     code, output, errors = answer
     if _GAVE_UP in errors:
         return Unknown(order.wants_more_memory)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from careen.core.facts.times import span
 from careen.core.plain_text import one_line
 
 
@@ -46,7 +47,7 @@ class Heartbeat:
     def health(self) -> tuple[bool, str]:
         """Whether the loop makes progress, and what it is doing."""
         late = self._monotonic() - self._due
-        return late <= 0, f"{self._doing}: {late:.0f} s overdue" if late > 0 else self._doing
+        return late <= 0, f"{self._doing}: {span(round(late))} overdue" if late > 0 else self._doing
 
     def readiness(self) -> tuple[bool, str]:
         """Whether the agent has made a turn and goes on making them."""

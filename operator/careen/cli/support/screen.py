@@ -39,9 +39,9 @@ def did_you_mean(name: str, names: Iterable[str], *, otherwise: str = "") -> str
     return f"; did you mean {', '.join(close)}?" if close else otherwise
 
 
-def no_such_node(name: str, names: Sequence[str]) -> BadInput:
-    """The error about a name that no Node has, with the names that are close."""
-    among = f" among the {len(names):,} Node{'' if len(names) == 1 else 's'} of this cluster"
+def no_such_node(name: str, names: Sequence[str], *, where: str = "of this cluster") -> BadInput:
+    """The error about a name that no Node has, with the names that are close. `where`: what was looked at."""
+    among = f" among the {len(names):,} Node{'' if len(names) == 1 else 's'} {where}"
     return BadInput(f"there is no Node {name!r}{did_you_mean(name, names, otherwise=among)}")
 
 

@@ -29,6 +29,16 @@ def from_rfc3339(text: object) -> datetime | None:
     return bounded(at) if at.tzinfo is not None else None
 
 
+def span(seconds: float) -> str:
+    """A length of time for people, as settings write it: 10m, 1h30m, 90s as 1m30s, 0.5s. It loses nothing above a
+    second; below, three digits are left."""
+    if seconds < 1:
+        return f"{seconds:.3g}s"
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return "".join(f"{amount}{unit}" for amount, unit in ((hours, "h"), (minute, "m"), (second, "s")) if amount)
+
+
 def bounded(at: datetime) -> datetime | None:
     """The instant in UTC, or None outside the years that are read; one without a zone is taken for UTC."""
     known = at if at.tzinfo is not None else at.replace(tzinfo=UTC)

@@ -13,6 +13,7 @@ from careen.core.facts.observation import NOT_ASKED, NotAsked, Sample, Unknown
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import HealthQuery, Policy
 from careen.core.facts.reasons import Code
+from careen.core.facts.times import span
 from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
@@ -64,7 +65,7 @@ def _why_unusable(sample: Sample, query: HealthQuery, now: float) -> str:
     if math.isnan(sample.value):
         return "the value is no number"
     if not sample.age_seconds <= query.fresh_seconds:
-        return f"the last sample is older than {query.fresh_seconds:g} s"
+        return f"the last sample is older than {span(query.fresh_seconds)}"
     if not abs(now - sample.evaluated_at) <= query.fresh_seconds + _CLOCKS_DIFFER_SECONDS:
         return "the answer is old, or the clocks of Prometheus and this node differ"
     return ""

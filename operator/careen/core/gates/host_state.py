@@ -5,6 +5,7 @@ from __future__ import annotations
 from careen.core.decision import Refusal
 from careen.core.facts.observation import NeedAnswer, Unknown
 from careen.core.facts.reasons import Code
+from careen.core.facts.times import span
 from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When, nothing
 from careen.core.situation import Situation
 
@@ -23,7 +24,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if abs(seen.clock_skew_seconds) > situation.policy.clock_skew_limit_seconds:
         direction = "ahead of" if seen.clock_skew_seconds > 0 else "behind"
         return _no(
-            Code.CLOCK_SKEW, f"the host's clock is {abs(seen.clock_skew_seconds):.0f} s {direction} the API server's"
+            Code.CLOCK_SKEW,
+            f"the host's clock is {span(round(abs(seen.clock_skew_seconds)))} {direction} the API server's",
         )
     if seen.need.package_manager:
         return _no(Code.PACKAGE_MANAGER, f"{seen.need.package_manager} is at work on the host")

@@ -11,6 +11,7 @@ from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
+from careen.core.facts.times import span
 from careen.core.gates.hold import until_of
 from careen.core.gates.question import ALWAYS, Cost, Foreseen, Gate, When, nothing
 from careen.core.people.asked import Standing, request_of, standing
@@ -77,7 +78,7 @@ def _daily(window: Window) -> str:
 
 
 def _cron(window: Cron) -> str:
-    return f"cron {window.expression} for {window.seconds / 3600:g} h {window.zone}"
+    return f"cron {window.expression} for {span(window.seconds)} {window.zone}"
 
 
 def _dates(dates: Dates) -> str:

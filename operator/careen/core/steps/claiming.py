@@ -19,7 +19,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order
 from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import asked, budgets, missing, refusals
 from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
@@ -82,7 +82,7 @@ def decide(situation: Situation) -> Decision:
     if (left := _delay_left(situation)) > 0:
         return stay(
             situation,
-            Status(Code.TAKING_CLAIM, f"--drain-delay: {left:.0f} s until the cordon", is_silent=True),
+            Status(Code.TAKING_CLAIM, f"--drain-delay: {span(round(left))} until the cordon", is_silent=True),
             Stay(look=min(left, 5.0)),
         )
     return _ask_everything(situation)

@@ -13,6 +13,7 @@ from careen.core.facts.memory import Memory, after_evicting_comers
 from careen.core.facts.observation import NeedAnswer, NotAsked, Unknown
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
+from careen.core.facts.times import span
 from careen.core.gates import hold, host_state, settings
 from careen.core.gates.question import When
 from careen.core.people import asked
@@ -94,7 +95,7 @@ def _drain(situation: Situation) -> Decision:
         )
     elapsed = (situation.elapsed(situation.progress.drain_started) or 0.0) - situation.policy.balancer_settle_seconds
     if elapsed < 0:
-        sentence = f"--load-balancer-settle: {-elapsed:.0f} s until the first eviction"
+        sentence = f"--load-balancer-settle: {span(round(-elapsed))} until the first eviction"
         return stay(
             situation, Status(Code.DRAIN_STARTED, sentence, is_silent=True), Stay(look=min(-elapsed, LOOK_SECONDS))
         )
@@ -139,7 +140,7 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
     if policy.force_reboot and not drain_plan.is_hopeless(plan, policy, situation.memory):
         return _evict(situation, plan, f"asks again before it is forced: {described}")
     return failing.undone(
-        situation, Code.DRAIN_TIMEOUT, f"not drained within {policy.timeout_seconds:.0f} s: {described}"
+        situation, Code.DRAIN_TIMEOUT, f"not drained within {span(policy.timeout_seconds)}: {described}"
     )
 
 
@@ -152,13 +153,13 @@ def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
             progress = replace(situation.progress, drained=situation.mark())
             return move(
                 situation,
-                Status(Code.DRAINED, f"drained; --reboot-delay: {delay:.0f} s"),
+                Status(Code.DRAINED, f"drained; --reboot-delay: {span(round(delay))}"),
                 Transition(Phase.DRAINING, progress, look=min(delay, LOOK_SECONDS)),
             )
         if waited < delay:
             return stay(
                 situation,
-                Status(Code.DRAINED, f"drained; --reboot-delay: {delay:.0f} s"),
+                Status(Code.DRAINED, f"drained; --reboot-delay: {span(round(delay))}"),
                 Stay(look=min(delay - waited, LOOK_SECONDS)),
             )
     return late_gates.decide(situation) or rebooting.announce(situation, code, sentence)

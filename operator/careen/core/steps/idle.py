@@ -13,7 +13,7 @@ from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import rfc3339
+from careen.core.facts.times import rfc3339, span
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
@@ -97,7 +97,8 @@ def _for_its_moment(situation: Situation) -> Decision | None:
         situation.with_memory(replace(memory, need_seen_at=seen_at)),
         Status(
             Code.TAINT_SPREAD,
-            f"the host asks for a reboot; with {memory.agents} agents taints are spread, this one waits {left:.0f} s",
+            f"the host asks for a reboot; with {memory.agents} agents taints are spread, this one waits "
+            f"{span(round(left))}",
         ),
         Stay(look=left),
     )

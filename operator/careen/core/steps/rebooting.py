@@ -21,6 +21,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Announcement
 from careen.core.facts.reasons import Code
+from careen.core.facts.times import span
 from careen.core.gates import hold
 from careen.core.gates.question import When
 from careen.core.people import telling
@@ -212,7 +213,8 @@ def _another_process_announced(situation: Situation) -> Decision:
         return stay(situation, Status(Code.REBOOT_ASKED, sentence), Stay(look=min(LOOK_SECONDS, left_seconds)))
     if (left := _left(situation)) is None:
         return want(situation, Evidence.PODS)
-    if _is_called_off(situation) or left or not situation.node.unschedulable:
+    is_left_alone = bool(autoscalers.left_alone(situation.node))
+    if _is_called_off(situation) or is_left_alone or left or not situation.node.unschedulable:
         return stay(situation, Status(Code.REBOOT_ASKED, _CANNOT), Stay(look=LOOK_SECONDS))
     again = late_gates.decide(situation)
     if again is None:
@@ -244,7 +246,7 @@ def _nothing_happened(situation: Situation) -> Decision:
     return failing.halted(
         situation,
         Code.REBOOT_NOT_HAPPENED,
-        f"the same boot runs {deadline:.0f} s after the reboot was asked",
+        f"the same boot runs {span(deadline)} after the reboot was asked",
         progress=progress,
         change=as_before(situation) if is_given_back else NodeChange(),
     )

@@ -14,7 +14,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import SettlePolicy
 from careen.core.facts.progress import OwnerHealth
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
 from careen.core.lock import content as lock
 from careen.core.lock import order
@@ -59,7 +59,7 @@ def decide(situation: Situation) -> Decision:
             return _settle_on(situation, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
         if situation.policy.settle_policy is SettlePolicy.HALT:
             return failing.halted(
-                situation, Code.SETTLE_TIMEOUT, f"{ailing}, after {waited:.0f} s", progress=situation.progress
+                situation, Code.SETTLE_TIMEOUT, f"{ailing}, after {span(round(waited))}", progress=situation.progress
             )
     if (left := situation.policy.lock_release_delay_seconds - waited) > 0:
         return _settle_on(situation, "all is well; --lock-release-delay runs", look=min(left, SLOW_LOOK_SECONDS))

@@ -14,7 +14,7 @@ from careen.core.facts.observation import NeedAnswer, PodView
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import SOFT_REBOOTS, Progress, boot_id_of
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import from_rfc3339, rfc3339
+from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
 from careen.core.people import asked, telling
 from careen.core.situation import Situation
@@ -74,7 +74,7 @@ def decide(situation: Situation) -> Decision:
         return failing.halted(
             situation,
             Code.NEVER_READY,
-            f"{ailing}, {waited:.0f} s after the boot was seen",
+            f"{ailing}, {span(round(waited))} after the boot was seen",
             progress=situation.progress,
         )
     look = min(max(FIRST_LOOK_SECONDS, waited * _LOOK_SHARE), LOOK_SECONDS)

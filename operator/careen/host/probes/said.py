@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from careen.core.facts.observation import Need, NeedAnswer
+from careen.core.facts.times import span
 from careen.host.commands import Exited, NotFollowed, NotStarted, Outcome, TimedOut
 from scheduler_core.sentences import first_few
 
@@ -38,7 +39,7 @@ def nothing(command: str, outcome: Outcome) -> Need:
             said = errors or output or "it printed nothing"
             return unknown(f"`{command}` exited with {code} and did not say whether a reboot is needed: {said}")
         case TimedOut(seconds):
-            return unknown(f"`{command}` did not end within {seconds:.0f} s")
+            return unknown(f"`{command}` did not end within {span(seconds)}")
         case NotStarted(why) | NotFollowed(why):
             return unknown(f"`{command}` could not be run: {why}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from careen.core.facts.policy import HealthQuery, Matcher
@@ -17,7 +18,7 @@ _DEFAULT_FRESH_SECONDS = 300.0  # as far as Prometheus itself looks back
 _LONGEST_QUERY = 4096
 _MOST_LABELS = 20
 _HOLDS = re.compile(r"(==|!=|<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)", re.ASCII)
-_LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^"\s]\S*))\s*')
+_LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^"\s,][^\s,]*))\s*')
 
 
 class ConfiguredQuery(Value, kw_only=True):
@@ -76,13 +77,18 @@ def _holds(text: str) -> tuple[str, float]:
     match = _HOLDS.fullmatch(text)
     if match is None:
         raise ValueError('expected a comparison with a number, such as "== 0" or "< 0.9"')
-    return match[1], float(match[2])
+    bound = float(match[2])
+    if not math.isfinite(bound):
+        raise ValueError("expected a number that is not infinite: nothing could be above or below it")
+    return match[1], bound
 
 
 def _label(text: str) -> tuple[str, str, str]:
     match = _LABEL.fullmatch(text)
     if match is None:
-        raise ValueError('expected a matcher such as job=ceph, instance=~"$NODE:.*" or cluster!=test')
+        matcher = 'expected a matcher such as job=ceph, instance=~"$NODE:.*" or cluster!=test'
+        comma = "; each matcher is an entry of its own, and a value with a comma stands between quotes"
+        raise ValueError(f"{matcher}{comma if ',' in text else ''}")
     value = match[4] if match[3] is None else _unescaped(match[3])
     if "~" in match[2]:
         kinds.regexp(value)

@@ -298,7 +298,7 @@ async def test_a_child_that_exceeds_its_deadline_is_killed(monkeypatch: pytest.M
         answer = await forecaster(tmp_path / "kc", seconds=seconds).forecast("n1")
         if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
             break
-    assert answer == Unknown(f"the simulation took longer than {seconds:.0f} s: raise --forecast-timeout")
+    assert answer == Unknown(f"the simulation took longer than {seconds:.0f}s: raise --forecast-timeout")
     pid = int((tmp_path / "pid").read_text())
     assert not Path(f"/proc/{pid}").exists()
 

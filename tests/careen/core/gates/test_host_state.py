@@ -35,4 +35,4 @@ def test_an_unknown_host_state_refuses(changes: dict[str, Any], expected: Code |
 def test_the_refusal_names_the_direction_of_the_clock_difference() -> None:
     refused = host_state.ask(a_situation(clock_skew_seconds=-75.0), When.READY)
     assert refused is not None
-    assert refused.sentence == "the host's clock is 75 s behind the API server's"
+    assert refused.sentence == "the host's clock is 1m15s behind the API server's"

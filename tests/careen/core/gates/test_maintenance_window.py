@@ -137,5 +137,5 @@ def test_the_refusal_names_cron_windows_and_excluded_dates_briefly() -> None:
     )
     assert refused is not None
     dates = "2026-03-01..2026-03-02, 2026-03-02, 2026-03-03..2026-03-04 and 3 more"
-    word = f"(cron 0 2 * * SUN for 1.5 h UTC) except on {dates}"
+    word = f"(cron 0 2 * * SUN for 1h30m UTC) except on {dates}"
     assert refused.sentence == (f"outside the maintenance windows w0 {word}; w1 {word}; w2 {word} and 2 more")

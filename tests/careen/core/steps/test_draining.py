@@ -233,7 +233,7 @@ def timed_out(drain: DrainPolicy, memory: Memory) -> Decision:
 def test_after_its_timeout_a_drain_is_undone_and_failed_with_the_pods_named() -> None:
     decision = timed_out(TIMEOUT, refused())
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.DRAIN_TIMEOUT)
-    assert decision.reason.sentence == "not drained within 20 s: shop/web-1 (budget web, asked 1 times)"
+    assert decision.reason.sentence == "not drained within 20s: shop/web-1 (budget web, asked 1 times)"
     assert is_undone(decision)
     assert (the_record(decision).failed, the_record(decision).failures) == ("drain-timeout", 1)
 

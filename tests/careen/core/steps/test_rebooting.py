@@ -11,7 +11,7 @@ from careen.core.decide import decide
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory, RebootMemory, RebootOutcome, StrangerMemory
-from careen.core.facts.observation import NOT_ASKED, Unknown
+from careen.core.facts.observation import NOT_ASKED, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import LatePolicy, Window
 from careen.core.facts.progress import Announcement, Progress
@@ -257,6 +257,13 @@ def test_the_reboot_deadline_ends_the_wait_for_another_process() -> None:
 def test_a_restarted_agent_requests_the_reboot_again_only_if_no_gate_refuses(changes: dict[str, Any]) -> None:
     decision = rebooting(**changes)
     assert (decision.phase, asks(decision)) == (Phase.REBOOTING, False)
+
+
+def test_a_restarted_agent_does_not_ask_again_for_a_node_that_an_autoscaler_removes() -> None:
+    removed = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
+    decision = decided(record_by("other"), memory=watching(1000, "other"), node={"taints": (removed,)})
+    assert (decision.phase, asks(decision)) == (Phase.REBOOTING, False)
+    assert asks(decided(record_by("other"), memory=watching(1000, "other")))
 
 
 def test_the_pods_are_listed_before_a_second_announcement() -> None:

@@ -109,7 +109,7 @@ COMMANDS = [name for name, reach in PROBES.items() if reach is Reach.COMMAND]
         (exited(127, "", "env: 'x': No such file or directory"), "the host has no program"),
         (exited(-9), "exited with -9"),
         (exited(137), "exited with 137"),
-        (TimedOut(60.0), "did not end within 60 s"),
+        (TimedOut(60.0), "did not end within 1m"),
         (NotStarted("nsenter: cannot open /proc/1/ns/mnt: Permission denied"), "Permission denied"),
         (NotFollowed("can't start new thread"), "can't start new thread"),
     ],

@@ -20,7 +20,7 @@ from careen.core.facts.observation import Fleet, NodeView, PodView
 from careen.core.facts.phases import Evidence
 from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.times import from_rfc3339, span
 from careen.core.gates import drain_forecast, dry_run
 from careen.core.gates.question import When
 from careen.core.lock import order
@@ -98,7 +98,7 @@ def annotation(situation: Situation) -> dict[str, str | None]:
     prepared, why = situation.memory.prepared, why_not(situation)
     if prepared is None:
         return {keys.PREPARED: None} if keys.PREPARED in situation.node.annotations else {}
-    age = f"{situation.seen.uptime - prepared.at:.0f} s"
+    age = f"{span(round(situation.seen.uptime - prepared.at))}"
     return {keys.PREPARED: f"thrown away: {why}" if why else f"forecast and rehearsal of {age} before were used"}
 
 
@@ -185,7 +185,7 @@ def _refused(situation: Situation) -> str:
 
 def _why_old(situation: Situation, prepared: Prepared) -> str:
     age = situation.seen.uptime - prepared.at
-    return f"it is {age:.0f} s old" if age > situation.policy.forecast_max_age_seconds else ""
+    return f"it is {span(round(age))} old" if age > situation.policy.forecast_max_age_seconds else ""
 
 
 def _why_others(before: tuple[str, ...], now: tuple[str, ...]) -> str:
