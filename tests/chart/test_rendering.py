@@ -177,6 +177,7 @@ GIVEN: dict[str, Any] = {
     "lockReleaseDelay": "1m",
     "preferNoScheduleTaint": "",
     "minimumInterval": "1h",
+    "clusterMinimumInterval": "2h",
     "drainDelay": "7s",
     "drainTimeout": "8m",
     "drainGracePeriod": 0,

@@ -76,6 +76,7 @@ _FOLLOWED = (
     "time_zone",
     "windows",
     "minimum_interval",
+    "cluster_minimum_interval",
     "forecast",
     "forecast_pending_allowed",
     "forecast_unknown_allowed",
@@ -128,6 +129,7 @@ class _World(Value, kw_only=True):
     origin: Origin
     named: tuple[str, ...] = ()  # who stands in the agents' line now
     learnt: object = None  # of the scheduler's search, as a shadow wrote it
+    released_at: str = ""  # when the last reboot ended, as the lock has it
 
 
 class _Request(Value, kw_only=True):
@@ -170,7 +172,11 @@ class _Rollout(Value, kw_only=True):
     def simulate(self, order: Order, seed: int = 0) -> Timeline:
         """The whole roll-out in this order; the terminal shows how far it is."""
         rules = RolloutRules(
-            self.world.views, replace(self.policy, order=order), named=self.world.named, moves=self.moves
+            self.world.views,
+            replace(self.policy, order=order),
+            named=self.world.named,
+            moves=self.moves,
+            released_at=self.world.released_at,
         )
         title = f"order {order}{f', seed {seed + 1} of {self.request.seeds}' if seed else ''}"
         with told(title, len(self.chosen), SystemClock().monotonic) as on_progress:
@@ -377,6 +383,7 @@ async def _from_cluster(cluster: Cluster) -> _World:
         notes=(*notes, *_unread(snapshot)),
         origin=Origin(server=cluster.server, context=cluster.context_in_use, kubernetes=release, taken_at=taken_at),
         named=lock.next if isinstance(lock, LockContent) else (),
+        released_at=lock.released_at if isinstance(lock, LockContent) else "",
     )
 
 

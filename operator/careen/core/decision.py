@@ -33,6 +33,7 @@ class Refusal(Value, kw_only=True):
     was stored before.
 
     `remedy` is what is known for this very node; what helps with the code in general is in `reasons.py`.
+    `is_of_cluster`: the gate would refuse every other node as well, so the line of waiting nodes stays as it is.
     """
 
     gate: str
@@ -40,6 +41,7 @@ class Refusal(Value, kw_only=True):
     sentence: str
     since: datetime | None = None
     remedy: str = ""
+    is_of_cluster: bool = False
 
     def __post_init__(self) -> None:
         for name in ("gate", "sentence", "remedy"):

@@ -30,7 +30,8 @@ from careen.core.facts.observation import (
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import OwnerHealth, Progress, to_annotation
 from careen.core.facts.reasons import Code
-from careen.core.gates import foreseen, maintenance_window
+from careen.core.facts.times import rfc3339
+from careen.core.gates import cluster_interval, foreseen, maintenance_window
 from careen.core.gates.hold import until_of
 from careen.core.gates.question import Foreseen, When
 from careen.core.lock import content as lock
@@ -56,15 +57,16 @@ class RolloutRules:
         *,
         named: tuple[str, ...] = (),
         moves: Mapping[str, int] | None = None,
+        released_at: str = "",
     ) -> None:
         """`nodes` is every node of the cluster, as it stands before the roll-out; none of them works under a
         claim. `named`: the agents' line now. `moves`: how many pods a drain of each would evict, for those who
-        do not say so themselves yet."""
+        do not say so themselves yet. `released_at`: when the last reboot of the cluster ended, as the lock has it."""
         # The forecasts have left out already what the selector leaves alone, and their pods bear no labels to
         # ask it again.
         self._policy = replace(policy, drain=replace(policy.drain, selector=None))
         self._gates = {known: foreseen(known) for known in Foreseen}
-        self._content = LockContent(next=named)
+        self._content = LockContent(next=named, released_at=released_at)
         self._zone: str | None = None
         fleet = {node.name: node for node in nodes}
         # Whose absence the budgets would notice; holders are in the lock. Thousands of sound Nodes need not be
@@ -85,7 +87,7 @@ class RolloutRules:
     def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         """The next few of the waiting; nobody while no place is free. A node whose windows are shut is not in the
         line, as its agent would not call it ready."""
-        if not lock.free_slots(self._content, self._policy.concurrency):
+        if not lock.free_slots(self._content, self._policy.concurrency) or self._rests(at):
             return ()
         waiting = self._ready(waiting, at)
         if not waiting:
@@ -131,22 +133,32 @@ class RolloutRules:
         assert added is not None, "a node was let in beyond the limit"
         self._content = added
 
-    def released(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
+    def released(self, node: str, at: datetime) -> None:
         """Takes the claim out of the lock; its zone is finished first."""
         self._content = lock.remove(self._content, node, node)
+        if self._policy.cluster_interval_seconds:
+            self._content = lock.released(self._content, rfc3339(at))
         self._zone = self._waiters[node].zone
 
     def next_opening(self, at: datetime) -> datetime | None:
         """When windows that are shut open next, or the instant from which a gate no longer refuses a node."""
         instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at) :][:1]
-        opening = self._windows.next_opening(at)
-        return min([*instants, opening] if opening else instants, default=None)
+        again = cluster_interval.ends(self._content, self._policy, at)
+        instants += [each for each in (again, self._windows.next_opening(at)) if each is not None and each > at]
+        return min(instants, default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
         """The last second of the windows that are open at this instant, or of the next ones."""
         return self._windows.next_closing(at)
 
     # ---- how ----
+
+    def _rests(self, at: datetime) -> bool:
+        """Whether the interval of the cluster keeps every node back but one that a person wants to reboot now."""
+        if not self._policy.cluster_interval_seconds or self._wanted_now:
+            return False
+        again = cluster_interval.ends(self._content, self._policy, at)
+        return bool(self._content.holders) or (again is not None and at < again)
 
     def _ready(self, waiting: Sequence[str], at: datetime) -> Sequence[str]:
         if self._windows.are_all_open(at):
@@ -245,6 +257,7 @@ _SUBJECTS: Mapping[Code, str] = {
     Code.OUTSIDE_WINDOW: "outside the window",
     Code.NO_WINDOW: "no window selects it",
     Code.MINIMUM_INTERVAL: "the last reboot is too recent",
+    Code.CLUSTER_INTERVAL: "the last reboot of the cluster is too recent",
     Code.QUORUM: "the control plane's quorum",
     Code.LIMIT_REACHED: "--concurrency is used up",
     Code.HELD: "held by a person",

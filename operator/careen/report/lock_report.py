@@ -151,6 +151,7 @@ def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
         "next": list(state.next),
         "nextAt": state.next_at,
         "waiting": state.waiting,
+        "releasedAt": state.released_at,
         "raw": raw,
     }
 
@@ -165,6 +166,7 @@ _KEYS = (
     "next",
     "nextAt",
     "waiting",
+    "releasedAt",
     "raw",
 )
 

@@ -39,6 +39,7 @@ def policy_of(settings: Settings) -> Policy:
         ),
         windows=_windows(settings),
         minimum_interval_seconds=settings.minimum_interval,
+        cluster_interval_seconds=settings.cluster_minimum_interval,
         count_cordoned=settings.count_cordoned,
         reboot_cordoned=settings.reboot_cordoned,
         budgets=settings.budget,

@@ -257,6 +257,12 @@ class Settings:
         "Key of the soft taint set as soon as a reboot is needed; empty: no taint. (kured: off)",
     )
     minimum_interval: float = _ours(0.0, kinds.DURATION, "Least time between two reboots of a node; 0: none.")
+    cluster_minimum_interval: float = _ours(
+        0.0,
+        kinds.DURATION,
+        "Least time between the end of one reboot and the start of the next anywhere in the cluster; 0: none. With it "
+        "nodes go one at a time, whatever --concurrency.",
+    )
 
     # Whoever else looks after nodes
     protect_from_autoscalers: bool = _ours(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from careen.core.facts.policy import (
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
+from careen.core.facts.times import rfc3339
 from careen.core.gates.question import ALWAYS, BEFORE_THE_CORDON, Cost, Foreseen, Gate, Unforeseen, When, nothing
 from careen.core.situation import Situation
 from careen.core.windows import openings
@@ -132,6 +134,34 @@ def test_a_plan_refuses_a_node_with_bound_pods_as_the_agents_do(policy: Policy, 
     if obstacle:
         assert obstacle.subject == "ReplicaSet shop/web (spec.nodeName)"
         assert "shop/p (ReplicaSet shop/web)" in obstacle.sentence
+
+
+def test_a_plan_keeps_the_interval_of_the_cluster_between_any_two_reboots() -> None:
+    nodes = [a_node(f"n{number}") for number in range(4)]
+    timeline = plan(nodes, replace(POLICY, concurrency=3, cluster_interval_seconds=7200))
+    visits = sorted(timeline.visits, key=lambda visit: visit.start)
+    assert len(visits) == 4
+    pauses = [(after.start - before.end).total_seconds() for before, after in pairwise(visits)]
+    assert pauses == [7200 + DURATIONS.handover] * 3
+
+
+def test_a_plan_begins_when_the_interval_after_the_last_real_reboot_is_over() -> None:
+    policy = replace(POLICY, cluster_interval_seconds=7200)
+    rules = RolloutRules([a_node("n1")], policy, released_at=rfc3339(NOW - timedelta(hours=1)))
+    assert rules.line(["n1"], NOW, lambda _name: 0) == ()
+    assert rules.next_opening(NOW) == NOW + timedelta(hours=1)
+    obstacle = rules.refusal("n1", NOW, None)
+    assert obstacle is not None
+    assert (obstacle.rule, obstacle.subject) == ("cluster-interval", "the last reboot of the cluster is too recent")
+    assert rules.line(["n1"], NOW + timedelta(hours=1), lambda _name: 0) == ("n1",)
+
+
+def test_a_node_that_a_person_wants_rebooted_now_does_not_wait_for_the_interval_in_a_plan() -> None:
+    policy = replace(POLICY, cluster_interval_seconds=7200)
+    wanted = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-05T00:00:00Z"})
+    timeline = plan([a_node("n1"), wanted], policy)
+    (first, second) = sorted(timeline.visits, key=lambda visit: visit.start)
+    assert (second.node, (second.start - first.end).total_seconds()) == ("n2", DURATIONS.handover)
 
 
 def test_the_order_zone_never_has_two_zones_down_at_once() -> None:

@@ -33,6 +33,7 @@ health-queries:
 """
     )
     assert (found.name, found.comparison, found.bound, found.fresh_seconds) == ("load", "<", 25.0, 90.0)
+    assert found.is_of_node
     assert found.query == 'node_load1{instance=~"n.1:.*"}  # by instance'
     labels = {"job": "node", "instance": "n.1:9100", "cluster": "main", "zone": "a"}
     assert [each.holds(labels) for each in found.matchers] == [True] * 4
@@ -42,7 +43,7 @@ health-queries:
 
 def test_without_a_limit_a_sample_is_valid_for_prometheus_lookback() -> None:
     (found,) = queries("health-queries: [{name: a, query: up, holds: '>=1'}]")
-    assert (found.fresh_seconds, found.matchers) == (300.0, ())
+    assert (found.fresh_seconds, found.matchers, found.is_of_node) == (300.0, (), False)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = (
             abreast=None,
             waiting=0,
             passed=(),
+            released_at="",
             is_paused=content.is_paused and not is_lifted,
             pause_reason="" if is_lifted else content.pause_reason,
         ),

@@ -128,6 +128,7 @@ class HealthQuery(Value, kw_only=True):
     bound: float
     fresh_seconds: float
     matchers: tuple[Matcher, ...] = ()
+    is_of_node: bool = False  # it asks about this node alone: for another one the answer may be another
 
     def holds(self, value: float) -> bool:
         """Whether one sample's value fulfils the condition; no number never does."""
@@ -178,6 +179,7 @@ class Policy(Value, kw_only=True):
     window: Window = field(default_factory=Window)
     windows: tuple[NamedWindow, ...] = ()  # beside these, `window` is for the nodes that none of them selects
     minimum_interval_seconds: float = 0.0
+    cluster_interval_seconds: float = 0.0  # --cluster-minimum-interval; 0: none
     count_cordoned: bool = True  # a node that somebody else cordoned counts as down
     reboot_cordoned: bool = True  # and is itself rebooted in its turn
     budgets: tuple[Budget, ...] = ()  # control-plane=1 holds besides, always

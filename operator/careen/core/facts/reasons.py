@@ -54,6 +54,7 @@ class Code(StrEnum):
     OUTSIDE_WINDOW = "outside-window"
     NO_WINDOW = "no-window"
     MINIMUM_INTERVAL = "minimum-interval"
+    CLUSTER_INTERVAL = "cluster-interval"
     CORDONED = "cordoned"
     LIMIT_REACHED = "limit-reached"
     NODES_DOWN = "nodes-down"
@@ -226,6 +227,10 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.MINIMUM_INTERVAL: ReasonText(
         "The last reboot of this node is too recent.", "Wait, or set careen.dev/reboot-now."
+    ),
+    Code.CLUSTER_INTERVAL: ReasonText(
+        "Another node of the cluster reboots, or has rebooted too recently.",
+        "Wait, change --cluster-minimum-interval, or set careen.dev/reboot-now.",
     ),
     Code.CORDONED: ReasonText(
         "Somebody else cordoned this node, and --reboot-cordoned=false leaves such nodes alone.",

@@ -11,6 +11,7 @@ from careen.core.gates import (
     blocking_pods,
     bound_pods,
     budgets,
+    cluster_interval,
     control_plane,
     drain_forecast,
     dry_run,
@@ -42,6 +43,7 @@ GATES: tuple[Gate, ...] = (
     minimum_interval.GATE,  # certain, and known from the Node alone
     foreign_cordon.GATE,  # certain, and known from the Node alone
     blocking_pods.GATE,  # one list of this node's pods, and only when selectors are configured
+    cluster_interval.GATE,  # certain, and known from the lock alone; by a node whose turn it is
     foreign_coordinator.GATE,  # one or two reads; only by a node whose turn it is
     bound_pods.GATE,  # one list of this node's pods, and the owners of those that no scheduler placed
     budgets.GATE,  # one list of all nodes; only by a node whose turn it is

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from careen.core.decision import Refusal
 from careen.core.facts.observation import NOT_ASKED, NotAsked, Sample, Unknown
@@ -33,11 +34,11 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
         return None
     answers = situation.seen.queries
     if isinstance(answers, (Unknown, NotAsked)):
-        return _unknown(answers.why)
+        return replace(_unknown(answers.why), is_of_cluster=True)
     for query in situation.policy.health_queries:
         refused = _refusal(query, answers.get(query.name), situation.seen.now.timestamp())
         if refused is not None:
-            return refused
+            return replace(refused, is_of_cluster=not query.is_of_node)
     return None
 
 

@@ -91,6 +91,7 @@ class LockContent(Value, kw_only=True):
     )
     waiting: int = 0  # how many nodes waited then
     passed: tuple[str, ...] = ()  # named before and did not come: named last until they show themselves again
+    released_at: str = ""  # RFC 3339, by the API server's clock: when a node that had rebooted last gave a claim back
 
     @property
     def holders(self) -> tuple[str, ...]:
@@ -140,8 +141,9 @@ def parse(content: str | None) -> LockContent | Garbage:
 
 
 def render(content: LockContent) -> str | None:
-    """The annotation's text; None (no annotation) when nobody holds, nothing is paused and nobody is named."""
-    if not content.entries and not content.is_paused and not content.next:
+    """The annotation's text; None (no annotation) when nobody holds, nothing is paused, nobody is named and no
+    instant is kept."""
+    if not content.entries and not content.is_paused and not content.next and not content.released_at:
         return None
     first = content.entries[0] if content.entries else None
     owner = MANUAL if content.is_paused else "" if first is None else _UNREADABLE if first.is_nameless else first.node
@@ -152,7 +154,7 @@ def render(content: LockContent) -> str | None:
     record: dict[str, Any] = {
         "nodeID": owner,
         "metadata": {"unschedulable": bool(first and first.cordoned)},
-        "created": (first.created if first else content.next_at) or _EPOCH,
+        "created": (first.created if first else content.next_at or content.released_at) or _EPOCH,
         "TTL": 0 if first or content.is_paused else _HANDOVER_TTL_NANOSECONDS,
         "maxOwners": min(max(content.max_owners, 1), _MOST_CLAIMS),
         "locks": rows,
@@ -168,6 +170,8 @@ def render(content: LockContent) -> str | None:
         record["waiting"] = content.waiting
     if content.passed:
         record["passed"] = list(content.passed)
+    if content.released_at:
+        record["releasedAt"] = content.released_at
     return json.dumps(record, separators=(",", ":"))
 
 
@@ -297,6 +301,11 @@ def show_up(content: LockContent, node: str) -> LockContent:
     return replace(content, passed=tuple(name for name in content.passed if name != node))
 
 
+def released(content: LockContent, at: str) -> LockContent:
+    """The content that says when a node that had rebooted last gave its claim back."""
+    return replace(content, released_at=at)
+
+
 def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
     """The content that keeps every node from starting; claims stay in it. `concurrency` fills the form that
     kured's multi-owner mode reads."""
@@ -343,6 +352,7 @@ def _read(record: dict[str, Any]) -> LockContent:
         abreast=_natural(record, "abreast"),
         waiting=min(max(0, _typed(record, "waiting", int, 0)), _MOST_NODES),
         passed=_names(record, "passed"),
+        released_at=_instant(record.get("releasedAt")),
     )
 
 
@@ -429,7 +439,9 @@ _READABLE: dict[str, Callable[[Any], bool]] = {
     "cordoned": lambda value: isinstance(value, bool),
     "limit": lambda value: whole(value, 2**63 - 1, -(2**63)) is not None,
 }
-_OF_THE_LOCK = frozenset({"locks", "maxOwners", "reason", "next", "nextAt", "abreast", "waiting", "passed"})
+_OF_THE_LOCK = frozenset(
+    {"locks", "maxOwners", "reason", "next", "nextAt", "abreast", "waiting", "passed", "releasedAt"}
+)
 
 
 def _natural(record: dict[str, Any], key: str) -> int | None:

@@ -214,7 +214,7 @@ def _protected(situation: Situation) -> dict[str, str | None]:
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
     """A costly gate refuses: say so, and let the next node come, or keep the turn when the next would be
     refused as well."""
-    is_everybodys = refused.code in _CLUSTER_WIDE
+    is_everybodys = refused.is_of_cluster or refused.code in _CLUSTER_WIDE
     if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.next:
         return want(situation, Evidence.WAITERS)
     pause = costly_pause_seconds(situation)

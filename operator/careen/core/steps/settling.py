@@ -152,6 +152,8 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
     """The lock without us, with the next few named: one list for all who wait."""
     name = situation.node.name
     left = lock.remove(content, name, situation.progress.claim)
+    if situation.policy.cluster_interval_seconds and situation.progress.verify_started:
+        left = lock.released(left, rfc3339(situation.server_now))
     waiters = situation.seen.waiters
     if not isinstance(waiters, tuple):
         return left  # the names that stand there still hold

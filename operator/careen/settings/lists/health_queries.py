@@ -42,6 +42,7 @@ class ConfiguredQuery(Value, kw_only=True):
             bound=self.bound,
             fresh_seconds=self.fresh_seconds,
             matchers=tuple(_matcher(*each, node) for each in self.matchers),
+            is_of_node=NODE in self.query or any(NODE in value for _, _, value in self.matchers),
         )
 
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -106,3 +107,20 @@ def test_a_threshold_is_compared_by_its_operator(comparison: str, holds: str) ->
 def test_query_results_are_requested_only_if_there_are_queries() -> None:
     assert health_queries.needs(a_policy()) == frozenset()
     assert health_queries.needs(replace(a_policy(), health_queries=(CEPH,))) == {Evidence.QUERIES}
+
+
+@pytest.mark.parametrize("answer", [(a_sample(1),), (), Unknown("503")], ids=["no", "no sample", "no answer"])
+def test_a_query_about_one_node_keeps_no_other_node_back(answer: Any) -> None:
+    said = []
+    for query in (CEPH, replace(CEPH, is_of_node=True)):
+        policy = replace(a_policy(), health_queries=(query,))
+        refused = health_queries.ask(a_situation(policy=policy, queries={"ceph": answer}), When.READY)
+        said.append(refused and refused.is_of_cluster)
+    assert said == [True, False]
+
+
+def test_a_prometheus_without_an_answer_refuses_every_node() -> None:
+    policy = replace(a_policy(), health_queries=(replace(CEPH, is_of_node=True),))
+    refused = health_queries.ask(a_situation(policy=policy, queries=Unknown("503")), When.READY)
+    assert refused is not None
+    assert refused.is_of_cluster

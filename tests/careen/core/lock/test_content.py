@@ -235,7 +235,9 @@ def kured_multi_lets_in(text: str | None, max_owners: int) -> bool:
 names = st.sampled_from(["n1", "n2", "n3", "n4"])
 operations = st.lists(
     st.tuples(
-        st.sampled_from(["add", "remove", "pause", "resume", "release", "next", "pass"]), names, st.integers(1, 3)
+        st.sampled_from(["add", "remove", "pause", "resume", "release", "next", "pass", "rebooted"]),
+        names,
+        st.integers(1, 3),
     ),
     max_size=25,
 )
@@ -269,6 +271,8 @@ def test_add_never_exceeds_the_limit(steps: list[tuple[str, str, int]]) -> None:
             content = lock.name_next(
                 content, (name,), concurrency, "2026-03-04T12:00:00Z", abreast=(None, 0, 1)[number % 3]
             )
+        elif step == "rebooted":
+            content = lock.released(content, f"2026-03-04T12:00:0{number % 10}Z")
         else:
             content = lock.pass_over(content, (name,))
         assert len({entry.node for entry in content.entries}) == len(content.entries)
@@ -280,12 +284,13 @@ def check_what_everybody_reads(content: LockContent, concurrency: int) -> None:
     read = lock.parse(text)
     assert isinstance(read, LockContent)
     if text is not None:
-        assert (read.entries, read.is_paused, read.next, read.abreast, read.passed) == (
+        assert (read.entries, read.is_paused, read.next, read.abreast, read.passed, read.released_at) == (
             content.entries,
             content.is_paused,
             content.next,
             content.abreast,
             content.passed,
+            content.released_at,
         )
     if content.entries:
         assert kured_single_reads_held_by(text) in {"manual", *content.holders}
@@ -577,3 +582,18 @@ def test_setting_a_due_time_changes_no_other_claim() -> None:
     marked = lock.mark_due(content, "n1", "c1", "2026-03-04T12:00:30Z")
     assert [entry.due for entry in marked.entries] == ["2026-03-04T12:00:30Z", ""]
     assert lock.mark_due(content, "n1", "another", "2026-03-04T12:00:30Z") == content
+
+
+def test_the_instant_of_the_last_release_is_kept_and_a_kured_takes_the_lock_over_ten_minutes_later() -> None:
+    text = lock.render(lock.released(LockContent(), "2026-03-04T12:00:00Z"))
+    assert text is not None
+    record = json.loads(text)
+    assert (record["created"], record["TTL"], record["locks"]) == ("2026-03-04T12:00:00Z", 600 * 10**9, [])
+    assert understood(text) == LockContent(released_at="2026-03-04T12:00:00Z", max_owners=1)
+
+
+@pytest.mark.parametrize(
+    "value", [7, "soon", "9" * 100, None, ["x"], {"a": 1}, "2026-03-04T12:00:00", "9999-01-01T00:00:00Z"]
+)
+def test_a_release_at_no_instant_makes_no_lock_unreadable(value: Any) -> None:
+    assert understood(json.dumps({"nodeID": "", "locks": [], "releasedAt": value})).released_at == ""

@@ -60,6 +60,24 @@ def test_a_release_removes_the_claim_from_lock_and_node_and_names_the_next() -> 
     assert the_patch(decision).annotations[keys.PROGRESS] is None
 
 
+@pytest.mark.parametrize(
+    ("interval", "changes", "expected"),
+    [
+        pytest.param(3600, {}, "2026-03-04T12:00:00Z", id="a reboot"),
+        pytest.param(3600, {"clock_skew_seconds": 30.0}, "2026-03-04T11:59:30Z", id="by the clock of the API server"),
+        pytest.param(3600, {"waiters": Unknown("503")}, "2026-03-04T12:00:00Z", id="nobody knows who waits"),
+        pytest.param(0, {}, "", id="no interval is wanted"),
+    ],
+)
+def test_a_release_after_a_reboot_begins_the_interval_of_the_cluster(
+    interval: float, changes: dict[str, Any], expected: str
+) -> None:
+    decision = settling(
+        policy=a_policy(cluster_interval_seconds=interval), **{"lock": held(an_entry(), an_entry("n9")), **changes}
+    )
+    assert the_lock(decision).released_at == expected
+
+
 N2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
 BESIDE = held(an_entry(), an_entry("n9"))
 

@@ -22,7 +22,7 @@ from careen.core.facts.memory import (
 )
 from careen.core.facts.observation import NOT_ASKED, Alert, Chance, Holders, NodeView, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
-from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, Order, Policy, Window
+from careen.core.facts.policy import AlertPolicy, BoundPods, DrainPolicy, HealthQuery, Order, Policy, Window
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import rfc3339
@@ -415,6 +415,25 @@ def test_a_cluster_wide_refusal_does_not_pass_the_turn_on() -> None:
     content = the_lock(decision)
     assert content.next == NAMED.next
     assert content.next_at == "2026-03-04T12:00:00Z"
+
+
+@pytest.mark.parametrize(("is_of_node", "line"), [(False, ("n1", "n2")), (True, ("n2", "n1"))])
+def test_a_health_query_of_the_cluster_keeps_the_line_and_one_of_the_node_does_not(
+    is_of_node: bool, line: tuple[str, ...]
+) -> None:
+    query = HealthQuery(name="ceph", query="x", comparison="==", bound=0, fresh_seconds=60, is_of_node=is_of_node)
+    named = replace(NAMED, next=("n1", "n2"))
+    decision = waiting(
+        lock=named, policy=a_policy(health_queries=(query,)), queries={"ceph": Unknown("503")}, waiters=(N2,)
+    )
+    assert the_lock(decision).next == line
+
+
+def test_the_interval_of_the_cluster_keeps_the_line() -> None:
+    named = replace(NAMED, released_at="2026-03-04T11:59:00Z", next=("n1", "n2"))
+    decision = waiting(lock=named, policy=a_policy(cluster_interval_seconds=3600), waiters=(N2,))
+    assert (decision.reason.code, [each.gate for each in decision.refusals]) == (Code.REFUSED, ["cluster-interval"])
+    assert (the_lock(decision).next, the_lock(decision).released_at) == (named.next, named.released_at)
 
 
 CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", unschedulable=True)

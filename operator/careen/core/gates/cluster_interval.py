@@ -1,0 +1,66 @@
+"""Refuses until some time has passed since any node of the cluster came back from its reboot
+(--cluster-minimum-interval).
+
+The instant stands in the lock, which every waiting node reads anyway. While another node holds a claim its reboot is
+still to come or not over, so nodes go one after another."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from careen.core.decision import Refusal
+from careen.core.facts.policy import Policy
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import from_rfc3339, rfc3339, span
+from careen.core.gates.maintenance_window import is_waived
+from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, When, nothing
+from careen.core.lock.content import LockContent
+from careen.core.situation import Situation
+
+_CLOCKS_DIFFER = timedelta(minutes=5)  # an instant that is farther ahead is a mistake, and would refuse for ever
+
+
+def ask(situation: Situation, when: When) -> Refusal | None:
+    """Of several nodes that hold a claim, the one whose claim stands first in the lock goes on."""
+    content = situation.lock
+    if not situation.policy.cluster_interval_seconds or is_waived(situation.node, situation.seen.now):
+        return None
+    if not isinstance(content, LockContent):
+        return None  # the gate `hold` refuses that in words of its own
+    if before := _before_us(situation, content, when):
+        return _no(f"{before} holds a claim; the interval begins when it gives the claim back after its reboot")
+    again = ends(content, situation.policy, situation.server_now)
+    if again is None or situation.server_now >= again:
+        return None
+    interval = span(situation.policy.cluster_interval_seconds)
+    return _no(f"the last reboot in the cluster ended at {content.released_at}; {interval} later is {rfc3339(again)}")
+
+
+def ends(content: LockContent, policy: Policy, now: datetime) -> datetime | None:
+    """When the interval after the last reboot of the cluster is over; None without an interval or a reboot."""
+    last = from_rfc3339(content.released_at)
+    if not policy.cluster_interval_seconds or last is None or last > now + _CLOCKS_DIFFER:
+        return None
+    return last + timedelta(seconds=policy.cluster_interval_seconds)
+
+
+def _before_us(situation: Situation, content: LockContent, when: When) -> str:
+    """Another holder that reboots before this node; empty when there is none."""
+    holders, own = list(content.holders), situation.node.name
+    if when is When.CLAIMED and own in holders:
+        holders = holders[: holders.index(own)]
+    return next((name for name in holders if name != own), "")
+
+
+def _no(sentence: str) -> Refusal:
+    return Refusal(gate=GATE.name, code=Code.CLUSTER_INTERVAL, sentence=sentence, is_of_cluster=True)
+
+
+GATE = Gate(
+    name="cluster-interval",
+    ask=ask,
+    when=BEFORE_THE_CORDON,
+    cost=Cost.COSTLY,  # it reads nothing, but a cheap refusal would take every node out of the line in turn
+    needs=nothing,
+    foresight=Foreseen.WITHOUT_FORECAST,
+)

@@ -1,0 +1,78 @@
+"""The least time between two reboots anywhere in the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from careen.core.facts import keys
+from careen.core.facts.observation import NodeView
+from careen.core.facts.reasons import Code
+from careen.core.facts.times import rfc3339
+from careen.core.gates import cluster_interval
+from careen.core.gates.question import When
+from careen.core.lock.content import Garbage, LockContent
+from tests.careen.core.builders import NOW, a_node, a_policy, a_situation, an_entry, held
+
+HOURLY = replace(a_policy(concurrency=3), cluster_interval_seconds=3600)
+WANTED = a_node(annotations={keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"})
+
+
+def ago(seconds: float) -> str:
+    return rfc3339(NOW - timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("node", "released_at", "sentence"),
+    [
+        pytest.param(a_node(), "", None, id="nobody has rebooted"),
+        pytest.param(a_node(), ago(3600), None, id="just over"),
+        pytest.param(
+            a_node(),
+            ago(3599),
+            "the last reboot in the cluster ended at 2026-03-04T11:00:01Z; 1h later is 2026-03-04T12:00:01Z",
+            id="a second is left",
+        ),
+        pytest.param(a_node(), ago(-200), "the last reboot in the cluster ended", id="clocks differ"),
+        pytest.param(a_node(), ago(-400), None, id="an instant that is too far ahead refuses nobody"),
+        pytest.param(a_node(), "tomorrow", None, id="no instant"),
+        pytest.param(WANTED, ago(60), None, id="a person wants the reboot now"),
+    ],
+)
+def test_a_node_waits_until_the_interval_is_over(node: NodeView, released_at: str, sentence: str | None) -> None:
+    situation = a_situation(node, HOURLY, lock=LockContent(released_at=released_at))
+    refused = cluster_interval.ask(situation, When.READY)
+    assert (refused is None) is (sentence is None)
+    if refused:
+        assert (refused.code, refused.is_of_cluster) == (Code.CLUSTER_INTERVAL, True)
+        assert refused.sentence.startswith(sentence or "")
+
+
+@pytest.mark.parametrize(
+    ("holders", "when", "is_refused"),
+    [
+        ([], When.READY, False),
+        (["n2"], When.READY, True),
+        (["n1"], When.CLAIMED, False),
+        (["n1", "n2"], When.CLAIMED, False),
+        (["n2", "n1"], When.CLAIMED, True),
+    ],
+)
+def test_beside_an_earlier_holder_no_node_begins(holders: list[str], when: When, is_refused: bool) -> None:
+    refused = cluster_interval.ask(a_situation(a_node(), HOURLY, lock=held(*map(an_entry, holders))), when)
+    assert (refused is not None) is is_refused
+    if refused:
+        assert refused.sentence == (
+            "n2 holds a claim; the interval begins when it gives the claim back after its reboot"
+        )
+
+
+@pytest.mark.parametrize("content", [LockContent(released_at=ago(1)), held(an_entry("n2")), Garbage("x")])
+def test_without_an_interval_the_gate_refuses_nobody(content: LockContent | Garbage) -> None:
+    assert cluster_interval.ask(a_situation(policy=a_policy(concurrency=3), lock=content), When.READY) is None
+
+
+def test_a_lock_that_cannot_be_understood_is_refused_by_another_gate() -> None:
+    assert cluster_interval.ask(a_situation(policy=HOURLY, lock=Garbage("x")), When.READY) is None
