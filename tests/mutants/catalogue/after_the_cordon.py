@@ -330,8 +330,14 @@ MUTANTS = (
     Mutant(
         "_another_process_announced: announces anew although it is called off",
         _REBOOTING + "_another_process_announced",
-        "_is_called_off(situation) or left or",
-        "left or",
+        "_is_called_off(situation) or is_left_alone",
+        "is_left_alone",
+    ),
+    Mutant(
+        "_another_process_announced: announces anew although an autoscaler removes the node",
+        _REBOOTING + "_another_process_announced",
+        "or is_left_alone or left",
+        "or left",
     ),
     Mutant(
         "_another_process_announced: announces anew although a person uncordoned the node",
