@@ -57,6 +57,7 @@ def test_an_alert_fires_once_per_node_regardless_of_the_number_of_pods(alert: di
         "node",
         "holder",
         "service",
+        "gate",  # inside of the maximum by node
     }
 
 
@@ -157,6 +158,35 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
             *series("careen_phase", (0, 6 * HOUR, 1), labels='node="n1",phase="Waiting"'),
         ],
         {5 * HOUR: []},
+    ),
+    "a pod that blocks for longer than its entry allows, beside one that may block for ever": (
+        "CareenPodsBlockTooLong",
+        [
+            *series(
+                "careen_refused_since_seconds",
+                *((at, at + 28, 0) for at in range(0, 4 * HOUR, 30)),
+                labels='node="n1",gate="blocking-pods",code="blocking-pod"',
+            ),
+            *series(
+                "careen_refused_longest_seconds",
+                *((at, at + 28, 7200) for at in range(0, 4 * HOUR, 30)),
+                labels='node="n1",gate="blocking-pods",code="blocking-pod"',
+            ),
+            *series(
+                "careen_refused_since_seconds",
+                (0, 4 * HOUR, 0),
+                labels='node="n2",gate="blocking-pods-elsewhere",code="blocking-pod"',
+            ),
+        ],
+        {2 * HOUR - 5: [], 2 * HOUR + 10: [{"node": "n1"}], 3 * HOUR + 20: [{"node": "n1"}], 4 * HOUR + 20: []},
+    ),
+    "a node that somebody keeps down for more than a day": (
+        "CareenMaintenanceLong",
+        [
+            *series("careen_phase_since_seconds", (0, 30 * HOUR, 0)),
+            *series("careen_phase", (0, 30 * HOUR, 1), labels='node="n1",phase="Maintenance"'),
+        ],
+        {23 * HOUR: [], 25 * HOUR: [{"node": "n1"}], 31 * HOUR: []},
     ),
     "two agents of one node, for a moment": (
         "CareenNodeFailed",

@@ -249,6 +249,7 @@ SAMPLES = [
     "kernel",
     "oldest-first",
     '{"name": "x", "query": "up", "holds": "== 1"}',
+    '{"name": "x", "pods": "app=db", "scope": "cluster"}',
     '{"name": "x", "start": "22:00", "end": "04:00"}',
     'node="$NODE"',
 ]

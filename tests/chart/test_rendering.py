@@ -212,6 +212,16 @@ GIVEN: dict[str, Any] = {
     "alertmanagerUrl": "https://a:9093",
     "alertmanagerTokenFile": "/t",
     "alertmanagerCaFile": "/ca",
+    "blockingPods": [
+        {
+            "name": "backup",
+            "pods": "app=backup",
+            "namespaces": ["shop"],
+            "scope": "group",
+            "group": "pool",
+            "longest": "2h",
+        }
+    ],
     "healthQueries": [
         {"name": "ceph", "query": "ceph_health_status", "holds": "== 0", "fresh": "2m", "labels": ["job=ceph"]}
     ],

@@ -122,6 +122,7 @@ class Observer:
             Evidence.PODS: self._pods,
             Evidence.DISRUPTIONS: self._disruptions,
             Evidence.ALERTS: self._alerts,
+            Evidence.BLOCKERS: self._blockers,
             Evidence.QUERIES: self._queries,
             Evidence.READYZ: self._readyz,
             Evidence.FOREIGN: self._foreign,
@@ -279,6 +280,11 @@ class Observer:
     async def _alerts(self, _seen: Observation, _policy: Policy) -> dict[str, Any]:
         source = self._senses.alerts()
         return {"alerts": () if source is None else await source.active_alerts()}
+
+    async def _blockers(self, _seen: Observation, policy: Policy) -> dict[str, Any]:
+        from careen.cluster.blocking import list_blocking_pods
+
+        return {"blockers": await _known(list_blocking_pods(self._senses.api, policy.blocking_pods))}
 
     async def _queries(self, _seen: Observation, policy: Policy) -> dict[str, Any]:
         if not policy.health_queries:

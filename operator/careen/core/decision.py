@@ -34,6 +34,7 @@ class Refusal(Value, kw_only=True):
 
     `remedy` is what is known for this very node; what helps with the code in general is in `reasons.py`.
     `is_of_cluster`: the gate would refuse every other node as well, so the line of waiting nodes stays as it is.
+    `longest_seconds`: after this time an alert tells; 0: never.
     """
 
     gate: str
@@ -42,6 +43,7 @@ class Refusal(Value, kw_only=True):
     since: datetime | None = None
     remedy: str = ""
     is_of_cluster: bool = False
+    longest_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("gate", "sentence", "remedy"):

@@ -23,7 +23,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.reasons import REASONS, Code
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.core.facts.untrusted import json_of, short
+from careen.core.facts.untrusted import json_of, number, short
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
@@ -375,12 +375,21 @@ def _refusal(row: object) -> Refusal | None:
     match row:
         case {"gate": str(gate), "code": str(code), "sentence": str(sentence), **more} if code in _CODES:
             since, remedy = from_rfc3339(more.get("since")), short(str(more.get("remedy") or ""))
-            return Refusal(gate=gate, code=Code(code), sentence=short(sentence), since=since, remedy=remedy)
+            longest = number(more.get("longest"), _LONGEST_SECONDS) or 0.0
+            return Refusal(
+                gate=gate,
+                code=Code(code),
+                sentence=short(sentence),
+                since=since,
+                remedy=remedy,
+                longest_seconds=longest,
+            )
         case _:
             return None
 
 
 _CODES = frozenset(Code)
+_LONGEST_SECONDS = 10.0**10  # three hundred years
 _MOST_REFUSALS = 50  # more than there are gates
 
 
@@ -392,6 +401,7 @@ def _refusals_json(refusals: tuple[Refusal, ...]) -> str | None:
             "sentence": each.sentence,
             "since": rfc3339(each.since) if each.since else None,
             **({"remedy": each.remedy} if each.remedy else {}),
+            **({"longest": each.longest_seconds} if each.longest_seconds else {}),
         }
         for each in refusals
     ]

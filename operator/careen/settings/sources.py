@@ -180,6 +180,7 @@ def _twice(settings: Settings) -> list[str]:
         ]
     entries = {
         "windows": [each.window.name for each in settings.windows],
+        "blocking_pods": [each.rule.name for each in settings.blocking_pods],
         "health_queries": [each.name for each in settings.health_queries],
     }
     found += [

@@ -26,6 +26,7 @@ from careen.settings.lists import silence_matchers
 from scheduler_core.values import Value
 
 if TYPE_CHECKING:
+    from careen.settings.lists.blocking_pods import ConfiguredBlocker
     from careen.settings.lists.health_queries import ConfiguredQuery
     from careen.settings.lists.windows import ConfiguredWindow
 
@@ -358,6 +359,13 @@ class Settings:
         (),
         kinds.SELECTORS,
         "A running pod of the node that matches forbids the reboot; repeatable. In the environment: one per line.",
+    )
+    blocking_pods: tuple[ConfiguredBlocker, ...] = _ours(
+        (),
+        list_kinds.BLOCKING_PODS,
+        "Pods that forbid reboots, a list of mappings: name, pods (a label selector), namespaces (default: all), scope "
+        "(node: only of the node that they run on; group: of every node with the same value of the label `group`; "
+        "cluster: of every node), longest (after this time an alert tells; default: never).",
     )
     prometheus_url: str = _kured(
         "", kinds.URL, "Prometheus whose active alerts forbid a reboot; empty: not asked. No answer forbids it, too."

@@ -75,6 +75,7 @@ def test_status_as_json_has_the_same_content(desk: Desk) -> None:
         "next": ["n4"],
         "nextAt": "2026-03-04T11:59:00Z",
         "waiting": 2,
+        "releasedAt": None,
         "raw": None,
     }
     assert [node["name"] for node in value["nodes"]] == ["n5", "n3", "n4", "n2", "n1"]

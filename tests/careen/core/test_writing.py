@@ -14,7 +14,9 @@ from careen.core.decision import Decision, Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import Taint, Unknown
 from careen.core.facts.phases import Phase
+from careen.core.facts.policy import BlockingPods
 from careen.core.facts.reasons import Code
+from careen.core.facts.selectors import Selector
 from careen.core.writing import (
     Status,
     Stay,
@@ -32,11 +34,13 @@ from tests.careen.core.builders import (
     UPTIME,
     a_marked_node,
     a_node,
+    a_pod,
     a_policy,
     a_progress,
     a_situation,
     ago,
     an_entry,
+    decided,
     held,
     remembering,
     the_patch,
@@ -256,3 +260,22 @@ def test_forecast_nodes_are_written_with_their_shares() -> None:
     made = Forecast(node="n1", made_at="t", pods=(sampled, whole))
     told = json.loads(forecast_annotation(a_situation(forecast=made))[keys.FORECAST] or "")
     assert (told["pods"]["shop/p"], told["shares"]) == (["n7", "n2"], {"shop/p": [0.617, 0.35]})
+
+
+@pytest.mark.parametrize(
+    ("longest", "read"),
+    [(7200, 7200.0), (0.5, 0.5), (-1, 0.0), ("2h", 0.0), (None, 0.0), (True, 0.0), (1e300, 0.0), ([], 0.0)],
+)
+def test_the_longest_time_of_a_refusal_is_read_from_the_node_and_nonsense_is_none(longest: object, read: float) -> None:
+    row = {"gate": "blocking-pods", "code": "blocking-pod", "sentence": "x", "longest": longest}
+    (refusal,) = stored_refusals(a_node(annotations={keys.REFUSALS: json.dumps([row])}))
+    assert refusal.longest_seconds == read
+
+
+def test_the_longest_time_of_a_refusal_stays_on_the_node() -> None:
+    policy = a_policy(
+        taint_key=None, blocking_pods=(BlockingPods(name="b", selector=Selector.parse("app=db"), longest_seconds=7200),)
+    )
+    decision = decided(a_progress(Phase.WAITING), policy, pods=(a_pod(labels={"app": "db"}),))
+    (row,) = json.loads(the_patch(decision).annotations[keys.REFUSALS] or "[]")
+    assert (row["gate"], row["longest"]) == ("blocking-pods", 7200)

@@ -50,6 +50,12 @@ class Metrics:
         self._refused = Gauge(
             "careen_refused", "1 for each gate that refuses now.", ["node", "gate", "code"], registry=registry
         )
+        self._refused_longest = Gauge(
+            "careen_refused_longest_seconds",
+            "For how long a gate may refuse before people want to know (`longest` of --blocking-pods).",
+            ["node", "gate", "code"],
+            registry=registry,
+        )
         self._refused_since = Gauge(
             "careen_refused_since_seconds",
             "Since when each gate has refused (unix time).",
@@ -195,10 +201,14 @@ class Metrics:
         """The gates that refuse now; the others' series go away."""
         self._refused.clear()
         self._refused_since.clear()
+        self._refused_longest.clear()
         for refusal in refusals:
+            labels = (self._node, refusal.gate, refusal.code.value)
+            if refusal.longest_seconds:
+                self._refused_longest.labels(*labels).set(refusal.longest_seconds)
             if refusal.since is not None:
-                self._refused_since.labels(self._node, refusal.gate, refusal.code.value).set(refusal.since.timestamp())
-            self._refused.labels(self._node, refusal.gate, refusal.code.value).set(1)
+                self._refused_since.labels(*labels).set(refusal.since.timestamp())
+            self._refused.labels(*labels).set(1)
 
     def show_overdue(self, holders: Iterable[tuple[str, str]]) -> None:
         """The holders that take too long, each with since when (RFC 3339); the others' series go away."""

@@ -199,6 +199,14 @@ class Holders(Value, kw_only=True):
     absent: frozenset[str] = frozenset()
 
 
+class PlacedPod(Value, kw_only=True):
+    """A pod anywhere in the cluster that an entry of --blocking-pods selects."""
+
+    title: str  # namespace/name
+    node: str  # empty while no scheduler has placed it
+    rule: str  # the name of the entry
+
+
 class PodView(Value, kw_only=True):
     """A pod on this node, as far as a drain looks at pods."""
 
@@ -296,6 +304,7 @@ class Observation(Value, kw_only=True):
     pods: Asked[tuple[PodView, ...]] = NOT_ASKED
     disruptions: Asked[Mapping[str, int]] = NOT_ASKED  # by namespace/name of the budget: evictions allowed just now
     alerts: Asked[tuple[Alert, ...]] = NOT_ASKED
+    blockers: Asked[tuple[PlacedPod, ...]] = NOT_ASKED  # of entries of --blocking-pods with a wider scope than the node
     queries: Asked[Mapping[str, tuple[Sample, ...] | Unknown]] = NOT_ASKED  # by the name of the health query
     readyz: Asked[tuple[str, ...]] = NOT_ASKED  # the API server's checks that fail; empty: it is ready
     foreign: Asked[tuple[str, ...]] = NOT_ASKED  # a sentence for each foreign coordinator seen; empty: none

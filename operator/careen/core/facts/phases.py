@@ -43,6 +43,7 @@ class Evidence(StrEnum):
     CROWD = "crowd"  # how many Nodes are labelled ready or required, counted to a hundred: one short list
     FLEET = "fleet"  # all Nodes; with the instant the list was answered
     PODS = "pods"  # pods bound to this node
+    BLOCKERS = "blockers"  # pods of the whole cluster that forbid reboots of this node: a list for each namespace
     DISRUPTIONS = "disruptions"  # how many evictions each disruption budget allows: one list
     ALERTS = "alerts"  # active alerts of the alert source
     QUERIES = "queries"  # the answers to the health queries

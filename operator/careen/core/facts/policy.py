@@ -140,6 +140,29 @@ class HealthQuery(Value, kw_only=True):
         return f"{self.comparison} {self.bound:g}"
 
 
+class BlockingScope(StrEnum):
+    """Whose reboots a pod forbids."""
+
+    NODE = "node"  # of the node that it runs on
+    GROUP = "group"  # of every node with the same value of a label
+    CLUSTER = "cluster"  # of every node
+
+
+class BlockingPods(Value, kw_only=True):
+    """Pods that forbid reboots: an entry of --blocking-pods."""
+
+    name: str
+    selector: Selector
+    namespaces: tuple[str, ...] = ()  # none: all
+    scope: BlockingScope = BlockingScope.NODE
+    group: str = ""  # the label whose value makes a group
+    longest_seconds: float = 0.0  # after this time an alert tells; 0: never
+
+    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod with these labels is one of them."""
+        return (not self.namespaces or namespace in self.namespaces) and self.selector.matches(labels)
+
+
 class AlertPolicy(Value, kw_only=True):
     """Which active alerts block. kured's three flags; all of them off means any pending or firing alert blocks."""
 
@@ -184,6 +207,7 @@ class Policy(Value, kw_only=True):
     reboot_cordoned: bool = True  # and is itself rebooted in its turn
     budgets: tuple[Budget, ...] = ()  # control-plane=1 holds besides, always
     blocking_pod_selectors: tuple[Selector, ...] = ()
+    blocking_pods: tuple[BlockingPods, ...] = ()
     health_queries: tuple[HealthQuery, ...] = ()
     alerts: AlertPolicy | None = None  # None: no alert source configured
     forecast: ForecastPolicy = ForecastPolicy.REFUSE

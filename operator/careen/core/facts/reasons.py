@@ -255,8 +255,8 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.BLOCKING_POD: ReasonText(
-        "A pod that forbids interruption runs here.",
-        "Wait until the named pod is done, or change --blocking-pod-selector.",
+        "A pod that forbids interruption runs here, or, with a wider scope in --blocking-pods, on another node.",
+        "Wait until the named pod is done, or change --blocking-pod-selector or --blocking-pods.",
     ),
     Code.BOUND_POD: ReasonText(
         "A pod's owner names this node in its template (spec.nodeName): whenever the pod is evicted it comes "

@@ -9,6 +9,7 @@ from careen.core.facts.policy import Policy
 from careen.core.gates import (
     alerts,
     blocking_pods,
+    blocking_pods_elsewhere,
     bound_pods,
     budgets,
     cluster_interval,
@@ -45,6 +46,7 @@ GATES: tuple[Gate, ...] = (
     blocking_pods.GATE,  # one list of this node's pods, and only when selectors are configured
     cluster_interval.GATE,  # certain, and known from the lock alone; by a node whose turn it is
     foreign_coordinator.GATE,  # one or two reads; only by a node whose turn it is
+    blocking_pods_elsewhere.GATE,  # a list for each entry, picked by labels, and only when one is configured
     bound_pods.GATE,  # one list of this node's pods, and the owners of those that no scheduler placed
     budgets.GATE,  # one list of all nodes; only by a node whose turn it is
     control_plane.GATE,  # one read, and only by a control-plane node

@@ -1,11 +1,14 @@
-"""Refuses while a pod that forbids interruption runs on this node (--blocking-pod-selector)."""
+"""Refuses while a pod that forbids interruption runs on this node (--blocking-pod-selector, and the entries of
+--blocking-pods for the node alone)."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from careen.core.decision import Refusal
 from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
-from careen.core.facts.policy import Policy
+from careen.core.facts.policy import BlockingPods, BlockingScope, Policy
 from careen.core.facts.reasons import Code
 from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
@@ -16,13 +19,13 @@ _NOT_RUNNING = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg
 
 def needs(policy: Policy) -> frozenset[Evidence]:
     """This node's pods, when there is a selector to try on them."""
-    return frozenset({Evidence.PODS}) if policy.blocking_pod_selectors else frozenset()
+    return frozenset({Evidence.PODS}) if _rules(policy) else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
     """Selectors are alternatives: one match is enough."""
-    selectors = situation.policy.blocking_pod_selectors
-    if not selectors:
+    rules = _rules(situation.policy)
+    if not rules:
         return None
     pods = situation.seen.pods
     if isinstance(pods, (Unknown, NotAsked)):
@@ -30,21 +33,37 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
             gate=GATE.name, code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {pods.why}"
         )
     blocking = [
-        (pod, selector.text)
+        (pod, rule)
         for pod in pods
         if pod.phase not in _NOT_RUNNING
-        for selector in selectors
-        if selector.matches(pod.labels)
+        for rule in rules
+        if rule.matches(pod.namespace, pod.labels)
     ]
     if not blocking:
         return None
-    blocking.sort(key=lambda pair: (pair[0].title, pair[1]))
+    blocking.sort(key=lambda pair: (pair[0].title, pair[1].selector.text, pair[1].name))
     titles = {pod.uid: pod.title for pod, _ in blocking}
     return Refusal(
         gate=GATE.name,
         code=Code.BLOCKING_POD,
-        sentence=f"{first_few(list(titles.values()), 1)} matches {blocking[0][1]}",
+        sentence=f"{first_few(list(titles.values()), 1)} matches {told(blocking[0][1])}",
+        longest_seconds=shortest(rule for _, rule in blocking),
     )
+
+
+def _rules(policy: Policy) -> tuple[BlockingPods, ...]:
+    kureds = tuple(BlockingPods(name="", selector=each) for each in policy.blocking_pod_selectors)
+    return (*kureds, *(each for each in policy.blocking_pods if each.scope is BlockingScope.NODE))
+
+
+def told(rule: BlockingPods) -> str:
+    """The entry in a sentence: `app=db`, `app=db (backup)`."""
+    return f"{rule.selector.text} ({rule.name})" if rule.name else rule.selector.text
+
+
+def shortest(rules: Iterable[BlockingPods]) -> float:
+    """After how many seconds the first of these entries wants people told; 0: none does."""
+    return min((rule.longest_seconds for rule in rules if rule.longest_seconds), default=0.0)
 
 
 GATE = Gate(
@@ -53,5 +72,5 @@ GATE = Gate(
     when=ALWAYS,
     cost=Cost.CHEAP,
     needs=needs,
-    foresight=Unforeseen("pods that match --blocking-pod-selector"),
+    foresight=Unforeseen("pods that match --blocking-pod-selector or --blocking-pods on their own node"),
 )

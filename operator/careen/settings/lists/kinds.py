@@ -9,6 +9,7 @@ from careen.settings.kinds import Kind, one_per_line
 from careen.settings.lists import silence_matchers
 
 if TYPE_CHECKING:
+    from careen.settings.lists.blocking_pods import ConfiguredBlocker
     from careen.settings.lists.health_queries import ConfiguredQuery
     from careen.settings.lists.windows import ConfiguredWindow
 
@@ -35,6 +36,12 @@ def _query(text: str) -> ConfiguredQuery:
     return parse(text)
 
 
+def _blocker(text: str) -> ConfiguredBlocker:
+    from careen.settings.lists.blocking_pods import parse
+
+    return parse(text)
+
+
 def _kind(parse: Callable[[str], Any]) -> Kind:
     return Kind(
         metavar="YAML",
@@ -50,3 +57,4 @@ def _kind(parse: Callable[[str], Any]) -> Kind:
 WINDOWS = _kind(_window)
 HEALTH_QUERIES = _kind(_query)
 SILENCES = Kind(metavar="MATCHERS", parse=silence_matchers.matchers, many=True, split=one_per_line, show=_written)
+BLOCKING_PODS = _kind(_blocker)

@@ -96,3 +96,14 @@ def test_start_problems_stay_counted_while_the_self_test_is_repeated() -> None:
     metrics.show_self_test(SelfTest(warning="unheard"))
     assert 'careen_self_test_problems{node="n1"} 1.0' in lines(metrics)
     assert 'careen_shutdown_unheard{node="n1"} 1.0' in lines(metrics)
+
+
+def test_a_refusal_with_a_longest_time_has_a_series_for_it_until_it_ends() -> None:
+    metrics = Metrics("n1")
+    blocked = Refusal(gate="blocking-pods", code=Code.BLOCKING_POD, sentence="", longest_seconds=7200)
+    metrics.show_refusals([blocked, Refusal(gate="alerts", code=Code.ALERT, sentence="")])
+    assert [line for line in lines(metrics) if line.startswith("careen_refused_longest_seconds{")] == [
+        'careen_refused_longest_seconds{code="blocking-pod",gate="blocking-pods",node="n1"} 7200.0'
+    ]
+    metrics.show_refusals([])
+    assert not [line for line in lines(metrics) if line.startswith("careen_refused_longest_seconds{")]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from careen.core.facts.observation import NOT_ASKED, Unknown
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import BlockingPods, BlockingScope
 from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.gates import blocking_pods
@@ -44,3 +47,34 @@ def test_the_refusal_names_the_pod_and_the_selector() -> None:
     refused = blocking_pods.ask(a_situation(policy=POLICY, pods=pods), When.READY)
     assert refused is not None
     assert refused.sentence == "shop/a and 1 more matches app=db"
+
+
+BACKUP = BlockingPods(
+    name="backup", selector=Selector.parse("app=backup"), namespaces=("shop", "ops"), longest_seconds=3600
+)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "labels", "sentence", "longest"),
+    [
+        ("shop", {"app": "backup"}, "shop/p matches app=backup (backup)", 3600),
+        ("other", {"app": "backup"}, None, 0),
+        ("shop", {"app": "web"}, None, 0),
+        ("other", {"app": "db"}, "other/p matches app=db", 0),
+        ("ops", {"app": "backup", "critical": ""}, "ops/p matches app=backup (backup)", 3600),
+    ],
+)
+def test_an_entry_of_the_node_blocks_in_its_namespaces(
+    namespace: str, labels: dict[str, str], sentence: str | None, longest: float
+) -> None:
+    policy = replace(POLICY, blocking_pods=(BACKUP, replace(BACKUP, name="all", scope=BlockingScope.CLUSTER)))
+    pods = (a_pod("p", namespace=namespace, labels=labels),)
+    refused = blocking_pods.ask(a_situation(policy=policy, pods=pods), When.READY)
+    assert (refused.sentence if refused else None) == sentence
+    assert (refused.longest_seconds if refused else 0) == longest
+
+
+def test_an_entry_of_the_cluster_alone_lists_no_pods_of_the_node() -> None:
+    policy = a_policy(blocking_pods=(replace(BACKUP, scope=BlockingScope.CLUSTER),))
+    assert blocking_pods.needs(policy) == frozenset()
+    assert blocking_pods.needs(a_policy(blocking_pods=(BACKUP,))) == {Evidence.PODS}

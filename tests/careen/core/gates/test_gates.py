@@ -28,6 +28,7 @@ def test_cheap_gates_come_first_and_the_forecast_before_the_dry_run() -> None:
         "blocking-pods",
         "cluster-interval",
         "foreign-coordinator",
+        "blocking-pods-elsewhere",
         "bound-pods",
         "budgets",
         "control-plane",

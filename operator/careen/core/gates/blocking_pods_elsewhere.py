@@ -1,0 +1,91 @@
+"""Refuses while a pod runs that forbids the reboots of its node's group, or of every node (--blocking-pods).
+
+A pod that no scheduler has placed yet counts for the cluster, and for no group. One whose Node does not exist any more
+counts for no group either."""
+
+from __future__ import annotations
+
+from careen.core.decision import Refusal
+from careen.core.facts.observation import Fleet, NotAsked, PlacedPod, Unknown
+from careen.core.facts.phases import Evidence
+from careen.core.facts.policy import BlockingPods, BlockingScope, Policy
+from careen.core.facts.reasons import Code
+from careen.core.gates.blocking_pods import shortest, told
+from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
+from careen.core.situation import Situation
+from scheduler_core.sentences import first_few
+
+
+def needs(policy: Policy) -> frozenset[Evidence]:
+    """The pods of the entries with a wider scope; every Node, where one is about a group."""
+    scopes = {each.scope for each in policy.blocking_pods}
+    if not scopes - {BlockingScope.NODE}:
+        return frozenset()
+    return frozenset({Evidence.BLOCKERS, Evidence.FLEET} if BlockingScope.GROUP in scopes else {Evidence.BLOCKERS})
+
+
+def ask(situation: Situation, _when: When) -> Refusal | None:
+    """The entries in the order of the list; of the first that has one, the pod that comes first by name."""
+    if not needs(situation.policy):
+        return None
+    pods = situation.seen.blockers
+    if isinstance(pods, (Unknown, NotAsked)):
+        sentence = f"the pods that may forbid reboots cannot be listed: {pods.why}"
+        return Refusal(gate=GATE.name, code=Code.PODS_UNKNOWN, sentence=sentence, is_of_cluster=True)
+    for rule in situation.policy.blocking_pods:
+        if refused := _refusal(rule, tuple(pod for pod in pods if pod.rule == rule.name), situation):
+            return refused
+    return None
+
+
+def _refusal(rule: BlockingPods, pods: tuple[PlacedPod, ...], situation: Situation) -> Refusal | None:
+    if rule.scope is BlockingScope.NODE or not pods:
+        return None
+    is_group = rule.scope is BlockingScope.GROUP
+    if is_group:
+        members = _members(rule, situation)
+        if isinstance(members, Refusal):
+            return members
+        pods = tuple(pod for pod in pods if pod.node in members)
+    if not pods:
+        return None
+    titles = [f"{pod.title}{f' on {pod.node}' if pod.node else ''}" for pod in sorted(pods, key=_by_name)]
+    where = f"; it forbids the reboot of every node {_of_group(rule, situation) if is_group else 'of the cluster'}"
+    return Refusal(
+        gate=GATE.name,
+        code=Code.BLOCKING_POD,
+        sentence=f"{first_few(titles, 1)} matches {told(rule)}{where}",
+        is_of_cluster=not is_group,
+        longest_seconds=shortest([rule]),
+    )
+
+
+def _by_name(pod: PlacedPod) -> tuple[str, str]:
+    return pod.title, pod.node
+
+
+def _members(rule: BlockingPods, situation: Situation) -> frozenset[str] | Refusal:
+    """The nodes of this node's group; without the label it is a group of its own."""
+    own, fleet = situation.node, situation.seen.fleet
+    value = own.labels.get(rule.group)
+    if value is None:
+        return frozenset({own.name})
+    if not isinstance(fleet, Fleet):
+        sentence = f"the group of this node by {rule.group} is not known: {fleet.why}"
+        return Refusal(gate=GATE.name, code=Code.FLEET_UNKNOWN, sentence=sentence)
+    return frozenset({own.name, *(node.name for node in fleet.nodes if node.labels.get(rule.group) == value)})
+
+
+def _of_group(rule: BlockingPods, situation: Situation) -> str:
+    value = situation.node.labels.get(rule.group)
+    return f"without {rule.group}" if value is None else f"with {rule.group}={value}"
+
+
+GATE = Gate(
+    name="blocking-pods-elsewhere",
+    ask=ask,
+    when=ALWAYS,
+    cost=Cost.COSTLY,
+    needs=needs,
+    foresight=Unforeseen("pods that match --blocking-pods for a group or the cluster"),
+)

@@ -1,0 +1,38 @@
+"""One entry of `--blocking-pods`: which pods forbid a reboot, and of which nodes."""
+
+from __future__ import annotations
+
+from careen.core.facts.policy import BlockingPods, BlockingScope
+from careen.settings import kinds
+from careen.settings.lists.fields import FieldError, fields_of
+from scheduler_core.values import Value
+
+FIELDS = ("name", "pods", "namespaces", "scope", "group", "longest")
+_MOST_NAMESPACES = 50
+
+
+class ConfiguredBlocker(Value, kw_only=True):
+    """An entry as it was written."""
+
+    rule: BlockingPods
+    text: str
+
+
+def parse(text: str) -> ConfiguredBlocker:
+    """The entry that the text writes. Raises `FieldError`."""
+    fields = fields_of(text, FIELDS)
+    scope = BlockingScope(fields.one("scope", kinds.one_of(*BlockingScope), BlockingScope.NODE.value))
+    if (scope is BlockingScope.GROUP) is not ("group" in fields):
+        raise FieldError("group", "belongs to `scope: group`: give both, or neither")
+    namespaces = fields.several("namespaces", kinds.namespace)
+    if len(namespaces) > _MOST_NAMESPACES:
+        raise FieldError("namespaces", f"has more than {_MOST_NAMESPACES} entries")
+    rule = BlockingPods(
+        name=fields.one("name", kinds.short_name),
+        selector=fields.one("pods", kinds.set_selector),
+        namespaces=tuple(sorted(set(namespaces))),
+        scope=scope,
+        group=fields.one("group", kinds.label_key, ""),
+        longest_seconds=fields.one("longest", kinds.deadline, 0.0),
+    )
+    return ConfiguredBlocker(rule=rule, text=fields.text)

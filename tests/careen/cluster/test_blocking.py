@@ -1,0 +1,70 @@
+"""Pods anywhere in the cluster that forbid reboots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from careen.cluster.blocking import list_blocking_pods
+from careen.cluster.wire.errors import ClusterError
+from careen.core.facts.observation import PlacedPod
+from careen.core.facts.policy import BlockingPods, BlockingScope
+from careen.core.facts.selectors import Selector
+from tests.careen.cluster.conftest import Cluster
+
+BACKUP = BlockingPods(name="backup", selector=Selector.parse("app in (backup),!old"), scope=BlockingScope.CLUSTER)
+OF_SHOP = BlockingPods(
+    name="shop", selector=Selector.parse("app"), namespaces=("ops", "shop"), scope=BlockingScope.GROUP, group="pool"
+)
+OF_NODE = BlockingPods(name="node", selector=Selector.parse("app"))
+
+
+def put(cluster: Cluster, name: str, node: str, namespace: str, phase: str = "Running", **labels: str) -> None:
+    pod: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", "labels": labels},
+        "spec": {"nodeName": node} if node else {},
+        "status": {"phase": phase},
+    }
+    cluster.server.seed(pod)
+
+
+@pytest.fixture
+def filled(cluster: Cluster) -> Cluster:
+    put(cluster, "a", "n1", "shop", app="backup")
+    put(cluster, "b", "", "web", "Pending", app="backup")
+    put(cluster, "c", "n2", "ops", app="db")
+    put(cluster, "done", "n2", "ops", "Succeeded", app="backup")
+    put(cluster, "old", "n2", "ops", app="backup", old="")
+    put(cluster, "other", "n3", "web")
+    return cluster
+
+
+async def test_every_entry_with_a_wider_scope_is_listed_by_its_labels(filled: Cluster) -> None:
+    found = await list_blocking_pods(filled.api, (BACKUP, OF_NODE))
+    assert found == (
+        PlacedPod(title="shop/a", node="n1", rule="backup"),
+        PlacedPod(title="web/b", node="", rule="backup"),
+    )
+    assert [(each.path, each.query["labelSelector"]) for each in filled.wire.asked] == [
+        ("/api/v1/pods", "app in (backup),!old")
+    ]
+
+
+async def test_namespaces_are_listed_one_by_one(filled: Cluster) -> None:
+    found = await list_blocking_pods(filled.api, (OF_SHOP,))
+    assert [each.title for each in found] == ["ops/c", "ops/old", "shop/a"]
+    assert [each.path for each in filled.wire.asked] == ["/api/v1/namespaces/ops/pods", "/api/v1/namespaces/shop/pods"]
+
+
+async def test_without_a_wider_scope_nothing_is_asked(filled: Cluster) -> None:
+    assert await list_blocking_pods(filled.api, (OF_NODE,)) == ()
+    assert filled.wire.asked == []
+
+
+async def test_a_list_that_is_refused_is_no_empty_list(filled: Cluster) -> None:
+    filled.server.api.authorizer = lambda *asked: "pods" not in asked
+    with pytest.raises(ClusterError):
+        await list_blocking_pods(filled.api, (BACKUP,))

@@ -1,0 +1,64 @@
+"""The list of pods that forbid reboots: what people write, and what is refused with its line and its field."""
+
+from __future__ import annotations
+
+import pytest
+
+from careen.core.facts.policy import BlockingPods, BlockingScope
+from careen.settings import live
+from careen.settings.policy import policy_of
+from careen.settings.sources import BadSettings, resolve
+
+
+def entries(text: str) -> tuple[BlockingPods, ...]:
+    resolved = resolve(
+        flags={"node_id": ["n1"]},
+        environment={},
+        config_map=live.parse(text, "careen"),
+        config_map_name="careen",
+    )
+    return policy_of(resolved.settings).blocking_pods
+
+
+def test_what_is_written_is_what_the_gates_are_given() -> None:
+    first, second, third = entries(
+        """
+blocking-pods:
+  - {name: backup, pods: "app=backup,tier in (a, b)", namespaces: [shop, ops, shop], scope: cluster, longest: 2h}
+  - {name: db, pods: app=db, namespaces: shop, scope: group, group: example.com/pool}
+  - name: own
+    pods: "!movable"
+"""
+    )
+    assert (first.scope, first.namespaces, first.longest_seconds) == (BlockingScope.CLUSTER, ("ops", "shop"), 7200)
+    assert first.matches("shop", {"app": "backup", "tier": "b"})
+    assert not first.matches("shop", {"app": "backup"})
+    assert not first.matches("web", {"app": "backup", "tier": "b"})
+    assert (second.scope, second.group, second.namespaces) == (BlockingScope.GROUP, "example.com/pool", ("shop",))
+    assert (third.scope, third.group, third.longest_seconds, third.namespaces) == (BlockingScope.NODE, "", 0, ())
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("{pods: app=db}", "`blocking-pods[0].name` is missing"),
+        ("{name: a}", "`blocking-pods[0].pods` is missing"),
+        ("{name: a, pods: ''}", "`blocking-pods[0].pods` expected one value"),
+        ("{name: a, pods: 'app='}\n- {name: a, pods: app=db}", "has two entries named a"),
+        ("{name: a, pods: '=db'}", "`blocking-pods[0].pods` '=db'"),
+        ("{name: a, pods: app=db, scope: zone}", "expected one of node, group, cluster"),
+        ("{name: a, pods: app=db, scope: group}", "`blocking-pods[0].group` belongs to `scope: group`"),
+        ("{name: a, pods: app=db, group: pool}", "`blocking-pods[0].group` belongs to `scope: group`"),
+        ("{name: a, pods: app=db, scope: group, group: 'a b'}", "`blocking-pods[0].group` 'a b'"),
+        ("{name: a, pods: app=db, namespaces: [Shop]}", "expected the name of a namespace"),
+        ("{name: a, pods: app=db, namespaces: []}", "expected a list with at least one value"),
+        (f"{{name: a, pods: app=db, namespaces: {['x'] * 51}}}", "has more than 50 entries"),
+        ("{name: a, pods: app=db, longest: 0}", "`blocking-pods[0].longest` '0'"),
+        ("{name: a, pods: app=db, longest: 3}", "`blocking-pods[0].longest` '3'"),
+        ("{name: a, pods: app=db, selector: x}", "`blocking-pods[0].selector` is no field"),
+    ],
+)
+def test_what_is_wrong_is_named(entry: str, problem: str) -> None:
+    with pytest.raises(BadSettings) as refused:
+        entries(f"blocking-pods:\n- {entry}\n")
+    assert problem in refused.value.problems[0]
