@@ -591,8 +591,8 @@ MUTANTS = (
     Mutant(
         "halted: the lock does not tell the others of the failure",
         _SHARED + "failing.py:halted",
-        "(*mark(situation, code.value), *told(situation, sentence))",
-        "told(situation, sentence)",
+        "(*mark(situation, code.value), *_told(situation, Occasion.HALTED, sentence))",
+        "_told(situation, Occasion.HALTED, sentence)",
     ),
     # ---- the way home ----
     Mutant(

@@ -208,13 +208,13 @@ MUTANTS = (
     ),
     Mutant(
         "client: a request whose connection broke was never sent",
-        _CLIENT + "ClientTransport._exchange",
+        _CLIENT + "ClientTransport._begin",
         "raise (NotSent if was_surely_not_sent(error) else Unclear)(what) from error",
         "raise NotSent(what) from error",
     ),
     Mutant(
         "client: follows a redirect, with our token",
-        _CLIENT + "ClientTransport._exchange",
+        _CLIENT + "ClientTransport._begin",
         "redirect=False",
         "redirect=True",
         survives="urllib3 follows none with retries=False either; the request says both, so that nobody has to know it",
