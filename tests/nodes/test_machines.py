@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.cluster.harness.workloads import daemon_set, deployment, on_node
@@ -97,7 +99,7 @@ def kubelets_wait_at_shutdown(story: Story) -> Story:
     for machine in story.machines:
         period = r"shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 5s"
         machine.run("sed", "-i", rf"$ a {period}", "/etc/lab/kubelet.yaml")
-        machine.run("systemctl", "restart", "kubelet")
+    restart_kubelets(story)
     story.wait_for("the kubelets delay a shutdown", lambda: all("kubelet" in inhibitors(one) for one in story.machines))
     return story
 
@@ -111,7 +113,17 @@ def kubelets_as_before(story: Story) -> object:
     yield
     for machine in story.machines:
         machine.run("sed", "-i", "/^shutdownGrace/d", "/etc/lab/kubelet.yaml")
+    restart_kubelets(story)
+
+
+def restart_kubelets(story: Story) -> None:
+    """Returns when each kubelet has reported Ready since; a restart may take a node out of service for a moment, so
+    what came before is not judged."""
+    began = datetime.now(UTC).replace(microsecond=0)
+    for machine in story.machines:
         machine.run("systemctl", "restart", "kubelet")
+    story.wait_for("each kubelet reports Ready again", lambda: story.lab.have_reported_ready_since(began))
+    story.acts_as(story.identity)
 
 
 def test_a_kubelet_with_graceful_shutdown_ends_the_remaining_pods_before_the_reboot(

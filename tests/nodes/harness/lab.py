@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from datetime import datetime
 from pathlib import Path
 
 from tests.cluster.harness.objects import condition
@@ -37,6 +38,13 @@ class Lab:
         self.plane.check()
         nodes = self.plane.admin.list("/api/v1/nodes")
         return [condition(node, "Ready") for node in nodes] == ["True"] * len(NAMES)
+
+    def have_reported_ready_since(self, instant: datetime) -> bool:
+        """Whether each kubelet has written its node's status after `instant` (whole seconds), and it says Ready."""
+        statuses = [node["status"]["conditions"] for node in self.plane.admin.list("/api/v1/nodes")]
+        reports = [each for conditions in statuses for each in conditions if each["type"] == "Ready"]
+        written = [datetime.fromisoformat(each["lastHeartbeatTime"]) for each in reports if each["status"] == "True"]
+        return len(written) == len(NAMES) and all(at > instant for at in written)
 
     def consoles(self) -> str:
         """What the machines said last."""
