@@ -13,3 +13,10 @@ SAMPLED_FLAGS ?=
 .PHONY: bench-accuracy-sampled
 bench-accuracy-sampled: $(INSTALLED) cluster-programs ## 60 drains in clusters of 200 and 300 nodes with the default scheduler, forecast and then done
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m bench.accuracy.sampled $(SAMPLED_FLAGS) | tee bench/accuracy/sampled.md
+
+# With what was learned from bindings and without; see `python -m bench.accuracy.learned --help`.
+LEARNED_FLAGS ?=
+
+.PHONY: bench-accuracy-learned
+bench-accuracy-learned: $(INSTALLED) cluster-programs ## 80 drains in clusters of 200 and 300 nodes, forecast with and without what their bindings taught
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m bench.accuracy.learned $(LEARNED_FLAGS) | tee bench/accuracy/learned.md

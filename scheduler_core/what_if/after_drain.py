@@ -17,7 +17,7 @@ from scheduler_core.what_if.node_template import NodeTemplate, like_node
 
 # A suggestion is no answer to a question, so it must cost little beside the forecast.
 _MOST_SUGGESTED: Final = 3
-_MOST_PODS: Final = 50
+_MOST_PODS_TIMES_NODES: Final = 20_000  # each such pod costs a search for whom it could preempt
 _MOST_TEMPLATES: Final = 4
 
 
@@ -62,7 +62,7 @@ def suggestion(after: AfterDrain, scheduler: Scheduler) -> str:
     """ "one more node like node-07 would take all 3 pods that find no room": the first kind of node of which few are
     enough. Empty where there is none, or where it would take long to find out."""
     pods = [pod for _, pod in after.homeless]
-    if not 0 < len(pods) <= _MOST_PODS:
+    if not 0 < len(pods) <= _MOST_PODS_TIMES_NODES // max(1, len(after.world.nodes)):
         return ""
     for template in _templates(after):
         found = nodes_needed(scheduler, after.world, pods, template, _MOST_SUGGESTED)

@@ -113,6 +113,7 @@ def _die_with_parent() -> None:
 def _answer(order: Order) -> dict[str, Any]:
     from scheduler_core.simulation.drain import simulate_drain
     from scheduler_core.simulation.evicted.replacements import moves_all
+    from scheduler_core.simulation.forecast import Outcome
     from scheduler_core.snapshot.dump import UnreadableDumpError
 
     try:
@@ -140,7 +141,8 @@ def _answer(order: Order) -> dict[str, Any]:
         stays=stays,
     )
     more: dict[str, Any] = {}
-    if order.more_nodes is not None or order.suggests_nodes:
+    is_stuck = any(forecast.count(Outcome.PENDING) for forecast in made)
+    if order.more_nodes is not None or (order.suggests_nodes and is_stuck):
         from careen.agent.forecast.nodes_asked import NoTemplateError, nodes_asked
 
         try:
