@@ -1,7 +1,7 @@
-"""kube-scheduler's decisions as a library: a snapshot of a cluster and a pod in, the node and every reason out.
+"""kube-scheduler's decisions as a library: from a snapshot of a cluster and a pod to the node and all reasons.
 
-Nothing heavy is loaded here: what computes needs numpy and is imported when one of the names below is first used.
-"""
+Importing this package loads no heavy library: modules that need numpy are imported when one of the names below is first
+used."""
 
 from __future__ import annotations
 

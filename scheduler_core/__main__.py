@@ -1,4 +1,4 @@
-"""`python -m scheduler_core judge`: the command line, and nothing else."""
+"""`python -m scheduler_core judge`: the command line."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _CASES_AT_A_TIME = 8
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Reads cases from standard input and writes answers to standard output, in order. 2 means that a line was
-    no case."""
+    """Reads cases from standard input and writes answers to standard output, in order. Returns 2 if a line was not a
+    valid case."""
     parser = argparse.ArgumentParser(
         prog="python -m scheduler_core", description="kube-scheduler's decisions, reproduced."
     )
@@ -58,7 +58,7 @@ def _answered(lines: Iterator[str], processes: int) -> Iterator[tuple[str, str]]
 
 
 def answer_line(line: str) -> tuple[str, str]:
-    """The answer to one case, or what is wrong with it."""
+    """The answer to one case, or the error in it."""
     from scheduler_core.config.fields import ConfigurationError
     from scheduler_core.judge.answer import judge
     from scheduler_core.judge.cases import CaseError, read_case, write_answers
@@ -68,7 +68,7 @@ def answer_line(line: str) -> tuple[str, str]:
         return write_answers(case.id, judge(case)), ""
     except (CaseError, ConfigurationError, ValueError) as trouble:
         return "", str(trouble)
-    except Exception as failure:  # a mistake of ours in one case must not cost the others their answers
+    except Exception as failure:  # A bug in one case must not lose the answers to the others.
         return "", "not judged, please report this: " + "".join(traceback.format_exception(failure)[-2:]).strip()
 
 

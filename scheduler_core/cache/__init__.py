@@ -1,1 +1,1 @@
-"""A cluster that is kept in memory and follows the events of watches."""
+"""A cluster in memory that follows the events of watches."""

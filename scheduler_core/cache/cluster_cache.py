@@ -1,7 +1,7 @@
 """A cluster in memory that follows lists and watches, as kube-scheduler's cache does.
 
-An event costs what it changes, whatever the size of the cluster. The snapshots that it gives never change, and share
-with one another all that stayed the same."""
+The cost of an event depends on what it changes, not on the size of the cluster. The snapshots are immutable and share
+all unchanged parts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 
 class ClusterCache:
-    """Not for several threads at once.
+    """Not thread-safe.
 
-    What is as it would be after reading the same objects anew: nodes, pods, counts and every other object. What tells
-    the history: the order of `pending`, the rows of nodes, and the scheduler's order of nodes, in which a node that
-    came later is later."""
+    Nodes, pods, counts and other objects equal those of a snapshot loaded from the same objects. Three things depend on
+    the history: the order of `pending`, the rows of nodes, and the scheduler's order of nodes, in which a node added
+    later comes later."""
 
     def __init__(self) -> None:
         self._reader = ObjectReader()
@@ -38,7 +38,7 @@ class ClusterCache:
 
     @property
     def kinds(self) -> Iterable[str]:
-        """The kinds that scheduling reads; events of others are passed over."""
+        """The kinds that scheduling reads; events of other kinds are ignored."""
         return self._reader.kinds
 
     def snapshot(self) -> Snapshot:
@@ -52,13 +52,13 @@ class ClusterCache:
         return self._placed.find(key)
 
     def apply(self, event: Event) -> bool:
-        """Take in an event of a watch (`{"type": "MODIFIED", "object": {…}}`, as a mapping or as the line that the API
-        server sent), or a whole list: a body such as a PodList, or a Sync for one of several pages. Whether
+        """Apply an event of a watch (`{"type": "MODIFIED", "object": {…}}`, as a mapping or as the line from the API
+        server), or a whole list: a body such as a PodList, or a Sync for one of several pages. Returns whether
         something that scheduling reads has changed.
 
-        A list says all that there is of its kind: what it lacks is deleted. An event that is certainly older than
-        what is held changes nothing. An object that cannot be read stands in the snapshot's `problems`, and counts
-        for nothing. Raises UnusableEventError for what is none of these, as an event of the type ERROR."""
+        A list is complete for its kind: objects missing from it are deleted. An event that is provably older than the
+        cached object changes nothing. An object that cannot be read is listed in the snapshot's `problems` and
+        otherwise ignored. Raises UnusableEventError for anything else, including events of type ERROR."""
         read = read_event(event)
         if not self._reader.knows(read.kind, read.api_version):
             return False
@@ -73,18 +73,19 @@ class ClusterCache:
         return changed
 
     def assume(self, key: str, node_name: str) -> None:
-        """Count the waiting pod "namespace/name" on that node before its binding is seen. Raises UnknownPodError when
-        it does not wait, UnknownNodeError when the node is not here."""
+        """Count the pending pod "namespace/name" on that node before its binding is observed. Raises UnknownPodError if
+        it is not pending, UnknownNodeError if there is no such node."""
         self._placed.assume(key, node_name)
         self._snapshot = None
 
     def forget(self, key: str) -> None:
-        """Let the assumed pod wait again, because its binding failed. Raises UnknownPodError when it is not assumed."""
+        """Make the assumed pod pending again, because its binding failed. Raises UnknownPodError if it is not
+        assumed."""
         self._placed.forget(key)
         self._snapshot = None
 
     def sizes(self) -> Mapping[str, int]:
-        """How many entries each part holds: what should stay flat while objects come and go."""
+        """The number of entries in each part. These should not grow while objects come and go."""
         table = self._placed.world.placements.table
         return {
             "nodes": len(self._placed.world.columns),
@@ -109,7 +110,7 @@ class ClusterCache:
         return self._drop(kind, key)
 
     def _is_of_another(self, kind: str, key: str, uid: str) -> bool:
-        """Whether the one of that name that is held is another object: the deletion of its predecessor is no news."""
+        """Whether the cached object of that name is another one: the deletion of a predecessor does not remove it."""
         if kind == "Pod":
             held = self._placed.find(key)
             return held is not None and bool(uid and held.uid) and held.uid != uid
@@ -162,7 +163,8 @@ class ClusterCache:
         return self._sync_nodes(listing.items) if listing.kind == "Node" else self._sync_each(listing)
 
     def _sync_each(self, listing: Listing) -> bool:
-        """One after another, so that no more than a page is in memory; what the list lacked goes in the end."""
+        """Reads page by page, so that only one page is in memory; objects missing from the list are removed at the
+        end."""
         kind, changed = listing.kind, False
         seen: set[str] = set()
         try:
@@ -176,8 +178,8 @@ class ClusterCache:
         return self._drop_all_but(kind, seen) or changed
 
     def _sync_nodes(self, items: Iterator[Item]) -> bool:
-        """Nodes that are gone go before others come: a zone that becomes empty is forgotten, as in client-go's queue
-        (reconcileReplacement in tools/cache/the_real_fifo.go, v0.36)."""
+        """Removes missing nodes before it adds new ones: a zone that becomes empty is forgotten, as in client-go's
+        queue (reconcileReplacement in tools/cache/the_real_fifo.go, v0.36)."""
         listed = {_key("Node", item): item for item in items}
         changed = self._drop_all_but("Node", listed)
         values = {key: self._read("Node", key, item) for key, item in listed.items()}
@@ -197,5 +199,5 @@ class ClusterCache:
 
 
 def _key(kind: str, item: Item) -> str:
-    """The key by which the model knows it: a pod without a namespace is in "default"."""
+    """The key that the model uses: a pod without a namespace is in "default"."""
     return f"default/{item.key}" if kind == "Pod" and "/" not in item.key else item.key

@@ -1,5 +1,4 @@
-"""Events of watches and list bodies, in every form in which they come: as mappings, and as the bytes that an API
-server sends."""
+"""Events of watches and list bodies, as mappings or as the bytes that an API server sends."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ BOOKMARK: Final = "BOOKMARK"
 
 
 class Item(Value):
-    """One object as it was written, with what says which one it is and how new."""
+    """One object as received, with its key and version."""
 
     written: Mapping[str, Any] | msgspec.Raw
     key: str
@@ -43,8 +42,8 @@ class Listing(Value):
 
 
 class Sync(Value):
-    """Everything that there is of one kind: the bodies of a list, page by page. An error of `pages` ends the list
-    half-way; then nothing is taken for deleted."""
+    """All objects of one kind: the bodies of a list, page by page. An error of `pages` ends the list early; then
+    nothing is deleted."""
 
     kind: str
     pages: Iterable[bytes | Mapping[str, Any]]
@@ -54,7 +53,7 @@ Event = bytes | Mapping[str, Any] | Sync
 
 
 class UnusableEventError(ValueError):
-    """Neither an event of a watch nor a list body. The cache is as it was; whoever watches lists again."""
+    """Neither an event of a watch nor a list body. The cache is unchanged; the caller should list again."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -71,7 +70,7 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 class _Line(msgspec.Struct):
-    """A line of a watch; `kind` and `items` are there when it is a list body instead."""
+    """A line of a watch; `kind` and `items` are set if it is a list body instead."""
 
     type: str = ""
     object: msgspec.Raw = msgspec.Raw(b"{}")
@@ -85,7 +84,7 @@ _PAGE: Final = msgspec.json.Decoder(RawPage)
 
 
 def read_event(event: Event) -> WatchEvent | Listing:
-    """What the event says. Raises UnusableEventError."""
+    """The parsed event. Raises UnusableEventError."""
     if isinstance(event, Sync):
         return Listing(event.kind, "", _of_pages(event))
     try:
@@ -146,8 +145,7 @@ def _of_head(head: _Head, written: Any) -> Item:
 
 
 def _number(resource_version: str) -> int | None:
-    """Versions of one kind are whole numbers that grow; whatever is written in another way cannot be compared
-    (KEP-5504)."""
+    """Resource versions of one kind are increasing integers; any other form cannot be compared (KEP-5504)."""
     is_number = resource_version.isascii() and resource_version.isdecimal() and len(resource_version) <= _LONGEST
     return int(resource_version) if is_number and resource_version[0] != "0" else None
 

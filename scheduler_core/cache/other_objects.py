@@ -1,4 +1,4 @@
-"""Every object that is neither a node nor a pod, by kind and key."""
+"""All objects except nodes and pods, by kind and key."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 class OtherObjects:
-    """`changed` are the kinds of which something is other than it was when somebody last cleared it."""
+    """`changed` holds the kinds that changed since it was last cleared."""
 
     def __init__(self) -> None:
         self._by_kind: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         self.changed: set[str] = set()
 
     def put(self, kind: str, key: str, value: Any) -> bool:
-        """Whether it is another one than before."""
+        """Returns whether the object changed."""
         held = self._by_kind[kind]
         if key in held and held[key] == value:
             return False
@@ -24,14 +24,14 @@ class OtherObjects:
         return True
 
     def drop(self, kind: str, key: str) -> bool:
-        """Whether it was there."""
+        """Returns whether the object existed."""
         was_there = self._by_kind[kind].pop(key, None) is not None
         if was_there:
             self.changed.add(kind)
         return was_there
 
     def values(self) -> Mapping[str, list[Any]]:
-        """By kind, each in the order of keys, as an API server lists them; sorted when it is asked for."""
+        """By kind, each sorted by key as an API server lists them; sorted on demand."""
         return _Sorted(self._by_kind)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Nodes and pods of the cache: who stands where, who waits, and who stands on a node that nobody has seen."""
+"""Nodes and pods of the cache: pods on known nodes, pending pods, and pods on unknown nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 class PlacedPods:
-    """`world` has the nodes, the pods on them and the other objects; the pods that it cannot place are beside it."""
+    """`world` holds the nodes, the pods on them and the other objects; pods without a known node are kept
+    separately."""
 
     def __init__(self) -> None:
         self.world = Snapshot.of(())
@@ -24,7 +25,7 @@ class PlacedPods:
     # ---- nodes ----
 
     def put_nodes(self, nodes: Iterable[Node]) -> bool:
-        """These nodes are there; the new ones join in this order. Whether something changed."""
+        """Adds or replaces these nodes; new nodes join in this order. Returns whether something changed."""
         rows = self.world.columns.row_of
         new: dict[str, Node] = {}
         has_changed = False
@@ -41,7 +42,7 @@ class PlacedPods:
         return bool(new) or has_changed
 
     def drop_node(self, name: str) -> bool:
-        """The node is gone; its pods are kept until they go as well. Whether it was there."""
+        """Removes the node; its pods are kept until they are deleted too. Returns whether the node existed."""
         if name not in self.world.columns.row_of:
             return False
         self.ghosts.update({pod.key: pod for pod in self.world.pods_on(name)})
@@ -51,12 +52,12 @@ class PlacedPods:
     # ---- pods ----
 
     def find(self, key: str) -> Pod | None:
-        """The pod as it is held, wherever it is."""
+        """The cached pod, wherever it is."""
         return self.waiting.get(key) or self.ghosts.get(key) or self.world.placements.find(key)
 
     def put_pod(self, pod: Pod) -> bool:
-        """The pod is as given. A finished one counts for nothing; one that is assumed on a node stays there until it
-        is bound, to whichever node. Whether something changed."""
+        """Adds or replaces the pod. A finished pod is not counted; an assumed pod stays on its node until it is bound
+        to any node. Returns whether something changed."""
         key = pod.key
         if pod.is_finished:
             return self.drop_pod(key)
@@ -71,7 +72,7 @@ class PlacedPods:
         return True
 
     def drop_pod(self, key: str) -> bool:
-        """The pod is gone. Whether it was there."""
+        """Removes the pod. Returns whether it existed."""
         self.assumed.pop(key, None)
         old = self.find(key)
         if old is not None:
@@ -91,8 +92,8 @@ class PlacedPods:
     # ---- pods that a scheduler has placed and not yet bound ----
 
     def assume(self, key: str, node_name: str) -> None:
-        """The waiting pod counts on that node from now on. Raises UnknownPodError when it does not wait,
-        UnknownNodeError when the node is not here."""
+        """Counts the pending pod on that node from now on. Raises UnknownPodError if it is not pending,
+        UnknownNodeError if there is no such node."""
         pod = self.waiting.get(key)
         if pod is None:
             raise UnknownPodError(f"no pod {key} waits for a node")
@@ -101,7 +102,7 @@ class PlacedPods:
         self._move(key, pod, pod.on_node(node_name))
 
     def forget(self, key: str) -> None:
-        """The assumed pod waits again. Raises UnknownPodError when it is not assumed."""
+        """Makes the assumed pod pending again. Raises UnknownPodError if it is not assumed."""
         if key not in self.assumed:
             raise UnknownPodError(f"pod {key} is not assumed on a node")
         del self.assumed[key]
@@ -112,7 +113,7 @@ class PlacedPods:
     # ---- the whole ----
 
     def snapshot(self, others: OtherObjects, problems: tuple[ManifestError, ...]) -> Snapshot:
-        """The cluster as it is."""
+        """The cluster in its current state."""
         if others.changed:
             self.world = self.world.with_objects(**parts_of(others.values(), others.changed))
             others.changed.clear()

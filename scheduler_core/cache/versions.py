@@ -1,4 +1,4 @@
-"""How new the objects are that the cache holds, and those that it lately held."""
+"""Versions of the objects in the cache and of those recently deleted."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Final
 
 from scheduler_core.snapshot.remembered import Remembered
 
-_UNKNOWN: Final = 0  # no API server gives this version out
+_UNKNOWN: Final = 0  # No API server uses this version.
 _DELETIONS: Final = 4096
 
 
 class Versions:
-    """By kind and key: the version of each object that there is, and of the last deletions."""
+    """By kind and key: the version of each existing object and of the last deletions."""
 
     def __init__(self) -> None:
         self._held: defaultdict[str, dict[str, int]] = defaultdict(dict)
         self._deleted: Remembered[tuple[str, str], int] = Remembered(_DELETIONS)
 
     def is_certainly_older(self, kind: str, key: str, version: int | None) -> bool:
-        """Whether what is held, or was deleted, is newer. What cannot be compared is not certain."""
+        """Whether the cached or deleted version is newer. Versions that cannot be compared are not certainly older."""
         if version is None:
             return False
         held = self._held[kind].get(key)
@@ -29,22 +29,22 @@ class Versions:
         return version < held
 
     def keep(self, kind: str, key: str, version: int | None) -> None:
-        """There is this object, in this version."""
+        """Records that the object exists in this version."""
         self._held[kind][key] = version or _UNKNOWN
         self._deleted.pop((kind, key), None)
 
     def drop(self, kind: str, key: str, version: int | None) -> None:
-        """There is no such object any more; `version` is that of its deletion."""
+        """Records the deletion of the object; `version` is that of the deletion."""
         held = self._held[kind].pop(key, _UNKNOWN)
         newest = max(held, version or _UNKNOWN)
         if newest:
             self._deleted[kind, key] = newest
 
     def forget_deletions(self, kind: str) -> None:
-        """A list begins anew: its numbers count, whatever came before."""
+        """Forgets deletions because a list starts: its versions count, regardless of earlier ones."""
         for each in [each for each in self._deleted if each[0] == kind]:
             del self._deleted[each]
 
     def keys(self, kind: str) -> Collection[str]:
-        """Every object of the kind that there is, readable or not."""
+        """All existing objects of the kind, readable or not."""
         return self._held[kind].keys()

@@ -1,7 +1,7 @@
 """KubeSchedulerConfiguration v1 as frozen values, from a parsed mapping; no files are read here.
 
-Leader election, client connection and profiling are the real scheduler's own business and are skipped. Defaults
-and checks follow pkg/scheduler/apis/config of kube-scheduler v1.36."""
+Leader election, client connection and profiling concern only the real scheduler and are skipped. Defaults and
+validation follow pkg/scheduler/apis/config of kube-scheduler v1.36."""
 
 from __future__ import annotations
 
@@ -54,15 +54,14 @@ _REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits
 
 
 class ManagedResource(Value, kw_only=True):
-    """An extended resource that an extender looks after; the built-in filter leaves it alone if
-    `ignored_by_scheduler`."""
+    """An extended resource that an extender manages; the built-in filter ignores it if `ignored_by_scheduler`."""
 
     name: str
     ignored_by_scheduler: bool = False
 
 
 class ExtenderTls(Value, kw_only=True):
-    """How to trust an extender and be trusted by it; the PEM texts win over the files of the same meaning."""
+    """How to verify an extender and how to authenticate to it; inline PEM texts win over files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -75,7 +74,7 @@ class ExtenderTls(Value, kw_only=True):
 
 
 class ExtenderSettings(Value, kw_only=True):
-    """One HTTP extender; an empty verb means that it does not offer that service."""
+    """One HTTP extender; an empty verb means that it does not support that call."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -92,8 +91,8 @@ class ExtenderSettings(Value, kw_only=True):
 
 
 class Profile(Value, kw_only=True):
-    """How pods with one schedulerName are scheduled; `percentage_of_nodes_to_score` None means: as the
-    configuration says."""
+    """How pods with one schedulerName are scheduled; `percentage_of_nodes_to_score` None means: use the global
+    value."""
 
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     percentage_of_nodes_to_score: int | None = None
@@ -101,7 +100,7 @@ class Profile(Value, kw_only=True):
     written_args: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
     def plugin_args(self, name: str, kube_version: KubeVersion) -> object:
-        """The arguments of one plugin: as written, else its defaults; None for a plugin that takes none."""
+        """The arguments of one plugin, as configured or defaulted; None for a plugin without arguments."""
         if name in self.written_args:
             return self.written_args[name]
         return default_plugin_args(name, kube_version)
@@ -125,13 +124,12 @@ class Configuration(Value, kw_only=True):
         *,
         may_name_files: bool = True,
     ) -> Configuration:
-        """The configuration written in `mapping` (parsed YAML or JSON), defaulted.
+        """The configuration written in `mapping` (parsed YAML or JSON), with defaults.
 
-        `may_name_files` false: whoever wrote the mapping may not choose which files this process opens, so
-        certFile, keyFile and caFile of an extender are problems, and certData, keyData and caData are not.
+        `may_name_files` False: the author of the mapping may not choose which files this process opens, so certFile,
+        keyFile and caFile of an extender are problems, while certData, keyData and caData are allowed.
 
-        Raises ConfigurationError with every problem found, each beginning with the path of its field.
-        """
+        Raises ConfigurationError with all problems, each beginning with the path of its field."""
         if not isinstance(mapping, Mapping):
             raise ConfigurationError([f"a KubeSchedulerConfiguration is a mapping, this is {kind_of(mapping)}"])
         written = Section(values=mapping, path="", problems=[])
@@ -141,7 +139,7 @@ class Configuration(Value, kw_only=True):
         return configuration
 
     def profile(self, scheduler_name: str) -> Profile | None:
-        """The profile for pods of that schedulerName; None when nobody here schedules them."""
+        """The profile for pods with that schedulerName; None if there is none."""
         return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
 
     def nodes_percentage(self, profile: Profile) -> int:
@@ -203,7 +201,7 @@ def _read_profiles(written: Section, kube_version: KubeVersion) -> tuple[Profile
     sections = written.sections("profiles")
     if not sections:
         return (Profile(),)
-    # Only a single profile may leave its name out: with several, a default name would hide a mistake.
+    # Only a single profile may omit its name: with several, a default name would hide a mistake.
     default_name = DEFAULT_SCHEDULER_NAME if len(sections) == 1 else ""
     profiles: list[Profile] = []
     for section in sections:
@@ -289,11 +287,11 @@ def _read_extenders(written: Section, *, may_name_files: bool) -> tuple[Extender
     binders = sum(bool(extender.bind_verb) for extender in extenders)
     if binders > 1:
         written.refuse("extenders", f"found {binders} extenders implementing bind, only one can")
-    # The ignorable ones come last, so that those which must answer are asked while most nodes are still there.
+    # Ignorable extenders come last, so that the required ones get as many nodes as possible.
     return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
 
 
-# A query or a fragment would end the path before the verb; urlsplit takes tabs and line breaks out without a word.
+# A query or a fragment would end the path before the verb; urlsplit silently removes tabs and line breaks.
 _NOT_IN_ADDRESS = re.compile(r"[?#\s\x00-\x1f\x7f-\x9f]")
 _ADDRESS_FIELDS = {
     "urlPrefix": "url_prefix",
@@ -385,8 +383,8 @@ def _read_bytes(section: Section, name: str) -> bytes:
 def _with_ignored_resources(
     profiles: tuple[Profile, ...], extenders: tuple[ExtenderSettings, ...], kube_version: KubeVersion
 ) -> tuple[Profile, ...]:
-    """What extenders want ignored takes the place of NodeResourcesFit's own list (pkg/scheduler/scheduler.go,
-    buildExtenders)."""
+    """Resources ignored by extenders replace NodeResourcesFit's own list (buildExtenders in
+    pkg/scheduler/scheduler.go)."""
     ignored = tuple(
         resource.name
         for extender in extenders

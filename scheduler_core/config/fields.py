@@ -1,7 +1,6 @@
-"""Reads fields of a parsed configuration one by one and remembers each problem with the path to its field.
+"""Reads the fields of a parsed configuration and collects each problem with the path of its field.
 
-Nothing here knows what a field means; configuration.py and plugin_args.py do.
-"""
+The meaning of the fields is in configuration.py and plugin_args.py."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ _INT64 = 2**63
 
 
 class ConfigurationError(ValueError):
-    """The configuration cannot be used; `problems` holds one sentence per field, each beginning with the
-    field's path."""
+    """The configuration is invalid; `problems` holds one sentence per field, each beginning with the field's path."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -36,7 +34,7 @@ class ConfigurationError(ValueError):
 
 
 def parse_duration_seconds(text: str) -> float | None:
-    """Seconds in a Go duration such as "1m30s" or "500ms"; None when the text is not one."""
+    """Seconds in a Go duration such as "1m30s" or "500ms"; None if the text is not a duration."""
     if text in ("0", "+0", "-0"):
         return 0.0
     match = re.fullmatch(r"([+-]?)((?:\d+\.?\d*(?:ns|us|µs|ms|s|m|h)|\.\d+(?:ns|us|µs|ms|s|m|h))+)", text)
@@ -57,7 +55,7 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 
 
 def kind_of(value: object) -> str:
-    """What a parsed value is, in words: "a string", "a mapping"."""
+    """The type of a parsed value in words: "a string", "a mapping"."""
     if isinstance(value, bool):
         return "a boolean"
     for kind, name in (
@@ -74,10 +72,10 @@ def kind_of(value: object) -> str:
 
 @dataclass(kw_only=True)
 class Section:
-    """One mapping of the configuration, where it stands, and the problems found so far (shared by all sections).
+    """One mapping of the configuration, its path, and the problems found so far (shared by all sections).
 
-    The reading methods return the default where a field is absent, null or of the wrong kind; a wrong kind is
-    remembered."""
+    The reading methods return the default if a field is absent, null or of the wrong type; a wrong type is recorded as
+    a problem."""
 
     values: Mapping[str, Any]
     path: str
@@ -139,7 +137,7 @@ class Section:
         return tuple(found)
 
     def section(self, name: str) -> Section:
-        """The mapping under `name`, empty when absent."""
+        """The mapping under `name`, empty if absent."""
         value = self._read(name)
         if not isinstance(value, Mapping):
             value = self._default(name, value, "a mapping", {})
@@ -156,7 +154,7 @@ class Section:
         return found
 
     def refuse_unknown(self, *also_known: str) -> None:
-        """Remember each field that nobody asked for: a misspelt setting must not pass in silence."""
+        """Records each field that was not read, so that a misspelt setting is reported."""
         for name in self.values:
             if name not in self._known and name not in also_known:
                 self.refuse(str(name), "unknown field")

@@ -19,8 +19,7 @@ TieBreak = Literal["random", "heap"]
 
 
 class UnsupportedKubeVersionError(ValueError):
-    """The text names no Kubernetes release that this library reproduces; choose one of the releases the message
-    lists."""
+    """The text is not a Kubernetes release that this library reproduces; the message lists the supported releases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +35,9 @@ class KubeVersion:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The release named by "1.36", "v1.36" or "v1.36.3"; the patch number changes nothing here.
+        """The release of a text such as "1.36", "v1.36" or "v1.36.3"; the patch number is ignored.
 
-        Raises UnsupportedKubeVersionError when the text is no version or the release is outside 1.32 … 1.37.
-        """
+        Raises UnsupportedKubeVersionError if the text is not a version or the release is outside 1.32 … 1.37."""
         match = re.fullmatch(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]+)?(?:[-+].*)?", text.strip())
         if match is None:
             raise UnsupportedKubeVersionError(f"{text!r} is not a Kubernetes version; write it like 1.36")
@@ -64,14 +62,14 @@ class KubeVersion:
 
     @cached_property
     def tie_break(self) -> TieBreak:
-        """How nodes of equal total are told apart: at random until 1.34, by heap order of the feasible list
-        since 1.35 (#135231)."""
+        """How one of several nodes with equal totals is chosen: at random until 1.34, by heap order of the feasible
+        list since 1.35 (#135231)."""
         return "heap" if self._since(35) else "random"
 
     @cached_property
     def shuffles_first_nodes(self) -> bool:
-        """Gate WatchListClient of client-go: on since 1.35; the nodes that are there when a scheduler starts come to
-        it in a random order, until 1.34 in the order of names."""
+        """Gate WatchListClient of client-go: on since 1.35; a starting scheduler receives the existing nodes in random
+        order, until 1.34 in the order of names."""
         return self._since(35)
 
     @cached_property
@@ -83,7 +81,7 @@ class KubeVersion:
 
     @cached_property
     def balanced_allocation_skips_best_effort(self) -> bool:
-        """Since 1.33 NodeResourcesBalancedAllocation gives nothing to a pod without requests (#129138)."""
+        """Since 1.33 NodeResourcesBalancedAllocation skips a pod without requests (#129138)."""
         return self._since(33)
 
     @cached_property
@@ -105,8 +103,8 @@ class KubeVersion:
 
     @cached_property
     def oversized_request_is_unresolvable(self) -> bool:
-        """Since 1.34 a request above the node's whole allocatable is refused for good, so preemption leaves the
-        node alone."""
+        """Since 1.34 a request above the node's whole allocatable is unresolvable, so preemption does not try the
+        node."""
         return self._since(34)
 
     @cached_property
@@ -146,12 +144,12 @@ class KubeVersion:
 
     @cached_property
     def dynamic_resources(self) -> bool:
-        """Gate DynamicResourceAllocation: on since 1.34; the plugin then stands before DefaultPreemption."""
+        """Gate DynamicResourceAllocation: on since 1.34; the plugin then comes before DefaultPreemption."""
         return self._since(34)
 
     @cached_property
     def dynamic_resources_score(self) -> bool:
-        """Since 1.35 DynamicResources scores, with weight 2."""
+        """Since 1.35 DynamicResources scores with weight 2."""
         return self._since(35)
 
     @cached_property
@@ -187,8 +185,8 @@ class KubeVersion:
 
     @cached_property
     def pops_from_backoff(self) -> bool:
-        """Gate SchedulerPopFromBackoffQ: on since 1.33; an idle scheduler takes the next pod out of its
-        back-off early."""
+        """Gate SchedulerPopFromBackoffQ: on since 1.33; an idle scheduler pops the next pod before its back-off
+        ends."""
         return self._since(33)
 
     @cached_property

@@ -1,8 +1,7 @@
 """Each default plugin's arguments: typed, defaulted, validated.
 
-The defaults and checks are those of kube-scheduler's pkg/scheduler/apis/config (v1 defaults and validation,
-v1.36). A plugin that is not in the list below keeps its arguments as they were written: only its author knows
-what they mean."""
+Defaults and validation follow kube-scheduler's pkg/scheduler/apis/config (v1, v1.36). A plugin that is not in the list
+below keeps its arguments as written, because only its author knows what they mean."""
 
 from __future__ import annotations
 
@@ -37,8 +36,8 @@ _CPU_AND_MEMORY = (ResourceWeight(name="cpu", weight=1), ResourceWeight(name="me
 
 
 class NodeResourcesFitArgs(Value, kw_only=True):
-    """Which resources the filter ignores, and how the scorer ranks nodes; `shape` is empty unless the strategy
-    needs it."""
+    """Which resources the filter ignores, and how the score ranks nodes; `shape` is empty unless the strategy needs
+    it."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -57,28 +56,28 @@ class InterPodAffinityArgs(Value, kw_only=True):
 
 
 class NodeAffinityArgs(Value, kw_only=True):
-    """`added_affinity` is a nodeAffinity as the API writes it, already checked; None when nothing is added."""
+    """`added_affinity` is a validated nodeAffinity in the API's form; None if nothing is added."""
 
     added_affinity: Mapping[str, Any] | None = None
 
 
 class PodTopologySpreadArgs(Value, kw_only=True):
-    """`default_constraints` are topologySpreadConstraints as the API writes them, without selector; used with
-    type List only."""
+    """`default_constraints` are topologySpreadConstraints in the API's form, without selector; used only with type
+    List."""
 
     defaulting_type: Literal["System", "List"] = "System"
     default_constraints: tuple[Mapping[str, Any], ...] = ()
 
 
 class DefaultPreemptionArgs(Value, kw_only=True):
-    """How many candidates the search wants: the larger of a percentage of the nodes and an absolute number."""
+    """How many candidates the search needs: the larger of a percentage of the nodes and an absolute number."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
 
 
 class VolumeBindingArgs(Value, kw_only=True):
-    """`shape` scores the utilisation of storage; empty where storage is not scored."""
+    """`shape` scores the utilisation of storage; empty if storage is not scored."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[ShapePoint, ...] = ()
@@ -90,10 +89,9 @@ class DynamicResourcesArgs(Value, kw_only=True):
 
 
 def read_plugin_args(name: str, written: Section, kube_version: KubeVersion) -> object:
-    """The arguments of plugin `name`: a typed value for a default plugin with arguments, else the mapping as it stands.
+    """The arguments of plugin `name`: a typed value for a default plugin with arguments, else the mapping unchanged.
 
-    Problems go to the section's list; the value returned beside a problem is not to be used.
-    """
+    Problems are added to the section's list; a value returned together with a problem must not be used."""
     reader = _READERS.get(name)
     if reader is None:
         return dict(written.values)
@@ -109,7 +107,7 @@ def read_plugin_args(name: str, written: Section, kube_version: KubeVersion) -> 
 
 
 def default_plugin_args(name: str, kube_version: KubeVersion) -> object:
-    """What plugin `name` gets when the configuration does not mention it; None for a plugin that takes no arguments."""
+    """The arguments of plugin `name` if the configuration has none; None for a plugin without arguments."""
     reader = _READERS.get(name)
     return None if reader is None else reader(Section(values={}, path="", problems=[]), kube_version)
 
@@ -148,7 +146,7 @@ def _read_node_resources_fit(written: Section, _: KubeVersion) -> NodeResourcesF
 
 
 def _read_strategy_type(strategy: Section) -> ScoringStrategyType | None:
-    # A strategy that is written down must name its type: the default type belongs to the absent strategy only.
+    # A strategy that is present must have a type: the default type applies only to an absent strategy.
     written = strategy.text("type")
     for known in _STRATEGIES:
         if written == known:

@@ -1,8 +1,8 @@
-"""Which plugins a profile runs: defaults, enabled, disabled and MultiPoint become one ordered list per extension point.
+"""Which plugins a profile runs: merges defaults, enabled, disabled and MultiPoint into one ordered list per extension
+point.
 
-The rules are those of kube-scheduler v1.36: pkg/scheduler/apis/config/v1/default_plugins.go (merging with the
-defaults) and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint). What the defaults are is not
-decided here; they are handed in."""
+The rules are those of kube-scheduler v1.36: pkg/scheduler/apis/config/v1/default_plugins.go (merging with the defaults)
+and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint). The defaults are an argument."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXTENSION_POINTS = (
     "bind",
     "postBind",
 )
-"""As the configuration spells them, in the order they run."""
+"""The extension points in their configuration spelling, in the order in which they run."""
 
 MULTI_POINT = "multiPoint"
 EVERY_PLUGIN = "*"
@@ -37,14 +37,14 @@ _HIGHEST_TOTAL = 2**63 - 1
 
 
 class EnabledPlugin(Value, kw_only=True):
-    """A plugin by name; weight 0 means that none was given, which counts as 1 where it scores."""
+    """A plugin by name; weight 0 means that none was given, which counts as 1 for scoring."""
 
     name: str
     weight: int = 0
 
 
 class PluginSelection(Value, kw_only=True):
-    """What is switched on and off at one extension point; `*` among the disabled means every default plugin."""
+    """The plugins enabled and disabled at one extension point; `*` among the disabled means every default plugin."""
 
     enabled: tuple[EnabledPlugin, ...] = ()
     disabled: tuple[str, ...] = ()
@@ -61,12 +61,12 @@ class EffectivePlugins(Value, kw_only=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every plugin that runs anywhere, each once, in the order of first appearance over the points."""
+        """Every plugin at any extension point, once each, in the order of first appearance."""
         return tuple(dict.fromkeys(name for point in EXTENSION_POINTS for name in self.by_point[point]))
 
 
 class PluginRules(Value, kw_only=True):
-    """A profile's own selections, as written: by extension point, and `multiPoint`."""
+    """A profile's own plugin lists as written: by extension point, and `multiPoint`."""
 
     selections: Mapping[str, PluginSelection] = field(default_factory=dict)
 
@@ -81,14 +81,14 @@ class PluginRules(Value, kw_only=True):
 
 
 def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelection) -> tuple[EnabledPlugin, ...]:
-    """The defaults without the disabled ones, each replaced in place where enabled again; the other enabled
-    ones follow."""
+    """The defaults without the disabled ones, each replaced in place if enabled again; the other enabled plugins
+    follow."""
     redefined = {plugin.name: plugin for plugin in own.enabled}
     kept = (
         () if EVERY_PLUGIN in own.disabled else tuple(plugin for plugin in defaults if plugin.name not in own.disabled)
     )
     replaced = {plugin.name for plugin in kept} & set(redefined)
-    # A plugin enabled twice stays twice, but for its last mention if that replaced a default: expanding then
+    # A plugin enabled twice stays twice, except for its last mention if that replaced a default: the expansion then
     # finds and refuses it.
     extra = [plugin for plugin in own.enabled if plugin.name not in replaced or plugin is not redefined[plugin.name]]
     return (*(redefined.get(plugin.name, plugin) for plugin in kept), *extra)
@@ -97,12 +97,11 @@ def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelectio
 def effective_plugins(
     rules: PluginRules, defaults: Iterable[EnabledPlugin], serves: Callable[[str, str], bool], *, where: str = "plugins"
 ) -> EffectivePlugins:
-    """The plugins that run, point by point.
+    """The effective plugins of each extension point.
 
-    `serves(plugin, point)` says whether the plugin has that point's method. Raises ConfigurationError, with the
-    field path below `where`, when a plugin is enabled that does not exist or at a point it does not serve, when
-    one is enabled twice, when there is not exactly one queue order or no binder, and when the weights could
-    overflow a total."""
+    `serves(plugin, point)` says whether the plugin has that point's method. Raises ConfigurationError, with the field
+    path below `where`, if an enabled plugin does not exist or does not serve the point, if a plugin is enabled twice,
+    if there is not exactly one queue order or no binder, and if the weights could overflow a total."""
     multi_point = merge_with_defaults(tuple(defaults), rules.at(MULTI_POINT))
     for index, plugin in enumerate(rules.at(MULTI_POINT).enabled):
         if not any(serves(plugin.name, point) for point in EXTENSION_POINTS):
@@ -145,13 +144,13 @@ def _expand(
 
 
 def _weights(scorers: tuple[str, ...], mentions: tuple[EnabledPlugin, ...], where: str) -> Mapping[str, int]:
-    # The first mention counts: a weight given at the point itself comes before one given through MultiPoint.
+    # The first mention wins: a weight at the point itself comes before one from MultiPoint.
     given: dict[str, int] = {}
     for plugin in mentions:
         given.setdefault(plugin.name, plugin.weight)
     total = 0
     for weight in given.values():
-        # A total below zero counts as an overflow too: the real check overflows itself there.
+        # A total below zero counts as an overflow too, because the real check itself overflows.
         if total < 0 or (weight or 1) * _HIGHEST_SCORE > _HIGHEST_TOTAL - total:
             raise ConfigurationError([f"{where}.score: the weights are so large that a total could overflow"])
         total += (weight or 1) * _HIGHEST_SCORE

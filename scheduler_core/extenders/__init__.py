@@ -1,1 +1,1 @@
-"""Other people's scheduling, over HTTP: the library's only I/O, and only if configured."""
+"""Scheduler extenders over HTTP: the library's only I/O, used only if configured."""

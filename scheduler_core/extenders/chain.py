@@ -1,9 +1,9 @@
-"""Asks the extenders in order, each with the previous survivors; knows whose errors may be ignored.
+"""Calls the extenders in order, each with the nodes that passed the previous one, and skips errors of ignorable ones.
 
-Source: findNodesThatPassExtenders, prioritizeNodes and extendersBinding in pkg/scheduler/schedule_one.go,
-callExtenders in pkg/scheduler/framework/preemption/preemption.go (v1.36). Differs in one thing: where an
-extender answers with whole nodes, the real scheduler goes on with those objects and without the pods on them;
-here the snapshot's own nodes are scored."""
+Source: findNodesThatPassExtenders, prioritizeNodes and extendersBinding in pkg/scheduler/schedule_one.go, callExtenders
+in pkg/scheduler/framework/preemption/preemption.go (v1.36). One difference: if an extender answers with whole nodes,
+the real scheduler continues with those objects and without the pods on them; here the snapshot's own nodes are
+scored."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from scheduler_core.preemption.victims import Victims
 from scheduler_core.values import Value
 
 EXTENDER_NAME: Final = "Extender"
-"""The speaker of an extender's refusals, and the name under which a refused pod waits for events."""
+"""The plugin name in extenders' refusals; a refused pod waits for events under this name."""
 
 _HIGHEST_NODE_SCORE = 100
 
 
 class Renderer(Protocol):
-    """Turns our values into the API objects that are sent."""
+    """Converts model values into the API objects that are sent."""
 
     def pod(self, pod: Pod) -> Manifest: ...
     def node(self, node: Node) -> Manifest: ...
 
 
 class FromModel:
-    """Sends what the model knows."""
+    """Renders the fields that the model keeps."""
 
     def pod(self, pod: Pod) -> Manifest:
         return pod_to_manifest(pod)
@@ -57,7 +57,7 @@ class FromModel:
 
 
 class Extender(Value):
-    """One extender: its settings and the way to it."""
+    """One extender: its settings and its transport."""
 
     settings: ExtenderSettings
     transport: Transport
@@ -68,8 +68,8 @@ class Extender(Value):
         return self.settings.url_prefix
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether the pod is sent at all: always, unless the extender manages resources and none of the pod's
-        containers names one."""
+        """Whether the pod is sent to the extender: always, unless the extender manages resources and none of the pod's
+        containers requests one."""
         managed = {resource.name for resource in self.settings.managed_resources}
         containers = (*pod.spec.containers, *pod.spec.init_containers)
         return not managed or any(
@@ -84,11 +84,9 @@ class Extender(Value):
 
 
 class Survivors(Value, kw_only=True):
-    """The nodes that every interested extender let pass, in the order of the last answer, and what was said
-    about the others.
+    """The nodes that every interested extender passed, in the order of the last answer, and the refusals of the others.
 
-    `problem` is the error of an extender that may not be ignored: the cycle fails with it.
-    """
+    `problem` is the error of an extender that is not ignorable: the cycle fails with it."""
 
     nodes: tuple[Node, ...]
     refusals: Mapping[str, Verdict] = field(default_factory=dict)
@@ -107,7 +105,7 @@ class ExtenderChain(Value):
         transport: Callable[[ExtenderSettings], Transport],
         renderer: Renderer | None = None,
     ) -> ExtenderChain:
-        """A chain with a transport for each extender, as a rule `transport.HttpTransport`."""
+        """A chain with a transport for each extender, usually `transport.HttpTransport`."""
         return cls(tuple(Extender(each, transport(each), renderer or FromModel()) for each in settings))
 
     def __bool__(self) -> bool:
@@ -122,7 +120,7 @@ class ExtenderChain(Value):
         return any(extender.settings.prioritize_verb for extender in self.extenders)
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> Survivors:
-        """Which of the nodes remain; asking stops when none do."""
+        """The nodes that remain; no further extender is called once none is left."""
         survivors = tuple(nodes)
         refusals: dict[str, Verdict] = {}
         for extender in self._interested(pod):
@@ -150,8 +148,8 @@ class ExtenderChain(Value):
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, int]:
         """What the extenders add to the total of each node they named; an error adds nothing.
 
-        An interested extender without this service names every node with 0: that too makes the real scheduler
-        break ties by lot."""
+        An interested extender without the prioritize verb names every node with 0: that too makes the real scheduler
+        break ties at random."""
         totals: dict[str, int] = {}
         for extender in self._interested(pod):
             if not extender.settings.prioritize_verb:
@@ -169,10 +167,9 @@ class ExtenderChain(Value):
     def narrow_preemption(
         self, pod: Pod, candidates: Mapping[str, Victims], pods_on: Mapping[str, Sequence[Pod]]
     ) -> dict[str, Victims] | Verdict:
-        """The candidates that remain after every extender with a say; the verdict is an error that may not be ignored.
+        """The candidates left by all extenders with a preempt verb; the verdict is an error that is not ignorable.
 
-        `pods_on` holds the pods of every node of the cluster by node name, for victims are named by uid.
-        """
+        `pods_on` holds the pods of every node of the cluster by node name, because victims are named by uid."""
         remaining = dict(candidates)
         for extender in self._interested(pod):
             if not extender.settings.preempt_verb:
@@ -192,7 +189,7 @@ class ExtenderChain(Value):
         return remaining
 
     def bind(self, pod: Pod, node_name: str) -> Verdict | None:
-        """The answer of the extender that binds this pod; None when none does and the Bind plugins are to."""
+        """The answer of the extender that binds this pod; None if no extender does and the Bind plugins run."""
         for extender in self._interested(pod):
             if not extender.settings.bind_verb:
                 continue

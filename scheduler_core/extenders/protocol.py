@@ -1,7 +1,7 @@
-"""The JSON of filter, prioritize, preempt and bind: to and from our values; no I/O.
+"""The JSON of filter, prioritize, preempt and bind, to and from model values; no I/O.
 
-Keys are the names of Go's struct fields, because the real types carry no JSON tags; answers are read whatever
-their case, as Go reads them. Source: k8s.io/kube-scheduler/extender/v1/types.go, v0.36."""
+Keys are the names of Go's struct fields, because the real types have no JSON tags; answers are read case-insensitively,
+as Go reads them. Source: k8s.io/kube-scheduler/extender/v1/types.go, v0.36."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ Manifest = Mapping[str, Any]
 
 
 class ExtenderError(Exception):
-    """The extender could not be asked, or what it said cannot be used; an ignorable one is skipped, any other
-    fails the cycle."""
+    """The extender could not be called, or its answer is invalid; an ignorable extender is skipped, any other fails the
+    cycle."""
 
 
 class Transport(Protocol):
-    """Sends one request to one extender; transport.py has the one that does it over HTTP."""
+    """Sends one request to one extender; transport.py implements it over HTTP."""
 
     def post(self, verb: str, body: bytes) -> bytes:
-        """The body of a 200 answer to POST <prefix>/<verb>; ExtenderError for anything else, late answers included."""
+        """The body of a 200 answer to POST <prefix>/<verb>; raises ExtenderError for anything else, including late
+        answers."""
 
 
 class FilterAnswer(Value, kw_only=True):
-    """`passed` are node names in the extender's order; the two maps give its words about the others."""
+    """`passed` are node names in the extender's order; the two maps give its reasons for the others."""
 
     passed: tuple[str, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -44,14 +45,14 @@ class FilterAnswer(Value, kw_only=True):
 
 
 def nodes_request(pod: Manifest, *, names: Sequence[str], nodes: Sequence[Manifest] | None) -> bytes:
-    """The body of filter and prioritize: whole nodes, or, for an extender that knows them already (`nodes`
-    None), their names."""
+    """The body of filter and prioritize: whole nodes, or only their names for a cache-capable extender (`nodes`
+    None)."""
     node_list = None if nodes is None else {"metadata": {}, "items": list(nodes)}
     return msgspec.json.encode({"Pod": pod, "Nodes": node_list, "NodeNames": list(names) if nodes is None else None})
 
 
 def preemption_request(pod: Manifest, candidates: Mapping[str, Victims], pods: Mapping[str, Manifest] | None) -> bytes:
-    """The body of preempt; with `pods` (uid → manifest) the victims are sent whole, without it by uid alone."""
+    """The body of preempt; with `pods` (uid → manifest) the victims are sent as whole pods, without it only by uid."""
     if pods is None:
         meta = {
             node: {"Pods": [{"UID": pod.uid} for pod in victims.pods], "NumPDBViolations": victims.budget_violations}
@@ -75,8 +76,7 @@ def binding_request(pod: Pod, node_name: str) -> bytes:
 
 
 def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> FilterAnswer:
-    """The nodes that pass. An answer with neither nodes nor names passes none; a name that was not asked about
-    is an error."""
+    """The nodes that pass. An answer with neither nodes nor names passes none; an unknown name is an error."""
     answer = _fields(body, "filter result")
     if answer.get("error"):
         raise ExtenderError(str(answer["error"]))
@@ -100,7 +100,8 @@ def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> F
 
 
 def read_priorities(body: bytes) -> list[tuple[str, int]]:
-    """(node name, score) pairs; scores should be 0 to 10, but the real scheduler does not insist, and neither do we."""
+    """(node name, score) pairs; scores should be 0 to 10, but neither the real scheduler nor this function checks
+    that."""
     pairs = []
     for entry in _list(_decode(body), "host priorities"):
         fields = {key.lower(): value for key, value in _mapping(entry, "host priority").items()}
@@ -133,7 +134,7 @@ def read_preemption_answer(body: bytes, pods_on: Mapping[str, Sequence[Pod]]) ->
 
 
 def read_binding_answer(body: bytes) -> None:
-    """Nothing when the pod is bound; ExtenderError in the extender's words when it is not."""
+    """Returns if the pod is bound; raises ExtenderError with the extender's message if not."""
     problem = _fields(body, "binding result").get("error")
     if problem:
         raise ExtenderError(str(problem))

@@ -1,7 +1,6 @@
-"""One POST with a deadline. The library's only input and output; tests may put their own in its place.
+"""One POST with a deadline. The library's only I/O; tests may replace it.
 
-Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. No proxy and no redirect is followed.
-"""
+Source: makeTransport and send in pkg/scheduler/extender.go, v1.36. Proxies are not used and redirects not followed."""
 
 from __future__ import annotations
 
@@ -21,10 +20,9 @@ _CHUNK = 1 << 16
 
 
 class HttpTransport:
-    """An extender as its settings describe it: address, trust, and how long it may take in all.
+    """The transport of one extender: address, certificates and the total deadline of a call.
 
-    Building one reads the certificate files; ExtenderError names a file that cannot be used.
-    """
+    The constructor reads the certificate files; ExtenderError names an unusable file."""
 
     def __init__(self, settings: ExtenderSettings) -> None:
         self._prefix = settings.url_prefix.rstrip("/")
@@ -44,7 +42,7 @@ class HttpTransport:
             connection.connect()
             connection.request("POST", f"{self._path}/{verb}", body, {"Content-Type": "application/json"})
             sock = connection.sock
-            with connection.getresponse() as response:  # it may hold the socket longer than the connection does
+            with connection.getresponse() as response:  # the response may outlive the connection
                 answer = _read(response, sock, deadline)
         except TimeoutError as problem:
             raise ExtenderError(f"POST {url}: no answer within {self._timeout_seconds:g} s") from problem
@@ -65,8 +63,8 @@ class HttpTransport:
 
 
 class _NamedHttpsConnection(http.client.HTTPSConnection):
-    """Checks the certificate against a name of its own: an extender is often reached by an address that its
-    certificate does not hold."""
+    """Checks the certificate against a separate name, because an extender is often reached by an address that its
+    certificate does not contain."""
 
     def __init__(
         self, host: str, port: int | None, server_name: str, context: ssl.SSLContext, timeout_seconds: float
@@ -85,14 +83,13 @@ class _NamedHttpsConnection(http.client.HTTPSConnection):
 
 
 def _read(response: http.client.HTTPResponse, sock: socket.socket, deadline: float) -> bytes:
-    """The whole body, each piece awaited only as long as the deadline leaves: a body that trickles in must not
-    hold up scheduling."""
+    """The whole body; each read waits only until the deadline, so that a slow body cannot delay scheduling."""
     pieces: list[bytes] = []
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        if sock.fileno() >= 0:  # closed already when the whole answer has come
+        if sock.fileno() >= 0:  # Already closed if the whole answer has arrived.
             sock.settimeout(left)
         piece = response.read1(_CHUNK)
         if not piece:
@@ -105,8 +102,7 @@ def _trust(tls: ExtenderTls, *, has_to_be_https: bool) -> ssl.SSLContext:
     if tls.insecure and has_authority:
         raise ExtenderError("tlsConfig: a root certificate together with insecure is not allowed")
     context = ssl.create_default_context()
-    # kube-scheduler does not verify an HTTPS extender for which no root certificate is given; whoever wants
-    # that sets one.
+    # kube-scheduler does not verify an HTTPS extender without a CA; set one to have it verified.
     if tls.insecure or (has_to_be_https and not has_authority):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -122,7 +118,7 @@ def _trust(tls: ExtenderTls, *, has_to_be_https: bool) -> ssl.SSLContext:
 def _load_client_certificate(context: ssl.SSLContext, tls: ExtenderTls) -> None:
     with (
         tempfile.TemporaryDirectory() as folder
-    ):  # ssl reads a key from files only; the folder is this user's alone and gone at once
+    ):  # ssl reads a key only from files; the folder is readable only by this user and deleted at once.
         certificate = _as_file(Path(folder, "certificate"), tls.certificate_pem, tls.certificate_file)
         key = _as_file(Path(folder, "key"), tls.key_pem, tls.key_file)
         files = ", ".join(
@@ -141,8 +137,8 @@ def _as_file(path: Path, pem: bytes, file: str) -> str:
 
 
 def _load(what: str, files: str, load: Callable[[], object]) -> None:
-    """Raises ExtenderError. Of files it says the same whatever is wrong with them: whoever wrote the settings must
-    not learn from the sentence which files this host has."""
+    """Raises ExtenderError. For files the message is always the same, so that the author of the settings cannot learn
+    which files exist on this host."""
     try:
         load()
     except (OSError, ValueError) as problem:  # ssl.SSLError is an OSError

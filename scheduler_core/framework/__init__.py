@@ -1,1 +1,1 @@
-"""What runs the plugins: extension points, verdicts, the runner, and the diagnosis of a pod that fits nowhere."""
+"""The scheduling framework: extension points, verdicts, the runner, and the diagnosis of an unschedulable pod."""

@@ -1,8 +1,7 @@
-"""From a chosen node to a bound pod: Reserve, Permit, PreBind, Bind, PostBind; what fails on the way is given back.
+"""From a chosen node to a bound pod: Reserve, Permit, PreBind, Bind, PostBind; a failure unreserves.
 
-Source: RunReservePluginsReserve … RunPostBindPlugins in pkg/scheduler/framework/runtime/framework.go and
-bindingCycle in pkg/scheduler/schedule_one.go, v1.36. Waiting (Permit) is the caller's: this module keeps no
-time."""
+Source: RunReservePluginsReserve … RunPostBindPlugins in pkg/scheduler/framework/runtime/framework.go and bindingCycle
+in pkg/scheduler/schedule_one.go, v1.36. The caller implements the waiting of Permit; this module keeps no time."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class Stage(StrEnum):
-    """How far the pod came."""
+    """The extension point that the pod reached."""
 
     RESERVED = "Reserve"
     PERMITTED = "Permit"
@@ -36,13 +35,13 @@ class Progress:
 
     @property
     def waits(self) -> bool:
-        """Whether a Permit plugin holds the pod back: the reservation stands, and `BindingCycle.bind` is to be
-        called once it may go on."""
+        """Whether a Permit plugin makes the pod wait: the reservation stays, and `BindingCycle.bind` is to be called
+        once the pod may continue."""
         return self.verdict.code is Code.WAIT
 
 
 ExtenderBind = Callable[[Pod, str], Verdict | None]
-"""Lets an extender bind the pod; None when none is responsible (see extenders.chain.ExtenderChain.bind)."""
+"""Lets an extender bind the pod; None if no extender binds it (see extenders.chain.ExtenderChain.bind)."""
 
 
 def _no_extender(_pod: Pod, _node_name: str) -> None:
@@ -50,13 +49,13 @@ def _no_extender(_pod: Pod, _node_name: str) -> None:
 
 
 class BindingCycle(Value):
-    """The plugins of one profile from Reserve on. It holds no state; notes are in the cycle's."""
+    """The plugins of one profile from Reserve on. It has no state; plugin state is in the CycleState."""
 
     plugins: PluginSet
     extender_bind: ExtenderBind = _no_extender
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Progress:
-        """Sets aside what the pod needs and asks whether it may be bound now."""
+        """Runs Reserve and Permit."""
         for plugin in self.plugins.at("reserve"):
             verdict: Verdict = plugin.reserve(state, pod, node_name)
             if not verdict.is_success:
@@ -80,8 +79,7 @@ class BindingCycle(Value):
         return Progress(stage=Stage.PERMITTED)
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Progress:
-        """Does what must be done before binding, binds, and tells who wants to know. `reserve` must have gone
-        well before."""
+        """Runs PreBind, Bind and PostBind. `reserve` must have succeeded before."""
         for plugin in self.plugins.at("preBind"):
             verdict: Verdict = plugin.pre_bind(state, pod, node_name)
             if not verdict.is_success and not verdict.is_skip:
@@ -94,7 +92,7 @@ class BindingCycle(Value):
         return Progress(stage=Stage.BOUND)
 
     def give_up(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Gives back what was reserved, last plugin first; plugins that reserved nothing are told as well, as ever."""
+        """Runs Unreserve in reverse order, also for plugins that reserved nothing, as kube-scheduler does."""
         for plugin in reversed(self.plugins.at("reserve")):
             plugin.unreserve(state, pod, node_name)
 
@@ -114,7 +112,7 @@ class BindingCycle(Value):
 
 
 def _blamed(verdict: Verdict, plugin: str, point: str) -> Verdict:
-    """A refusal under its plugin's name; anything else that is no success is an error of that plugin."""
+    """A refusal under its plugin's name; any other failure becomes an error of that plugin."""
     if verdict.is_success or verdict.is_rejection:
         return verdict.by(plugin)
     return Verdict(Code.ERROR, (f'running {point} plugin "{plugin}": {verdict.message}',), plugin)

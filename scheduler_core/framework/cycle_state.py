@@ -1,7 +1,7 @@
-"""Typed notes that plugins leave for themselves within one cycle.
+"""Typed state that plugins keep within one cycle.
 
-A note is an immutable value, kept under its own type; changing it means writing a new one. So a copy of the
-state is a copy of references, and preemption can try things out on a copy without harm."""
+A state value is immutable and stored under its type; a change writes a new value. So a copy of the state is a copy of
+references, and preemption can work on a copy without affecting the original."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Note = TypeVar("Note")
 
 
 class UnpreparedError(LookupError):
-    """A plugin misses its own note: a profile took the point away that writes it. The runner turns this into
-    the end of the cycle."""
+    """A plugin lacks its own state: a profile disabled the extension point that writes it. The runner ends the cycle
+    with an error."""
 
     def __str__(self) -> str:
         return f"reading {self.args[0]} from the cycle's notes: not found"
 
 
 class CycleState:
-    """The notes of one pod's cycle, and which plugins have excused themselves from Filter and Score."""
+    """The state of one pod's cycle, and which plugins skip Filter and Score."""
 
     __slots__ = ("_notes", "skipped_filters", "skipped_scores")
 
@@ -29,23 +29,23 @@ class CycleState:
         self.skipped_scores: frozenset[str] = frozenset()
 
     def write(self, note: object) -> None:
-        """Keeps the note under its type, in place of an earlier one."""
+        """Stores the value under its type and replaces an earlier one."""
         self._notes[type(note)] = note
 
     def read(self, kind: type[Note]) -> Note:
-        """The note of this type; UnpreparedError when the plugin's own earlier point did not run."""
+        """The value of this type; raises UnpreparedError if the plugin's earlier extension point did not run."""
         note = self._notes.get(kind)
         if not isinstance(note, kind):
             raise UnpreparedError(kind.__name__)
         return note
 
     def find(self, kind: type[Note]) -> Note | None:
-        """The note of this type, or None."""
+        """The value of this type, or None."""
         note = self._notes.get(kind)
         return note if isinstance(note, kind) else None
 
     def copy(self) -> CycleState:
-        """A state that can be written to without the original noticing."""
+        """A copy that can be changed without affecting the original."""
         clone = CycleState()
         clone._notes = dict(self._notes)
         clone.skipped_filters = self.skipped_filters

@@ -1,12 +1,11 @@
-"""The extension points, one Protocol each, in the order in which a pod meets them; the all-nodes forms stand
-beside theirs.
+"""The extension points, one Protocol each, in the order in which a pod passes them; the all-nodes forms are next to the
+per-node forms.
 
-A plugin is a small frozen object with a `name`. It *is* a filter, a scorer and so on because it has the method
-that the Protocol names; nothing is registered twice. What it needs comes in its factory or in the call: there
-is no handle to everything.
+A plugin is a small frozen object with a `name`. It is a filter, a scorer and so on because it has the method that the
+Protocol names; nothing is registered twice. Its inputs come from its factory or from the call: there is no handle to
+everything.
 
-Source of the points and their order: k8s.io/kube-scheduler/framework/interface.go, v1.36.
-"""
+Source of the points and their order: k8s.io/kube-scheduler/framework/interface.go, v1.36."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ MAX_NODE_SCORE = 100
 
 
 class Plugin(Protocol):
-    """Anything with a name; the name is what configurations and refusals call it."""
+    """Any object with a name; configurations and refusals use the name."""
 
     @property
     def name(self) -> str: ...
@@ -39,7 +38,7 @@ class Plugin(Protocol):
 
 @runtime_checkable
 class QueueSortPlugin(Protocol):
-    """Who comes first in the active queue. Exactly one plugin serves this point."""
+    """Orders the active queue. Exactly one plugin serves this point."""
 
     @property
     def name(self) -> str: ...
@@ -49,7 +48,7 @@ class QueueSortPlugin(Protocol):
 
 
 class QueuedPod(Protocol):
-    """What queue sorting sees of an entry: the pod and when it was put into the queue, in seconds."""
+    """What queue sorting reads of an entry: the pod and the time when it was queued, in seconds."""
 
     @property
     def pod(self) -> Pod: ...
@@ -59,7 +58,8 @@ class QueuedPod(Protocol):
 
 @runtime_checkable
 class PreEnqueuePlugin(Protocol):
-    """May the pod enter the active queue at all? A refusal keeps it gated until this plugin's events come."""
+    """Whether the pod may enter the active queue. A refused pod stays gated until one of this plugin's events
+    occurs."""
 
     @property
     def name(self) -> str: ...
@@ -67,8 +67,8 @@ class PreEnqueuePlugin(Protocol):
 
 
 class PreFilterResult(Value):
-    """`node_names` None means all nodes; a set narrows the search to it. A SKIP verdict excuses the plugin from
-    filtering this pod."""
+    """`node_names` None means all nodes; a set restricts the search to it. A SKIP verdict skips the plugin's filter for
+    this pod."""
 
     verdict: Verdict = SUCCESS
     node_names: frozenset[str] | None = None
@@ -76,7 +76,7 @@ class PreFilterResult(Value):
 
 @runtime_checkable
 class PreFilterPlugin(Protocol):
-    """Looks at the pod and the whole cluster once, leaves notes for the filter, may refuse every node at a stroke."""
+    """Reads the pod and the whole cluster once, writes state for the filter, may refuse every node at once."""
 
     @property
     def name(self) -> str: ...
@@ -85,10 +85,9 @@ class PreFilterPlugin(Protocol):
 
 @runtime_checkable
 class PreFilterExtensions(Protocol):
-    """Keeps the notes of pre_filter true while preemption or nominated pods add and remove pods on one node.
+    """Updates the state of pre_filter while preemption or nominated pods add and remove pods on one node.
 
-    `node_info` already has the change. Notes are replaced, not changed.
-    """
+    `node_info` already contains the change. State values are replaced, not changed."""
 
     @property
     def name(self) -> str: ...
@@ -98,7 +97,7 @@ class PreFilterExtensions(Protocol):
 
 @runtime_checkable
 class FilterPlugin(Protocol):
-    """May the pod run on this node?"""
+    """Whether the pod may run on this node."""
 
     @property
     def name(self) -> str: ...
@@ -107,8 +106,7 @@ class FilterPlugin(Protocol):
 
 @runtime_checkable
 class FilterAllPlugin(Protocol):
-    """The all-nodes form of a filter, over the snapshot's columns. None declines: the per-node form is used for
-    this pod."""
+    """The all-nodes form of a filter, over the snapshot's columns. None means: use the per-node form for this pod."""
 
     @property
     def name(self) -> str: ...
@@ -117,10 +115,9 @@ class FilterAllPlugin(Protocol):
 
 @runtime_checkable
 class PostFilterPlugin(Protocol):
-    """Nothing fits: can something be done about it? Asked in order until one succeeds.
+    """Runs if no node fits, in order until one plugin succeeds.
 
-    In the tree preemption and dynamic resources do.
-    """
+    The in-tree plugins are DefaultPreemption and DynamicResources."""
 
     @property
     def name(self) -> str: ...
@@ -130,9 +127,8 @@ class PostFilterPlugin(Protocol):
 class Nomination(Value, kw_only=True):
     """Preemption's answer: the node, and the pods to evict there ("namespace/name", sorted).
 
-    `clears` means: no node is nominated, and a nomination made earlier is to be removed by the handling of the
-    failed cycle. `is_sampled`: enough nodes were found before all were tried; the real search begins at a random
-    one."""
+    `clears` means: no node is nominated, and the handling of the failed cycle removes an earlier nomination.
+    `is_sampled`: enough nodes were found before all were tried; the real search begins at a random one."""
 
     node: str = ""
     victims: tuple[str, ...] = ()
@@ -141,7 +137,7 @@ class Nomination(Value, kw_only=True):
 
 
 class PostFilterResult(Value):
-    """`nomination` None leaves an earlier nomination as it is."""
+    """`nomination` None keeps an earlier nomination."""
 
     verdict: Verdict
     nomination: Nomination | None = None
@@ -149,7 +145,7 @@ class PostFilterResult(Value):
 
 @runtime_checkable
 class PreScorePlugin(Protocol):
-    """Looks at the nodes that passed, leaves notes for the score. A SKIP verdict means: 0 for every node."""
+    """Reads the nodes that passed and writes state for the score. A SKIP verdict means: 0 for every node."""
 
     @property
     def name(self) -> str: ...
@@ -158,7 +154,7 @@ class PreScorePlugin(Protocol):
 
 @runtime_checkable
 class ScorePlugin(Protocol):
-    """How good is this node? Any integer, if the plugin normalizes; else 0 to 100."""
+    """The score of one node. Any integer if the plugin normalizes; else 0 to 100."""
 
     @property
     def name(self) -> str: ...
@@ -167,10 +163,10 @@ class ScorePlugin(Protocol):
 
 @runtime_checkable
 class ScoreAllPlugin(Protocol):
-    """The all-nodes form of a score. None declines: the per-node form is used for this pod.
+    """The all-nodes form of a score. None means: use the per-node form for this pod.
 
-    As in the per-node form, a node's score depends on the node, the cluster and the notes of pre_score, not on which
-    other nodes are asked for: `nodes` may hold some that did not pass."""
+    As in the per-node form, a node's score depends on the node, the cluster and the state of pre_score, not on the
+    other nodes requested: `nodes` may contain some that did not pass."""
 
     @property
     def name(self) -> str: ...
@@ -188,8 +184,7 @@ class NormalizePlugin(Protocol):
 
 @runtime_checkable
 class ReservePlugin(Protocol):
-    """Sets something aside for the pod on the chosen node, and gives it back when the pod does not get there
-    after all."""
+    """Reserves something for the pod on the chosen node, and releases it if the pod is not bound there."""
 
     @property
     def name(self) -> str: ...
@@ -199,7 +194,7 @@ class ReservePlugin(Protocol):
 
 @runtime_checkable
 class PermitPlugin(Protocol):
-    """May the pod be bound now? WAIT holds it back."""
+    """Whether the pod may be bound now. WAIT makes it wait."""
 
     @property
     def name(self) -> str: ...
@@ -217,7 +212,7 @@ class PreBindPlugin(Protocol):
 
 @runtime_checkable
 class BindPlugin(Protocol):
-    """Binds the pod. SKIP hands it to the next bind plugin."""
+    """Binds the pod. SKIP passes it to the next bind plugin."""
 
     @property
     def name(self) -> str: ...
@@ -226,7 +221,7 @@ class BindPlugin(Protocol):
 
 @runtime_checkable
 class PostBindPlugin(Protocol):
-    """Told that the pod is bound."""
+    """Called after the pod was bound."""
 
     @property
     def name(self) -> str: ...

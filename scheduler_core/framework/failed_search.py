@@ -1,4 +1,4 @@
-"""What a PostFilter plugin is handed after a search that found no node."""
+"""The input of a PostFilter plugin after a search that found no node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class Retrial(Protocol):
-    """The runner as preemption uses it: one node is filtered again while pods are taken off it and put back."""
+    """The runner as preemption uses it: filters one node again while pods are removed from it and added back."""
 
     def filter_node_with_nominated(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
@@ -26,17 +26,17 @@ class Retrial(Protocol):
         ...
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that `other` now stands on the node."""
+        """Tells the plugins that `other` was added to the node."""
         ...
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that `other` no longer stands on the node."""
+        """Tells the plugins that `other` was removed from the node."""
         ...
 
 
 class FailedSearch(Value, kw_only=True):
-    """What a PostFilter plugin is handed: all nodes, why they were refused, a way to try again, and who is
-    nominated where."""
+    """The input of a PostFilter plugin: all nodes, their refusals, a way to filter a node again, and the nominated
+    pods."""
 
     nodes: NodeList
     diagnosis: Diagnosis

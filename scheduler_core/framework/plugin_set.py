@@ -11,7 +11,7 @@ from typing import Any, Final
 from scheduler_core.framework.extension_points import Plugin
 from scheduler_core.values import Value
 
-# Extension point as configurations spell it → the method that makes a plugin serve it.
+# Extension point in its configuration spelling → the method of a plugin that serves it.
 METHOD_OF: Final[Mapping[str, str]] = {
     "preEnqueue": "pre_enqueue",
     "queueSort": "less",
@@ -31,7 +31,7 @@ Factory = Callable[[Any, Any], Plugin]
 
 
 class DuplicatePluginError(ValueError):
-    """Two plugins go by one name; a configuration could not tell them apart. Rename one."""
+    """Two plugins have the same name; a configuration could not distinguish them. Rename one."""
 
 
 def serves(plugin: Plugin, point: str) -> bool:
@@ -40,7 +40,7 @@ def serves(plugin: Plugin, point: str) -> bool:
 
 
 def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
-    """Several lists of factories as one; DuplicatePluginError when a name stands in two of them."""
+    """Several lists of factories as one; raises DuplicatePluginError if a name occurs in two of them."""
     together: dict[str, Factory] = {}
     for factories in lists:
         twice = sorted(together.keys() & factories.keys())

@@ -1,4 +1,4 @@
-"""What a filter's all-nodes form answers: one small code per node, and what each code means."""
+"""The answer of a filter's all-nodes form: one small code per node, and the verdict of each code."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from scheduler_core.framework.verdict import SUCCESS, Code, Verdict
 
 
 class Refusals:
-    """A filter's answer for all nodes of a list: a small code per node, 0 for yes, and what each other code means.
+    """A filter's answer for all nodes of a list: a small code per node, 0 for a pass, and the verdict of each other
+    code.
 
-    `verdicts` maps a code to the verdict, by a mapping or, for codes too many to list, by a function, which
-    then must give refusals only."""
+    `verdicts` maps a code to the verdict, by a mapping or, for too many codes to list, by a function, which then must
+    return only refusals."""
 
     __slots__ = ("_verdicts", "codes", "may_fail")
 
@@ -26,11 +27,11 @@ class Refusals:
         self.may_fail = not callable(verdicts) and not all(v.is_rejection or v.is_success for v in verdicts.values())
 
     def may_be(self, code: Code) -> bool:
-        """Whether a verdict could say that; no is certain, yes is not."""
+        """Whether a verdict could have that code; False is certain, True is not."""
         return callable(self._verdicts) or any(verdict.code is code for verdict in self._verdicts.values())
 
     def verdict(self, code: int) -> Verdict:
-        """What a code stands for; SUCCESS for 0."""
+        """The verdict of a code; SUCCESS for 0."""
         if code == 0:
             return SUCCESS
         return self._verdicts(code) if callable(self._verdicts) else self._verdicts[code]

@@ -1,7 +1,7 @@
-"""What a plugin answers: a code, reasons for people, and who said so.
+"""A plugin's answer: a code, reasons for people, and the plugin's name.
 
-The codes are kube-scheduler's (k8s.io/kube-scheduler/framework, v1.36), plus Unknown for what this library
-declines to guess."""
+The codes are kube-scheduler's (k8s.io/kube-scheduler/framework, v1.36), plus Unknown for decisions that this library
+does not reproduce."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Code(StrEnum):
 
 
 class Verdict(Value):
-    """One plugin's answer about one pod, and about one node where the point asks per node."""
+    """One plugin's answer about one pod, and about one node at extension points that run per node."""
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -39,8 +39,7 @@ class Verdict(Value):
 
     @property
     def is_rejection(self) -> bool:
-        """Refused, now or for good: what kube-scheduler's IsRejected means, and Unknown, which nobody may take
-        for a yes."""
+        """Refused, now or for good: kube-scheduler's IsRejected, and Unknown, which must not count as a pass."""
         return self.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING, Code.UNKNOWN)
 
     @property
@@ -48,7 +47,7 @@ class Verdict(Value):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Verdict:
-        """The same with a speaker; one that already names its speaker keeps it."""
+        """The same verdict with a plugin name; one that already has a name keeps it."""
         return self if self.plugin or self.code is Code.SUCCESS else Verdict(self.code, self.reasons, plugin)
 
 
@@ -67,10 +66,10 @@ def unresolvable(*reasons: str) -> Verdict:
 
 
 def error(*reasons: str) -> Verdict:
-    """The question could not be answered: the cycle ends and the pod is tried again later."""
+    """The plugin failed: the cycle ends and the pod is tried again later."""
     return Verdict(Code.ERROR, reasons)
 
 
 def unknown(*reasons: str) -> Verdict:
-    """The answer depends on something this library does not reproduce."""
+    """The answer depends on a feature that this library does not reproduce."""
     return Verdict(Code.UNKNOWN, reasons)

@@ -1,1 +1,1 @@
-"""Cases of the real scheduler, judged: a JSON line in, an answer line out."""
+"""Judges recorded cases: a JSON line in, an answer line out."""

@@ -1,4 +1,5 @@
-"""Each pod of a case alone: every node's verdict, the scores, the best, the refusal sentence, preemption."""
+"""The decision about each pod of a case, independent of the others: every node's verdict, the scores, the best nodes,
+the message, preemption."""
 
 from __future__ import annotations
 
@@ -13,11 +14,10 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 
 
 def judge(case: Case) -> dict[str, dict[str, Any]]:
-    """Pod → answer. The pods see the same cluster and not one another; their own nominated node gets no special
+    """Pod → answer. The pods see the same cluster but not each other; their own nominated node gets no special
     treatment.
 
-    A pod that cannot be judged gets `{"error": …}`, and the others are judged all the same.
-    """
+    A pod that cannot be judged gets `{"error": …}`; the others are still judged."""
     everything = load_objects(case.objects)
     asked = {key: _find(everything, key) for key in case.pods}
     snapshot = _without(everything, [pod for pod in asked.values() if isinstance(pod, Pod)])
@@ -30,7 +30,7 @@ def judge(case: Case) -> dict[str, dict[str, Any]]:
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod | str:
-    """The pod, or what is wrong with it."""
+    """The pod, or an error message."""
     problem = next((p for p in snapshot.problems if p.kind == "Pod" and p.key == key), None)
     if problem is not None:
         return str(problem)
@@ -41,14 +41,14 @@ def _find(snapshot: Snapshot, key: str) -> Pod | str:
 
 
 def _without(snapshot: Snapshot, pods: list[Pod]) -> Snapshot:
-    """The cluster in which the judged pods are not: one that names its node is only a wish here."""
+    """The cluster without the judged pods: a node that one of them names is ignored here."""
     for pod in pods:
         snapshot = snapshot.without(pod.key)
     return snapshot
 
 
 def _nominations(snapshot: Snapshot) -> dict[str, tuple[Pod, ...]]:
-    """Waiting pods by the node that was promised to them."""
+    """Pending pods by their nominated node."""
     promised: dict[str, tuple[Pod, ...]] = {}
     for pod in snapshot.pending:
         if pod.nominated_node_name:
@@ -61,8 +61,8 @@ def _judge_pod(
 ) -> dict[str, Any]:
     try:
         gate = scheduler.runner(pod).pre_enqueue(pod)
-        # Other plugins gate pods for a moment only, until a controller has done its part; in a frozen cluster
-        # their filters say why.
+        # Other plugins gate pods only until a controller has done its part; in a frozen cluster their filters give the
+        # reason.
         if gate.plugin == "SchedulingGates":
             return {"preenqueue": _as_json(gate)}
         return as_answer(scheduler.schedule(snapshot, pod, nominated=promised, honors_nomination=False))

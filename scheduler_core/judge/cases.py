@@ -1,7 +1,7 @@
 """A line of JSON to a case, and an answer back to a line.
 
-A case: `id`, `objects` (the whole cluster as API objects), `pods` ("namespace/name" of pending pods among
-them), and perhaps `config` (a KubeSchedulerConfiguration) and `kubeVersion`."""
+A case has `id`, `objects` (the whole cluster as API objects), `pods` ("namespace/name" of pending pods among them), and
+optionally `config` (a KubeSchedulerConfiguration) and `kubeVersion`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduler_core.values import Value
 
 
 class CaseError(ValueError):
-    """The line is no case; the message says what is missing. Nothing of it was judged."""
+    """The line is not a valid case; the message says what is missing. Nothing of it was judged."""
 
 
 class _Line(msgspec.Struct, rename="camel"):
@@ -30,7 +30,7 @@ class _Line(msgspec.Struct, rename="camel"):
 
 
 class Case(Value, kw_only=True):
-    """One frozen cluster and the pods to judge against it, each alone."""
+    """One frozen cluster and the pods to judge in it, independent of each other."""
 
     id: str
     objects: Sequence[Mapping[str, Any]]
@@ -40,8 +40,7 @@ class Case(Value, kw_only=True):
 
 
 def read_case(line: str | bytes) -> Case:
-    """The case in one line. Raises CaseError for JSON that is none, ConfigurationError for a configuration that
-    is wrong."""
+    """The case in one line. Raises CaseError for invalid JSON, ConfigurationError for an invalid configuration."""
     try:
         written = msgspec.json.decode(line, type=_Line)
     except msgspec.DecodeError as trouble:

@@ -1,1 +1,1 @@
-"""What the bindings of a scheduler tell about what nobody can see of it."""
+"""Learns from a scheduler's bindings where its next search starts."""

@@ -1,4 +1,5 @@
-"""What is expected of one pod's cycle before its binding is seen, and how well each search foresaw it."""
+"""The expected nodes of one pod's cycle before its binding is observed, and how well each search predicted the
+binding."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from scheduler_core.simulation.landings import CONFIDENCE
 from scheduler_core.simulation.searches import Likely
 from scheduler_core.values import Value
 
-# How often the binding is another one than the right search foresees: one in ten, as recorded drains have it; a
-# neighbour's start foresees some of these.
+# How often the binding differs from the prediction of the right search: one in ten in recorded drains; the start of a
+# neighbour predicts some of these.
 _SURPRISES: Final = 0.1
 _SURPRISES_OF_ALL: Final = 0.03
 # Of them, what nothing foresees.
@@ -26,8 +27,8 @@ Foreseen = tuple[Likely, CycleResult]
 
 
 class Expectation(Value, kw_only=True):
-    """For each search that is followed, and for those that are spread over everything possible, what the cycle comes
-    to. Without any: the scheduler looks at every node, and `shares` is exact."""
+    """The predictions of each followed search, and of those spread over all possible starts. Without any: the scheduler
+    checks every node, and `shares` is exact."""
 
     followed: tuple[Foreseen, ...] = ()
     spread: tuple[Foreseen, ...] = ()
@@ -38,17 +39,17 @@ class Expectation(Value, kw_only=True):
 
     @classmethod
     def of_one(cls, result: CycleResult) -> Expectation:
-        """Where the scheduler looks at every node."""
+        """The expectation if the scheduler checks every node."""
         return cls(exact=result)
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the node depends on where the search begins."""
+        """Whether the node depends on where the search starts."""
         return any(result.sample is not None for _, result in self.spread)
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """How likely each node is, the most likely first; together 1, or less where the pod may find no node."""
+        """The probability of each node, the most likely first; the sum is 1, or less if the pod may find no node."""
         if self.exact is not None:
             return _equal(self.exact)
         blind, said = _shares(self.spread), _shares(self.followed)
@@ -60,7 +61,7 @@ class Expectation(Value, kw_only=True):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The smallest set of nodes that holds the pod in 95 of 100 cases, the most likely first."""
+        """The smallest set of nodes that receives the pod in 95 percent of cases, the most likely first."""
         held, names = 0.0, []
         for name, share in self.shares.items():
             names.append(name)
@@ -86,7 +87,7 @@ class Expectation(Value, kw_only=True):
 
 
 def _shares(foreseen: Sequence[Foreseen]) -> dict[str, float]:
-    """How likely each node is, after these searches alone."""
+    """The probability of each node by these searches only."""
     total = sum(likely.weight for likely, _ in foreseen)
     shares: dict[str, float] = {}
     for likely, result in foreseen:

@@ -1,10 +1,10 @@
-"""Where kube-scheduler's next search begins, learned from the nodes that its pods were bound to.
+"""Learns where kube-scheduler's next search starts from the nodes that its pods were bound to.
 
-Where the scheduler looks at a part of the nodes, the start of its search decides which node a pod gets, and every cycle
-moves the start on in a way that can be computed. So each binding says which of the possible starts (numbers of workers,
-orders of nodes) foresaw it: a Bayes filter over them. Part of the weight is never given to any of them (`doubt`): the
-true search may be none of these, because the scheduler started anew, went through its nodes in an order that nobody
-can know, or ran cycles that nobody saw."""
+If the scheduler checks only a part of the nodes, the start of its search decides which node a pod gets, and every cycle
+moves the start by a computable number. So each binding shows which of the possible starts (with numbers of workers and
+node orders) predicted it: a Bayes filter over them. A part of the weight is always left to none of them (`doubt`): the
+true search may be another one, because the scheduler restarted, searched its nodes in an unknown order, or ran cycles
+that were not observed."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from scheduler_core.simulation.searches import Likely, in_known_orders, possible
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
-# How many searches are followed from binding to binding; each costs about 0.2 ms for each of them.
+# The number of searches that are followed from binding to binding; a binding costs about 0.2 ms for each of them.
 MOST_FOLLOWED: Final = 1000
-# Beside them, for what is said where none of them is right: searches spread over everything possible.
+# In addition, for predictions if none of these is right: searches spread over all possible starts.
 _SPREAD: Final = 160
-# The scheduler started anew, or a cycle went by unseen: so likely before each binding.
+# The probability, before each binding, that the scheduler restarted or that a cycle was not observed.
 _LOST: Final = 0.005
-# Of the doubt, what is put on starts anew with each binding: without it, a belief in none would be for ever.
+# The part of the doubt that is given to new starts at each binding: without it, the belief could never recover.
 _TRIED_AGAIN: Final = 0.05
-# What is left out of the followed searches, the least likely ones.
+# The least likely searches with less than this weight are dropped.
 _FORGOTTEN: Final = 0.002
-# How far the next start is from where it was computed. Workers that run side by side finish nodes that no longer
-# count, and our snapshot is never quite the scheduler's: so bench/accuracy finds it.
+# How far the next start is from the computed one. Parallel workers finish nodes that no longer count, and the snapshot
+# never equals the scheduler's exactly: measured by bench/accuracy.
 _STEPS: Final[Mapping[int, float]] = {
     0: 0.8, 1: 0.05, -1: 0.05, 2: 0.025, -2: 0.025, 3: 0.015, -3: 0.015, 5: 0.01, -5: 0.01,
 }  # fmt: skip
@@ -44,8 +44,8 @@ _Weights = NDArray[np.float64]
 
 
 class SearchBelief(Value, kw_only=True):
-    """How likely each search is to be the scheduler's next, after so many `bindings`. The weights of `followed` and
-    `doubt` add up to 1. A frozen value: what is learned is another belief."""
+    """The probability of each search to be the scheduler's next, after `bindings` observations. The weights of
+    `followed` and `doubt` add up to 1. A frozen value: learning gives a new belief."""
 
     followed: tuple[Likely, ...] = ()
     doubt: float = 1.0
@@ -53,14 +53,14 @@ class SearchBelief(Value, kw_only=True):
 
     @classmethod
     def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchBelief:
-        """Nothing is known: every start is as likely. Where the scheduler looks at every node there is nothing to
-        learn, and the belief stays as it is."""
+        """The belief without observations: every start is equally likely. If the scheduler checks every node there is
+        nothing to learn, and the belief stays as it is."""
         grid = in_known_orders(snapshot, scheduler, MOST_FOLLOWED)
         return cls(followed=tuple(_scaled(grid, 0.5)), doubt=0.5) if grid else cls()
 
     def expect(self, snapshot: Snapshot, scheduler: Scheduler, pod: Pod) -> Expectation:
-        """What the belief says of this pod's cycle. `snapshot` is the cluster right before it, without the pod on its
-        node. Raises NoProfileError for a pod that is another scheduler's: its binding tells nothing."""
+        """The expectation for this pod's cycle. `snapshot` is the cluster right before it, without the pod on its node.
+        Raises NoProfileError for a pod of another scheduler: its binding carries no information."""
         spread = possible_searches(snapshot, scheduler, _SPREAD)
         if not spread:
             return Expectation.of_one(scheduler.schedule(snapshot, pod))
@@ -76,7 +76,8 @@ class SearchBelief(Value, kw_only=True):
         )
 
     def told(self, expected: Expectation, node_name: str) -> SearchBelief:
-        """The belief after the pod was bound to that node. `expected` is this belief's own, from before."""
+        """The belief after the pod was bound to that node. `expected` is the expectation that this belief gave
+        before."""
         if not expected.spread:
             return self
         weights, doubt = expected.weighed(node_name)
@@ -89,16 +90,16 @@ class SearchBelief(Value, kw_only=True):
         return SearchBelief(followed=kept, doubt=1.0 - sum(each.weight for each in kept), bindings=self.bindings + 1)
 
     def starts(self) -> tuple[tuple[int, float], ...]:
-        """The places where the next search may begin, in the scheduler's order of nodes, with their weights; the most
-        likely first. They add up to 1 less the doubt."""
+        """The positions where the next search may start, in the scheduler's node order, with their weights; the most
+        likely first. They add up to 1 minus the doubt."""
         weights: dict[int, float] = {}
         for each in self.followed:
             weights[each.search.start] = weights.get(each.search.start, 0.0) + each.weight
         return tuple(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
-        """For a forecast: so many searches at most, all as likely, those more than once that are more likely. None
-        where the scheduler looks at every node."""
+        """For a forecast: at most that many searches with equal weight, the more likely ones repeated. None if the
+        scheduler checks every node."""
         spread = possible_searches(snapshot, scheduler, most)
         if not spread:
             return ()
@@ -137,7 +138,7 @@ def _blurred(line: _Weights) -> _Weights:
 
 
 def _likeliest(found: Mapping[_Kind, _Weights], share: float) -> tuple[Likely, ...]:
-    """The searches with the most weight, without the last of them."""
+    """The searches with the most weight, without the least likely ones."""
     if not found:
         return ()
     kinds = list(found)

@@ -1,1 +1,1 @@
-"""Frozen values of the API objects that scheduling looks at, parsed once at the border."""
+"""Frozen values of the API objects that scheduling reads, parsed once."""

@@ -7,10 +7,10 @@ from scheduler_core.values import Value
 
 
 class DisruptionBudget(Value, kw_only=True):
-    """`disrupted_pods` are names already being evicted; preemption counts none of them again.
+    """`disrupted_pods` are names of pods already being evicted; preemption does not count them again.
 
-    `max_unavailable` and `min_available` are kept as written ("1", "50%") because only their being zero or
-    whole says "never"."""
+    `max_unavailable` and `min_available` are kept as written ("1", "50%"), because only zero and the whole mean
+    "never"."""
 
     name: str
     namespace: str

@@ -1,10 +1,10 @@
-"""A Job, as far as its controller decides whether an evicted pod gets a successor."""
+"""The fields of a Job by which its controller decides whether an evicted pod is replaced."""
 
 from __future__ import annotations
 
 from scheduler_core.values import Value
 
-# What the API server and the Job controller take where the Job says nothing (pkg/apis/batch/v1/defaults.go).
+# Defaults of the API server and the Job controller (pkg/apis/batch/v1/defaults.go).
 DEFAULT_BACKOFF_LIMIT = 6
 JOB_CONTROLLER = "kubernetes.io/job-controller"
 
@@ -34,7 +34,7 @@ class Job(Value, kw_only=True):
     failed_indexes: int = 0
     succeeded: int = 0
     is_suspended: bool = False
-    has_ended: bool = False  # also while its last pods are being stopped
+    has_ended: bool = False  # true also while its last pods are terminating
     is_managed_elsewhere: bool = False  # spec.managedBy names another controller
     bound_to: str = ""
 

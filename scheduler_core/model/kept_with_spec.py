@@ -1,6 +1,6 @@
-"""What is worked out from a pod's spec, once for each spec and for as long as the spec is in use.
+"""Caches results computed from a pod's spec, once per spec and for as long as the spec is in use.
 
-A bounded cache would hold the specs of pods that are long gone; a process that follows a cluster sees many of them."""
+A bounded cache would keep the specs of deleted pods; a process that follows a cluster reads many of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Others = ParamSpec("Others")
 def kept_with_spec(
     work_out: Callable[Concatenate[PodSpec, Others], Result],
 ) -> Callable[Concatenate[PodSpec, Others], Result]:
-    """The same function, which remembers its results by spec and by its other arguments. They can be hashed."""
+    """The function with a cache by spec and by its other arguments, which must be hashable."""
     kept: WeakKeyDictionary[PodSpec, dict[Hashable, Result]] = WeakKeyDictionary()
 
     @wraps(work_out)

@@ -1,8 +1,8 @@
-"""Label selectors, and node-selector terms with their Gt and Lt.
+"""Label selectors, and node-selector terms with Gt and Lt.
 
-Both kinds of requirement read the same and differ in the operators they know. A label selector that cannot be
-read fails the cycle; a node-selector expression that cannot be read makes its own term match nothing while the
-other terms still count (component-helpers/scheduling/corev1/nodeaffinity, v1.36)."""
+Both kinds of requirement have the same form and differ in their operators. A label selector that cannot be read fails
+the cycle; an unreadable node-selector expression makes only its own term match nothing
+(component-helpers/scheduling/corev1/nodeaffinity, v1.36)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ Labels = Mapping[str, str]
 
 
 class Requirement(Value):
-    """One condition on one label: operator In, NotIn, Exists or DoesNotExist (Gt and Lt too where nodes are
-    selected)."""
+    """One condition on one label: operator In, NotIn, Exists or DoesNotExist (Gt and Lt too for nodes)."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        """Whether the labels meet it; NotIn and DoesNotExist are met where the label is absent."""
+        """Whether the labels meet it; an absent label meets NotIn and DoesNotExist."""
         return self.accepts(labels.get(self.key))
 
     def accepts(self, value: str | None) -> bool:
-        """The same for the label's value alone; None means that the label is absent."""
+        """The same for the label's value; None means that the label is absent."""
         match self.operator:
             case "In":
                 return value in self.values
@@ -60,8 +59,8 @@ def parse_int64(text: str | None) -> int | None:
 class LabelSelector(Value):
     """All requirements together. `requirements=None` selects nothing, an empty tuple selects everything.
 
-    `problem` is set when the selector as written is invalid: then it selects nothing, and a plugin that meets
-    it fails the pod's cycle with that text, as the scheduler does."""
+    `problem` is set if the selector as written is invalid: then it selects nothing, and a plugin that uses it fails the
+    pod's cycle with that text, as the scheduler does."""
 
     requirements: tuple[Requirement, ...] | None
     problem: str = ""
@@ -73,11 +72,11 @@ class LabelSelector(Value):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing at all and therefore selects everything (Go: Selector.Empty)."""
+        """Whether it has no requirements and therefore selects everything (Selector.Empty in Go)."""
         return self.requirements == ()
 
     def and_labels(self, labels: Iterable[tuple[str, str]]) -> LabelSelector:
-        """The selector with `key in (value)` added for each pair; a selector of nothing stays one."""
+        """The selector with `key in (value)` added for each pair; a selector of nothing is unchanged."""
         extra = tuple(Requirement(key, "In", (value,)) for key, value in labels)
         if self.requirements is None or not extra:
             return self
@@ -94,10 +93,9 @@ def equality_selector(labels: Mapping[str, str]) -> LabelSelector:
 
 
 class NodeSelectorTerm(Value, kw_only=True):
-    """Expressions on labels and on the field metadata.name, all of which must hold.
+    """Expressions on labels and on the field metadata.name, all of which must match.
 
-    An empty term selects no node. `problem` says why a term cannot be read; such a term selects no node either.
-    """
+    An empty term selects no node. `problem` says why a term cannot be read; such a term selects no node either."""
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
@@ -116,7 +114,7 @@ class NodeSelectorTerm(Value, kw_only=True):
 
 
 class NodeSelector(Value):
-    """Terms of which one must match; no terms at all match nothing."""
+    """Terms of which one must match; without terms nothing matches."""
 
     terms: tuple[NodeSelectorTerm, ...]
 
@@ -125,7 +123,7 @@ class NodeSelector(Value):
 
 
 class PreferredNodeTerm(Value):
-    """A term that is worth `weight` points where it matches."""
+    """A term that adds `weight` points to a matching node."""
 
     weight: int
     term: NodeSelectorTerm
@@ -139,7 +137,7 @@ class NodeAffinity:
     preferred: tuple[PreferredNodeTerm, ...] = field(default=())
 
 
-# ---- what the API accepts as keys and values; an expression outside of it cannot be read ----
+# ---- keys and values that the API accepts; an expression with others cannot be read ----
 
 _NAME_PART: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

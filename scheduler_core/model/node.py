@@ -1,4 +1,4 @@
-"""What scheduling needs of a node."""
+"""The fields of a node that scheduling reads."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ class NodeImage(Value, weakref=True):
 
 
 class Node(Value, kw_only=True):
-    """`allocatable` counts cpu in millis and everything else in whole units; a missing `pods` means none may
-    run there."""
+    """`allocatable` counts cpu in millis and everything else in whole units; without `pods` no pod may run there."""
 
     name: str
     uid: str = ""
@@ -36,19 +35,18 @@ class Node(Value, kw_only=True):
     allocatable: Mapping[str, int] = field(default_factory=dict)
     images: tuple[NodeImage, ...] = ()
     declared_features: frozenset[str] = frozenset()
-    created_at: str = ""  # RFC 3339 as the API writes it; empty where the source does not tell
+    created_at: str = ""  # RFC 3339 as in the API; empty if unknown
 
     def cordoned(self, *, with_taint: bool = True) -> Node:
-        """The node as it stands shortly after a cordon: marked, and tainted by the node-lifecycle controller.
+        """The node shortly after a cordon: unschedulable, and tainted by the node-lifecycle controller.
 
-        `with_taint=False` gives the instant before that controller has acted.
-        """
+        `with_taint=False` gives the node before that controller has reacted."""
         taint = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
         taints = self.taints if not with_taint or taint in self.taints else (*self.taints, taint)
         return replace(self, unschedulable=True, taints=taints)
 
     def uncordoned(self) -> Node:
-        """The node after the cordon was lifted: neither mark nor taint."""
+        """The node after an uncordon: schedulable and without the taint."""
         return replace(
             self, unschedulable=False, taints=tuple(t for t in self.taints if t.key != UNSCHEDULABLE_TAINT_KEY)
         )

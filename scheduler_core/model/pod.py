@@ -1,7 +1,7 @@
-"""What scheduling needs of a pod.
+"""The fields of a pod that scheduling reads.
 
-A pod is an identity and a spec; pods of one template share one spec object, so what is computed from a spec is
-computed once. How requests are summed lives in requests.py, the JSON names in from_manifest.py."""
+A pod is an identity and a spec; pods of one template share one spec object, so results computed from a spec are
+computed once. Requests are summed in requests.py; the JSON names are in from_manifest.py."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from scheduler_core.values import Value, replace_value
 
 
 class HostPort(Value):
-    """A port taken on the node itself: no IP reads 0.0.0.0, no protocol reads TCP."""
+    """A port on the node's address: no IP means 0.0.0.0, no protocol means TCP."""
 
     ip: str
     protocol: str
     port: int
 
     def conflicts_with(self, other: HostPort) -> bool:
-        """Same protocol and port, and one IP is the other or 0.0.0.0; "::" is an address like any other (v1.36)."""
+        """Same protocol and port, and the IPs are equal or one is 0.0.0.0; "::" is an ordinary address (v1.36)."""
         if self.port != other.port or self.protocol != other.protocol:
             return False
         return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)  # noqa: S104 -- compared, never bound
@@ -42,11 +42,10 @@ class Container(Value, kw_only=True):
 
 
 class PodAffinityTerm(Value, kw_only=True):
-    """Pods chosen by labels, in the named namespaces or in those whose labels match, counted per value of
+    """Pods selected by labels, in the named namespaces or in those whose labels match, counted per value of
     `topology_key`.
 
-    A term that names no namespaces and no namespace selector has its owner's namespace here.
-    """
+    A term without namespaces and namespace selector has its owner's namespace here."""
 
     topology_key: str
     selector: LabelSelector
@@ -54,7 +53,7 @@ class PodAffinityTerm(Value, kw_only=True):
     namespace_selector: LabelSelector
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether the term chooses a pod with these labels in this namespace."""
+        """Whether the term selects a pod with these labels in this namespace."""
         return (
             namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
         ) and self.selector.matches(labels)
@@ -66,7 +65,7 @@ class WeightedPodAffinityTerm(Value):
 
 
 class PodAffinity(Value, kw_only=True):
-    """Terms that must hold and terms that are worth points; used for affinity and anti-affinity alike."""
+    """Required and preferred terms; used for affinity and anti-affinity."""
 
     required: tuple[PodAffinityTerm, ...] = ()
     preferred: tuple[WeightedPodAffinityTerm, ...] = ()
@@ -87,10 +86,9 @@ class TopologySpreadConstraint(Value, kw_only=True):
 
 
 class LegacyDisk(Value, kw_only=True):
-    """A disk named in the pod itself. `kind` is the API's field name, such as gcePersistentDisk or rbd.
+    """An in-tree disk named in the pod itself. `kind` is the API's field name, such as gcePersistentDisk or rbd.
 
-    `identity` is the disk's name (pdName, volumeID, iqn, image, diskName); monitors and pool are rbd's.
-    """
+    `identity` is the disk's name (pdName, volumeID, iqn, image, diskName); monitors and pool are rbd's."""
 
     kind: str
     identity: str
@@ -124,8 +122,8 @@ class PodResourceClaim(Value, kw_only=True):
 
 
 class PodSpec(Value, kw_only=True, eq=False, weakref=True):
-    """The part that all pods of a template share. Compared by identity: an equal spec is made the same object
-    where specs are read."""
+    """The part that all pods of a template share. Compared by identity: equal specs become the same object when they
+    are read."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -149,7 +147,7 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """Ports of containers and sidecars; an ordinary init container is gone before they matter."""
+        """Ports of containers and sidecars; an ordinary init container has ended before ports matter."""
         return tuple(
             port
             for c in (*self.containers, *(c for c in self.init_containers if c.restarts_always))
@@ -165,15 +163,15 @@ class OwnerReference(Value, weakref=True):
 
 
 class ContainerResize(Value, kw_only=True):
-    """What a container's status says it has: `actuated` (status.resources) and `allocated`, in nano-units."""
+    """A container's resources according to its status: `actuated` (status.resources) and `allocated`, in nano-units."""
 
     actuated: Mapping[str, int]
     allocated: Mapping[str, int]
 
 
 class PodResize(Value, kw_only=True, weakref=True):
-    """The in-place resize state: per container name, for the pod as a whole, and whether the node said it can
-    never be."""
+    """The in-place resize state: per container name, for the pod as a whole, and whether the node reported it as
+    infeasible."""
 
     containers: Mapping[str, ContainerResize]
     pod_level: ContainerResize | None = None
@@ -213,9 +211,9 @@ class Pod(Value, kw_only=True):
 
     @property
     def is_finished(self) -> bool:
-        """Succeeded or failed: the scheduler does not see it any more."""
+        """Succeeded or failed: the scheduler ignores it."""
         return self.phase in ("Succeeded", "Failed")
 
     def on_node(self, node_name: str) -> Pod:
-        """The same pod, bound."""
+        """The same pod bound to a node."""
         return replace_value(self, node_name=node_name, nominated_node_name="")

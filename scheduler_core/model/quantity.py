@@ -26,14 +26,14 @@ _LONGEST: Final = 1_000  # letters; Python reads no number of more than 4,300 di
 
 
 class QuantityError(ValueError):
-    """The text is no quantity; the message quotes it. The object that carries it cannot be used as it stands."""
+    """The text is not a quantity; the message quotes it. The object that contains it cannot be used."""
 
 
 @lru_cache(maxsize=16384)
 def parse_nanos(text: str) -> int:
     """The quantity in nano-units.
 
-    Raises QuantityError when the text is none. Amounts above 2⁶³−1 units are cut to that, as the API does for
+    Raises QuantityError if the text is not a quantity. Amounts above 2⁶³−1 units are cut to that, as the API does for
     binary suffixes."""
     match = _PATTERN.fullmatch(text) if 0 < len(text) <= _LONGEST else None
     if match is None:

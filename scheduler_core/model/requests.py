@@ -1,8 +1,8 @@
-"""How much a pod requests: containers, sidecars, init containers, pod-level resources, overhead, and resizes under way.
+"""The resources that a pod requests: containers, sidecars, init containers, pod-level resources, overhead, and resizes
+in progress.
 
-Source: component-helpers/resource/helpers.go (PodRequests, v1.36) and the use the scheduler makes of it in
-pkg/scheduler/framework/types.go (CalculateResource).
-"""
+Source: component-helpers/resource/helpers.go (PodRequests, v1.36) and its use in pkg/scheduler/framework/types.go
+(CalculateResource)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BOTH_DEFAULTS: Final = {CPU: DEFAULT_CPU_MILLIS * NANOS_PER_MILLI, MEMORY: DEFA
 
 
 class RequestRules(Value, kw_only=True):
-    """Which sources count, as the feature gates of a release have it; the defaults are 1.36's."""
+    """Which sources count, by the feature gates of a release; the defaults are 1.36's."""
 
     status_resources: bool = True
     pod_level: bool = True
@@ -42,10 +42,10 @@ CURRENT_RULES: Final = RequestRules()
 
 
 class Requests(Value, kw_only=True):
-    """Sums in cpu millis and whole units. `scalars` holds the others, in the order their names sort.
+    """Sums in cpu millis and whole units. `scalars` holds the other resources, sorted by name.
 
-    `nonzero_cpu` and `nonzero_memory` count 100m and 200Mi for each container that says nothing; only scores read them.
-    """
+    `nonzero_cpu` and `nonzero_memory` count 100m and 200Mi for each container without a request; only scores use
+    them."""
 
     cpu: int = 0
     memory: int = 0
@@ -55,7 +55,7 @@ class Requests(Value, kw_only=True):
     nonzero_memory: int = 0
 
     def amount(self, resource: str) -> int:
-        """The exact request for a resource by name; 0 where there is none."""
+        """The exact request for a resource by name; 0 if there is none."""
         if resource == CPU:
             return self.cpu
         if resource == MEMORY:
@@ -64,18 +64,18 @@ class Requests(Value, kw_only=True):
 
     @property
     def is_nothing(self) -> bool:
-        """No resource is even named, apart from zeros of cpu, memory and ephemeral storage."""
+        """Whether no resource is named, apart from zeros of cpu, memory and ephemeral storage."""
         return not (self.cpu or self.memory or self.ephemeral_storage or self.scalars)
 
 
 @kept_with_spec
 def incoming_requests(spec: PodSpec, rules: RequestRules) -> Requests:
-    """What a pod asks of the node it has yet to get; a resize is not looked at."""
+    """The requests of a pod that is not yet on a node; a resize is ignored."""
     return _requests(spec, None, rules)
 
 
 def running_requests(pod: Pod, rules: RequestRules) -> Requests:
-    """What a pod on a node takes there: during a resize the larger of wanted, actuated and allocated."""
+    """The requests of a pod on a node: during a resize the larger of wanted, actuated and allocated."""
     if pod.resize is None or not rules.status_resources:
         return incoming_requests(pod.spec, rules)
     return _requests(pod.spec, pod.resize, rules)
@@ -83,10 +83,10 @@ def running_requests(pod: Pod, rules: RequestRules) -> Requests:
 
 @kept_with_spec
 def scored_requests(spec: PodSpec) -> Mapping[str, int]:
-    """What NodeResourcesFit's score takes the incoming pod to ask: defaults for silent containers, pod-level
-    resources not looked at.
+    """The requests of the incoming pod in NodeResourcesFit's score: defaults for containers without requests, pod-level
+    resources ignored.
 
-    The latter is how the scheduler builds its Fit scorer, though existing pods' pod-level requests are counted
+    The scheduler builds its Fit scorer this way, although it counts the pod-level requests of existing pods
     (noderesources/fit.go, v1.36)."""
     return whole_amounts(_sum(spec, None, RequestRules(pod_level=False), _BOTH_DEFAULTS))
 
@@ -107,7 +107,7 @@ def _requests(spec: PodSpec, resize: PodResize | None, rules: RequestRules) -> R
 
 
 def _defaults_that_apply(spec: PodSpec, rules: RequestRules, sums: Nanos) -> Nanos:
-    # With pod-level requests a default is used only for a resource that nobody, neither pod nor container, names.
+    # With pod-level requests a default is used only for a resource that neither the pod nor any container names.
     if rules.pod_level and _pod_level(spec):
         return {name: amount for name, amount in _BOTH_DEFAULTS.items() if name not in sums}
     return _BOTH_DEFAULTS
@@ -121,7 +121,8 @@ def _sum(spec: PodSpec, resize: PodResize | None, rules: RequestRules, defaults:
 
 
 def _containers(spec: PodSpec, resize: PodResize | None, defaults: Nanos) -> dict[str, int]:
-    """The larger of all containers with all sidecars, and any single init step with the sidecars started before it."""
+    """The maximum of the sum of all containers and sidecars, and of each init container with the sidecars started
+    before it."""
     running: dict[str, int] = {}
     for container in spec.containers:
         running = _plus(running, _of_container(container, resize, defaults))

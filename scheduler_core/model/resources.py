@@ -17,8 +17,8 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 
-# For scoring only, a container that does not say what it requests counts as this much, so that idle-looking
-# pods still spread (pkg/scheduler/util/pod_resources.go).
+# For scoring only, a container without a request counts as this much, so that such pods still spread
+# (pkg/scheduler/util/pod_resources.go).
 DEFAULT_CPU_MILLIS: Final = 100
 DEFAULT_MEMORY_BYTES: Final = 200 * 2**20
 
@@ -27,7 +27,7 @@ Amounts = Mapping[str, int]
 
 @lru_cache(maxsize=4096)
 def is_extended(name: str) -> bool:
-    """A device or other countable thing outside the kubernetes.io domain."""
+    """A device or another countable resource outside the kubernetes.io domain."""
     return (
         "/" in name
         and "kubernetes.io/" not in name
@@ -38,7 +38,8 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler counts it beside cpu, memory, ephemeral storage and pods; unknown bare names it ignores."""
+    """Whether the scheduler counts it beside cpu, memory, ephemeral storage and pods; it ignores unknown unprefixed
+    names."""
     return is_extended(name) or name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name
 
 

@@ -1,4 +1,4 @@
-"""Services and controllers, for the one thing that scheduling asks of them: which pods they select."""
+"""Services and controllers, reduced to the pods that they select."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from scheduler_core.values import Value
 
 
 class SelectingOwner(Value, kw_only=True):
-    """A Service, ReplicationController, ReplicaSet or StatefulSet. `service_labels` is a Service's or RC's
-    plain selector, else None.
+    """A Service, ReplicationController, ReplicaSet or StatefulSet. `service_labels` is a Service's or RC's plain
+    selector, else None.
 
-    `replicas` is what the spec asks for, None where the kind has none. `bound_to` is the node that its pod
-    template names."""
+    `replicas` is the number in the spec, None for kinds without one. `bound_to` is the node that its pod template
+    names."""
 
     kind: str
     api_version: str

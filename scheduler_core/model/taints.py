@@ -1,4 +1,4 @@
-"""Taints, tolerations, and who tolerates whom."""
+"""Taints, tolerations, and which toleration matches which taint."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Toleration(Value):
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Effect, key and value are compared independently; an empty effect or key stands for any.
+        """Effect, key and value are compared independently; an empty effect or key matches any.
 
-        Source: api/core/v1/toleration.go, v1.36. The operators Lt and Gt tolerate nothing: their feature gate
-        is off by default."""
+        Source: api/core/v1/toleration.go, v1.36. The operators Lt and Gt tolerate nothing: their feature gate is off by
+        default."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -53,7 +53,7 @@ def first_untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ..
 
 
 def count_unpreferred(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> int:
-    """How many PreferNoSchedule taints no toleration covers; only tolerations for that effect, or for any, are
-    asked."""
+    """The number of PreferNoSchedule taints that no toleration covers; only tolerations for that effect, or for any,
+    count."""
     soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
     return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, soft) for taint in taints)

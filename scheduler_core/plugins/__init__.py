@@ -1,7 +1,6 @@
-"""The plugins in the tree: name → factory. What runs by default, and in which order, is default_profile.py's question.
+"""The in-tree plugins: name → factory. default_profile.py lists the plugins that run by default, in order.
 
-A factory is handed the plugin's arguments (typed, or None) and the Kubernetes release to behave like.
-"""
+A factory gets the plugin's arguments (typed, or None) and the Kubernetes release."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Scores how evenly cpu, memory and the like would be used, compared with how evenly they are used now. Refuses
-nothing."""
+"""Scores how evenly cpu, memory and other resources would be used, compared with now. Refuses nothing."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ class BalancedShares(Value):
 class NodeResourcesBalancedAllocation(Value):
     """One minus the standard deviation of the used fractions (plugins/noderesources/balanced_allocation.go).
 
-    Since 1.36 the score says by how much the pod improves the balance; 75 means that it stays as it is.
-    """
+    Since 1.36 the score shows how much the pod improves the balance; 75 means no change."""
 
     args: BalancedAllocationArgs
     kube_version: KubeVersion
@@ -85,7 +83,7 @@ class NodeResourcesBalancedAllocation(Value):
         return scores
 
     def _of_two_everywhere(self, nodes: NodeList, lines: Sequence[tuple[NDArray[np.int64], int, int]]) -> Scores:
-        """The usual case, in few passes: cpu and memory, and every node has both."""
+        """The usual case, in few passes: cpu and memory on nodes that all have both."""
         whole = [nodes.take(nodes.snapshot.columns.allocatable_floats[line]) for _, _, line in lines]
         taken = [nodes.take(used) for used, _, _ in lines]
         with_pod = _balances_of_two([used + amount for used, (_, amount, _) in zip(taken, lines, strict=True)], whole)
@@ -97,7 +95,7 @@ class NodeResourcesBalancedAllocation(Value):
 
 def _balances_of_two(used: Sequence[NDArray[np.int64]], whole: Sequence[Floats]) -> Scores:
     first, second = (np.minimum(each / amounts, 1.0) for each, amounts in zip(used, whole, strict=True))
-    # Never below 0, so that cutting is flooring.
+    # Never below 0, so truncation equals flooring.
     scores: Scores = ((1 - np.abs((first - second) / 2)) * MAX_NODE_SCORE).astype(np.int64)
     return scores
 
@@ -114,7 +112,7 @@ def _balance(shares: Sequence[tuple[int, int]]) -> int:
 
 
 def _in_order(numbers: Sequence[float]) -> float:
-    # Not sum(): since Python 3.12 that compensates rounding errors, and the scheduler does not.
+    # Not sum(): since Python 3.12 it compensates rounding errors, which the scheduler does not.
     total = 0.0
     for number in numbers:
         total += number

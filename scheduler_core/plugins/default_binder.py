@@ -1,4 +1,4 @@
-"""Puts the pod on the node that was chosen. Refuses nothing."""
+"""Binds the pod to the chosen node. Refuses nothing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scheduler_core.values import Value
 
 
 class DefaultBinder(Value):
-    """The library writes to no cluster: binding succeeds, and the caller places the pod in a new snapshot or
-    posts the Binding."""
+    """The library writes to no cluster: binding succeeds, and the caller places the pod in a new snapshot or posts the
+    Binding."""
 
     name: ClassVar[str] = "DefaultBinder"
 

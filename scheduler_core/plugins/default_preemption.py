@@ -1,9 +1,8 @@
-"""Makes room for a pod that fits nowhere, by evicting less important pods from one node.
+"""Makes room for an unschedulable pod by evicting pods of lower priority from one node.
 
-Refuses nothing; it answers with the node to nominate and the pods to evict, and leaves both to whoever runs the
-cycle. It never touches an earlier nomination: keeping, setting or clearing that is the handling of the failed
-cycle. The thinking is in preemption/. Source: pkg/scheduler/framework/plugins/defaultpreemption and
-pkg/scheduler/framework/preemption, v1.36."""
+Refuses nothing; it returns the node to nominate and the pods to evict, and the caller of the cycle does both. It never
+changes an earlier nomination: the handling of the failed cycle keeps, sets or clears it. The algorithm is in
+preemption/. Source: pkg/scheduler/framework/plugins/defaultpreemption and pkg/scheduler/framework/preemption, v1.36."""
 
 from __future__ import annotations
 
@@ -29,9 +28,8 @@ from scheduler_core.values import Value
 if TYPE_CHECKING:
     from scheduler_core.framework.failed_search import FailedSearch
 
-# The settings say how many candidates are the least to find, in an order that is the real scheduler's chance.
-# Where looking at all of them costs little, the best of all is found: the one outcome that no order makes
-# wrong.
+# The arguments give the least number of candidates to find, in an order that is random in the real scheduler. If
+# checking all nodes is cheap, the best of all is found: the only outcome that is possible in every order.
 _SEARCHED_IN_FULL = 100
 
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -42,8 +40,8 @@ def _nobody(_pod: Pod) -> bool:
 
 
 class DefaultPreemption(Value):
-    """`is_preempting` tells whether the evictions for a pod are still under way; such a pod stays out of the
-    queue until they are done."""
+    """`is_preempting` tells whether the evictions for a pod are still in progress; such a pod stays out of the queue
+    until they are done."""
 
     args: DefaultPreemptionArgs = field(default_factory=DefaultPreemptionArgs)
     extenders: ExtenderChain = field(default_factory=ExtenderChain)
@@ -76,15 +74,15 @@ class DefaultPreemption(Value):
         if not candidates:
             return PostFilterResult(unschedulable("preemption: no candidate node for preemption"))
         node = choose_node(candidates)
-        # A victim that is terminating already is awaited, not evicted again.
+        # Preemption waits for a terminating victim and does not evict it again.
         to_evict = tuple(sorted(victim.key for victim in candidates[node].pods if not victim.terminating))
         return PostFilterResult(SUCCESS, Nomination(node=node, victims=to_evict, is_sampled=found.is_sampled))
 
     def find_candidates(self, state: CycleState, pod: Pod, search: FailedSearch) -> Candidates:
-        """The nodes where evicting would make room, in the scheduler's own order, until enough are found.
+        """The nodes where evictions would make room, in the scheduler's order, until enough are found.
 
-        The real search starts at a random node and runs on several threads; this one starts at the first, so
-        that it can be repeated."""
+        The real search starts at a random node and runs in several threads; this one starts at the first, so that the
+        result is deterministic."""
         rows = search.nodes.snapshot.columns.in_tree_order(search.diagnosis.rows_that_may_be_helped)
         wanted = self._wanted(len(rows))
         candidates: dict[str, Victims] = {}
@@ -121,8 +119,8 @@ class DefaultPreemption(Value):
 
 
 class Candidates(Value):
-    """Nodes with the victims each would cost, and what the other nodes that were tried answered; not all were tried
-    where it `is_sampled`."""
+    """Nodes with their victims, and the refusals of the other nodes that were tried; if `is_sampled`, not all nodes
+    were tried."""
 
     candidates: dict[str, Victims]
     refusals: tuple[Verdict, ...]
@@ -130,7 +128,7 @@ class Candidates(Value):
 
 
 class _Trial(Value):
-    """The cycle's own filters, put to a node with other pods on it; pods nominated there count as ever."""
+    """The cycle's own filters for a node with other pods on it; pods nominated to it count as usual."""
 
     search: FailedSearch
 
@@ -155,7 +153,7 @@ def _why_ineligible(pod: Pod, search: FailedSearch) -> str:
 
 
 def _sentence(refusals: Sequence[Verdict], node_count: int) -> str:
-    """The search's own `0/N nodes are available: …`; nodes where eviction was not even tried are counted together."""
+    """The search's own `0/N nodes are available: …`; nodes where eviction was not tried are counted together."""
     reasons = Counter(reason for verdict in refusals for reason in verdict.reasons)
     if len(refusals) < node_count:
         reasons[_NOT_HELPFUL] += node_count - len(refusals)

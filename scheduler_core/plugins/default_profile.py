@@ -1,7 +1,6 @@
-"""What runs by default, in which order, with which weight, and why there.
+"""The plugins that run by default, their order and weights, with reasons.
 
-The order within every extension point is this one (pkg/scheduler/apis/config/v1/default_plugins.go, v1.36).
-"""
+The order within every extension point is this one (pkg/scheduler/apis/config/v1/default_plugins.go, v1.36)."""
 
 from __future__ import annotations
 
@@ -14,21 +13,21 @@ def default_plugins(kube_version: KubeVersion) -> tuple[EnabledPlugin, ...]:
     return (
         EnabledPlugin(name="SchedulingGates"),  # before the queue: gated pods cost nothing
         EnabledPlugin(name="PrioritySort"),  # the queue's order
-        EnabledPlugin(name="NodeUnschedulable"),  # the cheapest filters first: one look at the node …
+        EnabledPlugin(name="NodeUnschedulable"),  # the cheapest filters first: they read only the node …
         EnabledPlugin(name="NodeName"),
         EnabledPlugin(
             name="TaintToleration", weight=3
-        ),  # … soft taints are how administrators speak, so they weigh most
-        EnabledPlugin(name="NodeAffinity", weight=2),  # what the pod's author asked for weighs double
+        ),  # … administrators use soft taints to express preferences, so they weigh most
+        EnabledPlugin(name="NodeAffinity", weight=2),  # the preferences of the pod's author weigh double
         EnabledPlugin(name="NodePorts"),
         EnabledPlugin(name="NodeResourcesFit", weight=1),
-        EnabledPlugin(name="VolumeRestrictions"),  # volumes: from a look at the pod to a search for capacity
+        EnabledPlugin(name="VolumeRestrictions"),  # volumes: from a check of the pod to a search for capacity
         EnabledPlugin(name="NodeVolumeLimits"),
         EnabledPlugin(name="VolumeBinding"),
         EnabledPlugin(name="VolumeZone"),
-        EnabledPlugin(name="PodTopologySpread", weight=2),  # other pods: the dearest filters last
+        EnabledPlugin(name="PodTopologySpread", weight=2),  # other pods: the most expensive filters last
         EnabledPlugin(name="InterPodAffinity", weight=2),
-        *_dynamic_resources(kube_version),  # before preemption: giving a device back is milder than evicting
+        *_dynamic_resources(kube_version),  # before preemption: releasing a device does less harm than evicting
         EnabledPlugin(name="DefaultPreemption"),
         EnabledPlugin(name="NodeResourcesBalancedAllocation", weight=1),  # scores without a filter
         EnabledPlugin(name="ImageLocality", weight=1),

@@ -33,8 +33,8 @@ _NOT_ON_THIS_NODE: Final = unresolvable("resourceclaim not available on the node
 
 
 class DevicesOfPod(Value):
-    """The pod's claims, all of them allocated, and the extended resources that a DeviceClass would offer where
-    a node does not."""
+    """The pod's claims, all of them allocated, and the extended resources that a DeviceClass would offer on nodes
+    without their own."""
 
     claims: tuple[ResourceClaim, ...] = ()
     extended: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class DynamicResources(Value):
     name: str = "DynamicResources"
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Keeps a pod out of the queue until the claims it wants made from templates are there."""
+        """Keeps a pod out of the queue until its claims from templates are created."""
         for entry in pod.spec.resource_claims:
             found = _claim_name(pod, entry)
             if isinstance(found, Verdict):
@@ -53,7 +53,7 @@ class DynamicResources(Value):
         return SUCCESS
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
-        state.write(DevicesOfPod())  # written first: post_filter tells by it whether this point was reached at all
+        state.write(DevicesOfPod())  # Written first: post_filter uses it to tell whether this point ran at all.
         objects = nodes.snapshot.objects
         claims: list[ResourceClaim] = []
         for entry in pod.spec.resource_claims:
@@ -87,26 +87,25 @@ class DynamicResources(Value):
         return SUCCESS if all(_is_available(claim, node) for claim in devices.claims) else _NOT_ON_THIS_NODE
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Nothing to set aside: a pod that gets this far has its devices already."""
+        """Reserves nothing: a pod that gets this far already has its devices."""
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Nothing was set aside."""
+        """Nothing was reserved."""
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Nothing here: the real one enters the pod in its claims' status, which is up to whoever places the pod."""
+        """Does nothing: the real plugin adds the pod to its claims' status, which is the caller's task here."""
         return SUCCESS
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """Never makes room by itself, but its sentence stands before preemption's.
+        """Never makes room by itself, but its message comes before preemption's.
 
-        The real plugin gives up the allocation of a claim that nobody else holds, so that a later cycle may
-        allocate anew."""
+        The real plugin deallocates a claim that no other pod holds, so that a later cycle may allocate it again."""
         devices = state.find(DevicesOfPod)
         if devices is None:
             return PostFilterResult(
                 error("not found")
-            )  # its own note, in the real plugin's words: a refusal before its PreFilter
+            )  # its own state, in the real plugin's message: a refusal before its PreFilter
         if not devices.claims and not devices.extended:
             return PostFilterResult(unschedulable("no new claims to deallocate"))
         refused = [
@@ -137,7 +136,7 @@ def _is_offered(name: str, offered: set[str | None], objects: ClusterObjects) ->
 
 
 def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> ResourceClaim | Verdict | None:
-    """The claim behind an entry; None when none is needed after all; a verdict when it cannot be used."""
+    """The claim of an entry; None if none is needed; a verdict if it cannot be used."""
     name = _claim_name(pod, entry)
     if name is None or isinstance(name, Verdict):
         return name
@@ -155,7 +154,7 @@ def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> R
 
 
 def _hopeless_request(claim: ResourceClaim, objects: ClusterObjects) -> Verdict | None:
-    """A request that nobody could ever serve, however devices are allocated."""
+    """A request that no device could ever serve."""
     for request in claim.requests:
         if request.class_name is None:
             return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
@@ -188,13 +187,13 @@ def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 class ScoringDynamicResources(DynamicResources):
-    """The plugin as it is since 1.35: it also scores, by the rank of the alternatives that an allocation took.
+    """The plugin since 1.35: it also scores, by the rank of the allocated alternatives.
 
-    Only the allocation of a prioritized list (`firstAvailable`) tells nodes apart, and such a pod's nodes are
+    Only the allocation of a prioritized list (`firstAvailable`) distinguishes nodes, and such a pod's nodes are
     *unknown* here; so every node gets 0."""
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
-        state.read(DevicesOfPod)  # the real one ends the cycle where a profile has taken its PreFilter away
+        state.read(DevicesOfPod)  # The real plugin ends the cycle if a profile disables its PreFilter.
         return 0
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002

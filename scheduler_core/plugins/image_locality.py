@@ -13,14 +13,14 @@ from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.values import Value
 
-# Below the first an image is pulled so quickly that it does not matter; above the second per container nothing
-# more is gained (plugins/imagelocality/image_locality.go, v1.36).
+# Below the first threshold an image is pulled too quickly to matter; above the second, per container, the score stays
+# the same (plugins/imagelocality/image_locality.go, v1.36).
 _LEAST_BYTES: Final = 23 * 2**20
 _MOST_BYTES_PER_CONTAINER: Final = 1000 * 2**20
 
 
 class ImageLocality(Value):
-    """The score is a share of the image bytes at hand between two thresholds."""
+    """The score is the position of the present image bytes between two thresholds."""
 
     kube_version: KubeVersion
     name: ClassVar[str] = "ImageLocality"
@@ -40,14 +40,14 @@ class ImageLocality(Value):
 
 @kept_with_spec
 def images_of(spec: PodSpec, *, with_volumes: bool) -> tuple[str, ...]:
-    """The images a pod runs or mounts, as often as it names them, with their tags written out."""
+    """The images that a pod runs or mounts, once per mention, with explicit tags."""
     named = [c.image for c in (*spec.init_containers, *spec.containers)]
     mounted = [v.image for v in spec.volumes if v.kind == "image"] if with_volumes else []
     return tuple(_with_tag(name) for name in named + mounted)
 
 
 def _with_tag(name: str) -> str:
-    """`:latest` appended where neither tag nor digest stands after the last slash."""
+    """`:latest` appended if there is neither tag nor digest after the last slash."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 

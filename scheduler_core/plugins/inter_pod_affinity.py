@@ -1,8 +1,7 @@
-"""Refuses nodes by who else is in their zone (host, …): pods the newcomer needs near, or must not be near, or
-that will not have it near.
+"""Refuses nodes by the pods in their zone (host, …): pods that the incoming pod requires or excludes, and pods that
+exclude the incoming pod.
 
-Scores preferences, the newcomer's own and those of the pods already there. The counting is in affinity_counts.py.
-"""
+Scores the preferences of the incoming and of the existing pods. The counting is in affinity_counts.py."""
 
 from __future__ import annotations
 
@@ -106,13 +105,13 @@ class InterPodAffinity(Value):
         least, most = (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
         if most == least:
             return np.zeros_like(scores)
-        # Floating point in exactly this order: 29 of 100 then gives 28, as it does in the scheduler.
+        # Floating point in exactly this order: 29 of 100 then gives 28, as in the scheduler.
         shares = float(MAX_NODE_SCORE) * ((scores - least).astype(np.float64) / float(most - least))
         return np.trunc(shares).astype(np.int64)
 
 
 def _problem(pod: Pod) -> str:
-    """Why the scheduler would not take the pod's terms apart; empty when it would."""
+    """Why the scheduler would fail to parse the pod's terms; empty if it would not."""
     both = (pod.spec.pod_affinity, pod.spec.pod_anti_affinity)
     terms = [*(t for a in both for t in a.required), *(w.term for a in both for w in a.preferred)]
     problems = (text for t in terms for text in (t.selector.problem, t.namespace_selector.problem))

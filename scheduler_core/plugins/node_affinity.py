@@ -1,5 +1,5 @@
-"""Refuses nodes that the pod's nodeSelector or required node affinity, or the profile's added affinity, does
-not choose; scores preferred terms."""
+"""Refuses nodes that the pod's nodeSelector or required node affinity, or the profile's added affinity, does not
+select; scores preferred terms."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONFLICT: Final = unresolvable("pod affinity terms conflict")
 
 
 class NodeAffinity(Value):
-    """`added` is the profile's addedAffinity: both it and the pod's own rules must choose the node."""
+    """`added` is the profile's addedAffinity: both it and the pod's own rules must select the node."""
 
     added: NodeAffinityRules | None = None
     name: ClassVar[str] = "NodeAffinity"

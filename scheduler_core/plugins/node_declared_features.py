@@ -16,8 +16,8 @@ from scheduler_core.values import Value
 
 _LACKING: Final = unresolvable("node(s) didn't match Pod's required features")
 
-# The declared features that a pod's spec can call for (component-helpers/nodedeclaredfeatures/features, v1.36);
-# the others only matter to updates of running pods.
+# The declared features that a pod's spec can require (component-helpers/nodedeclaredfeatures/features, v1.36); the
+# others matter only for updates of running pods.
 _NEEDED_BY: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
     "RestartAllContainersOnContainerExits": lambda spec: any(
         c.may_restart_all for c in (*spec.containers, *spec.init_containers)
@@ -27,18 +27,18 @@ _NEEDED_BY: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
 
 
 def needed_features(spec: PodSpec) -> frozenset[str]:
-    """Names of the features that a node must declare to run such a pod."""
+    """Names of the features that a node must declare to run the pod."""
     return frozenset(feature for feature, is_needed in _NEEDED_BY.items() if is_needed(spec))
 
 
 class NeededFeatures(Value):
-    """What a node must declare for this pod."""
+    """The features that a node must declare for this pod."""
 
     names: frozenset[str]
 
 
 class NodeDeclaredFeatures(Value):
-    """Skipped for almost every pod: very few ask for anything that a node must declare."""
+    """Skipped for almost every pod: very few require a declared feature."""
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
 

@@ -1,4 +1,4 @@
-"""Refuses every other node when the pod names one."""
+"""Refuses every other node if the pod names one."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _ANOTHER: Final = unresolvable("node(s) didn't match the requested node name")
 
 
 class NodeName(Value):
-    """A pod whose spec.nodeName is set normally bypasses the scheduler; this is for those that reach it all the
-    same."""
+    """A pod with spec.nodeName normally bypasses the scheduler; this filter handles those that do not."""
 
     name: ClassVar[str] = "NodeName"
 

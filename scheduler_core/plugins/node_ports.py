@@ -1,4 +1,4 @@
-"""Refuses nodes where a host port that the pod wants is taken."""
+"""Refuses nodes where a host port of the pod is in use."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _TAKEN: Final = unschedulable("node(s) didn't have free ports for the requested 
 
 
 class WantedPorts(Value):
-    """The host ports the pod wants."""
+    """The host ports of the pod."""
 
     ports: tuple[HostPort, ...]
 
 
 class NodePorts(Value):
-    """Ports of containers and sidecars; which ones clash is HostPort's business."""
+    """Ports of containers and sidecars; HostPort decides which ones conflict."""
 
     name: ClassVar[str] = "NodePorts"
 

@@ -1,7 +1,6 @@
-"""Refuses nodes without room for what the pod requests; scores room by strategy.
+"""Refuses nodes without room for the pod's requests; scores room by strategy.
 
-The three strategies themselves are in resource_scoring.py.
-"""
+The three strategies are in resource_scoring.py."""
 
 from __future__ import annotations
 
@@ -35,10 +34,10 @@ _TOO_MANY_PODS: Final = "Too many pods"
 
 
 class PodDemand(Value):
-    """What must fit, in the order in which shortages are reported, and whether anything at all is requested.
+    """The requests to fit, in the order in which shortages are reported, and whether anything is requested at all.
 
-    `from_devices` are extended resources that a DeviceClass offers: where a node has none of its own,
-    DynamicResources decides."""
+    `from_devices` are extended resources that a DeviceClass offers: on nodes without their own, DynamicResources
+    decides."""
 
     amounts: tuple[tuple[str, int], ...]
     from_devices: frozenset[str]
@@ -67,7 +66,7 @@ class NodeResourcesFit(Value):
         return tuple((name, amount) for name, amount in (*whole, *scalars) if amount > 0)
 
     def _is_ignored(self, name: str) -> bool:
-        """Only extended resources can be ignored: by name, or by what stands before the slash."""
+        """Only extended resources can be ignored: by name, or by the prefix before the slash."""
         if not is_extended(name):
             return False
         return name in self.args.ignored_resources or name.partition("/")[0] in self.args.ignored_resource_groups

@@ -1,4 +1,4 @@
-"""Refuses cordoned nodes, unless the pod tolerates the taint that a cordon brings."""
+"""Refuses cordoned nodes, unless the pod tolerates the taint of a cordon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAINT: Final = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
 
 
 class NodeUnschedulable(Value):
-    """Looks at spec.unschedulable; the taint itself is TaintToleration's business."""
+    """Checks spec.unschedulable; TaintToleration checks the taint."""
 
     name: ClassVar[str] = "NodeUnschedulable"
 

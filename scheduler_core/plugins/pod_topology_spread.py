@@ -1,7 +1,7 @@
-"""Refuses nodes whose zone (host, …) would have too many of the pod's kind compared with the emptiest; scores evenness.
+"""Refuses nodes whose zone (host, …) would have too many matching pods compared with the domain with the fewest; scores
+evenness.
 
-The numbers behind it, per domain, are in spread_counts.py.
-"""
+The counts per domain are in spread_counts.py."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ Action = Literal["DoNotSchedule", "ScheduleAnyway"]
 
 
 class PodTopologySpread(Value):
-    """`defaults` serve pods without constraints of their own; `defaults_are_systems` tolerates nodes without a
-    zone label."""
+    """`defaults` apply to pods without their own constraints; `defaults_are_systems` accepts nodes without a zone
+    label."""
 
     defaults: tuple[TopologySpreadConstraint, ...] = _SYSTEM_DEFAULTS
     defaults_are_systems: bool = True
@@ -136,7 +136,7 @@ class PodTopologySpread(Value):
 
 
 def _evened(scores: Scores, ignored: NDArray[np.bool_] | None) -> Scores:
-    """Fewest pods 100, most pods the least; ignored nodes 0 (scoring.go NormalizeScore, v1.36)."""
+    """Fewest pods 100, most pods lowest; ignored nodes 0 (NormalizeScore in scoring.go, v1.36)."""
     counted = scores if ignored is None else scores[~ignored]
     most = int(counted.max(initial=0))
     evened: Scores = (

@@ -1,4 +1,4 @@
-"""Refuses, before the queue, pods that still carry scheduling gates."""
+"""Keeps pods with scheduling gates out of the queue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler_core.values import Value
 
 
 class SchedulingGates(Value):
-    """Such a pod never enters the active queue until somebody takes its gates away (KEP-3521)."""
+    """A gated pod never enters the active queue until its gates are removed (KEP-3521)."""
 
     name: ClassVar[str] = "SchedulingGates"
 

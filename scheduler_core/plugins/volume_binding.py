@@ -1,9 +1,8 @@
-"""Refuses nodes that the pod's bound volumes cannot reach, and nodes for which no volume can be found or made
-for its unbound claims.
+"""Refuses nodes that the pod's bound volumes cannot reach, and nodes for which its unbound claims find no volume and
+none can be provisioned.
 
-Source: pkg/scheduler/framework/plugins/volumebinding (v1.36) and component-helpers/storage/volume. The API
-calls of the real PreBind are not made here: what reserving decides is a note, VolumePlan, from which the next
-snapshot is made."""
+Source: pkg/scheduler/framework/plugins/volumebinding (v1.36) and component-helpers/storage/volume. The API calls of the
+real PreBind are not made here: Reserve writes a VolumePlan, and the next snapshot is made from it."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ _NANOS = 10**9
 
 
 class ClaimsOfPod(Value):
-    """The pod's claims, bound and waiting for a node, and the volumes that could serve the waiting ones, by class."""
+    """The pod's claims, bound and waiting for a node, and the volumes that could serve the waiting claims, by class."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     waiting: tuple[PersistentVolumeClaim, ...]
@@ -70,14 +69,15 @@ class ClaimsOfPod(Value):
 
 
 class Provision(Value):
-    """A volume to be made for a claim; `capacity` is the pool that has room for it, None where nobody keeps count."""
+    """A volume to be provisioned for a claim; `capacity` is the pool with room for it, None if the driver does not
+    report capacity."""
 
     claim: PersistentVolumeClaim
     capacity: CSIStorageCapacity | None
 
 
 class VolumesOnNode(Value):
-    """How the waiting claims would be served on one node; `reasons` is empty when all of them can be."""
+    """How the waiting claims would be served on one node; `reasons` is empty if all of them can be."""
 
     reasons: tuple[str, ...] = ()
     bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
@@ -85,14 +85,13 @@ class VolumesOnNode(Value):
 
 
 class VolumePlan(Value):
-    """Claims and volumes as they stand once the pod has its node: promised volumes, and claims with their node
-    chosen."""
+    """Claims and volumes after the pod is bound: assumed volumes, and claims with their selected node."""
 
     claims: tuple[PersistentVolumeClaim, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
 
     def applied_to(self, objects: ClusterObjects) -> ClusterObjects:
-        """The cluster's objects after this plan, so that the next pod finds the volumes taken."""
+        """The cluster's objects after this plan, so that the volumes are taken for the next pod."""
         if not self.claims and not self.volumes:
             return objects
         return replace(
@@ -129,7 +128,7 @@ class VolumeBinding(Value):
         return self._verdict(state.read(ClaimsOfPod), node_info.node)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        """Node by node, but without building each node's sums, which volumes do not need."""
+        """Runs node by node, but without each node's sums, which volumes do not need."""
         claims = state.read(ClaimsOfPod)
         codes = np.zeros(len(nodes), dtype=np.intp)
         verdicts: list[Verdict] = [SUCCESS]
@@ -157,8 +156,8 @@ class VolumeBinding(Value):
         return int(total / len(storage) + 0.5)  # half away from zero, as Go rounds; scores are not negative
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Promises volumes to the waiting claims, or chooses the node for those to be provisioned; the plan is
-        left as a note."""
+        """Assumes volumes for the waiting claims, or selects the node for those to be provisioned; writes the plan to
+        the state."""
         claims = state.find(ClaimsOfPod)
         if claims is None or not claims.waiting:
             state.write(VolumePlan())
@@ -181,8 +180,7 @@ class VolumeBinding(Value):
         state.write(VolumePlan())
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
-        """Nothing here: the real one writes the plan to the API and waits, which is up to whoever carries the
-        plan out."""
+        """Does nothing: the real plugin writes the plan to the API and waits, which is the caller's task here."""
         return SUCCESS
 
     def _verdict(self, claims: ClaimsOfPod, node: Node) -> Verdict:
@@ -192,7 +190,7 @@ class VolumeBinding(Value):
     def _find(self, claims: ClaimsOfPod, node: Node) -> VolumesOnNode:
         reason = _bound_problem(claims, node, says_conflict=self.kube_version.volume_affinity_refusal_says_conflict)
         waiting = _serve(claims, node, counts_attributes_class=self.kube_version.volume_attributes_class)
-        # In the order in which the real binder lists them: unreachable, nothing to bind, no space, volume gone.
+        # In the order of the real binder: unreachable, nothing to bind, no space, volume missing.
         reasons = sorted((*waiting.reasons, *reason), key=_REASON_ORDER.index)
         return replace(waiting, reasons=tuple(reasons))
 
@@ -204,7 +202,7 @@ _REASON_ORDER: Final = (_UNREACHABLE, _UNREACHABLE_UNTIL_1_32, _NO_VOLUME, _NO_S
 
 
 def _problem(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str:
-    """Why the pod can run nowhere because of this claim; empty when nothing is wrong with it."""
+    """Why this claim makes the pod unschedulable; empty if nothing is wrong with it."""
     if claim is None:
         what = "waiting for ephemeral volume controller to create the " if is_ephemeral else ""
         return f'{what}persistentvolumeclaim "{name}"' + ("" if is_ephemeral else " not found")
@@ -253,14 +251,14 @@ def _bound_problem(claims: ClaimsOfPod, node: Node, *, says_conflict: bool) -> t
         if volume is None:
             return (_VOLUME_GONE,)
         required = required_nodes(volume, csi_node)
-        # The real check hands over the node's labels without its name, so a term on metadata.name never matches here.
+        # The real check passes the node's labels without its name, so a term on metadata.name never matches here.
         if required is not None and not required.matches(node.labels, ""):
             return (_UNREACHABLE_UNTIL_1_32 if says_conflict else _UNREACHABLE,)
     return ()
 
 
 def _serve(claims: ClaimsOfPod, node: Node, *, counts_attributes_class: bool) -> VolumesOnNode:
-    """A volume for each waiting claim: one that exists and fits, the smallest first, else one that can be made."""
+    """A volume for each waiting claim: an existing one that fits, the smallest first, else one to be provisioned."""
     to_make: list[PersistentVolumeClaim] = []
     to_match: list[PersistentVolumeClaim] = []
     for claim in claims.waiting:
@@ -296,10 +294,10 @@ def smallest_match(
     *,
     counts_attributes_class: bool = True,
 ) -> PersistentVolume | None:
-    """The volume promised to the claim, else the smallest free one that satisfies it; among equals the first.
+    """The volume pre-bound to the claim, else the smallest free one that satisfies it; among equals the first.
 
-    None when there is none, or when the promised one cannot be reached from the node. The volumes are those of
-    the claim's class."""
+    None if there is none, or if the pre-bound one cannot be reached from the node. The volumes are those of the claim's
+    class."""
     smallest: PersistentVolume | None = None
     for volume in volumes:
         if not _may_hold(claim, volume, counts_attributes_class=counts_attributes_class):
@@ -317,8 +315,8 @@ def smallest_match(
 
 
 def _may_hold(claim: PersistentVolumeClaim, volume: PersistentVolume, *, counts_attributes_class: bool) -> bool:
-    """What holds for promised volumes too: nobody else's, large enough, of the same mode and attributes class,
-    and here to stay."""
+    """Conditions for pre-bound volumes too: not bound to another claim, large enough, of the same mode and attributes
+    class, and not being deleted."""
     if volume.claim is not None and not _is_promised_to(volume.claim, claim):
         return False
     attributes = (claim.attributes_class_name or "") if counts_attributes_class else ""
@@ -335,7 +333,7 @@ def _is_promised_to(reference: ClaimReference, claim: PersistentVolumeClaim) -> 
 
 
 def _provision(claim: PersistentVolumeClaim, node: Node, objects: ClusterObjects) -> Provision | str:
-    """How a volume would be made for the claim on this node, or the reason why it cannot be."""
+    """How a volume would be provisioned for the claim on this node, or the reason why it cannot be."""
     storage_class = objects.storage_classes[claim_class(claim)]
     if storage_class.provisioner in ("", NO_PROVISIONER) or not _is_allowed(storage_class, node):
         return _NO_VOLUME
@@ -383,8 +381,8 @@ def _promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persist
 
 
 def storage_by_class(found: VolumesOnNode) -> Mapping[str, tuple[int, int]]:
-    """(requested, capacity) in bytes per storage class: of the volumes to be bound, or, when all are to be
-    made, of their pools."""
+    """(requested, capacity) in bytes per storage class: of the volumes to be bound, or, if all are to be provisioned,
+    of their pools."""
     sums: dict[str, tuple[int, int]] = {}
     if found.bindings:
         for claim, volume in found.bindings:
@@ -397,7 +395,7 @@ def storage_by_class(found: VolumesOnNode) -> Mapping[str, tuple[int, int]]:
     for provision in found.provisions:
         if provision.capacity is not None:
             requested, _ = sums.get(provision.claim.class_name or "", (0, 0))
-            # One pool serves all claims of the class: its size is taken once, not once per claim.
+            # One pool serves all claims of the class: its size counts once, not once per claim.
             sums[provision.claim.class_name or ""] = (
                 requested + _whole_bytes(provision.claim.request_nanos),
                 _whole_bytes(provision.capacity.capacity_nanos or 0),
@@ -411,8 +409,8 @@ def _utilization_score(shape: tuple[ShapePoint, ...], requested: int, capacity: 
 
 
 def interpolate(shape: tuple[ShapePoint, ...], utilization: int) -> int:
-    """The shape's score, ten times over (0 to 100), at this utilization; between two points in a straight line,
-    cut toward zero."""
+    """The shape's score times ten (0 to 100) at this utilization; interpolated linearly between two points and
+    truncated toward zero."""
     before = shape[0]
     for point in shape:
         if utilization <= point.utilization:

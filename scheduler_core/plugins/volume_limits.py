@@ -34,15 +34,14 @@ from scheduler_core.values import Value
 _TOO_MANY: Final = unschedulable("node(s) exceed max volume count")
 
 Handle = tuple[str, str]
-"""(driver, volume handle): one attachable volume, however many pods share it."""
+"""(driver, volume handle): one attachable volume, regardless of how many pods share it."""
 
 
 class ClusterForLimits(Value):
-    """What the filter looks claims and volumes up in, the attachments of each node, and the volumes that the
-    pod itself would bring.
+    """The claims and volumes of the cluster, the attachments of each node, and the volumes that the pod itself would
+    attach.
 
-    Disks of the old in-tree kinds count only where a CSINode says that drivers are at work, hence the two sets.
-    """
+    In-tree disks count only on nodes with a CSINode, hence the two sets."""
 
     objects: ClusterObjects
     attached: Mapping[str, frozenset[Handle]]
@@ -75,7 +74,7 @@ class NodeVolumeLimits(Value):
         return self._verdict(state.read(ClusterForLimits), node_info.name, node_info.pods)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        """Node by node, looking only at the pods that have volumes."""
+        """Runs node by node and reads only the pods that have volumes."""
         cluster, names = state.read(ClusterForLimits), nodes.snapshot.columns.names
         users = nodes.snapshot.tally(VOLUME_USERS).by_row
         codes = np.zeros(len(nodes), dtype=np.intp)
@@ -128,7 +127,7 @@ def _fits(new: set[Handle], there: set[Handle], limits: Mapping[str, int]) -> bo
 
 
 def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle] | Verdict:
-    """The volumes the pod would bring; a verdict when one of its claims is missing or not its own."""
+    """The volumes that the pod would attach; a verdict if one of its claims is missing or not its own."""
     handles = _inline_handles(pod, has_csi_node=has_csi_node)
     for use in claims_used(pod):
         if not use.name:
@@ -145,7 +144,7 @@ def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: boo
 
 
 def _handles_of_running(pods: Iterable[Pod], objects: ClusterObjects) -> set[Handle] | Verdict:
-    """The volumes of the pods on a node with a CSINode; a claim that is gone is not counted."""
+    """The volumes of the pods on a node with a CSINode; a missing claim is not counted."""
     handles: set[Handle] = set()
     for pod in pods:
         handles |= _inline_handles(pod, has_csi_node=True)
@@ -177,7 +176,7 @@ def _handle_of_claim(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
 
 
 def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle]:
-    """A volume yet to be made counts for its class's provisioner, under the claim's own name."""
+    """A volume to be provisioned counts for its class's provisioner, under the claim's own name."""
     storage_class = objects.storage_classes.get(claim_class(claim))
     if storage_class is None:
         return set()
@@ -188,7 +187,7 @@ def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
 
 
 def _must_be_installed(driver: str, csi_node: CSINode | None, objects: ClusterObjects) -> bool:
-    """Whether the driver insists on being installed and this node does not have it."""
+    """Whether the driver requires that it is installed and this node does not have it."""
     known = objects.csi_drivers.get(driver)
     if known is None or not known.prevent_scheduling_if_missing:
         return False

@@ -1,7 +1,6 @@
-"""Refuses nodes where a disk that must not be shared is in use, and claims that only one pod may have.
+"""Refuses nodes where an unshareable disk is in use, and ReadWriteOncePod claims that another pod uses.
 
-Source: pkg/scheduler/framework/plugins/volumerestrictions, v1.36; KEP-2485 for ReadWriteOncePod.
-"""
+Source: pkg/scheduler/framework/plugins/volumerestrictions, v1.36; KEP-2485 for ReadWriteOncePod."""
 
 from __future__ import annotations
 
@@ -34,14 +33,14 @@ _CLAIM_IN_USE_UNTIL_1_33: Final = unschedulable(
 
 
 class ExclusiveClaims(Value):
-    """The pod's ReadWriteOncePod claims by name, and how many uses by other pods stand in its way."""
+    """The pod's ReadWriteOncePod claims by name, and the number of uses by other pods."""
 
     names: frozenset[str]
     conflicts: int
 
     def changed_by(self, other: Pod, sign: int) -> ExclusiveClaims:
-        # The real plugin compares names here without their namespace; a victim elsewhere with a claim of that
-        # name counts as well.
+        # The real plugin compares names without their namespace here; a victim in another namespace with a claim of
+        # that name counts as well.
         uses = sum(volume.claim_name in self.names for volume in other.spec.volumes if volume.claim_name is not None)
         return ExclusiveClaims(self.names, self.conflicts + sign * uses)
 
@@ -62,7 +61,7 @@ class VolumeRestrictions(Value):
                 return PreFilterResult(unresolvable(f'persistentvolumeclaim "{volume.claim_name}" not found'))
             if READ_WRITE_ONCE_POD in claim.access_modes:
                 exclusive.add(volume.claim_name)
-        # Several users of one claim count once: there can be no more than one, or the claim would not be exclusive.
+        # Several users of one claim count once: there can be only one, or the claim would not be exclusive.
         uses = nodes.snapshot.tally(VOLUME_USERS).uses if exclusive else {}
         in_use = sum(uses.get(f"{pod.namespace}/{name}", 0) > 0 for name in exclusive)
         if not in_use and not any(
@@ -102,7 +101,7 @@ class VolumeRestrictions(Value):
 
 
 def disks_clash(pod: Pod, other: Pod) -> bool:
-    """Whether the two pods name a disk that they cannot both have on one node."""
+    """Whether the two pods name a disk that they cannot share on one node."""
     return any(
         _clash(disk, taken)
         for disk in (volume.legacy_disk for volume in pod.spec.volumes)
@@ -116,7 +115,7 @@ def _clash(disk: LegacyDisk, taken: LegacyDisk) -> bool:
     if disk.kind != taken.kind or disk.kind not in _WATCHED_DISKS or disk.identity != taken.identity:
         return False
     if disk.kind == "awsElasticBlockStore":
-        return True  # EBS cannot be attached twice, not even for reading
+        return True  # EBS cannot be attached twice, even read-only
     if disk.kind == "rbd" and (disk.pool != taken.pool or not set(disk.monitors) & set(taken.monitors)):
         return False
     return not (disk.read_only and taken.read_only)

@@ -1,7 +1,7 @@
-"""Refuses nodes outside the zone or region that a bound volume's labels name.
+"""Refuses nodes outside the zone or region in a bound volume's labels.
 
-Source: pkg/scheduler/framework/plugins/volumezone, v1.36. A volume's node affinity, the modern way to say this,
-is VolumeBinding's business."""
+Source: pkg/scheduler/framework/plugins/volumezone, v1.36. VolumeBinding checks a volume's node affinity, the modern way
+to express this."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class VolumeTopologies(Value):
 
 
 class VolumeZone(Value):
-    """A node without any zone or region label is never refused: there is only one zone then."""
+    """A node without any zone or region label is never refused: the cluster then has only one zone."""
 
     name: str = "VolumeZone"
     prepares_late: ClassVar[tuple[str, ...]] = ("filter",)
@@ -77,7 +77,7 @@ class VolumeZone(Value):
 
 
 def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
-    """The volume's zone and region labels; `a__b` means either, and a value with an empty part says nothing."""
+    """The volume's zone and region labels; `a__b` means either, and a value with an empty part is ignored."""
     found = []
     for key in _TOPOLOGY_LABELS:
         values = frozenset(value.strip() for value in volume.labels.get(key, "").split("__"))
@@ -87,8 +87,8 @@ def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:
 
 
 def _volume_behind(pod: Pod, claim_name: str, objects: ClusterObjects) -> PersistentVolume | Verdict | None:
-    """The volume the claim is bound to; None when binding waits for the pod; a verdict when the claim cannot be
-    used at all."""
+    """The volume that the claim is bound to; None if binding waits for the pod; a verdict if the claim cannot be
+    used."""
     if not claim_name:
         return unresolvable("PersistentVolumeClaim had no name")
     claim = find_claim(pod, claim_name, objects.claims)

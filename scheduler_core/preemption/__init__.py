@@ -1,4 +1,3 @@
-"""Whom a pod that fits nowhere may push aside: may it at all, which pods on one node, and on which node.
+"""Preemption: whether a pod may preempt, the victims on one node, and the choice of the node.
 
-Source: pkg/scheduler/framework/preemption and plugins/defaultpreemption, v1.36.
-"""
+Source: pkg/scheduler/framework/preemption and plugins/defaultpreemption, v1.36."""

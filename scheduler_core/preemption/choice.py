@@ -1,7 +1,7 @@
-"""Which node to sacrifice pods on; every tie is broken, last by name.
+"""Chooses the node for preemption; every tie is broken, the last by name.
 
-Source: pickOneNodeForPreemption in pkg/scheduler/framework/preemption/preemption.go, v1.36, where the last tie
-falls to the order of a Go map."""
+Source: pickOneNodeForPreemption in pkg/scheduler/framework/preemption/preemption.go, v1.36, where the order of a Go map
+breaks the last tie."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from collections.abc import Mapping
 from scheduler_core.model.pod import Pod
 from scheduler_core.preemption.victims import Victims
 
-_ABOVE_EVERY_PRIORITY = 2**31  # makes each victim weigh something, so that many of low priority cost more than few
+_ABOVE_EVERY_PRIORITY = 2**31  # makes each victim count, so that many victims of low priority cost more than few
 
 
 def choose_node(candidates: Mapping[str, Victims]) -> str:
-    """The name of the node whose victims are missed least; `candidates` is not empty and each has at least one
-    victim."""
+    """The name of the node whose victims cost least; `candidates` is not empty and each has at least one victim."""
     return min(candidates, key=lambda name: (*cost(candidates[name]), name))
 
 
 def cost(victims: Victims) -> tuple[int, int, int, int, float]:
-    """What evicting them costs, to be compared from the first entry on: fewer violated budgets; a less
-    important most important victim; a smaller sum of priorities; fewer victims; and, among the victims of
-    highest priority, a later start of the one that runs longest."""
+    """The cost of evicting them, compared entry by entry: fewer violated budgets; a lower highest priority; a smaller
+    sum of priorities; fewer victims; and, among the victims of highest priority, a later start of the one that started
+    first."""
     return (
         victims.budget_violations,
         victims.pods[0].priority,

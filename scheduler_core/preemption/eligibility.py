@@ -1,7 +1,6 @@
-"""May this pod evict others?
+"""Whether this pod may preempt others.
 
-Source: PodEligibleToPreemptOthers in plugins/defaultpreemption/default_preemption.go, v1.36.
-"""
+Source: PodEligibleToPreemptOthers in plugins/defaultpreemption/default_preemption.go, v1.36."""
 
 from __future__ import annotations
 
@@ -12,16 +11,15 @@ from scheduler_core.model.pod import Pod
 
 
 def is_preemptible_by(victim: Pod, pod: Pod) -> bool:
-    """Only a lower priority may be pushed aside; a budget can make that costly but never forbids it."""
+    """Only pods of lower priority can be preempted; a budget can make that costly but never forbids it."""
     return victim.priority < pod.priority
 
 
 def why_ineligible(pod: Pod, nominated_verdict: Verdict | None, pods_on_nominated_node: Iterable[Pod]) -> str:
-    """Why the pod may not evict anybody now; empty when it may.
+    """Why the pod may not preempt now; empty if it may.
 
-    A pod that has already preempted waits for its victims to be gone, unless its nominated node
-    (`nominated_verdict`) has meanwhile been refused for good: then the room made there is of no use and it may
-    try elsewhere."""
+    A pod that has already preempted waits until its victims are gone, unless its nominated node (`nominated_verdict`)
+    has become unresolvable: then the room there is of no use and it may try another node."""
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     if not pod.nominated_node_name:

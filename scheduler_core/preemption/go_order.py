@@ -1,9 +1,8 @@
-"""Sorts as Go's sort.Slice does, order of equals included.
+"""Sorts as Go's sort.Slice does, including the order of equal items.
 
-Pods of one ReplicaSet often start in the same second: then it is this order that decides whom preemption
-spares. Go's sort is a pattern-defeating quicksort (Peters 2021, arXiv:2106.05123) and not stable, but it is
-deterministic: even its shuffles are seeded by the length. The parameters below are those of Go's package sort
-since 1.19."""
+Pods of one ReplicaSet often start in the same second: then this order decides which pods preemption spares. Go's sort
+is a pattern-defeating quicksort (Peters 2021, arXiv:2106.05123) and not stable, but it is deterministic: even its
+shuffles are seeded by the length. The parameters below are those of Go's package sort since 1.19."""
 
 from __future__ import annotations
 
@@ -12,23 +11,23 @@ from typing import Final, Generic, TypeVar
 
 Item = TypeVar("Item")
 
-_INSERTION_AT_MOST: Final = 12  # shorter runs are sorted by insertion, which is stable
-_NINTHER_FROM: Final = 50  # from here on the pivot is a median of medians
-_SHIFT_FROM: Final = 50  # shorter runs are not worth repairing
-_REPAIRS: Final = 5  # pairs out of order that are repaired before a run counts as unsorted
-_ALL_SWAPPED: Final = 12  # as many swaps as choosing a pivot can take: the run is probably descending
+_INSERTION_AT_MOST: Final = 12  # shorter ranges are sorted by insertion, which is stable
+_NINTHER_FROM: Final = 50  # from this length on the pivot is a median of medians
+_SHIFT_FROM: Final = 50  # shorter ranges are not worth repairing
+_REPAIRS: Final = 5  # pairs out of order that are repaired before a range counts as unsorted
+_ALL_SWAPPED: Final = 12  # the most swaps that choosing a pivot can make: the range is probably descending
 _WORD: Final = 2**64 - 1
 
 
 def go_sorted(items: Iterable[Item], less: Callable[[Item, Item], bool]) -> list[Item]:
-    """The items in Go's order. `less` need not be a proper order: whatever it says is asked in Go's sequence."""
+    """The items in Go's order. `less` need not be a consistent order: it is called in the same sequence as by Go."""
     run = list(items)
     _Sort(run, less).sort(0, len(run), len(run).bit_length())
     return run
 
 
 class _Sort(Generic[Item]):
-    """One sort under way; a run is the half-open range from `start` to `end`."""
+    """One sort in progress; a range is half open, from `start` to `end`."""
 
     def __init__(self, run: list[Item], less: Callable[[Item, Item], bool]) -> None:
         self._run = run
@@ -41,7 +40,7 @@ class _Sort(Generic[Item]):
         self._run[one], self._run[other] = self._run[other], self._run[one]
 
     def sort(self, start: int, end: int, patience: int) -> None:
-        """Sorts the run; `patience` is how many unbalanced partitions are borne before falling back to a heap sort."""
+        """Sorts the range; `patience` is the number of unbalanced partitions before it falls back to heap sort."""
         balanced = partitioned = True
         while end - start > _INSERTION_AT_MOST:
             if patience == 0:
@@ -80,8 +79,7 @@ class _Sort(Generic[Item]):
     # ---- pivots ----
 
     def _choose_pivot(self, start: int, end: int) -> tuple[int, int]:
-        """A place that is probably in the middle, and how many of the comparisons on the way found a pair out
-        of order."""
+        """A position that is probably near the median, and how many of the comparisons found a pair out of order."""
         quarter = (end - start) // 4
         places = [start + quarter, start + 2 * quarter, start + 3 * quarter]
         swaps = 0
@@ -105,7 +103,8 @@ class _Sort(Generic[Item]):
     # ---- partitions ----
 
     def _partition(self, start: int, end: int, pivot: int) -> tuple[int, bool]:
-        """Smaller ones before the pivot, the others after it: its place, and whether they were so already."""
+        """Smaller items before the pivot, the others after it: its position, and whether they were already
+        partitioned."""
         self._swap(start, pivot)
         low, high = self._close_in(start, start + 1, end - 1)
         already = low > high
@@ -123,7 +122,8 @@ class _Sort(Generic[Item]):
         return low, high
 
     def _partition_equal(self, start: int, end: int, pivot: int) -> int:
-        """Those equal to the pivot come first; the place after them. Nothing in the run is smaller than the pivot."""
+        """Moves items equal to the pivot to the front; returns the position after them. No item in the range is smaller
+        than the pivot."""
         self._swap(start, pivot)
         low, high = start + 1, end - 1
         while True:
@@ -139,7 +139,7 @@ class _Sort(Generic[Item]):
     # ---- special runs ----
 
     def _repair(self, start: int, end: int) -> bool:
-        """Puts a run right that is almost sorted; False when it turns out to be too far from it."""
+        """Repairs an almost sorted range; False if too many pairs are out of order."""
         place = start + 1
         for _ in range(_REPAIRS):
             while place < end and not self._less(place, place - 1):
@@ -156,7 +156,7 @@ class _Sort(Generic[Item]):
         return False
 
     def _shift_left(self, place: int) -> None:
-        # Down to the very beginning and not to the run's: what stands before the run is never greater.
+        # Down to index 0 and not only to the start of the range: items before the range are never greater.
         while place >= 1 and self._less(place, place - 1):
             self._swap(place, place - 1)
             place -= 1
@@ -167,7 +167,7 @@ class _Sort(Generic[Item]):
             place += 1
 
     def _break_pattern(self, start: int, end: int) -> None:
-        """Scatters three items around the middle, by a generator that the length seeds."""
+        """Swaps three items around the middle, chosen by a generator that the length seeds."""
         length = number = end - start
         middle = start + length // 4 * 2
         for place in (middle - 1, middle, middle + 1):

@@ -1,8 +1,7 @@
-"""Which pods one node would lose: all that are less important leave, then they are spared again from the most
-important down.
+"""The victims on one node: all pods of lower priority are removed, then reprieved in descending importance while the
+preemptor fits.
 
-Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36.
-"""
+Source: SelectVictimsOnNode and filterPodsWithPDBViolation in plugins/defaultpreemption/default_preemption.go, v1.36."""
 
 from __future__ import annotations
 
@@ -21,33 +20,32 @@ from scheduler_core.values import Value
 
 
 class Victims(Value, kw_only=True):
-    """The pods to evict, most important first, and how many of the evictions overdraw a disruption budget."""
+    """The pods to evict, most important first, and how many of the evictions violate a disruption budget."""
 
     pods: tuple[Pod, ...]
     budget_violations: int = 0
 
 
 class NodeTrial(Protocol):
-    """Asks the filters about one node on which pods were added or removed, and keeps the plugins' notes true to
-    that."""
+    """Filters one node on which pods were added or removed, and updates the plugins' state."""
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """What the filters say, pods nominated to the node counted in."""
+        """The verdict of the filters, including pods nominated to the node."""
 
     def pod_added(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
-        """Brings the notes up to date; `node_info` already has the pod."""
+        """Updates the plugins' state; `node_info` already contains the pod."""
 
     def pod_removed(self, state: CycleState, pod: Pod, removed: Pod, node_info: NodeInfo) -> Verdict:
-        """Brings the notes up to date; `node_info` has lost the pod already."""
+        """Updates the plugins' state; `node_info` no longer contains the pod."""
 
 
 def select_victims(
     trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo, budgets: Sequence[DisruptionBudget]
 ) -> Victims | Verdict:
-    """The victims on this node, or why there is no use in evicting here. `state` is written to: hand over a copy.
+    """The victims on this node, or the reason why evictions here do not help. Changes `state`: pass a copy.
 
-    Not the smallest possible set: who is more important is spared first, even if sparing several small ones
-    instead would do."""
+    Not the smallest possible set: more important pods are reprieved first, even if reprieving several small ones would
+    suffice."""
     candidates = [other for other in node_info.pods if is_preemptible_by(other, pod)]
     if not candidates:
         return unresolvable("No preemption victims found for incoming pod")
@@ -70,7 +68,7 @@ def select_victims(
 
 
 def most_important_first(pods: list[Pod]) -> list[Pod]:
-    """By priority, then by who has run longer; equals in the order in which Go's sort leaves them."""
+    """By priority, then by earlier start; equal pods in the order of Go's sort."""
     importances = [(-pod.priority, pod.start_time) for pod in pods]
     if len(set(importances)) == len(pods):
         return sorted(pods, key=lambda pod: (-pod.priority, math.inf if pod.start_time is None else pod.start_time))
@@ -78,10 +76,10 @@ def most_important_first(pods: list[Pod]) -> list[Pod]:
 
 
 def is_more_important(one: Pod, other: Pod) -> bool:
-    """Whether the first is to be spared before the second.
+    """Whether the first pod is to be reprieved before the second.
 
-    A pod that has not started counts as starting now, and of two such pods the first was asked first, so it is
-    the older (util.GetPodStartTime)."""
+    A pod that has not started counts as starting now, and of two such pods the first argument was evaluated first, so
+    it counts as older (util.GetPodStartTime)."""
     if one.priority != other.priority:
         return one.priority > other.priority
     if one.start_time is None:
@@ -90,11 +88,11 @@ def is_more_important(one: Pod, other: Pod) -> bool:
 
 
 def split_by_budget(pods: Iterable[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
-    """The pods whose eviction, one after the other in this order, would overdraw a budget, and the others; each
-    in the order given.
+    """The pods whose eviction, one after another in this order, would violate a budget, and the others; each in the
+    given order.
 
-    Here a budget that selects everything selects nothing, and so does a pod without labels: the eviction API is
-    stricter."""
+    Here a budget with an empty selector selects nothing, and no budget selects a pod without labels: the eviction API
+    is stricter."""
     left = [budget.disruptions_allowed for budget in budgets]
     violating: list[Pod] = []
     others: list[Pod] = []
@@ -115,7 +113,7 @@ def _counts_against(budget: DisruptionBudget, pod: Pod) -> bool:
 
 
 class _Node:
-    """The node while pods leave it and come back; remembers the first error of a plugin."""
+    """The node while pods are removed and added again; keeps the first error of a plugin."""
 
     def __init__(self, trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo) -> None:
         self._trial, self._state, self._pod, self._info = trial, state, pod, node_info
@@ -126,7 +124,7 @@ class _Node:
         self._note(self._trial.pod_removed(self._state, self._pod, other, self._info))
 
     def spare(self, other: Pod) -> bool:
-        """Takes the pod back if the preemptor still fits beside it."""
+        """Adds the pod back if the preemptor still fits."""
         self._info = self._info.with_pod(other)
         self._note(self._trial.pod_added(self._state, self._pod, other, self._info))
         if self.verdict().is_success:

@@ -1,1 +1,1 @@
-"""The frozen cluster: nodes with their pods, and everything else that scheduling reads."""
+"""The frozen cluster: nodes with their pods, and all other objects that scheduling reads."""

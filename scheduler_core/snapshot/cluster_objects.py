@@ -1,4 +1,4 @@
-"""Everything in the cluster that is neither a node nor a pod, by the names under which plugins look it up."""
+"""All objects of the cluster except nodes and pods, by the names that plugins use."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class ClusterObjects(Value, kw_only=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Iterable[Any]]) -> ClusterObjects:
-        """The objects read from manifests, by kind. Of two objects of one name the later counts."""
+        """The objects read from manifests, by kind. Of two objects with the same name the later one wins."""
         return cls(**parts_of(values))
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """The namespace's labels; none for a namespace that is not known, as in the scheduler."""
+        """The namespace's labels; empty for an unknown namespace, as in the scheduler."""
         return self.namespaces.get(namespace, _NO_LABELS)
 
 
@@ -63,7 +63,7 @@ ByKind = Mapping[str, Iterable[Any]]
 
 
 def parts_of(values: ByKind, changed: Iterable[str] | None = None) -> dict[str, Any]:
-    """The fields of ClusterObjects that these values make; with `changed`, only those that depend on these kinds."""
+    """The fields of ClusterObjects for these values; with `changed`, only those that depend on these kinds."""
     wanted = None if changed is None else set(changed)
     return {
         name: gather(values)

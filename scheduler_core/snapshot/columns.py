@@ -36,7 +36,7 @@ LARGEST: Final = 2**62  # beyond any real amount, and a sum of two still fits 64
 
 
 class Columns:
-    """Everything about the nodes that a column can hold. Arrays are shared and not to be written to."""
+    """All data about the nodes that fits into columns. Arrays are shared and must not be written to."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class Columns:
         self._unpreferred: Remembered[tuple[Toleration, ...], NDArray[np.int64]] = Remembered()
 
     def with_nodes(self, changed: Mapping[int, Node]) -> Self:
-        """The columns with these nodes, by row, in place of those of their names; what the changes do not touch is
-        taken over."""
+        """The columns with these nodes, by row, in place of those with the same names; unaffected columns are
+        shared."""
         nodes = list(self.nodes)
         for row, node in changed.items():
             nodes[row] = node
@@ -84,7 +84,7 @@ class Columns:
         return new
 
     def with_added(self, nodes: Sequence[Node]) -> Self:
-        """The columns with these nodes after the others, in rows and in the tree; their names are new."""
+        """The columns with these nodes appended, in rows and in the tree; their names must be new."""
         everything = (*self.nodes, *nodes)
         first = len(self.nodes)
         images = self.images.changed(everything, range(first, len(everything)))
@@ -100,8 +100,8 @@ class Columns:
         return new
 
     def without_row(self, row: int) -> Self:
-        """The columns without one node. The last node takes its row, so that no other one moves; in the tree all keep
-        their places."""
+        """The columns without one node. The last node takes its row, so that no other node moves; the order in the tree
+        stays."""
         gone, last = self.nodes[row], self.nodes[-1]
         moved = row < len(self.nodes) - 1
         nodes = (*self.nodes[:row], last, *self.nodes[row + 1 : -1]) if moved else self.nodes[:-1]
@@ -155,34 +155,33 @@ class Columns:
 
     @cached_property
     def tree(self) -> NodeTree:
-        """The scheduler's tree of nodes: as one that got them in the order of rows has it, unless nodes came and went
-        since."""
+        """The scheduler's tree of nodes: that of a scheduler that got the nodes in the order of rows, unless nodes were
+        added or removed since."""
         return NodeTree.of(self.nodes)
 
     @cached_property
     def tree_order(self) -> NDArray[np.intp]:
-        """All rows in the order in which the scheduler goes through its nodes: one of each zone in turn, zones
-        and their nodes as they appeared.
+        """All rows in the scheduler's order: one of each zone in turn, zones and their nodes in the order of
+        appearance.
 
-        Only what the scheduler leaves to order depends on it: ties, and where a search that may stop early looks first.
-        """
+        It affects only what the scheduler leaves to the order: ties, and where a search that may stop early starts."""
         return self.tree.order()
 
     @cached_property
     def tree_orders(self) -> tuple[NDArray[np.intp], ...]:
-        """Every order that the scheduler's tree may have: as a scheduler that has just started reads them, and
-        as one that saw each node come, where that is another.
+        """Every order that the scheduler's tree may have: that of a scheduler that has just started, and that of one
+        that saw each node being added, if they differ.
 
         A scheduler reads its first list in the order of names (until 1.34, see `shuffled_order`); later nodes come
-        last, also one that was removed and made again. Nothing in the API says when it started."""
+        last, including one that was removed and created again. The API does not show when the scheduler started."""
         aged = sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].created_at)
         by_age = self._one_of_each_zone(np.array(aged, dtype=np.intp))
         return (self.tree_order,) if np.array_equal(by_age, self.tree_order) else (self.tree_order, by_age)
 
     def shuffled_order(self, number: int) -> NDArray[np.intp]:
-        """An order drawn with this number: that of a scheduler since 1.35 which started when the nodes were there.
+        """An order drawn with this number: that of a scheduler since 1.35 which started when the nodes existed.
 
-        It gets its first nodes as a stream, collects them in a map, and takes them out in the map's order, which is
+        It receives its first nodes as a stream, collects them in a map, and reads them in the map's order, which is
         random (watchList in client-go's tools/cache/reflector.go, gate WatchListClient)."""
         known = self._shuffled.get(number)
         if known is None:
@@ -195,7 +194,7 @@ class Columns:
         return Remembered()
 
     def _one_of_each_zone(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """These rows, zone by zone in turn, zones and their nodes as they stand there."""
+        """These rows, one of each zone in turn, zones and their nodes in the given order."""
         zones = self.tree.zone_of[rows]
         _, firsts, numbers = np.unique(zones, return_index=True, return_inverse=True)
         return rows[one_of_each_zone(np.arange(len(rows)), firsts[numbers])]
@@ -222,19 +221,19 @@ class Columns:
 
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
-        """By line of `allocatable`: whether every node has some of the resource."""
+        """By line of `allocatable`: whether every node has a positive amount of the resource."""
         return tuple(bool(least > 0) for least in self.allocatable.min(axis=1, initial=LARGEST))
 
     @cached_property
     def allocatable_floats(self) -> NDArray[np.float64]:
-        """`allocatable` for divisions. Only exact where `is_exact_in_floats` says so."""
+        """`allocatable` for divisions. Exact only for lines with `is_exact_in_floats`."""
         return self.allocatable.astype(np.float64)
 
     @cached_property
     def is_exact_in_floats(self) -> tuple[bool, ...]:
-        """By line of `allocatable`: whether a hundred times each amount is a whole number in floating point too. Then a
-        quotient of two such numbers, cut to an integer, is the same as an integer division: a remainder is too large
-        to be lost in rounding."""
+        """By line of `allocatable`: whether a hundred times each amount is an exact integer in floating point. Then a
+        truncated quotient of two such numbers equals the integer division, because a remainder is too large to be lost
+        in rounding."""
         return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
 
     @cached_property

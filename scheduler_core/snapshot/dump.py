@@ -1,9 +1,8 @@
-"""A cluster in a file: what scheduling reads of it and nothing else, so that a decision can be replayed far
-from the cluster.
+"""A cluster in a file, reduced to the fields that scheduling reads, so that a decision can be replayed elsewhere.
 
-A dump is gzip over lines of JSON: a header, one list page a line, and a last line that counts the pages.
-Whatever the model does not read is not written: no environment, no commands, no secrets, no managed fields, and
-of the annotations only the few that scheduling reads. Names, labels, images and requests remain."""
+A dump is gzip over lines of JSON: a header, one list page per line, and a last line with the number of pages. Fields
+that the model does not read are not written: no environment, commands, secrets or managed fields, and only the few
+annotations that scheduling reads. Names, labels, images and requests remain."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ from scheduler_core.values import Value
 
 VERSION: Final = 1
 _MAGIC: Final = "careen-snapshot"
-# A page of 500 objects is a few megabytes. A longer line is no dump of ours, and must not fill the memory of
-# whoever opens it.
+# A page of 500 objects is a few megabytes. A longer line is not from a dump and must not fill the reader's memory.
 _LONGEST_LINE: Final = 64 * 2**20
 _KEPT_ANNOTATIONS: Final = frozenset(
     {
@@ -39,18 +37,18 @@ _KEPT_ANNOTATIONS: Final = frozenset(
 
 
 class UnreadableDumpError(ValueError):
-    """The file is no whole dump of this version. The message says what it is instead; nothing of it is used."""
+    """The file is not a complete dump of this version. The message says what is wrong; nothing of the file is used."""
 
 
 class Header(Value, kw_only=True):
-    """Which cluster's release, and when it was read (RFC 3339)."""
+    """The cluster's release, and when it was read (RFC 3339)."""
 
     kube_version: str
     taken_at: str
 
 
 class Dump(Value, kw_only=True):
-    """A dump that was read to its end."""
+    """A dump that was read completely."""
 
     header: Header
     snapshot: Snapshot
@@ -59,8 +57,7 @@ class Dump(Value, kw_only=True):
 
 
 class DumpWriter:
-    """Writes a dump page by page. Without `finish` the file has no last line, and nobody will read it as a
-    whole one."""
+    """Writes a dump page by page. Without `finish` the file has no last line and is refused as incomplete."""
 
     def __init__(self, header: Header, out: BinaryIO) -> None:
         self._file = gzip.GzipFile(fileobj=out, mode="wb", mtime=0)
@@ -72,8 +69,8 @@ class DumpWriter:
         self.pages = 0
 
     def add(self, page: bytes) -> None:
-        """One raw list page; a kind that scheduling does not read is passed over. ValueError for a page that is
-        no API list."""
+        """One raw list page; a kind that scheduling does not read is ignored. Raises ValueError for a page that is not
+        an API list."""
         known = read_known_page(page)
         if known is not None:
             self._file.write(_page_line(known.kind, known.api_version, known.items))
@@ -86,7 +83,8 @@ class DumpWriter:
 
 
 def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
-    """Write all pages as a dump and give the number of those kept. Raises ValueError for a page that is no API list."""
+    """Writes all pages as a dump and returns the number of pages kept. Raises ValueError for a page that is not an API
+    list."""
     writer = DumpWriter(header, out)
     for page in pages:
         writer.add(page)
@@ -95,7 +93,7 @@ def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
 
 
 def read_dump(source: BinaryIO) -> Dump:
-    """The snapshot in a dump. Raises UnreadableDumpError for anything but a whole dump of this version."""
+    """The snapshot in a dump. Raises UnreadableDumpError for anything but a complete dump of this version."""
     lines = _lines(source)
     last: dict[str, Any] = {}
     try:
@@ -148,7 +146,7 @@ def _pages(lines: Iterator[bytes], last: dict[str, Any]) -> Iterator[bytes]:
                 raise UnreadableDumpError(
                     "the dump lacks pages: its last line counts more than there are; take it again"
                 )
-            if next(lines, None) is not None:  # reading on to the end is also what checks gzip's checksum
+            if next(lines, None) is not None:  # Reading to the end also checks gzip's checksum.
                 raise UnreadableDumpError("the dump goes on after its last line")
             return
         yield line

@@ -1,8 +1,7 @@
-"""API objects to a snapshot: from mappings, or from raw list pages that are decoded one by one and let go of.
+"""API objects to a snapshot: from mappings, or from raw list pages that are decoded and released one by one.
 
-A page of pods becomes pods at once, and equal specs and label sets become one object, so a large cluster fits
-into little memory. An object that cannot be read costs itself only: it is left out and reported with its name
-and the field."""
+A page of pods becomes pods at once, and equal specs and label sets become one object, so a large cluster needs little
+memory. An unreadable object is left out and reported with its name and the field."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from scheduler_core.values import Value
 
 
 class Collector:
-    """Takes objects kind by kind and makes the snapshot in the end."""
+    """Collects objects kind by kind and makes the snapshot at the end."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
@@ -67,7 +66,7 @@ class Collector:
             self._others.setdefault(kind, []).append(value)
 
     def snapshot(self) -> Snapshot:
-        """Everything taken so far. Of two objects of one name the later counts."""
+        """Everything collected so far. Of two objects with the same name the later one wins."""
         return Snapshot.of(
             tuple(self.nodes.values()), self.pods.values(), ClusterObjects.of(self._others), tuple(self.problems)
         )
@@ -80,7 +79,7 @@ class _PageHead(msgspec.Struct, rename="camel"):
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """The cyclic garbage collector costs twice the time of a bulk load, which makes no cycles."""
+    """Disables the cyclic garbage collector, which would double the time of a bulk load that makes no cycles."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -91,11 +90,10 @@ def _without_collector() -> Iterator[None]:
 
 
 def load_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
-    """A snapshot of API objects, each with its `kind`; a mapping whose kind ends in List is taken as its items.
+    """A snapshot of API objects, each with its `kind`; a mapping whose kind ends in List stands for its items.
 
-    Kinds that scheduling does not read are passed over. An object that cannot be read is left out and stands in the
-    snapshot's `problems`, with its name and the field.
-    """
+    Kinds that scheduling does not read are ignored. An unreadable object is left out and listed in the snapshot's
+    `problems`, with its name and the field."""
     collector = Collector()
     with _without_collector():
         for manifest in objects:
@@ -121,7 +119,7 @@ def _add_object(collector: Collector, manifest: Mapping[str, Any]) -> None:
         collector.add(kind, manifest)
 
 
-# An API server writes these two first; only a page that somebody rewrote has to be read to its end to learn what it is.
+# An API server writes these two first; only a page that was rewritten must be read to its end to find its kind.
 _HEAD: Final = re.compile(rb'\s*\{\s*"kind"\s*:\s*"(\w+)"\s*,\s*"apiVersion"\s*:\s*"([^"]*)"')
 
 
@@ -135,7 +133,7 @@ def _what_is_in(page: bytes) -> tuple[str, str]:
 
 
 class KnownPage(Value):
-    """A list page of a kind that scheduling reads, narrowed to the fields that are read; `items` are its wire
+    """A list page of a kind that scheduling reads, reduced to the fields that are read; `items` are its wire
     structures."""
 
     kind: str
@@ -144,7 +142,7 @@ class KnownPage(Value):
 
 
 def read_known_page(page: bytes) -> KnownPage | None:
-    """The page narrowed; None for a kind that scheduling does not read. Objects that cannot be read are left out."""
+    """The reduced page; None for a kind that scheduling does not read. Unreadable objects are left out."""
     kind, api_version = _what_is_in(page)
     collector = Collector()
     if not collector.knows(kind, api_version):
@@ -153,10 +151,10 @@ def read_known_page(page: bytes) -> KnownPage | None:
 
 
 class PageReader:
-    """Takes raw list bodies one by one, in any order, and makes the snapshot in the end.
+    """Takes raw list bodies one by one, in any order, and makes the snapshot at the end.
 
-    With `tells_unknown` a kind that scheduling does not read stands in the snapshot's problems; without, it is
-    passed over."""
+    With `tells_unknown` a kind that scheduling does not read is listed in the snapshot's problems; without, it is
+    ignored."""
 
     def __init__(self, *, tells_unknown: bool = False) -> None:
         self._collector = Collector()
@@ -164,7 +162,7 @@ class PageReader:
         self._unknown: set[tuple[str, str]] = set()
 
     def add(self, page: bytes) -> None:
-        """One body. ValueError when it is no JSON, is nested too deeply to be read, or names no kind."""
+        """One body. Raises ValueError for invalid JSON, too deep nesting, or a missing kind."""
         try:
             self._add(page)
         except RecursionError:
@@ -187,7 +185,7 @@ class PageReader:
                 )
 
     def snapshot(self) -> Snapshot:
-        """Everything taken so far."""
+        """Everything read so far."""
         with _without_collector():
             return self._collector.snapshot()
 
@@ -195,8 +193,7 @@ class PageReader:
 def load_pages(pages: Iterable[bytes], *, tells_unknown: bool = False) -> Snapshot:
     """A snapshot of raw API list bodies (`{"kind": "PodList", "items": […]}`), in any order.
 
-    Each is decoded and let go of before the next. Raises ValueError when a page is no JSON or names no kind.
-    """
+    Each is decoded and released before the next. Raises ValueError for a page with invalid JSON or without a kind."""
     reader = PageReader(tells_unknown=tells_unknown)
     for page in pages:
         reader.add(page)

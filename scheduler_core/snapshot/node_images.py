@@ -1,7 +1,7 @@
-"""Which nodes have which images, how large an image is, and how widely it has spread.
+"""Which nodes have which images, how large an image is, and how many nodes have it.
 
-The scheduler knows one size per image name: that of the node which reported the name first, here the first in
-the snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36)."""
+The scheduler keeps one size per image name: that of the node which reported the name first, here the first in the
+snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class NodeImages:
 
     @cached_property
     def _places(self) -> dict[str, tuple[int, list[int]]]:
-        """For each name its size and the rows that have it, in order. The lists are shared with the indexes made from
-        this one: not to be written to."""
+        """For each name its size and the rows of nodes with it, in order. The lists are shared with derived indexes and
+        must not be written to."""
         places: dict[str, tuple[int, list[int]]] = {}
         for row, node in enumerate(self._nodes):
             for image in node.images:
@@ -52,7 +52,7 @@ class NodeImages:
         return places
 
     def changed(self, nodes: tuple[Node, ...], rows: Iterable[int]) -> NodeImages:
-        """The index of these nodes, which differ from the present ones in these rows alone."""
+        """The index of these nodes, which differ from the present ones only in these rows."""
         new = NodeImages(nodes)
         if "_places" not in self.__dict__:
             return new
@@ -81,7 +81,7 @@ class NodeImages:
         return found
 
     def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int64]:
-        """Per node, how far the bytes at hand have come from `least` to `most`, in hundredths rounded down. Not to be
+        """Per node, the position of its image bytes between `least` and `most`, in percent rounded down. Must not be
         written to."""
         key = (names, least, most)
         known = self._shares.get(key)
@@ -92,7 +92,7 @@ class NodeImages:
 
 
 def _sizes(nodes: tuple[Node, ...], row: int) -> dict[str, int]:
-    """What the node in that row says of each image name; nothing for a row that is not there."""
+    """The sizes that the node in that row reports per image name; empty for a missing row."""
     sizes: dict[str, int] = {}
     for image in nodes[row].images if row < len(nodes) else ():
         for name in image.names:
@@ -114,6 +114,6 @@ def _take_row(places: dict[str, _Place], name: str, row: int, nodes: tuple[Node,
     if not left:
         del places[name]
     else:
-        # A first row beyond these nodes is the last one's old row, which is taken away as well.
+        # A first row beyond these nodes is the old row of the last node, which is removed as well.
         was_first = rows[0] == row and left[0] < len(nodes)
         places[name] = (_sizes(nodes, left[0])[name] if was_first else size), left

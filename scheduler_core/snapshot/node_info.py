@@ -1,7 +1,7 @@
-"""One node with its pods and running sums: what a plugin's per-node form sees.
+"""One node with its pods and running sums: the input of a plugin's per-node form.
 
-A value like any other: with a pod more or less it is another one. The sums are kept, not recomputed, so that
-preemption may try many pods on one node."""
+An immutable value: adding or removing a pod gives a new one. The sums are kept, not recomputed, so that preemption can
+try many pods on one node."""
 
 from __future__ import annotations
 
@@ -84,21 +84,21 @@ class NodeInfo(Value, kw_only=True):
         return self.node.allocatable.get(PODS, 0)
 
     def image_state(self, name: str) -> ImageState | None:
-        """What the cluster knows of this image, if the node has it."""
+        """The cluster's data about this image, if the node has it."""
         return self.cluster_images.get(name) if any(name in image.names for image in self.node.images) else None
 
     def with_pod(self, pod: Pod) -> Self:
-        """The node with one pod more, as it would stand on this node."""
+        """The node with one more pod."""
         return self._changed((*self.pods, pod), pod, 1, self.used_ports.union(pod.spec.host_ports))
 
     def without_pod(self, pod: Pod) -> Self:
-        """The node without this pod, known by its key; ValueError when it is not here.
+        """The node without the pod with this key; ValueError if it is not here.
 
         Its host ports are free then, even one that another pod here uses too: the scheduler keeps them as a set
         (HostPortInfo.Remove, v1.36)."""
         remaining = tuple(
             [other for other in self.pods if other is not pod]
-        )  # as a rule it is the very object, and keys need not be built
+        )  # usually the same object, so that keys need not be built
         if len(remaining) == len(self.pods):
             remaining = tuple(other for other in self.pods if other.key != pod.key)
         if len(remaining) == len(self.pods):

@@ -1,7 +1,7 @@
-"""Nodes by label, in columns: which value of a key each node has, and which nodes a selector chooses.
+"""Nodes by label, in columns: each node's value of a key, and the nodes that a selector matches.
 
-Labels of a node do not change while pods come and go, so every answer is kept for as long as the nodes stay the same.
-"""
+Labels of a node do not change while pods come and go, so every answer is cached for as long as the nodes stay the
+same."""
 
 from __future__ import annotations
 

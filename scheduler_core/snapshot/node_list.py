@@ -1,7 +1,6 @@
-"""Some of a snapshot's nodes, in a given order: what pre_filter, pre_score and the all-nodes forms are handed.
+"""Some of a snapshot's nodes, in a given order: the input of pre_filter, pre_score and the all-nodes forms.
 
-It reads as a sequence of NodeInfo, each built when it is asked for; all-nodes forms take `rows` and the
-snapshot's columns instead."""
+It is a sequence of NodeInfo, each built on access; all-nodes forms use `rows` and the snapshot's columns instead."""
 
 from __future__ import annotations
 

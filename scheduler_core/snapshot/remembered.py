@@ -1,6 +1,6 @@
-"""What was worked out once, up to a number of entries: the first to come is the first to go.
+"""A cache with a bounded number of entries that evicts the oldest first.
 
-A process that lives for weeks asks about pods that never come again; without a bound it would remember them all."""
+A process that lives for weeks asks about pods that never come again; without a bound it would keep them all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENTRIES: Final = 1024
 
 
 class Remembered(dict[Key, Kept]):
-    """A dict that forgets its oldest entry for a new one when it is full."""
+    """A dict that drops its oldest entry for a new one when it is full."""
 
     __slots__ = ("_entries",)
 

@@ -1,8 +1,6 @@
-"""The frozen cluster. With a node cordoned or a pod placed it is another snapshot, which shares all that stayed
-the same.
+"""The frozen cluster. Cordoning a node or placing a pod gives another snapshot, which shares all unchanged parts.
 
-Reading objects into one is in loading.py; what plugins count over pods is in tallies.py.
-"""
+Loading objects is in loading.py; the counts that plugins make over pods are in tallies.py."""
 
 from __future__ import annotations
 
@@ -49,9 +47,9 @@ class UnknownPodError(KeyError):
 
 
 class Snapshot:
-    """Nodes, the pods on them, the pods that wait, and every other object scheduling reads.
+    """Nodes, the pods on them, the pending pods, and all other objects that scheduling reads.
 
-    `pending` are pods without a node; `ghosts` stand on nodes that the snapshot does not have and count for
+    `pending` are pods without a node; `ghosts` are pods on nodes that the snapshot does not have, which count for
     nothing, as in the scheduler. `problems` are objects that could not be read and were left out."""
 
     __slots__ = (
@@ -193,8 +191,8 @@ class Snapshot:
         )
 
     def remember(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
-        """What `work_out` gives, worked out once for all snapshots with these other objects. It may depend on the key
-        and on `objects` alone, without budgets and Jobs."""
+        """The result of `work_out`, computed once for all snapshots with these other objects. It may depend only on the
+        key and on `objects`, without budgets and Jobs."""
         known = self._remembered.get(key)
         if known is None:
             known = self._remembered[key] = work_out()
@@ -228,8 +226,8 @@ class Snapshot:
         return self._moved([(-1, self._placed(key)) for key in keys])
 
     def with_pods_exchanged(self, pairs: Iterable[tuple[str, Pod]]) -> Snapshot:
-        """The cluster with each pod of those keys gone, and the other in its place on the same node, in this order;
-        UnknownPodError when one stands on no node here."""
+        """The cluster with each pod of those keys removed and its replacement added on the same node, in this order;
+        UnknownPodError if one is on no node here."""
         moves: list[tuple[int, Pod]] = []
         for key, pod in pairs:
             old = self._placed(key)
@@ -237,8 +235,8 @@ class Snapshot:
         return self._moved(moves)
 
     def with_pods_moved(self, leaving: Iterable[Pod], coming: Iterable[Pod]) -> Snapshot:
-        """The cluster without the first pods, which stand on the nodes that they name, and with the others on the
-        nodes that they name; UnknownNodeError when one of these is not here."""
+        """The cluster without the first pods, which are on the nodes that they name, and with the others on the nodes
+        that they name; UnknownNodeError if one of these is not here."""
         return self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming)])
 
     def with_ghosts(self, ghosts: tuple[Pod, ...]) -> Snapshot:
@@ -248,8 +246,8 @@ class Snapshot:
     def with_others(
         self, *, pending: tuple[Pod, ...], ghosts: tuple[Pod, ...], problems: tuple[ManifestError, ...]
     ) -> Snapshot:
-        """The cluster with other pods that wait or stand on unknown nodes, and other unreadable objects. Whatever is
-        derived from it leaves this snapshot's own log of changes alone."""
+        """The cluster with other pods that are pending or on unknown nodes, and other unreadable objects. Snapshots
+        derived from it do not extend this snapshot's log of changes."""
         return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
@@ -275,7 +273,7 @@ class Snapshot:
         return self.with_node_replaced(self.columns.nodes[row].cordoned(with_taint=with_taint))
 
     def without(self, key: str) -> Snapshot:
-        """The cluster without that pod, wherever it is; the same cluster when it is nowhere."""
+        """The cluster without that pod, placed or not; the same cluster if there is no such pod."""
         placed = self.placements.find(key)
         rest = self if placed is None else self.without_pod(key)
         return rest._changed(
@@ -302,8 +300,8 @@ class Snapshot:
         )
 
     def with_node_added(self, node: Node) -> Snapshot:
-        """The cluster with one node more, the last in the scheduler's order, and with the pods on it that stood on a
-        node of its name unseen; ValueError when there is a node of that name."""
+        """The cluster with one more node, the last in the scheduler's order, and with its pods that were `ghosts`
+        before; ValueError if there is a node of that name."""
         return self.with_nodes_added((node,))
 
     def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:
@@ -324,8 +322,9 @@ class Snapshot:
         )
 
     def without_node(self, node_name: str) -> Snapshot:
-        """The cluster without that node; its pods are `ghosts`, as in a scheduler that has not yet seen them go. The
-        last node of the list takes its place there, and every node keeps its place in the scheduler's order."""
+        """The cluster without that node; its pods become `ghosts`, as in a scheduler that has not yet seen their
+        deletion. The last node of the list takes its row, and every node keeps its position in the scheduler's
+        order."""
         row, last = self.row(node_name), len(self.columns) - 1
         gone = self.placements.on_node(row)
         moves = [(-1, row, pod) for pod in gone]

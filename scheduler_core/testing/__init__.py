@@ -1,1 +1,1 @@
-"""What helps to test with the library; shipped with it, used by its own tests."""
+"""Test helpers; shipped with the library and used by its own tests."""

@@ -1,8 +1,6 @@
-"""a_pod(), a_node(), a_budget(): API objects with everything defaulted, so that a test names only what its
-outcome depends on.
+"""a_pod(), a_node(), a_budget(): API objects with defaults, so that a test names only what matters for its outcome.
 
-Each step gives a new builder, `.manifest` the API object, `.build()` the parsed value.
-"""
+Each step gives a new builder, `.manifest` the API object, `.build()` the parsed value."""
 
 from __future__ import annotations
 
@@ -63,7 +61,7 @@ class _Builder:
     manifest: Json = field(default_factory=dict)
 
     def with_field(self, path: str, value: object) -> Self:
-        """Sets what stands at a dotted path, such as "spec.priority"."""
+        """Sets the field at a dotted path, such as "spec.priority"."""
         manifest = copy.deepcopy(self.manifest)
         *parents, last = path.split(".")
         place = manifest

@@ -1,1 +1,1 @@
-"""What would be if the cluster had more nodes."""
+"""What-if questions: whether more nodes would help pending pods."""

@@ -1,4 +1,4 @@
-"""Would more nodes of a kind help the pods that wait, and how many are needed."""
+"""Whether more nodes of a kind help the pending pods, and how many are needed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 from scheduler_core.what_if.node_template import NodeTemplate, new_nodes
 
-# Their answer about an empty node changes with the number of nodes; that of every other plugin is the same for one of
-# them as for a hundred.
+# The answers of these plugins about an empty node change with the number of nodes; those of all other plugins do not.
 _COUNT_NODES: Final = frozenset({"PodTopologySpread", "InterPodAffinity"})
 MOST: Final = 100
 _GATES: Final = SchedulingGates()  # no node helps a pod that its owner holds back
 
 
 class MoreNodes(Value, kw_only=True):
-    """The cluster with `count` nodes more. `placed`: each pod that gets a place, with its node, in the order in which
-    they were placed. `refused`: each other pod, with the refusal of an empty new node, or that of all nodes in the
-    scheduler's words."""
+    """The cluster with `count` more nodes. `placed`: each pod that gets a node, in the order in which they were placed.
+    `refused`: each other pod, with the refusal of an empty new node, or that of all nodes in the scheduler's
+    message."""
 
     count: int
     new_names: tuple[str, ...] = ()
@@ -37,8 +36,8 @@ class MoreNodes(Value, kw_only=True):
 
 
 class NodesNeeded(Value, kw_only=True):
-    """The answer to "how many". `without`: as the cluster is. `best`: the fewest nodes with which the most pods get a
-    place; `is_enough` when these are all. `tried`: the largest number that was tried."""
+    """The answer to "how many". `without`: the cluster as it is. `best`: the fewest nodes with which the most pods get
+    a place; `is_enough` if these are all. `tried`: the largest number that was tried."""
 
     without: MoreNodes
     best: MoreNodes
@@ -84,8 +83,8 @@ def nodes_needed(
     """The smallest number of such nodes with which every pod gets a place, or with which the most do.
 
     Every number is tried from 0 on, because more nodes may also hinder: a spread over hosts counts the empty ones. No
-    pod needs more nodes than there are pods, and none is tried after an empty new node refused every pod that is left
-    for a reason that no other such node changes."""
+    pod needs more nodes than there are pods, and the search ends when an empty new node refuses every remaining pod for
+    a reason that further nodes do not change."""
     without = best = found = with_more_nodes(scheduler, snapshot, pods, template, 0)
     while found.refused and found.count < min(most, len(pods)) and not _is_in_vain(found):
         found = with_more_nodes(scheduler, snapshot, pods, template, found.count + 1)
@@ -100,7 +99,7 @@ def nodes_needed(
 
 
 def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
-    """No number helps: the same with what a new node said of each pod."""
+    """No number of nodes helps: the same result with each pod's refusal by a new node."""
     refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
     return MoreNodes(count=0, placed=best.placed, refused=refused)
 
@@ -121,8 +120,8 @@ def _place(scheduler: Scheduler, world: Snapshot, pod: Pod) -> str | None:
 
 
 def _refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None) -> Verdict:
-    """Why the pod has no place: its scheduling gates, what an empty new node says, or where there is none, all nodes
-    together."""
+    """Why the pod has no place: its scheduling gates, the refusal of an empty new node, or without one, that of all
+    nodes."""
     if not (gated := _GATES.pre_enqueue(pod)).is_success:
         return gated
     try:

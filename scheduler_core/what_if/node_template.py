@@ -1,4 +1,4 @@
-"""A node that does not exist yet: like one that does, or as a manifest describes it, with the DaemonSets' pods that
+"""A node that does not exist yet, copied from an existing one or described by a manifest, with the DaemonSet pods that
 would run there."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scheduler_core.model.taints import Taint
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
-# Of a node's present state and not of its kind: the node-lifecycle controller's, and those of autoscalers.
+# Set by a node's present state and not its kind: by the node-lifecycle controller and by autoscalers.
 _PASSING_TAINTS: Final = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
@@ -23,12 +23,12 @@ _PASSING_TAINTS: Final = (
     "DeletionCandidateOfClusterAutoscaler",
     "karpenter.sh/disrupt",  # disrupted; before 1.0 disruption
 )
-# What decides whether a DaemonSet wants a node; resources do not.
+# The fields that decide whether a DaemonSet runs on a node; resources do not.
 _WANTED_BY: Final = frozenset({"NodeAffinity", "TaintToleration"})
 
 
 class NodeTemplate(Value):
-    """A node and the pods that each node of the kind has from the start. `name` is the beginning of the new names."""
+    """A node and the pods that each node of the kind has from the start. `name` is the prefix of the new names."""
 
     name: str
     node: Node
@@ -36,8 +36,8 @@ class NodeTemplate(Value):
 
 
 def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
-    """More nodes like this one, new and empty: without its cordon, its passing taints, its images and its annotations,
-    and with its DaemonSets' pods alone. UnknownNodeError when it is not here."""
+    """More nodes like this one, new and empty: without its cordon, temporary taints, images and annotations, and only
+    with its DaemonSet pods. Raises UnknownNodeError if it does not exist."""
     node = snapshot.node(node_name)
     fresh = replace(
         node.uncordoned(),
@@ -50,16 +50,16 @@ def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
 
 
 def of_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:
-    """Nodes as this one, which is not in the cluster, with a pod of each DaemonSet that has one somewhere and wants
-    such a node."""
+    """Nodes like this manifest, which is not in the cluster, each with a pod of every DaemonSet that has a pod
+    somewhere and matches such a node."""
     alone = Snapshot.of((node,), objects=snapshot.objects)
     daemons = tuple(pod for pod in _one_of_each_daemon_set(snapshot) if _wants(scheduler, alone, pod))
     return NodeTemplate(node.name or "node", node, daemons)
 
 
 def new_nodes(template: NodeTemplate, count: int, snapshot: Snapshot) -> Iterator[tuple[Node, tuple[Pod, ...]]]:
-    """So many nodes of the template with their pods. Names, uids, the host name's label and whatever label repeats the
-    name are each node's own."""
+    """That many nodes of the template with their pods. Names, uids, the host name label and any label that repeats the
+    name are unique per node."""
     taken = snapshot.columns.row_of
     youngest = max((node.created_at for node in snapshot.nodes), default="")
     made, number = 0, 0

@@ -1,7 +1,6 @@
-"""Who is in which domain, as far as affinity terms ask: the numbers of InterPodAffinity.
+"""Pods per topology domain that affinity terms select: the counts of InterPodAffinity.
 
-Source: plugins/interpodaffinity/{filtering,scoring,plugin}.go, v1.36.
-"""
+Source: plugins/interpodaffinity/{filtering,scoring,plugin}.go, v1.36."""
 
 from __future__ import annotations
 
@@ -28,10 +27,10 @@ Labels = Mapping[str, str]
 
 
 class Reach(Value):
-    """Which namespaces an incoming pod's term reaches, in this snapshot.
+    """The namespaces that an incoming pod's term selects in this snapshot.
 
-    With `negative_selectors_reach_all` a namespaceSelector that labels-less namespaces satisfy (NotIn,
-    DoesNotExist) reaches every namespace: the regression of #132457, in the scheduler since 1.34."""
+    With `negative_selectors_reach_all` a namespaceSelector that a namespace without labels satisfies (NotIn,
+    DoesNotExist) selects every namespace: the regression of #132457, in the scheduler since 1.34."""
 
     snapshot: Snapshot
     negative_selectors_reach_all: bool
@@ -46,11 +45,11 @@ class Reach(Value):
         return term.namespaces | self.snapshot.namespaces_selected(selector)
 
     def query(self, terms: tuple[PodAffinityTerm, ...]) -> PodQuery:
-        """Pods that all of these terms choose."""
+        """Pods that all of these terms select."""
         return _query(tuple((self.namespaces(term), term) for term in terms))
 
     def newcomer(self, pod: Pod) -> Newcomer:
-        """The pod as carried terms see it."""
+        """The incoming pod as the terms of existing pods see it."""
         return self.snapshot.remember(
             ("newcomer", pod.namespace, tuple(pod.labels.items())), lambda: self._newcomer(pod)
         )
@@ -66,14 +65,14 @@ def _query(parts: tuple[tuple[frozenset[str] | None, PodAffinityTerm], ...]) -> 
 
 
 class DomainCount(Value, eq=False):
-    """Pods per domain of a topology key; the last place holds those on nodes without the key, who are nobody's
-    neighbours."""
+    """Pods per domain of a topology key; the last place holds pods on nodes without the key, which count for no
+    domain."""
 
     topology: Topology
     counts: Ints
 
     def at(self, labels: Labels) -> int:
-        """The count in the domain of a node with these labels; 0 where it has none."""
+        """The count in the domain of a node with these labels; 0 if it has none."""
         code = self.topology.code_of.get(labels.get(self.topology.key, ""), -1) if self.topology.key in labels else -1
         return 0 if code < 0 else int(self.counts[code])
 
@@ -95,11 +94,10 @@ class DomainCount(Value, eq=False):
 
 
 class AffinityCounts(Value, eq=False):
-    """What the filter needs. `near` are pods that all required affinity terms choose, per term's key; `off`
-    those that an anti-affinity term chooses.
+    """The state of the filter. `near` are pods that all required affinity terms select, per term's key; `off` those
+    that an anti-affinity term selects.
 
-    `keeps_off` counts, by topology key, placed pods' own anti-affinity terms that choose the newcomer.
-    """
+    `keeps_off` counts, by topology key, anti-affinity terms of existing pods that select the incoming pod."""
 
     reach: Reach
     near: tuple[DomainCount, ...]
@@ -109,8 +107,8 @@ class AffinityCounts(Value, eq=False):
     is_first_of_its_kind: bool
 
     def near_enough(self, labels: Labels) -> bool:
-        """Every required term has its neighbour. The first pod of a group that wants itself near passes
-        wherever all keys are there."""
+        """Every required term has a matching pod in the domain. The first pod of a group with affinity to itself passes
+        on every node with all keys."""
         if any(count.topology.key not in labels for count in self.near):
             return False
         return all(count.at(labels) > 0 for count in self.near) or self._may_be_first
@@ -144,7 +142,7 @@ class AffinityCounts(Value, eq=False):
         return found
 
     def changed(self, pod: Pod, other: Pod, row: int, sign: int) -> AffinityCounts:
-        """The counts with another pod come to or gone from a row."""
+        """The counts after another pod was added to or removed from a row."""
 
         def chosen(query: PodQuery) -> bool:
             return query.matches(other.namespace, other.labels, terminating=False)
@@ -170,7 +168,7 @@ def _nobody(snapshot: Snapshot, key: str) -> DomainCount:
 
 
 def count_required(reach: Reach, pod: Pod) -> AffinityCounts | None:
-    """The counts for a pod; None when no required term, neither its own nor a placed pod's, concerns it."""
+    """The counts for a pod; None if no required term, neither its own nor an existing pod's, concerns it."""
     affinity, anti_affinity = pod.spec.pod_affinity.required, pod.spec.pod_anti_affinity.required
     keeps_off = _kept_off(reach, pod)
     if not affinity and not anti_affinity and not keeps_off:
@@ -204,7 +202,7 @@ def _by_domain(reach: Reach, key: str, per_node: Ints) -> DomainCount:
 
 
 class AffinityPull(Value, eq=False):
-    """What the score needs: summed weights per domain, for each topology key that any term names."""
+    """The state of the score: summed weights per domain, for each topology key of any term."""
 
     by_key: tuple[tuple[Topology, Ints], ...]
 
@@ -224,8 +222,7 @@ class AffinityPull(Value, eq=False):
 
 
 def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | None:
-    """The weights for a pod; None when not a single term of anybody's concerns it and a placed pod on a
-    labelled node."""
+    """The weights for a pod; None if no term of any pod concerns both it and an existing pod on a labelled node."""
     found: dict[str, list[tuple[int, Pull]]] = {}
     newcomer = reach.newcomer(pod)
     for key, pull in reach.snapshot.tally(PullTally(newcomer, "preferred")).items():
@@ -247,7 +244,7 @@ def count_scores(reach: Reach, pod: Pod, hard_weight: int) -> AffinityPull | Non
 
 
 def _weighed(pulls: list[tuple[int, Pull]]) -> Ints:
-    """Summed weights per domain; nodes without the key get nothing."""
+    """Summed weights per domain; nodes without the key get 0."""
     total = np.zeros(len(pulls[0][1].weights), dtype=np.int64)
     for factor, pull in pulls:
         total += pull.weights if factor == 1 else pull.weights * factor

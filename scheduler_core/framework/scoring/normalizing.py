@@ -8,10 +8,9 @@ from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
 
 
 def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
-    """Scores as parts of the highest, in hundredths rounded down; reversed, the highest becomes 0.
+    """Scores as a percentage of the highest, rounded down; reversed, the highest becomes 0.
 
-    With no score above 0 they stay as they are, or all become 100 when reversed.
-    """
+    With no score above 0 they stay unchanged, or all become 100 when reversed."""
     highest = max(int(scores.max(initial=0)), 0)
     if highest == 0:
         return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores

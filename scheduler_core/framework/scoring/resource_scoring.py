@@ -40,15 +40,15 @@ class ResourceShare(Value):
 class Strategy(Value):
     """`rate(used, allocatable)` gives 0 to 100 for arrays of one resource.
 
-    With `skips_zero` a resource that scores 0 leaves the average, and the average is rounded instead of cut.
-    """
+    With `skips_zero` a resource that scores 0 is left out of the average, and the average is rounded instead of
+    truncated."""
 
     rate: Callable[[Ints, Ints], Ints]
     skips_zero: bool = False
 
 
 def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
-    """The strategy that the arguments choose."""
+    """The strategy of the arguments."""
     if args.strategy == "MostAllocated":
         return Strategy(_most_allocated)
     if args.strategy == "RequestedToCapacityRatio":
@@ -58,7 +58,7 @@ def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
 
 
 def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes: NodeList) -> Scores:
-    """Weighted averages over the resources that a node has at all; 0 where it has none of them."""
+    """Weighted averages over the resources that a node has; 0 if it has none of them."""
     columns, usage = nodes.snapshot.columns, nodes.snapshot.tally(UsageTally(nodes.rules))
     taken: dict[str, Ints] = {CPU: usage.nonzero_cpu, MEMORY: usage.nonzero_memory}
     lines = [columns.resources.get(share.name) for share in shares]
@@ -88,7 +88,7 @@ def _all_exact(columns: Columns, lines: Sequence[int | None]) -> bool:
 
 
 def _least_allocated_everywhere(parts: Sequence[tuple[int, Ints, Floats]]) -> Scores:
-    """As `_average` of `_least_allocated`, where every node has every resource: floating point divides several times
+    """`_average` of `_least_allocated` for nodes that all have every resource: floating point divides several times
     faster than integers do, and is exact here."""
     total = sum(weight for weight, _, _ in parts)
     rates = (
@@ -100,7 +100,7 @@ def _least_allocated_everywhere(parts: Sequence[tuple[int, Ints, Floats]]) -> Sc
 
 
 def score_of_node(strategy: Strategy, shares: tuple[ResourceShare, ...], node_info: NodeInfo) -> int:
-    """The same for one node."""
+    """The same score for one node."""
     taken = {CPU: node_info.nonzero_cpu, MEMORY: node_info.nonzero_memory}
     parts = []
     for share in shares:
@@ -145,6 +145,6 @@ def _along_shape(shape: tuple[tuple[int, int], ...], used: Ints, allocatable: In
     rate = np.full_like(utilization, shape[-1][1])
     for (left, low), (right, high) in reversed(list(pairwise(shape))):
         rise = (high - low) * (utilization - left)
-        # Toward zero: on a falling line the numerator is negative.
+        # Toward zero: the numerator is negative if the shape falls.
         rate = np.where(utilization <= right, low + np.sign(rise) * (np.abs(rise) // (right - left)), rate)
     return np.where(utilization <= shape[0][0], shape[0][1], rate)

@@ -1,4 +1,4 @@
-"""How pods of a kind are spread over the domains of a topology key: the numbers of PodTopologySpread.
+"""Counts of matching pods per topology domain: the numbers of PodTopologySpread.
 
 Which nodes take part, what counts as a domain, and which pods count:
 plugins/podtopologyspread/{filtering,scoring,common}.go and plugins/helper/spread.go, v1.36."""
@@ -34,7 +34,7 @@ Ints = NDArray[np.int64]
 
 
 def with_match_label_keys(constraint: TopologySpreadConstraint, pod: Pod) -> TopologySpreadConstraint:
-    """The constraint with `key = the pod's own value` added for each matchLabelKey the pod has."""
+    """The constraint with `key = the pod's own value` added for each of its matchLabelKeys that the pod has."""
     if not constraint.match_label_keys:
         return constraint
     own = [(key, pod.labels[key]) for key in constraint.match_label_keys if key in pod.labels]
@@ -50,15 +50,15 @@ _CONTROLLERS: Final = {("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"
 
 
 def default_selector(snapshot: Snapshot, pod: Pod) -> LabelSelector:
-    """What the pod's services and its controller select, together; empty when there are none, and then no
-    default applies."""
+    """The joined selectors of the pod's services and its controller; empty if there are none, and then no default
+    constraint applies."""
     key = ("default selector", pod.namespace, tuple(pod.labels.items()), pod.owner)
     return snapshot.remember(key, lambda: _deduce_selector(_owners_in(snapshot, pod.namespace), pod))
 
 
 class _Owners(Value):
-    """Those of one namespace that may select a pod: services by their first label, controllers by kind and name.
-    A namespace may hold tens of thousands of old ReplicaSets, of which a pod has one."""
+    """The owners in one namespace that may select a pod: services by their first label, controllers by kind and name. A
+    namespace may contain tens of thousands of old ReplicaSets, of which one owns the pod."""
 
     services: Mapping[tuple[str, str], Sequence[SelectingOwner]]
     controllers: Mapping[tuple[str, str], SelectingOwner]
@@ -109,8 +109,8 @@ def _query(namespace: str, selector: LabelSelector) -> PodQuery:
 
 
 def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> Ints:
-    """Live pods of the namespace that the selector chooses; an empty selector counts none (common.go
-    countPodsMatchSelector)."""
+    """Pods of the namespace that the selector matches and that are not terminating; an empty selector counts none
+    (countPodsMatchSelector in common.go)."""
     if selector.is_empty or selector.requirements is None:
         return np.zeros(len(snapshot.columns), dtype=np.int64)
     return snapshot.tally(QueryTally(_query(namespace, selector)))
@@ -120,7 +120,7 @@ def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) 
 
 
 def _included(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint) -> Mask | None:
-    """Nodes that the constraint's inclusion policies let take part; None for all."""
+    """Nodes that the constraint's inclusion policies include; None for all."""
     mask: Mask | None = None
     if constraint.honors_affinity:
         required = None if pod.spec.node_affinity is None else pod.spec.node_affinity.required
@@ -133,7 +133,7 @@ def _included(snapshot: Snapshot, pod: Pod, constraint: TopologySpreadConstraint
 
 
 def _with_all_keys(snapshot: Snapshot, constraints: tuple[TopologySpreadConstraint, ...]) -> Mask | None:
-    """Nodes that have every constraint's key; None for all."""
+    """Nodes that have the keys of all constraints; None for all."""
     mask: Mask | None = None
     for constraint in constraints:
         topology = snapshot.columns.labels.topology(constraint.topology_key)
@@ -152,11 +152,11 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
 
 
 class HardConstraint(Value, eq=False):
-    """One constraint with its counts. `counts` and `is_domain` are by domain code, `participating` by row
-    (None: every node).
+    """One constraint with its counts. `counts` and `is_domain` are by domain code, `participating` by row (None: every
+    node).
 
-    A domain is a value of the key on at least one participating node; it counts even with no pods in it. `own`
-    is 1 when the pod itself would count, `fewest` the count of the emptiest domain."""
+    A domain is a value of the key on at least one participating node; it counts even without pods. `own` is 1 if the
+    pod itself would count, `fewest` is the smallest count of a domain."""
 
     constraint: TopologySpreadConstraint
     topology: Topology
@@ -167,19 +167,19 @@ class HardConstraint(Value, eq=False):
     fewest: int
 
     def skew_in(self, value: str) -> int:
-        """How far a domain would stand above the emptiest with the pod in it."""
+        """The difference between a domain with the pod and the domain with the fewest pods."""
         code = self.topology.code_of.get(value)
         return (0 if code is None else int(self.counts[code])) + self.own - self.fewest
 
     @property
     def too_skewed(self) -> Mask:
-        """Rows whose domain would stand out by more than maxSkew."""
+        """Rows whose domain would exceed maxSkew."""
         by_domain = self.counts > self.constraint.max_skew - self.own + self.fewest
         return by_domain[self.topology.codes]
 
     def changed(self, other: Pod, row: int, sign: int) -> HardConstraint:
-        """The counts with another pod come or gone; here even a terminating pod and an empty selector count
-        (filtering.go updateWithPod)."""
+        """The counts after another pod was added or removed; here even a terminating pod and an empty selector count
+        (updateWithPod in filtering.go)."""
         if not self.constraint.selector.matches(other.labels) or (
             self.participating is not None and not self.participating[row]
         ):
@@ -190,13 +190,14 @@ class HardConstraint(Value, eq=False):
 
 
 def _fewest(counts: Ints, is_domain: Mask | None, min_domains: int | None) -> int:
-    """The count of the emptiest domain; 0 when there are fewer domains than minDomains asks for, or none."""
+    """The smallest count of a domain; 0 if there are fewer domains than minDomains, or none."""
     domains = counts[:-1] if is_domain is None else counts[is_domain]
     return 0 if not len(domains) or len(domains) < (min_domains or 1) else int(domains.min())
 
 
 class HardSpread(Value):
-    """The pod's DoNotSchedule constraints; `takes_part` by row says who has all their keys (None: every node)."""
+    """The pod's DoNotSchedule constraints; `takes_part` by row: whether the node has all their keys (None: every
+    node)."""
 
     constraints: tuple[HardConstraint, ...]
     takes_part: Mask | None
@@ -208,7 +209,7 @@ class HardSpread(Value):
 
 
 def count_hard(snapshot: Snapshot, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...]) -> HardSpread:
-    """Counts over all nodes of the snapshot, cordoned ones included."""
+    """Counts over all nodes of the snapshot, including cordoned ones."""
     complete = _with_all_keys(snapshot, constraints)
     return HardSpread(tuple(_count_hard(snapshot, pod, c, complete) for c in constraints), complete)
 
@@ -240,8 +241,8 @@ def _count_hard(
 
 
 class SoftConstraint(Value, eq=False):
-    """`by_domain` for keys other than the host's, `by_node` for the host's; `weight` evens out keys with many
-    values."""
+    """`by_domain` for keys other than the host name, `by_node` for the host name; `weight` compensates for keys with
+    many values."""
 
     constraint: TopologySpreadConstraint
     topology: Topology
@@ -257,7 +258,7 @@ class SoftSpread(Value):
     ignored: Mask | None
 
     def scores(self, nodes: NodeList) -> Scores:
-        """Raw scores: the more pods of the kind, the higher."""
+        """Raw scores: the more matching pods, the higher."""
         total = np.zeros(len(nodes))
         for soft in self.constraints:
             codes = nodes.take(soft.topology.codes)
@@ -269,7 +270,7 @@ class SoftSpread(Value):
         return rounded if self.ignored is None else np.where(nodes.take(self.ignored), 0, rounded)
 
     def score_of(self, pod: Pod, node_info: NodeInfo) -> int:
-        """The same for one node, counting the pods it has."""
+        """The same score for one node, counting its pods."""
         if self.ignored is not None and self.ignored[node_info.row]:
             return 0
         total = 0.0
@@ -325,7 +326,7 @@ def _count_soft(
 
 
 def _domains_among(rows: NDArray[np.intp], codes: NDArray[np.intp], topology: Topology) -> int:
-    """How many values these rows have. All of them, if fewer rows are left out than have any one value."""
+    """The number of distinct values in these rows. All values, if fewer rows are left out than the rarest value has."""
     if codes is topology.codes and len(codes) - len(rows) < topology.fewest:
         return topology.used
     return int(np.count_nonzero(np.bincount(codes[rows])))

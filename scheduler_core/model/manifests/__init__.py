@@ -1,1 +1,1 @@
-"""API objects to the model and back; the only place that knows JSON field names."""
+"""API objects to the model and back; the only package that uses JSON field names."""

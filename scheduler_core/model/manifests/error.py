@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class ManifestError(ValueError):
-    """An object that cannot be read. The object is left out; whoever reads many of them goes on with the others.
+    """An object that cannot be read. The object is left out; the caller continues with the other objects.
 
     `kind`, `key` ("namespace/name" or the name) and `field` (the API's path, such as
-    spec.containers[0].resources.requests.cpu) say where."""
+    spec.containers[0].resources.requests.cpu) identify the place."""
 
     def __init__(self, *, kind: str, key: str, field: str, problem: str) -> None:
         super().__init__(f"{kind} {key}: {field}: {problem}" if field else f"{kind} {key}: {problem}")
@@ -18,8 +18,8 @@ class ManifestError(ValueError):
 
 
 class FieldError(ValueError):
-    """A field whose value has the right type and still cannot be read; whoever knows the object makes a
-    ManifestError of it."""
+    """A field whose value has the right type and still cannot be read; code that knows the object raises a
+    ManifestError from it."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")

@@ -1,8 +1,7 @@
-"""What fields of several kinds of objects have in common: quantities, times, selectors, node affinity, and the
-names of the old disks.
+"""Parts that several kinds of objects share: quantities, times, selectors, node affinity, and the names of the in-tree
+disks.
 
-Reads parts; whole objects are read in from_manifest.py and storage_from_manifest.py.
-"""
+Whole objects are read in from_manifest.py and storage_from_manifest.py."""
 
 from __future__ import annotations
 
@@ -29,15 +28,15 @@ from scheduler_core.model.quantity import QuantityError, parse_nanos
 
 
 def amounts_nanos(written: wire.Quantities | None, where: str) -> dict[str, int]:
-    """Quantities in nano-units; numbers are allowed where strings are usual, as the API allows them. FieldError
-    names the one that is none."""
+    """Quantities in nano-units; numbers are accepted as well as strings, as in the API. FieldError names an invalid
+    one."""
     if not written:
         return {}
     return {name: nanos(amount, f"{where}.{name}") for name, amount in written.items()}
 
 
 def nanos(written: str | float, where: str) -> int:
-    """One quantity in nano-units; FieldError names `where` when it is none."""
+    """One quantity in nano-units; FieldError names `where` if it is invalid."""
     try:
         return parse_nanos(written if type(written) is str else repr(written))
     except QuantityError as trouble:
@@ -45,7 +44,7 @@ def nanos(written: str | float, where: str) -> int:
 
 
 def seconds(text: str | None, where: str) -> float | None:
-    """A time in seconds since the epoch; None when there is none."""
+    """A time in seconds since the epoch; None if absent."""
     if not text:
         return None
     try:
@@ -55,7 +54,7 @@ def seconds(text: str | None, where: str) -> float | None:
 
 
 def labels_of(written: wire.Pairs | None) -> wire.Pairs:
-    """Labels or annotations; none when the object has none."""
+    """Labels or annotations; empty if the object has none."""
     return written if written is not None else {}
 
 
@@ -64,7 +63,7 @@ _NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt", "Lt"}
 
 
 def label_selector(written: wire.WireSelector | None) -> LabelSelector:
-    """None selects nothing, an empty one everything; one that cannot be read selects nothing and says why."""
+    """None selects nothing, an empty selector everything; an unreadable one selects nothing and has a `problem`."""
     if written is None:
         return NOTHING
     pairs, expressions = written.match_labels or {}, written.match_expressions or ()
@@ -77,8 +76,7 @@ def label_selector(written: wire.WireSelector | None) -> LabelSelector:
 
 
 def _requirement_problem(requirement: Requirement, operators: frozenset[str]) -> str:
-    """Why the API machinery would not accept it (apimachinery/pkg/labels NewRequirement, v1.36); empty when it
-    would."""
+    """Why the API machinery would refuse it (apimachinery/pkg/labels NewRequirement, v1.36); empty if it would not."""
     key, operator, values = requirement.key, requirement.operator, requirement.values
     if operator not in operators:
         return f'"{operator}" is not a valid label selector operator'
@@ -100,7 +98,7 @@ def node_selector(written: wire.WireNodeSelector) -> NodeSelector:
 
 
 def node_selector_term(written: wire.WireNodeTerm) -> NodeSelectorTerm:
-    """One term; what cannot be read in it is kept as its `problem`."""
+    """One term; an unreadable part is kept as its `problem`."""
     expressions = tuple(Requirement(e.key, e.operator, e.values or ()) for e in written.match_expressions or ())
     fields = tuple(Requirement(e.key, e.operator, e.values or ()) for e in written.match_fields or ())
     problems = [*(_requirement_problem(e, _NODE_OPERATORS) for e in expressions), *(_field_problem(f) for f in fields)]
@@ -121,7 +119,7 @@ def node_affinity(written: wire.WireNodeAffinity) -> NodeAffinity:
     )
 
 
-# ---- disks that a pod or volume names itself: which of the API's fields says which disk it is ----
+# ---- in-tree disks: which of the API's fields identifies the disk ----
 
 DISK_IDENTITY: Final[Mapping[str, Callable[[wire.WireDisk], str]]] = {
     "gce_persistent_disk": lambda disk: disk.pd_name,
@@ -145,5 +143,5 @@ API_NAME: Final = {
 
 
 def template_node(template: wire.WireTemplate | None) -> str:
-    """The node that a pod template names: its pods are bound there without a scheduler. Empty as a rule."""
+    """The node that a pod template names: its pods are bound there without a scheduler. Usually empty."""
     return template.spec.node_name if template is not None and template.spec is not None else ""

@@ -1,8 +1,7 @@
-"""Pods, nodes, budgets and controllers, as JSON-like mappings or decoded wire structures, to the model.
+"""Pods, nodes, budgets and controllers, from JSON-like mappings or decoded wire structures to the model.
 
-What several kinds have in common is in fields.py, storage in storage_from_manifest.py; nobody else
-knows what the JSON means. Defaulting by the API server is not repeated: live objects have been defaulted, and
-the scheduler itself adds nothing either."""
+Shared parts are in fields.py, storage is in storage_from_manifest.py. Defaulting by the API server is not repeated:
+live objects have been defaulted, and the scheduler itself adds nothing either."""
 
 from __future__ import annotations
 
@@ -62,30 +61,29 @@ M = TypeVar("M")
 
 
 def pod_from_manifest(manifest: Manifest) -> Pod:
-    """The pod in a mapping as the API writes it. Raises ManifestError naming the pod and the field that cannot
-    be read."""
+    """The pod of a mapping in the API's form. Raises ManifestError with the pod and the unreadable field."""
     return _read(manifest, "Pod", wire.WirePod, PodReader().pod)
 
 
 def node_from_manifest(manifest: Manifest) -> Node:
-    """The node in a mapping as the API writes it. Raises ManifestError naming the node and the field."""
+    """The node of a mapping in the API's form. Raises ManifestError with the node and the unreadable field."""
     return _read(manifest, "Node", wire.WireNode, node)
 
 
 def budget_from_manifest(manifest: Manifest) -> DisruptionBudget:
-    """The PodDisruptionBudget in a mapping as the API writes it. Raises ManifestError."""
+    """The PodDisruptionBudget of a mapping in the API's form. Raises ManifestError."""
     return _read(manifest, "PodDisruptionBudget", wire.WireBudget, budget)
 
 
 def node_affinity_from_manifest(manifest: Manifest | None) -> NodeAffinity | None:
-    """A nodeAffinity on its own, such as a profile's addedAffinity."""
+    """A nodeAffinity by itself, such as a profile's addedAffinity."""
     if manifest is None:
         return None
     return node_affinity(_convert(manifest, "NodeAffinity", wire.WireNodeAffinity))
 
 
 def spread_constraint_from_manifest(manifest: Manifest) -> TopologySpreadConstraint:
-    """A topologySpreadConstraint on its own, such as a profile's default constraint."""
+    """A topologySpreadConstraint by itself, such as a profile's default constraint."""
     return spread_constraint(_convert(manifest, "TopologySpreadConstraint", wire.WireSpread))
 
 
@@ -107,7 +105,7 @@ def _convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
 
 
 def manifest_key(manifest: object) -> str:
-    """ "namespace/name" of whatever this is, as far as it has them."""
+    """ "namespace/name" of any object, as far as present."""
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     if not isinstance(metadata, Mapping):
         return "without a name"
@@ -131,11 +129,11 @@ def spread_constraint(written: wire.WireSpread) -> TopologySpreadConstraint:
     )
 
 
-_NAMES: Final = 16384  # those of the largest clusters, 5,000 nodes and 10,000 namespaces
+_NAMES: Final = 16384  # Enough for the largest supported clusters, 5,000 nodes and 10,000 namespaces.
 
 
 class _SharedLabels(dict[str, str]):
-    """One object for all pods with these labels. A plain dict cannot say when its last user has gone."""
+    """One object for all pods with these labels. A plain dict cannot have weak references."""
 
     __slots__ = ("__weakref__",)
 
@@ -161,11 +159,10 @@ class SharedParts(Value, kw_only=True):
 
 
 class PodReader:
-    """Turns wire pods into pods and gives equal specs, and equal label sets, one object each.
+    """Turns wire pods into pods; equal specs and equal label sets become one object each.
 
-    In a cluster most pods are copies of a few templates, so the work of reading a spec is done once per template. What
-    no pod uses any more is forgotten.
-    """
+    In a cluster most pods are copies of a few templates, so a spec is read once per template. Parts that no pod uses
+    any more are forgotten."""
 
     def __init__(self) -> None:
         self._specs: WeakValueDictionary[object, PodSpec] = WeakValueDictionary()
@@ -175,11 +172,11 @@ class PodReader:
         self._names: dict[str, str] = {}
 
     def __len__(self) -> int:
-        """How many things are remembered."""
+        """The number of cached parts."""
         return len(self._specs) + len(self._labels) + len(self._owners) + len(self._resizes)
 
     def pod(self, written: wire.WirePod) -> Pod:
-        """Raises FieldError for an amount or a time that cannot be read."""
+        """Raises FieldError for an unreadable quantity or time."""
         meta, spec, status = written.metadata, written.spec, written.status
         parts = SharedParts(
             labels=self.shared_labels(meta.labels),
@@ -227,8 +224,8 @@ class PodReader:
         )
 
     def _shared_name(self, name: str) -> str:
-        """One string for all pods of a node, a namespace or a phase. Strings cannot say when their last user has gone:
-        now and then all are forgotten, and pods that come later share others."""
+        """One string for all pods of a node, a namespace or a phase. Strings cannot have weak references: from time to
+        time all are forgotten, and later pods share new ones."""
         known = self._names.get(name)
         if known is None:
             if len(self._names) >= _NAMES:
@@ -257,7 +254,7 @@ class PodReader:
         return known
 
     def _shared_resize(self, status: wire.WirePodStatus, spec: wire.WirePodSpec) -> PodResize | None:
-        """The resize state, if it says anything that the spec does not: nearly every status repeats its spec."""
+        """The resize state, if it differs from the spec: nearly every status repeats its spec."""
         if _repeats_spec(status, spec):
             return None
         key = tuple(
@@ -287,7 +284,7 @@ class PodReader:
 
 
 def _what_conditions_tell(conditions: tuple[wire.WireCondition, ...]) -> tuple[bool, bool]:
-    """Ready, and being preempted by the scheduler."""
+    """Whether the pod is ready, and whether the scheduler is preempting it."""
     ready = preempted = False
     for condition in conditions:
         if condition.status == "True":
@@ -297,8 +294,8 @@ def _what_conditions_tell(conditions: tuple[wire.WireCondition, ...]) -> tuple[b
 
 
 def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
-    """What makes two specs equal for scheduling. The node is left out; volumes count only where scheduling
-    looks at them."""
+    """The key by which two specs are equal for scheduling. The node is left out; volumes count only if scheduling reads
+    them."""
     volumes = tuple(
         v for v in written.volumes or () if v != wire.WireVolume(v.name)
     )  # a bare name: a kind nobody looks at
@@ -343,7 +340,7 @@ def _items(written: Mapping[str, Any] | None) -> object:
 
 
 def pod_spec(written: wire.WirePodSpec, namespace: str) -> PodSpec:
-    """The spec of a pod in this namespace: its affinity terms mean that namespace where they name none."""
+    """The spec of a pod in this namespace: its affinity terms mean that namespace if they name none."""
     affinity = written.affinity or wire.WireAffinity()
     pod_level = written.resources
     return PodSpec(
@@ -418,8 +415,7 @@ def _pod_term(written: wire.WirePodTerm, owner_namespace: str) -> PodAffinityTer
 
 
 def _pod_volume(written: wire.WireVolume) -> PodVolume | None:
-    """The volume if anything in scheduling or draining looks at its kind, else None (config maps, secrets,
-    tokens, host paths)."""
+    """The volume if scheduling or draining reads its kind, else None (config maps, secrets, tokens, host paths)."""
     if written.persistent_volume_claim is not None:
         source = written.persistent_volume_claim
         return PodVolume(
@@ -478,7 +474,7 @@ def _resize_is_infeasible(status: wire.WirePodStatus) -> bool:
 
 
 def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
-    """Whether no container's status, as written, differs from its spec, and no resize is refused."""
+    """Whether every container's status, as written, equals its spec, and no resize is refused."""
     if status.resources is not None:
         return False
     several = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
@@ -498,7 +494,7 @@ def _repeats_spec(status: wire.WirePodStatus, spec: wire.WirePodSpec) -> bool:
 
 
 def _tells_nothing_new(status: wire.WireContainerStatus, wanted: wire.Quantities | None) -> bool:
-    """Whether what a container has, and was allocated, is written as in its spec."""
+    """Whether a container's current and allocated resources are written as in its spec."""
     has = status.resources.requests if status.resources else None
     return (has or None) == (wanted or None) and (
         not status.allocated_resources or status.allocated_resources == wanted

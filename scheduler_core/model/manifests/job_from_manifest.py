@@ -1,4 +1,4 @@
-"""Jobs, as decoded wire structures, to the model; and what their controller writes on their pods."""
+"""Jobs, from decoded wire structures to the model, and the annotations that their controller writes on pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENDED = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"}
 
 
 def job(written: wire.WireJob) -> Job:
-    """The defaults are the API server's, for manifests that never went through one."""
+    """Uses the API server's defaults, for manifests that did not pass through one."""
     meta, spec, status = written.metadata, written.spec or wire.WireJobSpec(), written.status or wire.WireJobStatus()
     unlimited = spec.backoff_limit_per_index is not None
     return Job(
@@ -53,7 +53,7 @@ def _failure_rule(written: wire.WireFailureRule) -> FailureRule:
 
 
 def _indexes(text: str) -> int:
-    """How many numbers a text such as "1,3-5,7" has; parts that are no numbers count as one."""
+    """The number of indexes in a text such as "1,3-5,7"; a part that is not a number counts as one."""
     total = 0
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
@@ -63,6 +63,6 @@ def _indexes(text: str) -> int:
 
 
 def index_failures(annotations: Mapping[str, str]) -> int:
-    """As the Job controller reads it: 0 for what is no number (pkg/controller/job/indexed_job_utils.go)."""
+    """Read as by the Job controller: 0 if it is not a number (pkg/controller/job/indexed_job_utils.go)."""
     text = annotations.get(INDEX_FAILURES, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

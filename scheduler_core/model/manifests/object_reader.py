@@ -1,6 +1,6 @@
 """API objects of every kind that scheduling reads, to the model: from mappings, from raw JSON, and from list bodies.
 
-An object that cannot be read costs itself only: it comes out as a ManifestError with its name and the field."""
+An unreadable object becomes a ManifestError with its name and the field; the others are read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GROUPS: Final = {
 
 
 class ObjectReader:
-    """Equal specs, and equal label sets, of the pods that it reads are one object each."""
+    """Equal specs and equal label sets of the pods that it reads become one object each."""
 
     def __init__(self) -> None:
         self.pods = read.PodReader()
@@ -57,7 +57,7 @@ class ObjectReader:
         return self.build(kind, written)
 
     def read_raw(self, kind: str, raw: bytes | msgspec.Raw) -> Any:
-        """One object as JSON. Raises msgspec.DecodeError for what is no JSON."""
+        """One object as JSON. Raises msgspec.DecodeError for invalid JSON."""
         written = self._decoded(kind, raw)
         return written if isinstance(written, ManifestError) else self.build(kind, written)
 
@@ -104,7 +104,7 @@ class ObjectReader:
 
 
 class RawPage(msgspec.Struct):
-    """A list body whose items are left as they are written."""
+    """A list body whose items are not decoded."""
 
     items: list[msgspec.Raw] | None = None
 

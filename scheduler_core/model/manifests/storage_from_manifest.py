@@ -1,7 +1,6 @@
-"""Claims, volumes, storage classes, what nodes can attach, and device claims: wire structures to the model.
+"""Claims, volumes, storage classes, attachable volumes of nodes, and device claims: from wire structures to the model.
 
-Pods, nodes and the objects around them are read in from_manifest.py.
-"""
+Pods, nodes and related objects are read in from_manifest.py."""
 
 from __future__ import annotations
 

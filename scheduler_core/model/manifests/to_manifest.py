@@ -1,7 +1,7 @@
-"""The model back to API objects, for extenders: what the model knows of a pod or a node, under the API's names.
+"""The model back to API objects, for extenders: the fields of a pod or a node that the model keeps, in the API's form.
 
-What the model does not keep (images' pull policies, probes, managed fields) is missing. Whoever has the
-original object sends that instead."""
+Other fields (image pull policies, probes, managed fields) are missing. A caller that has the original object sends that
+instead."""
 
 from __future__ import annotations
 

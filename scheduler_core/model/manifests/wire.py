@@ -1,8 +1,8 @@
-"""The API's JSON, narrowed to the fields that are read. Decoding skips everything else, which is most of a pod.
+"""The API's JSON, reduced to the fields that are read. Decoding skips everything else, which is most of a pod.
 
-These structures hold what arrived and mean nothing yet; from_manifest.py turns them into the model. Storage and
-devices are in wire_storage.py. Names are the API's, in snake case. Tuples and frozen structs throughout, so
-that equal parts of different pods compare and hash equal and are turned into the model once."""
+These structures hold the JSON without interpretation; from_manifest.py turns them into the model. Storage and devices
+are in wire_storage.py. Names are the API's, in snake case. Tuples and frozen structs throughout, so that equal parts of
+different pods compare and hash equal and are converted once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Quantities = dict[str, str | int | float]
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """Base: camelCase names, unknown fields skipped, nulls read as absent where a field allows None."""
+    """Base: camelCase names, unknown fields skipped, null read as absent for fields that allow None."""
 
 
 class WireOwner(Wire, frozen=True):
@@ -154,7 +154,7 @@ class WireClaimSource(Wire, frozen=True):
 
 
 class WireDisk(Wire, frozen=True):
-    """The old in-tree disks together: each uses the few names that are its own."""
+    """All in-tree disks in one structure: each uses a few of the fields."""
 
     pd_name: str = ""
     volume_id: str = msgspec.field(default="", name="volumeID")
@@ -180,7 +180,7 @@ class WireImageSource(Wire, frozen=True):
 
 
 class WireNamedSource(Wire, frozen=True):
-    """A source that is known by being there."""
+    """A source without fields: only its presence counts."""
 
 
 class WireVolume(Wire, frozen=True):

@@ -1,7 +1,6 @@
-"""The API's JSON of storage and device objects, narrowed to the fields that are read; see wire.py.
+"""The API's JSON of storage and device objects, reduced to the fields that are read; see wire.py.
 
-storage_from_manifest.py turns these structures into the model.
-"""
+storage_from_manifest.py turns these structures into the model."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The old in-tree disks as the CSI drivers see them that have taken them over.
+"""In-tree disks as seen by the CSI drivers that replaced them.
 
-Only what scheduling reads: the driver, the volume's handle, and its topology. Source:
-k8s.io/csi-translation-lib, v0.36, and isCSIMigrationOn in
-pkg/scheduler/framework/plugins/nodevolumelimits/utils.go (v1.36)."""
+Only the fields that scheduling reads: the driver, the volume's handle, and its topology. Source:
+k8s.io/csi-translation-lib, v0.36, and isCSIMigrationOn in pkg/scheduler/framework/plugins/nodevolumelimits/utils.go
+(v1.36)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-do
 
 
 class Migration(Value):
-    """An in-tree plugin and its driver; `topology_key` is the node label that replaces the zone, empty where
-    none does."""
+    """An in-tree plugin and its driver; `topology_key` is the node label that replaces the zone, empty if there is
+    none."""
 
     plugin: str
     driver: str
@@ -47,22 +47,22 @@ _NEVER_COUNTED: Final = frozenset(
 
 
 def is_migratable_provisioner(provisioner: str) -> bool:
-    """Whether the name is an in-tree plugin's and not a driver's own."""
+    """Whether the name is that of an in-tree plugin and not of a driver."""
     return provisioner in _DRIVER_OF_PLUGIN or provisioner in _NEVER_COUNTED
 
 
 def driver_of_provisioner(provisioner: str) -> str | None:
-    """The driver that provisions for this in-tree plugin today; None when its volumes are not counted."""
+    """The driver that provisions for this in-tree plugin today; None if its volumes are not counted."""
     return _DRIVER_OF_PLUGIN.get(provisioner)
 
 
 def migrated_disk(disk: LegacyDisk) -> Handle | None:
-    """A disk named in a pod, as its driver knows it; None when no driver counts it."""
+    """A disk named in a pod, as its driver knows it; None if no driver counts it."""
     return _handle(disk.kind, disk.identity, "UNSPECIFIED")
 
 
 def driver_of_volume(volume: PersistentVolume) -> Handle | None:
-    """An in-tree volume, as its driver knows it; None when no driver counts it."""
+    """An in-tree volume, as its driver knows it; None if no driver counts it."""
     zones = volume.labels.get(_BETA_ZONE) or volume.labels.get(_ZONE, "")
     return _handle(volume.legacy_kind, volume.legacy_identity, zones or "UNSPECIFIED")
 

@@ -1,4 +1,4 @@
-"""Resource claims and device classes, as far as an allocated claim needs them."""
+"""Resource claims and device classes, with the fields that an allocated claim needs."""
 
 from __future__ import annotations
 

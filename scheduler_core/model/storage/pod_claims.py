@@ -1,7 +1,6 @@
-"""Which claims a pod's volumes stand for, and what a claim's class is.
+"""Which claims a pod's volumes use, and the class of a claim.
 
-Source: component-helpers/storage (ephemeral, volume/pv_helpers.go), v1.36.
-"""
+Source: component-helpers/storage (ephemeral, volume/pv_helpers.go), v1.36."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 class ClaimUse(Value):
-    """A claim by name in the pod's namespace; `is_ephemeral` when it is made for this pod alone and must be
-    owned by it."""
+    """A claim by name in the pod's namespace; `is_ephemeral` if it was made for this pod and must be owned by it."""
 
     name: str
     is_ephemeral: bool
@@ -37,14 +35,14 @@ def find_claim(pod: Pod, name: str, claims: Mapping[str, PersistentVolumeClaim])
 
 
 def ownership_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Why an ephemeral volume may not use this claim; empty when the claim was made for the pod."""
+    """Why an ephemeral volume may not use this claim; empty if the claim was made for the pod."""
     if claim.namespace == pod.namespace and claim.owner is not None and claim.owner.uid == pod.uid:
         return ""
     return f"PVC {claim.namespace}/{claim.name} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """The claim's storage class; the old annotation wins, and no class reads as the empty name."""
+    """The claim's storage class; the old annotation wins, and no class gives the empty name."""
     return claim.annotations.get(BETA_CLASS_ANNOTATION, claim.class_name or "")
 
 

@@ -1,4 +1,4 @@
-"""Claims, volumes, storage classes, and what nodes can attach."""
+"""Claims, volumes, storage classes, and the attachable volumes of nodes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from scheduler_core.values import Value
 
 
 class PersistentVolumeClaim(Value, kw_only=True):
-    """`request_nanos` is the storage asked for, in nano-bytes; `class_name` None when the claim names no class
-    at all."""
+    """`request_nanos` is the requested storage in nano-bytes; `class_name` None if the claim names no class."""
 
     name: str
     namespace: str
@@ -38,7 +37,7 @@ class PersistentVolumeClaim(Value, kw_only=True):
 
 
 class ClaimReference(Value):
-    """PV.spec.claimRef: who the volume belongs or is promised to; an empty uid is a promise by name."""
+    """PV.spec.claimRef: the claim that the volume is bound or pre-bound to; an empty uid means pre-bound by name."""
 
     namespace: str
     name: str
@@ -46,8 +45,7 @@ class ClaimReference(Value):
 
 
 class PersistentVolume(Value, kw_only=True):
-    """`csi_driver` and `csi_handle` when it is a CSI volume; `legacy_kind`, `legacy_identity` when it is one of
-    the old in-tree kinds."""
+    """`csi_driver` and `csi_handle` for a CSI volume; `legacy_kind`, `legacy_identity` for an in-tree volume."""
 
     name: str
     uid: str = ""
@@ -76,8 +74,8 @@ class TopologyRequirement(Value):
 
 
 class StorageClass(Value, kw_only=True):
-    """`binding_mode` None when the object does not say, which the scheduler reports; `allowed_topologies` are
-    terms of which one must hold."""
+    """`binding_mode` None if the object has none, which the scheduler reports; `allowed_topologies` are terms of which
+    one must match."""
 
     name: str
     provisioner: str = ""
@@ -106,7 +104,7 @@ class CSIDriver(Value, kw_only=True):
 
 
 class CSIStorageCapacity(Value, kw_only=True):
-    """How much a class can still provision where `node_topology` matches; amounts in nano-bytes, None when not said."""
+    """How much a class can still provision where `node_topology` matches; amounts in nano-bytes, None if not given."""
 
     name: str
     namespace: str
@@ -117,8 +115,8 @@ class CSIStorageCapacity(Value, kw_only=True):
 
 
 class VolumeAttachment(Value, kw_only=True):
-    """A volume that is, or is being, attached to a node; inline migrated volumes have a driver and handle
-    instead of a volume name."""
+    """A volume that is attached or being attached to a node; inline migrated volumes have a driver and handle instead
+    of a volume name."""
 
     name: str
     attacher: str

@@ -1,8 +1,8 @@
-"""Pods by the affinity terms they carry, and which carried terms choose a given incoming pod.
+"""Pods by their affinity terms, and which of these terms select a given incoming pod.
 
-Terms of pods that are already placed act on newcomers: required anti-affinity keeps them away, the other terms
-add to scores. Pods with equal terms form a group, so each distinct term is matched once per kind of newcomer.
-Like that of pod_classes.py, a register only grows, and `only` makes one without what nobody uses."""
+Terms of existing pods affect incoming pods: required anti-affinity refuses them, the other terms add to scores. Pods
+with equal terms form a group, so each distinct term is matched once per kind of incoming pod. As in pod_classes.py, a
+register only grows, and `only` makes one without unused groups."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What has happened to the placed pods since their table was made, in order, and where each change is found
-without looking at the others.
+"""The changes of the placed pods since their table was made, in order and indexed.
 
-A log only grows. Several placements share one, and each knows how far it has read: what comes after that is
-somebody else's future. A second future goes on in a log of its own, whose beginning is the first part of the other."""
+A log only grows. Several placements share one, and each knows how far it has read: later entries belong to another
+placement. A second branch continues in its own log, whose beginning is the first part of the other."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ class Change(Value, eq=False):
     group: int
 
 
-# So many logs one after another, and a lookup is slower than copying them into one.
+# With this many chained logs a lookup is slower than copying them into one.
 _DEEPEST: Final = 8
 
 

@@ -50,7 +50,7 @@ class Tally(Protocol[Value]):
 
 
 class Placements:
-    """The pods on the nodes of a snapshot: a table, and how far in the log of changes since they stand."""
+    """The pods on the nodes of a snapshot: a table, and a position in the log of changes since."""
 
     __slots__ = ("_is_lent", "_length", "_log", "_memo", "_memo_of_table", "_width", "table")
 
@@ -95,7 +95,7 @@ class Placements:
         return Placements(self.table, self._log, self._length, memo, Remembered(_REMEMBERED), width=width)
 
     def lent(self) -> Placements:
-        """The same for somebody who may go on from here in another way: the one that lends goes on in the log."""
+        """A copy for a caller that may derive other changes: the original continues in the log."""
         return Placements(
             self.table, self._log, self._length, self._memo, self._memo_of_table, width=self._width, is_lent=True
         )
@@ -125,7 +125,7 @@ class Placements:
         return result
 
     def _part(self) -> None:
-        """Leaves the log to those who went on with it, for one of its own that begins here."""
+        """Leaves the log to the placements that continued it and starts a new one here."""
         self._log = self._log.up_to(self._length)
         memo: dict[Hashable, list[Any]] = Remembered(_REMEMBERED)
         memo.update({tally: [*known] for tally, known in self._memo.items() if known[0] <= self._length})
@@ -136,7 +136,7 @@ class Placements:
         """The placements after pods came to (1) or left (-1) a row, in this order."""
         if self._length >= max(_CHANGES_PER_TABLE, len(self.table.pods) // _PODS_PER_CHANGE):
             self._settle(columns)
-        if self._is_lent or len(self._log) > self._length:  # somebody else goes on, or has gone on, from here
+        if self._is_lent or len(self._log) > self._length:  # another placement continues from here
             own = self.lent()
             own._part()
             return own._after(changes)
