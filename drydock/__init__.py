@@ -1,5 +1,5 @@
-"""A cluster without a cluster: an API server in memory, controllers, hosts that reboot, and a judge of the roll-out.
+"""An embedded cluster for the demo and tests: an API server in memory, controllers, hosts that reboot, and a checker of
+the roll-out.
 
-Nothing here is imported by the agent. Start with `api_server.py` (HTTP), `verbs.py` (what each verb does) and
-`store.py` (versions and history); `testing.py` is the door for tests of other parts.
-"""
+The agent imports nothing from here. Start with `api_server.py` (HTTP), `verbs.py` (what each verb does) and `store.py`
+(versions and history); `testing.py` is the interface for tests of other packages."""

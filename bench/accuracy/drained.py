@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.accuracy.__main__ import DEFAULT_SCHEDULER
-from bench.accuracy.records import Record, write
+from bench.accuracy.records import DrainRecord, write
 from tests.cluster.harness.api import Api, ApiError, Object
 from tests.cluster.harness.machines.control_plane import ControlPlane, a_control_plane
 from tests.cluster.harness.machines.processes import Guardian
@@ -85,7 +85,7 @@ def drain_cluster(folder: Path, kind: str, seed: int, size: int, drains: int) ->
             for number in missing:
                 before = _log(plane)
                 happened = drainer.happened(chosen[number])
-                record = Record(
+                record = DrainRecord(
                     kind=kind,
                     seed=seed,
                     size=size,

@@ -12,7 +12,7 @@ import msgspec
 from tests.cluster.harness.measures.drains import Happened, PodEvent
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One drain. `start` is where the scheduler's next search began when it was listed; `log` is what the scheduler
     logged until the node was given back."""
 
@@ -44,7 +44,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def write(path: Path, record: Record) -> None:
+def write(path: Path, record: DrainRecord) -> None:
     """Whole or not at all: a bench may be interrupted at any time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".fresh")
@@ -52,9 +52,9 @@ def write(path: Path, record: Record) -> None:
     fresh.replace(path)
 
 
-def read(path: Path) -> Record:
+def read(path: Path) -> DrainRecord:
     """What `write` wrote."""
-    return msgspec.json.decode(gzip.decompress(path.read_bytes()), type=Record)
+    return msgspec.json.decode(gzip.decompress(path.read_bytes()), type=DrainRecord)
 
 
 def paths(folder: Path) -> Iterator[Path]:

@@ -49,18 +49,18 @@ PACKAGES = (
 
 
 @dataclass(frozen=True)
-class Memory:
+class AgentMemory:
     """Of one process, in MiB: resident, and the part that no other process shares."""
 
     resident: float
     private: float
 
 
-def memory_of(pid: int) -> Memory:
+def memory_of(pid: int) -> AgentMemory:
     """Read from /proc/PID/smaps_rollup."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     kib = {line.split(":")[0]: int(line.split()[1]) for line in lines}
-    return Memory(kib["Rss"] / 1024, (kib["Private_Clean"] + kib["Private_Dirty"]) / 1024)
+    return AgentMemory(kib["Rss"] / 1024, (kib["Private_Clean"] + kib["Private_Dirty"]) / 1024)
 
 
 def seed(server: RunningServer) -> None:

@@ -44,20 +44,20 @@ sys.stdin.read()
 
 
 @dataclass(frozen=True)
-class Cost:
+class AgentCost:
     """Of one process after its imports."""
 
     private_kib: float
     seconds: float
 
 
-def cost_without(*tricks: str, times: int) -> Cost:
+def cost_without(*tricks: str, times: int) -> AgentCost:
     """Of so many processes the median memory, and the least time: what other work adds is no cost of ours."""
     found = [_measure(*tricks) for _ in range(times)]
-    return Cost(statistics.median(each.private_kib for each in found), min(each.seconds for each in found))
+    return AgentCost(statistics.median(each.private_kib for each in found), min(each.seconds for each in found))
 
 
-def _measure(*tricks: str) -> Cost:
+def _measure(*tricks: str) -> AgentCost:
     # Strings that hash differently make dictionaries of different sizes.
     process = subprocess.Popen(
         [sys.executable, "-c", IMPORTS, *tricks],
@@ -70,7 +70,7 @@ def _measure(*tricks: str) -> Cost:
         said = process.stdout.readline()
         if not said:
             raise SystemExit(f"the imports failed without {', '.join(tricks) or 'any change'}")
-        cost = Cost(memory_of(process.pid).private * 1024, float(said))
+        cost = AgentCost(memory_of(process.pid).private * 1024, float(said))
         process.communicate()
     return cost
 
@@ -87,7 +87,7 @@ def rows(times: int) -> Iterator[str]:
         yield _row(f"`{name}`", lean, cost_without(name, times=times), what)
 
 
-def _row(name: str, lean: Cost, cost: Cost, what: str) -> str:
+def _row(name: str, lean: AgentCost, cost: AgentCost, what: str) -> str:
     more, longer = cost.private_kib - lean.private_kib, 1000 * (cost.seconds - lean.seconds)
     return f"| {name} | {more:+.0f} | {longer:+.0f} | {what} |"
 

@@ -39,7 +39,7 @@ HEADER = ["NODES", "PODS", "FROM", "SECONDS", "CPU S", "PEAK MIB", "PODS FORECAS
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ForecastCost:
     """Of one run of the command."""
 
     seconds: float
@@ -86,7 +86,7 @@ def main() -> None:
     print("", table(HEADER, rows), sep="\n")
 
 
-def _row(nodes: int, source: str, costs: list[Cost]) -> list[str]:
+def _row(nodes: int, source: str, costs: list[ForecastCost]) -> list[str]:
     def middle(values: Iterator[float]) -> float:
         return median(values)
 
@@ -110,7 +110,7 @@ def _environment(folder: Path, *, has_bytecode: bool) -> dict[str, str]:
     return inherited | ({"PYTHONPYCACHEPREFIX": str(folder)} if has_bytecode else {"PYTHONDONTWRITEBYTECODE": "1"})
 
 
-def cost(arguments: list[str], environment: dict[str, str]) -> Cost:
+def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
     """One run of `careen forecast`, by the kernel's account of the process and its child."""
     began = time.monotonic()
     command = [sys.executable, "-m", "careen", "forecast", NODE, *arguments, "--timeout=600", "--output=json"]
@@ -123,7 +123,7 @@ def cost(arguments: list[str], environment: dict[str, str]) -> Cost:
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
         output.seek(0)
         answer = json.load(output)
-    return Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, len(answer["pods"]))
+    return ForecastCost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, len(answer["pods"]))
 
 
 def left_behind(arguments: list[str]) -> str:

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.rollout.measure import Result, Trial, measure
-from bench.rollout.memory import Memory
+from bench.rollout.memory import ProcessMemory
 from bench.rollout.sample import NODES, sample
 from tests.cluster.harness.cluster import CAREEN, KURED
 from tests.cluster.harness.machines.agents import careen_template
@@ -179,7 +179,7 @@ def _medians(results: Sequence[Result]) -> list[str]:
     ]
 
 
-def _memories(memories: Iterable[Memory], which: str) -> str:
+def _memories(memories: Iterable[ProcessMemory], which: str) -> str:
     return _spread(spread(getattr(memory, which) for memory in memories))
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.rollout.memory import Memory, Sampler, agent_memory
+from bench.rollout.memory import ProcessMemory, Sampler, agent_memory
 from bench.rollout.placement import place_all
-from bench.rollout.sample import Sample, nodes
+from bench.rollout.sample import SampleFleet, nodes
 from tests.cluster.harness.cluster import KURED, Cluster, Identity, manifest_files
 from tests.cluster.harness.machines.agents import by_template
 from tests.cluster.harness.machines.control_plane import ControlPlane
@@ -23,7 +23,7 @@ from tests.cluster.harness.measures.figures import Rollout, rollout
 class Trial:
     """What is rolled out, and by whom."""
 
-    sample: Sample
+    sample: SampleFleet
     identity: Identity
     template: str  # the agent's command, as `by_template` takes it
     boot_seconds: float
@@ -39,8 +39,8 @@ class Result:
     asked: int  # hosts
     rollout: Rollout
     requests: Requests
-    idle: tuple[Memory, ...]  # an agent each, before the first need
-    working: tuple[Memory, ...]  # the greatest of each
+    idle: tuple[ProcessMemory, ...]  # an agent each, before the first need
+    working: tuple[ProcessMemory, ...]  # the greatest of each
     starting_seconds: float  # processor time of all agents and their children before the first need
     processor_seconds: float  # the same from then to the end
     crashes: int
@@ -137,5 +137,5 @@ def _is_over(cluster: Cluster, hosts: list[Host]) -> bool:
     )
 
 
-def _known(memories: Iterable[Memory | None]) -> tuple[Memory, ...]:
+def _known(memories: Iterable[ProcessMemory | None]) -> tuple[ProcessMemory, ...]:
     return tuple(memory for memory in memories if memory is not None)

@@ -12,24 +12,24 @@ from tests.cluster.harness.machines.processes import descendants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class ProcessMemory:
     """Of one process, in MiB."""
 
     resident: float
     private: float
 
 
-def memory_of(pid: int) -> Memory | None:
+def memory_of(pid: int) -> ProcessMemory | None:
     """None when the process is gone."""
     try:
         rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except OSError:
         return None
     kib = {key.rstrip(":"): int(value) for key, value, *_ in (row.split() for row in rows)}
-    return Memory(resident=kib["Rss"] / 1024, private=(kib["Private_Clean"] + kib["Private_Dirty"]) / 1024)
+    return ProcessMemory(resident=kib["Rss"] / 1024, private=(kib["Private_Clean"] + kib["Private_Dirty"]) / 1024)
 
 
-def agent_memory(host: Host) -> Memory | None:
+def agent_memory(host: Host) -> ProcessMemory | None:
     """Of the largest process below the agent's: what wraps it (unshare, a shell) is not the agent's."""
     if host.agent is None:
         return None
@@ -42,7 +42,7 @@ class Sampler:
     here too."""
 
     def __init__(self, hosts: Mapping[str, Host], every_seconds: float = 3.0) -> None:
-        self.greatest: dict[str, Memory] = {}
+        self.greatest: dict[str, ProcessMemory] = {}
         self._hosts = hosts
         self._every = every_seconds
         self._ended = threading.Event()

@@ -31,7 +31,7 @@ SECONDS_BETWEEN_HOSTS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class SampleWorkload:
     """A controller's pods: how many, and what each requests."""
 
     replicas: int
@@ -40,25 +40,25 @@ class Workload:
 
 
 # Name -> what the reference has.
-REFERENCE: Mapping[str, Workload] = {
-    "web": Workload(replicas=24, millicpu=500, memory="512Mi"),
-    "api": Workload(replicas=18, millicpu=750, memory="1Gi"),
-    "cache": Workload(replicas=9, millicpu=1000, memory="2Gi"),
-    "db": Workload(replicas=3, millicpu=2000, memory="4Gi"),
-    "worker": Workload(replicas=24, millicpu=500, memory="512Mi"),
-    "batch": Workload(replicas=15, millicpu=400, memory="256Mi"),
-    "misc": Workload(replicas=6, millicpu=250, memory="128Mi"),
+REFERENCE: Mapping[str, SampleWorkload] = {
+    "web": SampleWorkload(replicas=24, millicpu=500, memory="512Mi"),
+    "api": SampleWorkload(replicas=18, millicpu=750, memory="1Gi"),
+    "cache": SampleWorkload(replicas=9, millicpu=1000, memory="2Gi"),
+    "db": SampleWorkload(replicas=3, millicpu=2000, memory="4Gi"),
+    "worker": SampleWorkload(replicas=24, millicpu=500, memory="512Mi"),
+    "batch": SampleWorkload(replicas=15, millicpu=400, memory="256Mi"),
+    "misc": SampleWorkload(replicas=6, millicpu=250, memory="128Mi"),
 }
 # Never two on one host, so there must be fewer than nodes even while one is away.
 _APART = {"cache": 10, "db": 4}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class SampleFleet:
     """One seed's cluster, which of its hosts ask, and when: seconds after the start."""
 
     seed: int
-    sizes: Mapping[str, Workload]
+    sizes: Mapping[str, SampleWorkload]
     asks: Mapping[str, float]
 
     @property
@@ -100,18 +100,18 @@ class Sample:
         return {"replicas": size.replicas, "cpu": f"{size.millicpu}m", "memory": size.memory}
 
 
-def sample(seed: int, asking: int = NODES) -> Sample:
+def sample(seed: int, asking: int = NODES) -> SampleFleet:
     """The same seed gives the same cluster for every agent. `asking`: how many of the hosts ask, the first ones
     of the seed's order."""
     names = [name for name, _ in nodes()]
     if seed == 0:
-        return Sample(seed=0, sizes=REFERENCE, asks=dict.fromkeys(names[:asking], 0.0))
+        return SampleFleet(seed=0, sizes=REFERENCE, asks=dict.fromkeys(names[:asking], 0.0))
     chance = random.Random(f"roll-out {seed}")
     sizes = _drawn(chance)
     while not LEAST_LOAD <= load(sizes) <= GREATEST_LOAD:
         sizes = _drawn(chance)
     chance.shuffle(names)
-    return Sample(
+    return SampleFleet(
         seed=seed, sizes=sizes, asks={name: place * SECONDS_BETWEEN_HOSTS for place, name in enumerate(names[:asking])}
     )
 
@@ -121,16 +121,16 @@ def nodes() -> list[tuple[str, str]]:
     return [(f"n{number:03}", ZONES[number % len(ZONES)]) for number in range(NODES)]
 
 
-def load(sizes: Mapping[str, Workload]) -> float:
+def load(sizes: Mapping[str, SampleWorkload]) -> float:
     """Share of the cpu that these and the DaemonSets request."""
     requested = sum(size.replicas * size.millicpu for size in sizes.values()) + NODES * DAEMONS_MILLICPU
     return requested / (NODES * NODE_MILLICPU)
 
 
-def _drawn(chance: random.Random) -> dict[str, Workload]:
+def _drawn(chance: random.Random) -> dict[str, SampleWorkload]:
     """A third more or less of everything; steps of 50m, as people write requests."""
     return {
-        name: Workload(
+        name: SampleWorkload(
             replicas=min(_around(chance, size.replicas, 1), _APART.get(name, size.replicas * 2)),
             millicpu=_around(chance, size.millicpu, 50),
             memory=size.memory,

@@ -19,7 +19,7 @@ from statistics import NormalDist, fmean, stdev
 from typing import Any
 
 from bench.rollout.placement import places
-from bench.rollout.sample import NODE_MILLICPU, NODES, Sample, nodes, sample
+from bench.rollout.sample import NODE_MILLICPU, NODES, SampleFleet, nodes, sample
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import ForecastPolicy, Policy
@@ -70,7 +70,7 @@ class Lot:
     ordered: int
 
 
-def one_lot(drawn: Sample, lot: int, *, asking: int = NODES) -> Lot:
+def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
     """The same lot gives the same placement and the same drawn order."""
     chance = random.Random(f"lot {drawn.seed} {lot}")
     snapshot = placed(drawn, chance)
@@ -145,7 +145,7 @@ class InOrder:
     def next_closing(self, at: datetime) -> datetime | None: ...
 
 
-def placed(drawn: Sample, chance: random.Random) -> Snapshot:
+def placed(drawn: SampleFleet, chance: random.Random) -> Snapshot:
     """The seed's cluster with every pod on a node."""
     objects = [*_nodes(), *(pod for name, _ in nodes() for pod in _daemons(drawn, name)), *_owners(drawn)]
     waiting = [pod for item in drawn.workloads() if item["kind"] != "PodDisruptionBudget" for pod in _pods(item)]
@@ -174,7 +174,7 @@ def _nodes() -> list[Object]:
     ]
 
 
-def _owners(drawn: Sample) -> list[Object]:
+def _owners(drawn: SampleFleet) -> list[Object]:
     """Of the pods, as the scheduler looks at them for its default spread: a Deployment's pods belong to a
     ReplicaSet."""
     return [
@@ -189,7 +189,7 @@ def _owners(drawn: Sample) -> list[Object]:
     ]
 
 
-def _daemons(drawn: Sample, node: str) -> list[Object]:
+def _daemons(drawn: SampleFleet, node: str) -> list[Object]:
     return [
         _pod(item, f"{item['metadata']['name']}-{node}", nodeName=node)
         for item in drawn.daemons()

@@ -1,7 +1,6 @@
-"""The judge of a roll-out: the rules in order, each with its name for `--break`, its sentence, and how it is told.
+"""The checker of a roll-out: the rules in order, each with its name for `--break`, its sentence, and its check.
 
-No rule asks the agents anything; see `evidence.py` for what they look at.
-"""
+No rule queries the agents; see `evidence.py` for the inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ class Rule:
 
 
 RULES: tuple[Rule, ...] = (
-    # First what could hurt workloads, then what could halt or litter the fleet.
+    # First the rules that protect workloads, then those that prevent a stuck fleet and leftovers.
     Rule("nodes-down", "never more nodes down than allowed", rules_of_the_node.never_more_nodes_down_than_allowed),
     Rule("claim", "no reboot without the node's own live claim", rules_of_the_lock.no_reboot_without_its_own_claim),
     Rule(
@@ -54,14 +53,14 @@ RULES: tuple[Rule, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenRule:
-    """A rule with what broke it, the earliest first."""
+    """A rule with its violations, the earliest first."""
 
     rule: Rule
     breaches: tuple[Breach, ...]
 
 
 def judge(evidence: Evidence) -> list[BrokenRule]:
-    """The broken rules in the order of the table; empty when every rule held."""
+    """The broken rules in the order of the table; empty if no rule was broken."""
     found = [
         BrokenRule(rule=rule, breaches=tuple(sorted(rule.breaches(evidence), key=lambda b: b.at))) for rule in RULES
     ]

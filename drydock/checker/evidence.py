@@ -1,8 +1,7 @@
-"""What the judge of a roll-out looks at, and the few readings that several rules share.
+"""The inputs of the checker, and a few functions that several rules share.
 
-It sees the API server's journal and the hosts' log: what was done, never what somebody meant to do. It shares no code
-with the agents, their core or their parsers; formats are read here once more, from the documentation.
-"""
+The inputs are the API server's journal and the hosts' log: what was done, not what an agent intended. The checker
+shares no code with the agents, their core or their parsers; it parses the formats again, from the documentation."""
 
 from __future__ import annotations
 
@@ -18,7 +17,8 @@ AGENT_PREFIX = "careen-agent-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """One write in the API server's journal: who, when (seconds), which object, before and after (empty: not there)."""
+    """One write in the API server's journal: actor, time (seconds), object, before and after (empty: does not
+    exist)."""
 
     at: float
     actor: str
@@ -46,8 +46,7 @@ class HostEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Everything a verdict rests on. `is_complete` is false for a roll-out that was stopped on purpose before
-    its end."""
+    """All inputs of a verdict. `is_complete` is False for a roll-out that was stopped on purpose before its end."""
 
     writes: Sequence[Write]
     host_log: Sequence[HostEvent]
@@ -56,19 +55,19 @@ class Evidence:
     taint_seconds: float = 10.0
     answer_seconds: float = 0.0  # how late one answer was, or for how long an agent was frozen
     is_complete: bool = True
-    seen_until: float = 0.0  # when somebody looked last: silence after the last write counts too
+    seen_until: float = 0.0  # the time of the last observation: silence after the last write counts too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
-    """One rule broken once: when (seconds of the evidence's clock) and how, in a sentence."""
+    """One violation of a rule: when (seconds of the evidence's clock) and how, in a sentence."""
 
     at: float
     sentence: str
 
 
 def agent_node(actor: str) -> str:
-    """The node whose agent this actor is; empty for everybody else."""
+    """The node whose agent this actor is; empty for any other actor."""
     return actor.removeprefix(AGENT_PREFIX) if actor.startswith(AGENT_PREFIX) else ""
 
 
@@ -77,7 +76,7 @@ def writes_to(evidence: Evidence, plural: str) -> Iterator[Write]:
 
 
 def events(evidence: Evidence) -> list[Write | HostEvent]:
-    """Writes and host events as one story, oldest first."""
+    """Writes and host events in one list, oldest first."""
     return sorted([*evidence.writes, *evidence.host_log], key=lambda event: event.at)
 
 
@@ -101,7 +100,7 @@ def taints_of(node: Mapping[str, Any]) -> set[tuple[str, str, str]]:
 
 
 def claim_on(node: Mapping[str, Any]) -> str:
-    """The claim id that stands on the Node, empty for none."""
+    """The claim id on the Node, empty if there is none."""
     try:
         record = json.loads(((node.get("metadata") or {}).get("annotations") or {}).get("careen.dev/progress", "{}"))
     except (ValueError, RecursionError):
@@ -110,8 +109,7 @@ def claim_on(node: Mapping[str, Any]) -> str:
 
 
 def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
-    """Node -> claim id of every holder in the lock; a holder without an id has an empty one. None for what
-    somebody made unreadable."""
+    """Node -> claim id of every holder in the lock; empty for a holder without an id. None for an unreadable lock."""
     text = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(LOCK_ANNOTATION)
     if not text:
         return {}
@@ -126,8 +124,8 @@ def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def lock_writes(evidence: Evidence) -> Iterator[tuple[Write, dict[str, str], dict[str, str]]]:
-    """Every change of who holds: the write, the holders before and after. While it cannot be read nobody can
-    tell that it changed."""
+    """Every change of the holders: the write, the holders before and after. While the lock is unreadable no change is
+    reported."""
     known: dict[str, str] = {}
     for write in writes_to(evidence, "daemonsets"):
         if write.key == evidence.daemon_set and (after := claims_in(write.after)) is not None:
@@ -139,5 +137,5 @@ def lock_writes(evidence: Evidence) -> Iterator[tuple[Write, dict[str, str], dic
 
 
 def given_back(write: Write, before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
-    """Whose claims an agent took out of the lock with this write. What a person takes out is the person's word."""
+    """The nodes whose claims an agent removed from the lock with this write. Removals by people do not count."""
     return set(before) - set(after) if agent_node(write.actor) else set()

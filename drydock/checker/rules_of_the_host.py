@@ -1,4 +1,4 @@
-"""Rules about hosts: tainted in time, rebooted once for each need, and all of them in the end."""
+"""Rules about hosts: tainted in time, rebooted once per need, and all rebooted at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from drydock.checker.evidence import (
 
 
 def every_need_is_tainted_in_time(evidence: Evidence) -> Iterator[Breach]:
-    """The node's own agent taints it within the limit, whatever else keeps the node waiting."""
+    """The node's own agent taints it within the limit, whatever else delays the reboot."""
     for need in (e for e in evidence.host_log if e.what == "need"):
         times = [
             w.at
@@ -59,7 +59,7 @@ def one_reboot_for_each_need(evidence: Evidence) -> Iterator[Breach]:
 
 
 def every_node_comes_round(evidence: Evidence) -> Iterator[Breach]:
-    """At the end each host that asked has a new boot, and its Node is ready and in service."""
+    """At the end each host with a need has a new boot, and its Node is ready and schedulable."""
     if not evidence.is_complete:
         return
     latest = {w.key[1]: w.after for w in writes_to(evidence, "nodes")}

@@ -1,4 +1,4 @@
-"""Rules about claims: how many, whose, and when they are given back."""
+"""Rules about claims: their number, their holders, and when they are released."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def never_more_claims_than_allowed(evidence: Evidence) -> Iterator[Breach]:
 
 
 def no_claim_is_stolen(evidence: Evidence) -> Iterator[Breach]:
-    """An entry may be taken out by its own node's agent, or by anybody once its Node carries no such claim."""
+    """An entry may be removed by its own node's agent, or by any agent once its Node no longer carries the claim."""
     for write, before, after in lock_writes(evidence):
         taken = [
             node
@@ -47,7 +47,7 @@ def no_claim_is_stolen(evidence: Evidence) -> Iterator[Breach]:
 
 
 def claims_are_given_back_only_when_it_is_safe(evidence: Evidence) -> Iterator[Breach]:
-    """After a new boot and a ready node, or with everything undone and no reboot asked for."""
+    """After a new boot and a ready node, or after a complete undo without a reboot request."""
     since: dict[str, float] = {}
     for write, before, after in lock_writes(evidence):
         for node in after.keys() - before.keys():
@@ -80,7 +80,7 @@ def _node_at(evidence: Evidence, name: str, at: float) -> Mapping[str, Any]:
 
 
 def _cordoner(evidence: Evidence, name: str, at: float) -> str:
-    """Who set the cordon that stands on the node at that instant."""
+    """The actor that set the node's cordon at that time."""
     cordons = [
         write for write in writes_to(evidence, "nodes") if write.key[1] == name and write.at <= at and write.cordons
     ]
@@ -88,7 +88,7 @@ def _cordoner(evidence: Evidence, name: str, at: float) -> str:
 
 
 def no_reboot_without_its_own_claim(evidence: Evidence) -> Iterator[Breach]:
-    """At the instant of the command the lock names the node, under the claim id that stands on its Node."""
+    """When the host is asked to reboot, the lock contains the node under the claim id on its Node."""
     holders: dict[str, str] = {}
     claims: dict[str, str] = {}
     lock = {id(write): after for write, _, after in lock_writes(evidence)}

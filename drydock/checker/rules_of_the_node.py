@@ -1,4 +1,4 @@
-"""Rules about Nodes and pods: how many are down, who may touch what, and what is left at the end."""
+"""Rules about Nodes and pods: how many nodes are down, who may change what, and what remains at the end."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from drydock.checker.evidence import (
     writes_to,
 )
 
-# A fleet is counted at most this long before the cordon; what went down later could not be known.
+# The fleet is read at most this long before the cordon; an agent could not know of a node that went down later.
 _COUNTED_BEFORE_SECONDS = 10.0
-# Annotations that a person sets and the agent takes away when it has obeyed.
+# Annotations that a person sets and the agent removes after it has served them.
 _CONSUMED = ("careen.dev/retry", "careen.dev/reboot-now")
 
 
 def never_more_nodes_down_than_allowed(evidence: Evidence) -> Iterator[Breach]:
-    """Nodes that agents cordoned or hosts that went down, at every instant; other down nodes count at each cordon."""
+    """Nodes that agents cordoned and hosts that went down, at every instant; other down nodes count at each cordon."""
     ours: set[str] = set()
     down_since: dict[str, float] = {}
     nodes: dict[str, Mapping[str, Any]] = {}
@@ -45,7 +45,7 @@ def never_more_nodes_down_than_allowed(evidence: Evidence) -> Iterator[Breach]:
             _follow_node(event, nodes, down_since, ours)
         else:
             continue
-        # A Node that somebody deleted is nobody's to count, unless its host is on its way through a reboot.
+        # A deleted Node is not counted, unless its host is rebooting.
         if (
             name not in rebooting
             and name in nodes
@@ -84,7 +84,7 @@ def _is_cordon_by_agent(event: Write | HostEvent) -> bool:
 
 
 def no_reboot_of_a_node_that_is_not_drained(evidence: Evidence) -> Iterator[Breach]:
-    """Nothing is left but daemons, static pods and finished ones when the host is told to reboot."""
+    """Only DaemonSet pods, static pods and finished pods are left when the host is asked to reboot."""
     pods: dict[tuple[str, str], Mapping[str, Any]] = {}
     for event in events(evidence):
         if isinstance(event, Write):
@@ -110,7 +110,7 @@ def _must_go(pod: Mapping[str, Any]) -> bool:
 
 
 def what_others_set_stays(evidence: Evidence) -> Iterator[Breach]:
-    """Cordons, taints, labels and annotations are taken away by agents only where agents put them."""
+    """Agents remove cordons, taints, labels and annotations only if agents set them."""
     setters: dict[tuple[str, str], str] = {}
     for write in writes_to(evidence, "nodes"):
         name, before, after = write.key[1], _marks(write.before), _marks(write.after)
@@ -147,7 +147,7 @@ def agents_write_their_own_node_only(evidence: Evidence) -> Iterator[Breach]:
 
 
 def pods_leave_by_eviction(evidence: Evidence) -> Iterator[Breach]:
-    """A plain deletion asks no budget."""
+    """A plain deletion does not check a budget."""
     for write in writes_to(evidence, "pods"):
         if agent_node(write.actor) and write.verb == "delete":
             yield Breach(
@@ -158,7 +158,7 @@ def pods_leave_by_eviction(evidence: Evidence) -> Iterator[Breach]:
 
 
 def held_nodes_are_left_alone(evidence: Evidence) -> Iterator[Breach]:
-    """Between a person's hold and its end the node is not cordoned, and not told to reboot."""
+    """Between a person's hold and its end the node is neither cordoned nor asked to reboot."""
     held: set[str] = set()
     for event in events(evidence):
         if isinstance(event, HostEvent):
@@ -173,7 +173,7 @@ def held_nodes_are_left_alone(evidence: Evidence) -> Iterator[Breach]:
 
 
 def waiting_nodes_say_why(evidence: Evidence) -> Iterator[Breach]:
-    """A node that carries our label carries our phase, reason and since too."""
+    """A node with careen's label also carries phase, reason and since."""
     for write in writes_to(evidence, "nodes"):
         metadata = write.after.get("metadata") or {}
         annotations = metadata.get("annotations") or {}
@@ -185,7 +185,7 @@ def waiting_nodes_say_why(evidence: Evidence) -> Iterator[Breach]:
 
 
 def nothing_of_ours_is_left(evidence: Evidence) -> Iterator[Breach]:
-    """At the end: no taint, no label, no cordon by an agent, no claim."""
+    """At the end there is no taint, label, cordon or claim of an agent."""
     if not evidence.is_complete:
         return
     nodes: dict[str, Write] = {w.key[1]: w for w in writes_to(evidence, "nodes") if w.after}

@@ -1,4 +1,4 @@
-"""Rules about what people run: workloads that lost pods to a drain have them back before the next node may go."""
+"""Rules about workloads: those that lost pods to a drain have recovered before the next node may start."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from drydock.checker.evidence import Breach, Evidence, agent_node, given_back, lock_writes, writes_to
 
-# An agent reads, decides and writes; what fell away in between, by another node's drain, it could not know.
+# An agent reads, decides and writes; it could not know of pods lost meanwhile by another node's drain.
 _READ_BEFORE_SECONDS = 5.0
-_COUNTED_BEFORE_SECONDS = 2.0  # the owners, before the cordon, where every answer comes at once
+_COUNTED_BEFORE_SECONDS = 2.0  # before the cordon, the owners are read; there every answer comes at once
 
 
 def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[Breach]:
-    """At the release after a reboot each owner of displaced pods has as many ready pods as when the node was
-    cordoned. Jobs are work and may end."""
+    """At the release after a reboot each owner of displaced pods has as many ready pods as at the cordon of the node.
+    Jobs are excluded, because their pods may end."""
     ready = _ready_over_time(evidence)
     cordons = [w for w in writes_to(evidence, "nodes") if w.cordons and agent_node(w.actor) == w.key[1]]
     for write, before, after in lock_writes(evidence):
@@ -26,7 +26,7 @@ def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[
             ]
             if not boots:
                 continue
-            # What was displaced was gone by then, so an older count would be that of before the drain.
+            # The displaced pods were gone by then, so an older count would be from before the drain.
             seen_from = max(write.at - _READ_BEFORE_SECONDS, boots[-1])
             for owner, name in sorted(_displaced(evidence, node, since, write.at).items()):
                 had = _fewest_before(ready[owner], since, _COUNTED_BEFORE_SECONDS + evidence.answer_seconds)
@@ -43,7 +43,7 @@ Timeline = list[tuple[float, int]]
 
 
 def _ready_over_time(evidence: Evidence) -> dict[str, Timeline]:
-    """Owner -> how many of its pods were ready, from each instant at which that changed."""
+    """Owner -> the number of its ready pods, from each time at which it changed."""
     ready: dict[str, set[tuple[str, str]]] = {}
     lines: dict[str, Timeline] = {}
     for write in writes_to(evidence, "pods"):
@@ -73,8 +73,7 @@ def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _displaced(evidence: Evidence, node: str, since: float, until: float) -> dict[str, str]:
-    """Owners that keep a number of pods running. A Job's pods run to an end of their own, so fewer of them are
-    no loss."""
+    """Owners with a replica count. The pods of a Job end by themselves, so fewer of them are no loss."""
     evicted = [
         w
         for w in writes_to(evidence, "pods")
@@ -89,7 +88,7 @@ def _at(line: Timeline, instant: float) -> int:
 
 
 def _fewest_before(line: Timeline, cordon: float, seconds: float) -> int:
-    """What the agent may have counted: the fewest of the moments before the cordon, once all had been ready."""
+    """The lowest number that the agent may have counted before the cordon, once all pods had been ready."""
     before = [(at, count) for at, count in line if at <= cordon]
     most = max((count for _, count in before), default=0)
     complete = next((at for at, count in before if count == most), cordon)

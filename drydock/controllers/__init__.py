@@ -1,1 +1,1 @@
-"""Just enough of kube-controller-manager that evicted pods come back; one file per controller."""
+"""A minimal kube-controller-manager that replaces evicted pods; one file per controller."""

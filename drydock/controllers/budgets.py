@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods may still be disturbed. Source: pkg/controller/disruption/disruption.go."""
+"""PodDisruptionBudgets: how many pods may still be evicted. Source: pkg/controller/disruption/disruption.go."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCALED = tuple(
     resource_named(plural) for plural in ("deployments", "replicasets", "statefulsets", "replicationcontrollers")
 )
 _ACTOR = "system:disruption-controller"
-# disruption.go DeletionTimeout: an eviction that deleted nothing within this time is counted no longer.
+# DeletionTimeout in disruption.go: an eviction that deleted nothing within this time no longer counts.
 _DELETION_TIMEOUT = timedelta(minutes=2)
 
 
@@ -32,7 +32,7 @@ def reconcile(verbs: Verbs) -> float | None:
 
 
 def _reconcile_one(verbs: Verbs, budget: Content) -> bool:
-    """Write the budget's status; true while evictions are counted whose pods still stand."""
+    """Writes the budget's status; True while evictions count whose pods still exist."""
     matches = label_selector_from_object(budget["spec"].get("selector"))
     pods = [
         p.content
@@ -65,7 +65,7 @@ def _reconcile_one(verbs: Verbs, budget: Content) -> bool:
 
 
 def _still_disrupted(verbs: Verbs, budget: Content, pods: list[Content]) -> dict[str, str]:
-    """Evictions that were granted and whose pods are not marked yet; the rest shows in the pods themselves."""
+    """Granted evictions whose pods are not marked yet; the pods themselves show the others."""
     names = {p["metadata"]["name"] for p in pods if not is_going(p)}
     granted = (budget.get("status") or {}).get("disruptedPods") or {}
     oldest = verbs.wall_clock() - _DELETION_TIMEOUT
@@ -73,7 +73,7 @@ def _still_disrupted(verbs: Verbs, budget: Content, pods: list[Content]) -> dict
 
 
 def _expected_and_desired(verbs: Verbs, budget: Content, pods: list[Content]) -> tuple[int, int]:
-    """Pods that there should be, and how many of them must stay healthy (getExpectedPodCount)."""
+    """The number of expected pods, and how many of them must stay healthy (getExpectedPodCount)."""
     spec = budget["spec"]
     if "maxUnavailable" in spec:
         expected = _scale(verbs, pods)
@@ -90,7 +90,7 @@ def _amount(value: int | str, of: int) -> int:
 
 
 def _scale(verbs: Verbs, pods: list[Content]) -> int:
-    """The replicas that the pods' controllers want, each controller once; a Deployment speaks for its ReplicaSet."""
+    """The replicas of the pods' controllers, each controller once; a Deployment counts for its ReplicaSet."""
     owners = {
         uid: content
         for r in _SCALED

@@ -1,8 +1,7 @@
-"""Runs a controller after every change of the kinds that it looks at.
+"""Runs a controller after every change of the kinds that it watches.
 
-Each controller is a function that compares what should be with what is, over all objects: the embedded cluster is small
-enough that this costs less than keeping queues of keys would cost to read.
-"""
+Each controller is a function that compares the wanted with the actual state of all objects: the embedded cluster is so
+small that this is simpler than queues of keys and fast enough."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from drydock.server.kinds.resources import resource_named
 from drydock.server.verbs import Verbs
 
 _log = logging.getLogger(__name__)
-# A burst of changes is looked at once; real controllers are not faster either.
+# A burst of changes is handled once, as in real controllers.
 _PAUSE_SECONDS = 0.03
 
 Reconcile = Callable[[Verbs], float | None]
@@ -63,6 +62,7 @@ def _reconciled(verbs: Verbs, controller: Controller) -> float | None:
     try:
         return controller.reconcile(verbs)
     except ApiError as refusal:
-        # Nobody else writes between our read and our write; what is left is a request that the server will never take.
+        # No other write can come between our read and our write; what remains is a request that the server always
+        # refuses.
         _log.warning("%s: %s", controller.name, refusal.message)
         return 1.0

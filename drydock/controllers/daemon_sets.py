@@ -1,4 +1,4 @@
-"""DaemonSets: one pod on every node that will have it, placed by the scheduler. Source: pkg/controller/daemon."""
+"""DaemonSets: one pod on every eligible node, placed by the scheduler. Source: pkg/controller/daemon."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _reconcile_one(verbs: Verbs, owner: Content) -> None:
             made = pod_from_template(owner, template, labels={"controller-revision-hash": revision})
             verbs.create(PODS, namespace, {**made, "spec": _pinned(made["spec"], node)}, actor=_ACTOR)
     for node, pods in by_node.items():
-        # Two on one node: the older stays. A node that will have none any more loses its pod.
+        # Of two pods on one node the older stays. A node that is no longer eligible loses its pod.
         for pod in sorted((p for p in pods if not is_going(p)), key=lambda p: p["metadata"]["creationTimestamp"])[
             1 if node in eligible else 0 :
         ]:
@@ -80,7 +80,7 @@ def _daemon_template(owner: Content) -> Object:
 
 
 def _wants_daemon(node: Content, spec: Mapping[str, Any]) -> bool:
-    """Whether the node's labels and lasting taints admit the daemon (daemon_controller.go NodeShouldRunDaemonPod)."""
+    """Whether the node's labels and permanent taints allow the pod (NodeShouldRunDaemonPod in daemon_controller.go)."""
     labels = node["metadata"].get("labels") or {}
     if any(labels.get(k) != v for k, v in (spec.get("nodeSelector") or {}).items()):
         return False
@@ -98,7 +98,7 @@ def _repels(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) 
 
 
 def _pinned(spec: Mapping[str, Any], node: str) -> Object:
-    """The node is named by affinity, not by nodeName: the scheduler places daemons since 1.12."""
+    """The pod names its node by affinity, not by nodeName: the scheduler places DaemonSet pods since 1.12."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = {
         **(spec.get("affinity") or {}),

@@ -84,10 +84,10 @@ def _set_for(deployment: Content, hashed: str, replicas: int) -> Object:
 def _next_sizes(
     deployment: Content, current: Content, old: list[Content], *, old_pods_stand: bool
 ) -> list[tuple[Content, int]]:
-    """How large each set should be now: the new one up to the surge, the old ones down to what must stay available."""
+    """The size of each set now: the new one up to the surge, the old ones down to the required availability."""
     wanted = deployment["spec"]["replicas"]
     if deployment["spec"]["strategy"]["type"] == "Recreate":
-        # Also one that is still stopping: two versions must never run side by side.
+        # A terminating pod counts too: two versions must never run side by side.
         return [*((s, 0) for s in old), (current, 0 if old_pods_stand else wanted)]
     if not any(s["spec"]["replicas"] for s in old):
         return [(current, wanted)]
@@ -95,7 +95,7 @@ def _next_sizes(
     surge = _share(rolling.get("maxSurge", "25%"), wanted, upwards=True)
     unavailable = _share(rolling.get("maxUnavailable", "25%"), wanted, upwards=False)
     if surge == unavailable == 0:
-        unavailable = 1  # deployment_util.go ResolveFenceposts: otherwise nothing would ever move
+        unavailable = 1  # ResolveFenceposts in deployment_util.go: otherwise the roll-out could never proceed
     sizes: list[tuple[Content, int]] = []
     room = wanted + surge - sum(s["spec"]["replicas"] for s in [current, *old])
     sizes.append((current, min(wanted, current["spec"]["replicas"] + max(0, room))))

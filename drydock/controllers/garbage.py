@@ -1,7 +1,6 @@
-"""What nobody needs any more: dependents of deleted owners, and pods of nodes that are gone.
+"""Garbage collection: dependents of deleted owners, and pods of deleted nodes.
 
-Sources: pkg/controller/garbagecollector and pkg/controller/podgc.
-"""
+Sources: pkg/controller/garbagecollector and pkg/controller/podgc."""
 
 from __future__ import annotations
 

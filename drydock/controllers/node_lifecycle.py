@@ -1,8 +1,7 @@
-"""Nodes that went away or were cordoned: the taints that say so, and the pods that are not ready there any more.
+"""Taints of unreachable and cordoned nodes, and the readiness of the pods on unreachable nodes.
 
-Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go. Pods are not evicted from a node that stays away for
-five minutes: a simulated host is back long before.
-"""
+Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go. Pods are not evicted from a node that stays
+unreachable for five minutes: a simulated host is back long before."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from drydock.server.verbs import Verbs, with_condition
 _NODES = resource_named("nodes")
 _ACTOR = "system:node-controller"
 _NOT_READY, _UNSCHEDULABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unschedulable"
-# The taints that this controller owns; all others are somebody else's.
+# The taints that this controller owns; all others are foreign.
 _OWN = {(_NOT_READY, "NoSchedule"), (_NOT_READY, "NoExecute"), (_UNSCHEDULABLE, "NoSchedule")}
 
 

@@ -41,7 +41,7 @@ def pods_of(verbs: Verbs, owner: Content) -> list[Content]:
 
 
 def is_active(pod: Content) -> bool:
-    """Neither finished nor going: it counts towards the replicas that are wanted."""
+    """Neither finished nor terminating: it counts towards the wanted replicas."""
     return (
         pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
     )
@@ -73,7 +73,7 @@ def pod_from_template(
 
 
 def write_status(verbs: Verbs, kind: str, content: Content, status: Mapping[str, Any], actor: str) -> None:
-    """Merge these fields into the object's status; no write when they already stand there."""
+    """Merges these fields into the object's status; writes nothing if they are already there."""
     now = content.get("status") or {}
     if any(now.get(key) != value for key, value in status.items()):
         metadata = content["metadata"]

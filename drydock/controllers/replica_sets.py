@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as wanted, under names that the server makes. Source: pkg/controller/replicaset."""
+"""ReplicaSets: the wanted number of pods, under generated names. Source: pkg/controller/replicaset."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _reconcile_one(verbs: Verbs, owner: Content) -> None:
 
 
 def _first_to_go(pods: list[Content]) -> list[Content]:
-    """Pods that serve nobody yet before those that do, the youngest first (controller_utils.go ActivePodsWithRanks)."""
+    """Unready pods before ready ones, the youngest first (ActivePodsWithRanks in controller_utils.go)."""
     youngest_first = sorted(
         pods, key=lambda p: (p["metadata"]["creationTimestamp"], p["metadata"]["name"]), reverse=True
     )

@@ -1,7 +1,7 @@
-"""The embedded cluster's scheduler: `scheduler_core` decides, this loop feeds it and binds.
+"""The embedded cluster's scheduler: `scheduler_core` decides; this loop feeds it and binds.
 
-Order comes from scheduler_core's queue, the choice among nodes of equal score from a seed, as the real
-scheduler draws it."""
+The order comes from scheduler_core's queue, the choice among nodes of equal score from a seed, as the real scheduler
+draws it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 
 _ACTOR = "system:kube-scheduler"
-# What decisions depend on; a change of anything else leaves the snapshot as it is.
+# The kinds that decisions depend on; a change of any other kind does not change the snapshot.
 _LOOKED_AT = tuple(
     r
     for r in RESOURCE_TYPES
@@ -85,7 +85,7 @@ class SchedulerLoop:
                 self._take_in_changes()
                 while (queued := self._queue.pop()) is not None:
                     self._schedule(queued)
-                    # Others want the loop too: a burst of pods must not hold up the API server.
+                    # Other tasks share the event loop: a burst of pods must not delay the API server.
                     await asyncio.sleep(0)
                     self._take_in_changes()
         finally:
@@ -147,7 +147,7 @@ class SchedulerLoop:
                 actor=_ACTOR,
             )
         except ApiError:
-            # Deleted between the look and the bind; the change that says so is on its way to us.
+            # The pod was deleted between the read and the bind; its deletion event follows.
             self._snapshot = None
         else:
             self._snapshot = snapshot.with_pod_placed(pod, node)
@@ -165,7 +165,7 @@ class SchedulerLoop:
                     yield stored.content
 
     def _refuse(self, queued: QueuedPod, result: CycleResult) -> None:
-        """Say on the pod why it waits, make room for it where preemption found some, and put it back."""
+        """Writes the reason on the pod, makes room for it if preemption found some, and puts it back."""
         pod = queued.pod
         nomination = result.preemption
         if nomination is not None:
@@ -185,7 +185,7 @@ class SchedulerLoop:
             nominated = {"nominatedNodeName": nomination.node} if nomination is not None else {}
             return {**old, "status": {**old["status"], "conditions": conditions, **nominated}}
 
-        # A pod that is gone meanwhile: the queue hears of it with the next changes.
+        # If the pod was deleted meanwhile, the queue learns of it with the next changes.
         with contextlib.suppress(ApiError):
             self._verbs.change(PODS, pod.namespace, pod.name, edit, actor=_ACTOR, subresource="status")
         self._queue.add_unschedulable(queued, time.time(), refused_by=("any",))

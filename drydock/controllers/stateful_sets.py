@@ -59,7 +59,7 @@ def _names(owner: Content) -> list[str]:
 
 
 def _fill(verbs: Verbs, owner: Content, existing: dict[str, Content], revision: str) -> None:
-    """Make what is missing; with OrderedReady nothing after an ordinal that is not yet well."""
+    """Creates the missing pods; with OrderedReady only after the previous ordinal is healthy."""
     in_order = owner["spec"].get("podManagementPolicy") != "Parallel"
     for name in _names(owner):
         pod = existing.get(name)
@@ -80,7 +80,7 @@ def _fill(verbs: Verbs, owner: Content, existing: dict[str, Content], revision: 
 
 
 def _shrink(verbs: Verbs, owner: Content, existing: dict[str, Content]) -> None:
-    """Take away what is too much, the highest ordinal first and one at a time."""
+    """Deletes surplus pods, the highest ordinal first and one at a time."""
     surplus = sorted(
         (n for n in existing if n not in _names(owner)), key=lambda n: int(n.rpartition("-")[2]), reverse=True
     )

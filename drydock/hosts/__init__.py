@@ -1,1 +1,1 @@
-"""Simulated machines, their kubelets and agents, and what disturbs them."""
+"""Simulated machines, their kubelets and agents, and disturbances."""

@@ -1,4 +1,4 @@
-"""The agents of the demo: one real `careen agent` process per node, started, killed with its host, started again."""
+"""The agents of the demo: one real `careen agent` process per node, started, killed with its host, and restarted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import scheduler_core
 from drydock.hosts.machines import SENTINEL, SimulatedHost
 from drydock.rollout.kubeconfig import write_kubeconfig
 
-# As the kubelet does with a container that exits: wait a little longer each time, from one second on.
+# As the kubelet does with a container that exits: the restart delay grows, from one second on.
 _FIRST_RESTART_SECONDS = 1.0
 _LONGEST_RESTART_SECONDS = 10.0
 # A starting interpreter costs most of a core for a second: more than this many at once only delay each other.
@@ -43,7 +43,7 @@ class _Agent:
 
 
 class AgentProcesses:
-    """Keeps an agent running on each host that is up; `crashes` counts exits that nobody asked for."""
+    """Keeps an agent running on each host that is up; `crashes` counts unrequested exits."""
 
     def __init__(self, folder: Path, server_url: str, *, extra_arguments: Sequence[str] = ()) -> None:
         self._folder = folder
@@ -93,7 +93,7 @@ class AgentProcesses:
             agent.supervisor = asyncio.create_task(self._supervise(agent))
 
     def kill(self, name: str) -> None:
-        """The host stops under the agent: no goodbye."""
+        """Kills the agent with its host, without a chance to clean up."""
         agent = self._agents[name]
         if agent.supervisor is not None:
             agent.supervisor.cancel()
@@ -102,7 +102,7 @@ class AgentProcesses:
         agent.process = None
 
     def crash(self, name: str) -> None:
-        """Kill the process alone, as the kernel does when memory runs out; it is started again."""
+        """Kills only the process, as the kernel does when memory runs out; it is restarted."""
         _kill_group(self._agents[name].process)
 
     @property
@@ -132,7 +132,7 @@ class AgentProcesses:
     async def _run_once(self, agent: _Agent) -> int:
         async with self._starting:
             with agent.log.open("ab") as log:
-                # A session of its own: whatever the agent starts goes with it when its host goes down.
+                # In a separate session: processes that the agent starts are killed with its host.
                 agent.process = await asyncio.create_subprocess_exec(
                     *agent.command,
                     stdin=asyncio.subprocess.DEVNULL,
@@ -146,19 +146,20 @@ class AgentProcesses:
         return await agent.process.wait()
 
 
-# prctl(2): only a parent that dies after the call sends the signal. If ours died before, we have another parent now.
+# prctl(2): the signal is sent only if the parent dies after the call. If our process died before, the parent is already
+# another one.
 _UNLESS_ALONE = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
 
 
 def dies_with_us() -> list[str]:
-    """A prefix that makes the kernel end an agent whose demo was killed without a chance to clean up; empty
-    where there is none."""
+    """A command prefix that makes the kernel end an agent whose demo was killed without a chance to clean up; empty on
+    systems without it."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "sh", "-c", _UNLESS_ALONE, "sh", str(os.getpid())] if setpriv else []
 
 
 def _environment() -> dict[str, str]:
-    """Ours without what would reach into the agent's settings, and with the package where we found it."""
+    """Our environment without the variables that would be agent settings, and with the path of the package."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("CAREEN_", "KURED_", "KUBERNETES_"))}
     roots = [str(Path(package.__path__[0]).resolve().parent) for package in (careen, scheduler_core)]
     kept["PYTHONPATH"] = os.pathsep.join([*roots, *filter(None, [kept.get("PYTHONPATH", "")])])

@@ -1,4 +1,5 @@
-"""What people and bad luck do to the cluster while the roll-out runs; agents must cope, and the judge looks on."""
+"""What people and failures do to the cluster during the roll-out; agents must cope with it, and the checker verifies
+that."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def with_cordon(node: dict[str, Any], *, cordoned: bool) -> dict[str, Any]:
 
 
 def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
-    """Marks of other people's, which have to be there afterwards too."""
+    """Marks set by other people, which must still be there afterwards."""
     name = node_names(count)[-1]
     edit_node(cluster, name, lambda node: with_taint(node, "example.com/spot", "PreferNoSchedule"))
     edit_node(
@@ -58,7 +59,7 @@ def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
 
 
 async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """Somebody works on one of the nodes when the needs appear, and lets it go on later."""
+    """A person holds one of the nodes when the needs appear, and releases it later."""
     if count < 4:
         return
     held = node_names(count)[count // 2]
@@ -68,7 +69,7 @@ async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds:
 
 
 async def cordon_a_finished_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """Somebody takes the first node that is done out of service once more: it counts as down until it is back."""
+    """A person cordons the first node that is done once more: it counts as down until it is uncordoned."""
     if count < 4:
         return
     while not (done := [name for name in node_names(count) if _is_done(cluster, name)]):
@@ -89,10 +90,10 @@ def _is_done(cluster: EmbeddedCluster, name: str) -> bool:
 
 
 async def crash_agents(crash: Callable[[str], object], names: list[str], chance: random.Random) -> None:
-    """Kill one agent after another, whatever it is doing, until cancelled.
+    """Kills one agent after another, in any phase, until cancelled.
 
-    Each agent is left alone for twice as long as the time before: where starting one takes longer than the
-    pause, a fleet of one would never work."""
+    The pause for each agent doubles: if starting one takes longer than the pause, a fleet of one node would never
+    finish."""
     loop = asyncio.get_running_loop()
     spared_until: dict[str, float] = {}
     spell: dict[str, float] = {}

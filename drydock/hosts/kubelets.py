@@ -1,8 +1,7 @@
 """The kubelets of all simulated nodes: they start pods, stop them, and report their node.
 
-Hosts that go down and come back are in `hosts.py`; what the rest of the cluster makes of a node that is not ready is in
-`controllers/node_lifecycle.py`.
-"""
+Hosts that go down and come back are in `machines.py`; the reaction of the cluster to a node that is not ready is in
+`controllers/node_lifecycle.py`."""
 
 from __future__ import annotations
 
@@ -23,14 +22,14 @@ _ACTOR = "system:kubelet"
 
 
 class Kubelets:
-    """One object for all nodes; each pod start and stop is a timer that looks again when it fires."""
+    """One object for all nodes; each pod start and stop is a timer that checks again when it fires."""
 
     def __init__(self, verbs: Verbs, timings: Timings, chance: random.Random) -> None:
         self._verbs = verbs
         self._timings = timings
         self._chance = chance
         self._up: set[str] = set()
-        # What is already under way, so that a pod is not started twice: (uid, "start" | "stop").
+        # Operations in progress, so that a pod is not started twice: (uid, "start" | "stop").
         self._under_way: set[tuple[str, str]] = set()
         self._addresses = 0
 
@@ -43,8 +42,8 @@ class Kubelets:
                 self._look_at(stored.content, rebooted=True)
 
     def node_is_down(self, name: str) -> None:
-        """Nobody reports for the node any more. It turns not ready at once, where a real one takes 40 s to be
-        missed."""
+        """No kubelet reports for the node any more. It becomes unready at once, where a real cluster takes 40 s to
+        notice."""
         self._up.discard(name)
         self._report(name, ready=False, boot_id="")
 

@@ -1,8 +1,7 @@
-"""Simulated hosts: a directory each, with a sentinel, a boot id, and a reboot that takes its time.
+"""Simulated hosts: a directory each, with a sentinel, a boot id, and a reboot that takes time.
 
-An agent asks for a reboot by running the host's command, which touches a file; the file's time is the instant that the
-judge looks at. What happened to the hosts stands in the log, written here and nowhere else.
-"""
+An agent requests a reboot by running the host's command, which touches a file; the checker uses the file's time. Only
+this module writes the log of the hosts."""
 
 from __future__ import annotations
 
@@ -68,14 +67,14 @@ class SimulatedHost:
         return f"/usr/bin/touch {self.asked_file}"
 
     def begin_boot(self) -> None:
-        """A new boot id, and what lived in memory is gone: the sentinel lies on a tmpfs, as it does on Debian."""
+        """A new boot id; memory is lost: the sentinel is on tmpfs, so a reboot removes it, as on Debian."""
         self.boot_id = str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
         self.boot_id_file.write_text(f"{self.boot_id}\n")
         self.sentinel.unlink(missing_ok=True)
         self.asked_file.unlink(missing_ok=True)
 
     def asked_at(self) -> float | None:
-        """When the reboot was asked for, as wall clock seconds; None while it was not."""
+        """When the reboot was requested, in wall clock seconds; None if it was not."""
         try:
             return self.asked_file.stat().st_mtime
         except FileNotFoundError:
@@ -83,10 +82,9 @@ class SimulatedHost:
 
 
 class Hosts:
-    """All hosts, their log, and the loop that makes asked-for reboots happen.
+    """All hosts, their log, and the loop that performs requested reboots.
 
-    `on_down` and `on_up` are told the host when it stops and when its kubelet runs again.
-    """
+    `on_down` and `on_up` are called with the host when it stops and when its kubelet runs again."""
 
     def __init__(
         self,
@@ -108,18 +106,18 @@ class Hosts:
         self._reboots: dict[str, asyncio.Task[None]] = {}
 
     def need_reboot(self, name: str) -> None:
-        """Somebody installed a kernel."""
+        """A kernel was installed: the host needs a reboot."""
         host = self.by_name[name]
         host.sentinel.touch()
         self._record(host, "need")
 
     async def run(self) -> None:
-        """Look for asked-for reboots until cancelled, or until one of them breaks."""
+        """Performs requested reboots until cancelled, or until one of them fails."""
         try:
             while True:
                 for reboot in self._reboots.values():
                     if reboot.done():
-                        reboot.result()  # it takes itself off the list when it went well
+                        reboot.result()  # it removes itself from the list after success
                 for host in self.by_name.values():
                     if host.is_up and host.name not in self._reboots and host.asked_at() is not None:
                         self._reboots[host.name] = asyncio.create_task(self._reboot(host))

@@ -1,7 +1,7 @@
-"""Agents that misbehave on purpose, one way for each rule of the judge: `careen demo --break RULE` must then exit 1.
+"""Agents that misbehave on purpose, one for each rule of the checker: `careen demo --break RULE` must then exit with 1.
 
-A rogue speaks with an agent's name and touches hosts as an agent would. What it does is the misdeed itself and
-as little else as it takes."""
+A rogue uses an agent's name and accesses hosts as an agent would. It does the violation and as little else as
+possible."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOOK_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What a rogue can reach. `agents` is None where no real agents run."""
+    """What a rogue can access. `agents` is None if no real agents run."""
 
     cluster: EmbeddedCluster
     agents: AgentProcesses | None
@@ -48,10 +48,9 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rogue:
-    """A misdeed. `before_the_needs` is done before hosts ask for reboots, `act` as soon as they have.
+    """A violation. `before_the_needs` runs before hosts need reboots, `act` as soon as they do.
 
-    `at_the_end` is for rules about what is left when all is over: the roll-out then runs to its end, or out of
-    patience."""
+    `at_the_end` is for rules about the final state: the roll-out then runs to its end or until its patience ends."""
 
     act: Callable[[Scene], Awaitable[None]]
     before_the_needs: Callable[[Scene], None] = lambda _scene: None
@@ -59,7 +58,7 @@ class Rogue:
 
 
 def _write_lock(scene: Scene, actor: str, change: Callable[[dict[str, Any]], None]) -> None:
-    """Write the lock as one of the agents would, whatever stands in it."""
+    """Writes the lock as an agent would, regardless of its content."""
 
     def edit(daemon_set: dict[str, Any]) -> dict[str, Any]:
         text = (daemon_set["metadata"].get("annotations") or {}).get(_LOCK)
@@ -77,7 +76,7 @@ def _holders(scene: Scene) -> list[str]:
 
 
 def _claim(scene: Scene, name: str) -> None:
-    """A claim as it should be: its id on the Node first, then in the lock."""
+    """A correct claim: its id first on the Node, then in the lock."""
     edit_node(
         scene.cluster,
         name,
@@ -164,7 +163,7 @@ async def _evict(scene: Scene, namespace: str, name: str) -> None:
         except ApiError as error:
             if error.code != HTTPStatus.TOO_MANY_REQUESTS:
                 raise
-            await asyncio.sleep(_LOOK_SECONDS)  # its budget has not been counted yet
+            await asyncio.sleep(_LOOK_SECONDS)  # its budget is not counted yet
         else:
             return
 
@@ -220,7 +219,7 @@ async def _let_the_time_pass(scene: Scene) -> None:
 
 
 async def _say_nothing(_scene: Scene) -> None:
-    """The misdeed is the silence."""
+    """The violation is the missing write."""
 
 
 async def _mark_without_saying_why(scene: Scene) -> None:

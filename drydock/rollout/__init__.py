@@ -1,1 +1,1 @@
-"""The demo: a sample cluster, one roll-out over it, and what people see of it."""
+"""The demo: a sample cluster, one roll-out, and its display."""

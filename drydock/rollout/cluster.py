@@ -47,8 +47,8 @@ _SETTLE_LOOK_SECONDS = 0.1
 
 
 class PartDied(Exception):
-    """A part of the cluster died: it is broken, and so is every conclusion from it. The sentence names the part
-    and the cause."""
+    """A part of the cluster failed, so no conclusion about the agents is valid. The message names the part and the
+    cause."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,8 +65,8 @@ class EmbeddedCluster:
     failure: asyncio.Future[None] | None = None
 
     async def wait_until_settled(self, seconds: float) -> None:
-        """Wait until every pod is bound and ready; `GaveUp` names those that are not when nothing has moved for
-        so long."""
+        """Waits until every pod is bound and ready; `GaveUp` names the others if there was no progress for that
+        long."""
         patience = Patience(seconds)
         while True:
             self.raise_if_broken_down()
@@ -96,10 +96,9 @@ async def running_cluster(
     port: int = 0,
     agent_arguments: Sequence[str] = (),
 ) -> AsyncIterator[EmbeddedCluster]:
-    """A cluster of the sample's workloads with all hosts up; leaving the block takes everything down.
+    """A cluster of the sample's workloads with all hosts up; leaving the block stops everything.
 
-    The arguments are what careen's DaemonSet says of its agents. The agents themselves are not started here.
-    """
+    The arguments are those that careen's DaemonSet lists for its agents. The agents themselves are not started here."""
     pace, chance = timings or Timings(), random.Random(seed)
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), seed=seed, plan=plan)
     await api.start(port)

@@ -1,9 +1,8 @@
 """How often the agents' forecasts were right, counted from outside.
 
-An agent writes beside its cordon where it thinks that each pod will land; where the replacements really went stands in
-the journal. Replacements of one owner are alike, so which of them stands for which evicted pod is chosen owner by owner
-so that the most forecasts come true; each replacement counts once.
-"""
+An agent writes with its cordon where it expects each pod to land; the journal shows where the replacements landed.
+Replacements of one owner are interchangeable, so they are matched to evicted pods per owner such that most forecasts
+are right; each replacement counts once."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from drydock.checker.evidence import Write, agent_node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastScore:
-    """`hits` of `total` evicted pods landed where it was said."""
+    """`hits` of `total` evicted pods landed on a forecast node."""
 
     hits: int
     total: int
@@ -61,7 +60,7 @@ def _score(cordon: Write, writes: Sequence[Write]) -> ForecastScore | None:
         if w.plural == "pods" and w.verb == "bind" and cordon.at <= w.at <= end and _owner(w.after) in owners
     ]
     said = [(w, landing["/".join(w.key)]) for w in evicted if "/".join(w.key) in landing]
-    said = [(w, nodes) for w, nodes in said if "…" not in nodes]  # an open set: whatever happens, it was not wrong
+    said = [(w, nodes) for w, nodes in said if "…" not in nodes]  # a truncated set cannot be wrong
     hits = 0
     for owner in owners:
         places = [w.after["spec"]["nodeName"] for w in bound if _owner(w.after) == owner]
@@ -70,7 +69,7 @@ def _score(cordon: Write, writes: Sequence[Write]) -> ForecastScore | None:
 
 
 def _most_matches(said: list[tuple[str, ...]], places: list[str]) -> int:
-    """How many forecasts can be given a place of their own among those where replacements went (augmenting paths)."""
+    """The largest number of forecasts that can be matched to different replacements (augmenting paths)."""
     taken: dict[int, int] = {}
 
     def place(forecast: int, seen: set[int]) -> bool:

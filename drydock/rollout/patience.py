@@ -1,8 +1,7 @@
-"""How long to wait on a computer whose speed nobody knows: by its own seconds, and anew after each step forward.
+"""How long to wait on a machine of unknown speed: in seconds scaled by its load, restarted after each step of progress.
 
-What is waited for here is other processes of the same computer. While sixty others queue for its two
-processors, each of them gets a thirtieth of the time it would have alone, so a limit by the wall clock says
-nothing about whether it hangs."""
+The waits are for other processes of the same machine. While sixty others queue for its two processors, each process
+gets a thirtieth of its usual time, so a wall-clock limit cannot tell whether a process hangs."""
 
 from __future__ import annotations
 
@@ -12,15 +11,13 @@ from collections.abc import Callable
 
 
 class GaveUp(Exception):
-    """What was waited for did not come about; the sentence says what that is, after how long, and what is known
-    of the cause."""
+    """The awaited condition did not become true; the message names it, the time waited, and the known cause."""
 
 
 def crowding(ours: int = 0) -> float:
-    """How many runnable processes share each processor, by the load average of the last minute; at least 1.
+    """The number of runnable processes per processor, by the load average of the last minute; at least 1.
 
-    `ours` of them are left out: what a demo starts itself is no excuse for it.
-    """
+    `ours` of them are not counted: processes that a demo starts itself do not extend its limits."""
     try:
         return max(1.0, (os.getloadavg()[0] - ours) / len(os.sched_getaffinity(0)))
     except (OSError, AttributeError):  # a system that counts no load, or has no notion of affinity
@@ -28,11 +25,10 @@ def crowding(ours: int = 0) -> float:
 
 
 class Patience:
-    """A time limit of so many seconds of a computer that has nothing else to do.
+    """A time limit in seconds of an otherwise idle machine.
 
-    Ask `is_over` at each look: what passed since the last look counts for less, the more crowded the computer is. A
-    `progress` that differs from the last one starts the limit anew.
-    """
+    Call `is_over` at each check: the time since the last check counts for less, the higher the load is. A `progress`
+    that differs from the last one restarts the limit."""
 
     def __init__(
         self, seconds: float, *, clock: Callable[[], float] = time.monotonic, crowding: Callable[[], float] = crowding
@@ -46,7 +42,7 @@ class Patience:
         self._progress: object = None
 
     def is_over(self, progress: object = None) -> bool:
-        """Whether the limit has passed since the beginning, or since `progress` last changed."""
+        """Whether the limit has passed since the start, or since `progress` last changed."""
         now, crowd = self._clock(), self._crowding()
         self.most_crowded = max(self.most_crowded, crowd)
         self._passed += (now - self._looked) / crowd
@@ -57,7 +53,7 @@ class Patience:
 
     @property
     def waited(self) -> str:
-        """`after 31 s`, and how crowded the computer was if it was, for the sentence that gives up."""
+        """`after 31 s`, and the load if it was high, for the message of `GaveUp`."""
         crowd = (
             f" on a computer with {self.most_crowded:.0f} processes for each processor"
             if self.most_crowded >= 2

@@ -1,4 +1,4 @@
-"""Where a roll-out stands, read from the outside: Nodes, lock, journal and hosts, as a value for tables and lines."""
+"""The state of a roll-out, read from outside: Nodes, lock, journal and hosts, as a value for tables and lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drydock.controllers.ownership import PODS, controller_uid
 from drydock.hosts.agent_processes import AGENT_USER
 from drydock.rollout.cluster import EmbeddedCluster
 from drydock.server.kinds.resources import resource_named
-from drydock.server.store import Change
+from drydock.server.store import ObjectChange
 
 _NODES = resource_named("nodes")
 _PREFIX = "careen.dev/"
@@ -19,7 +19,7 @@ _PREFIX = "careen.dev/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLine:
-    """One node as a person wants to see it."""
+    """One node as shown to people."""
 
     name: str
     zone: str
@@ -34,7 +34,7 @@ class NodeLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class RolloutProgress:
     """The whole roll-out at one instant; `seconds` since the hosts asked for their reboots."""
 
     seconds: float
@@ -47,31 +47,31 @@ class Progress:
         return sum(node.is_rebooted for node in self.nodes)
 
 
-def read_progress(cluster: EmbeddedCluster, since: float) -> Progress:
-    """What can be seen now; `since` by the store's clock."""
+def read_progress(cluster: EmbeddedCluster, since: float) -> RolloutProgress:
+    """The current state; `since` by the store's clock."""
     store = cluster.api.store
     moves = evictions(store.journal, since)
     placed = [s.content["spec"].get("nodeName", "") for s in store.items(PODS.storage)]
     booted = {e.host for e in cluster.hosts.log if e.what == "ready" and e.at >= since}
     lines = tuple(_line(s.content, placed, moves, booted) for s in store.items(_NODES.storage))
-    return Progress(
+    return RolloutProgress(
         seconds=store.clock() - since, nodes=lines, moved=len(moves), moved_twice=sum(move.is_repeat for move in moves)
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """One pod sent away by an agent; a repeat when the pod was itself made after the roll-out began."""
+class EvictionMove:
+    """One pod evicted by an agent; a repeat if the pod itself was created after the roll-out began."""
 
     pod: str
     node: str
     is_repeat: bool
 
 
-def evictions(journal: Iterable[Change], since: float) -> list[Move]:
+def evictions(journal: Iterable[ObjectChange], since: float) -> list[EvictionMove]:
     """The pods that agents evicted, in order."""
     born: dict[str, float] = {}
-    moves: list[Move] = []
+    moves: list[EvictionMove] = []
     for change in journal:
         if change.storage != PODS.storage:
             continue
@@ -86,11 +86,13 @@ def evictions(journal: Iterable[Change], since: float) -> list[Move]:
         ):
             content = change.before.content
             repeat = bool(controller_uid(content)) and born.get(content["metadata"]["uid"], 0.0) > since
-            moves.append(Move(pod="/".join(change.key), node=content["spec"].get("nodeName", ""), is_repeat=repeat))
+            moves.append(
+                EvictionMove(pod="/".join(change.key), node=content["spec"].get("nodeName", ""), is_repeat=repeat)
+            )
     return moves
 
 
-def _line(node: Mapping[str, Any], placed: list[str], moves: list[Move], booted: set[str]) -> NodeLine:
+def _line(node: Mapping[str, Any], placed: list[str], moves: list[EvictionMove], booted: set[str]) -> NodeLine:
     metadata = node["metadata"]
     annotations = {
         k.removeprefix(_PREFIX): v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(_PREFIX)

@@ -1,7 +1,6 @@
-"""One roll-out from beginning to verdict: set up, let every host ask for a reboot, wait, judge.
+"""One roll-out from set-up to verdict: start everything, let every host need a reboot, wait, check the rules.
 
-What is shown meanwhile is the caller's business: it gets a value to draw from every so often.
-"""
+The caller shows the progress: it regularly gets a value to draw."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from drydock.hosts.rogues import ROGUES, Rogue, Scene
 from drydock.rollout.cluster import EmbeddedCluster, running_cluster
 from drydock.rollout.forecast_score import ForecastScore, score_forecasts
 from drydock.rollout.patience import GaveUp, Patience, crowding
-from drydock.rollout.progress_report import Progress, read_progress
+from drydock.rollout.progress_report import RolloutProgress, read_progress
 from drydock.rollout.sample_cluster import NAMESPACE
 from drydock.rollout.timings import Timings
 from drydock.server.faults import seeded_faults
@@ -34,10 +33,10 @@ from drydock.server.kinds.resources import resource_named
 
 _LOOK_SECONDS = 0.25
 _SETTLE_SECONDS = 30.0
-# An agent is up when it has read its own Node: a second of a processor's time. This is how long none may follow
-# the last one.
+# An agent is up when it has read its own Node, which takes a second of processor time. The limit for the next agent to
+# become ready.
 _AGENT_START_SECONDS = 30.0
-# One that ends by itself this often before it has read its Node will do so the next time too.
+# An agent that exits this often before it has read its Node will do so again.
 _FUTILE_STARTS = 3
 _LAST_LOOK_SECONDS = 0.5
 _ROGUE_SECONDS = 60.0
@@ -45,11 +44,10 @@ _ROGUE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutPlan:
-    """What to run.
+    """The parameters of a roll-out.
 
-    `patience_seconds` is how long after the needs, or after the last reboot, the next one may take on a
-    computer that has nothing else to do; with `is_patience_exact`, how long the whole roll-out may take by the
-    clock on the wall."""
+    `patience_seconds` is how long after the needs, or after the last reboot, the next one may take on an otherwise idle
+    machine; with `is_patience_exact`, how long the whole roll-out may take by the wall clock."""
 
     nodes: int
     seed: int
@@ -67,8 +65,8 @@ class RolloutPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What came of it. `seconds` from the needs to the last node's return; `requests` of agents in that time."""
+class RolloutVerdict:
+    """The result. `seconds` from the needs to the last node's return; `requests` of agents in that time."""
 
     nodes: int
     rebooted: int
@@ -107,7 +105,7 @@ class Rollout:
         self._crowding = 1.0
 
     async def set_up(self) -> None:
-        """Workloads placed and running, agents up; `GaveUp` says what did not come about, and why."""
+        """Places and starts workloads and agents; `GaveUp` says what did not become ready, and why."""
         await self.cluster.wait_until_settled(_SETTLE_SECONDS)
         mark_as_a_person_would(self.cluster, self.plan.nodes)
         if self.agents is not None:
@@ -144,8 +142,8 @@ class Rollout:
         words = log.read_text(errors="replace")[-2000:].strip() if log.exists() else ""
         return f"the last words of the one on {name}:\n{words}" if words else f"the one on {name} has said nothing"
 
-    async def run(self, show: Callable[[Progress], None]) -> Verdict:
-        """Let every host ask for a reboot and follow until all are back, patience ends, or a rogue has been at work."""
+    async def run(self, show: Callable[[RolloutProgress], None]) -> RolloutVerdict:
+        """Lets every host need a reboot and follows until all are back, the patience ends, or a rogue has acted."""
         store = self.cluster.api.store
         rogue = ROGUES.get(self.plan.broken_rule)
         scene = Scene(
@@ -186,9 +184,8 @@ class Rollout:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _follow(self, show: Callable[[Progress], None], rogue: Rogue | None, scene: Scene) -> bool:
-        """True when the roll-out came to its own end (or ran out of patience), false when it was stopped behind
-        a rogue."""
+    async def _follow(self, show: Callable[[RolloutProgress], None], rogue: Rogue | None, scene: Scene) -> bool:
+        """True if the roll-out completed (or its patience ended), False if it was stopped after a rogue acted."""
         if rogue is not None and not rogue.at_the_end:
             await self._act(rogue, scene)
             await self._show_for(show, _LAST_LOOK_SECONDS)
@@ -203,7 +200,7 @@ class Rollout:
         return True
 
     async def _act(self, rogue: Rogue, scene: Scene) -> None:
-        """The misdeed; `GaveUp` when the fleet does not come to where it could be done."""
+        """Runs the rogue; `GaveUp` if the fleet never reaches a state in which it can act."""
         task, patience = asyncio.ensure_future(rogue.act(scene)), Patience(_ROGUE_SECONDS)
         try:
             while not task.done():
@@ -225,21 +222,19 @@ class Rollout:
         return read_progress(self.cluster, self.since).rebooted
 
     def _taint_seconds(self) -> float:
-        """The limit for taints, longer where others keep the computer busy: the rule is about agents, not about
-        processors.
+        """The limit for taints, longer on a loaded machine: the rule is about agents, not about processors.
 
-        Asked while the roll-out runs; what came later is no excuse for what was too late before.
-        """
+        Read while the roll-out runs; later load does not excuse an earlier delay."""
         self._crowding = max(self._crowding, crowding(ours=self.plan.nodes))
         return self.plan.taint_seconds * self._crowding
 
-    async def _show_for(self, show: Callable[[Progress], None], seconds: float) -> None:
+    async def _show_for(self, show: Callable[[RolloutProgress], None], seconds: float) -> None:
         self.cluster.raise_if_broken_down()
         show(read_progress(self.cluster, self.since))
         await asyncio.sleep(seconds)
 
     def _is_over(self) -> bool:
-        """Every host has rebooted, every node is back without a mark of ours, and nobody holds a claim."""
+        """Every host has rebooted, every node is back without careen's marks, and there is no claim."""
         progress = read_progress(self.cluster, self.since)
         daemon_set = self.cluster.api.verbs.read(resource_named("daemonsets"), NAMESPACE, "careen").content
         marked = [
@@ -253,13 +248,13 @@ class Rollout:
             and not claims_in(daemon_set)
         )
 
-    def _verdict(self, last: Progress, setup_seconds: float, *, is_complete: bool) -> Verdict:
+    def _verdict(self, last: RolloutProgress, setup_seconds: float, *, is_complete: bool) -> RolloutVerdict:
         evidence = self.evidence(is_complete=is_complete)
         returned = [
             e.at for e in evidence.writes if e.plural in ("nodes", "daemonsets") and e.actor.startswith(AGENT_USER)
         ]
         seconds = max(returned, default=self.since) - self.since if is_complete else last.seconds
-        return Verdict(
+        return RolloutVerdict(
             nodes=self.plan.nodes,
             rebooted=last.rebooted,
             setup_seconds=setup_seconds,
@@ -273,7 +268,7 @@ class Rollout:
         )
 
     def evidence(self, *, is_complete: bool) -> Evidence:
-        """The journal and the hosts' log in the judge's own terms."""
+        """The journal and the hosts' log as input of the checker."""
         writes = [
             Write(
                 at=c.at,

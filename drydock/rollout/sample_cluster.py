@@ -1,4 +1,4 @@
-"""The nodes, workloads and budgets that the demo starts from; the same for the same number of nodes."""
+"""The nodes, workloads and budgets of the demo; the same for the same number of nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Workload:
     replicas: int
     cpu: str
     memory: str
-    # What may be gone at once; None: no budget.
+    # How many may be unavailable at once; None: no budget.
     unavailable: int | None = None
     pod_extra: Manifest = field(default_factory=dict)
 
@@ -83,10 +83,10 @@ def _node(name: str, index: int, *, is_control_plane: bool) -> Manifest:
 
 
 def sample_workloads(nodes: int) -> list[Workload]:
-    """About three pods per node and less than half of the cluster's CPU: with two nodes away everything still fits.
+    """About three pods per node and less than half of the cluster's CPU: with two nodes down everything still fits.
 
-    Replicas that must not share a node are so few that two nodes stay free of them; where there are not enough
-    nodes for that, they may share."""
+    There are so few replicas with anti-affinity that two nodes stay free of them; in smaller clusters they may share a
+    node."""
     workers = nodes - 1 if nodes >= 4 else nodes
     api, db = max(2, workers // 2), 3 if workers >= 5 else 1
     return [
@@ -163,21 +163,20 @@ def _host_term(app: str) -> Manifest:
 
 
 def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[Manifest]:
-    """Everything but Nodes, in the order in which it is created; the arguments are those that careen's
-    DaemonSet shows."""
+    """All objects except Nodes, in creation order; the arguments are those in careen's DaemonSet."""
     for namespace in (NAMESPACE, _APPS):
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     yield _agents(agent_arguments)
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "careen", "namespace": NAMESPACE}, "data": {}}
     yield daemon_set("node-exporter", "kube-system", "100m")
     for workload in sample_workloads(nodes):
-        # On a single node a budget would wait for replicas that wait for the node: it would never let it go.
+        # On a single node a budget would wait for replicas that wait for the node, so it would block for ever.
         yield from _workload_objects(workload, has_budgets=nodes > 1)
 
 
 def _agents(arguments: Sequence[str]) -> Manifest:
-    """careen's own, which says as a real one does what its agents run with: `careen config` and `careen
-    forecast` read it there."""
+    """careen's DaemonSet, which lists the arguments of its agents like a real one: `careen config` and `careen
+    forecast` read them there."""
     manifest = daemon_set("careen", NAMESPACE, "50m")
     (container,) = manifest["spec"]["template"]["spec"]["containers"]
     container |= {
@@ -188,7 +187,7 @@ def _agents(arguments: Sequence[str]) -> Manifest:
 
 
 def daemon_set(name: str, namespace: str, cpu: str) -> Manifest:
-    """A daemon that runs everywhere, also on the control plane."""
+    """A DaemonSet that runs on every node including the control plane."""
     template = _template(name, cpu, "64Mi", {"tolerations": [{"operator": "Exists"}]})
     return {
         "apiVersion": "apps/v1",
@@ -232,7 +231,7 @@ def _template(name: str, cpu: str, memory: str, pod_extra: Manifest) -> Manifest
 
 
 def mirror_pods(node: Manifest, uid: str) -> Iterator[Manifest]:
-    """The static pods of a control-plane node, as its kubelet shows them; nobody evicts these."""
+    """The static pods of a control-plane node as mirror pods; they cannot be evicted."""
     if "node-role.kubernetes.io/control-plane" not in node["metadata"]["labels"]:
         return
     name = node["metadata"]["name"]

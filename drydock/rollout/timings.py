@@ -17,8 +17,8 @@ class Timings:
     boot: float = 1.2
     # From the new boot to a kubelet that reports it.
     kubelet_start: float = 0.2
-    # How long a person keeps a node from rebooting, and another one out of service: long enough to be met by an agent
-    # that wants to start, short enough not to hold up the demo.
+    # How long a person holds a node, and cordons another one: long enough that an agent tries to start, short enough
+    # not to delay the demo.
     hold: float = 8.0
     persons_cordon: float = 3.0
     # Each of the first five varies by this share, drawn from the seed.

@@ -10,16 +10,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from drydock.rollout.progress_report import NodeLine, Progress
+from drydock.rollout.progress_report import NodeLine, RolloutProgress
 
 _REASON_WIDTH = 70
 
 
-def line_printer(out: TextIO) -> Callable[[Progress], None]:
+def line_printer(out: TextIO) -> Callable[[RolloutProgress], None]:
     """Prints a line whenever a node's phase, or its being in service, changed since the last look."""
     last: dict[str, tuple[str, bool, bool]] = {}
 
-    def show(progress: Progress) -> None:
+    def show(progress: RolloutProgress) -> None:
         for node in progress.nodes:
             state = (node.phase, node.is_ready, node.is_cordoned)
             if last.get(node.name, ("Idle", True, False)) != state:
@@ -43,13 +43,13 @@ def _state_words(node: NodeLine) -> str:
     return ", ".join(words)
 
 
-def live_table(console: Console) -> tuple[Live, Callable[[Progress], None]]:
+def live_table(console: Console) -> tuple[Live, Callable[[RolloutProgress], None]]:
     """A rich display and the function that redraws it; the caller enters and leaves the display."""
     live = Live(console=console, refresh_per_second=4)
     return live, lambda progress: live.update(table_of(progress))
 
 
-def table_of(progress: Progress) -> Table:
+def table_of(progress: RolloutProgress) -> Table:
     """The roll-out as a rich table."""
     title = (
         f"{progress.rebooted} of {len(progress.nodes)} nodes rebooted after {progress.seconds:.0f} s, "

@@ -1,7 +1,6 @@
-"""What admission adds to a pod on its way in: its priority, and how long it tolerates a node that went away.
+"""Admission of pods: sets the priority and the default tolerations for unreachable nodes.
 
-Sources: kube-apiserver's Priority and DefaultTolerationSeconds admission plugins.
-"""
+Sources: kube-apiserver's Priority and DefaultTolerationSeconds admission plugins."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Refusals as the real API server words them: an HTTP code, a reason and a `Status` object.
+"""Refusals in the wording of the real API server: an HTTP code, a reason and a `Status` object.
 
-Clients branch on `reason` and on `details.causes`, so both are kept true to apimachinery's `api/errors/errors.go`.
-"""
+Clients branch on `reason` and on `details.causes`, so both follow apimachinery's `api/errors/errors.go`."""
 
 from __future__ import annotations
 
@@ -131,5 +130,5 @@ def internal_error(message: str) -> ApiError:
 
 
 def expired(message: str) -> ApiError:
-    """410: the history that the client asks for is gone; it must list again."""
+    """410: the requested history is gone; the client must list again."""
     return ApiError(410, "Expired", message)

@@ -1,7 +1,7 @@
-"""The embedded API server: HTTP in, HTTP out. READ THIS FIRST of the server's files.
+"""The embedded API server over HTTP. READ THIS FIRST of the server's files.
 
-What verbs do is in `verbs.py`, what a path means in `request_info.py`, what clients ask first in
-`discovery.py`; here is only the way of one request: who, what, may it, fault or not, do it, write it down."""
+Verbs are in `verbs.py`, paths in `request_info.py`, discovery in `discovery.py`; this file handles one request:
+authentication, authorization, faults, execution, audit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from drydock.server.requests.reading import (
 from drydock.server.requests.strategic_merge import strategic_merge_patch
 from drydock.server.store import Store, Stored
 from drydock.server.verbs import DeleteOptions, Verbs
-from drydock.server.watch_stream import WatchEvent, watch_events
+from drydock.server.watch_stream import StreamEvent, watch_events
 
 _encode = msgspec.json.Encoder().encode
 _PATCHES: dict[str, Callable[[Any, Any], Any]] = {
@@ -63,7 +63,7 @@ _MOST_RECORDS = 500_000
 
 @dataclass(slots=True, kw_only=True)
 class _Exchange:
-    """What is known so far of one request on its way through the server."""
+    """The state of one request while the server handles it."""
 
     request: web.Request
     started: float
@@ -73,11 +73,10 @@ class _Exchange:
 
 
 class ApiServer:
-    """Serves one Store on a loopback port; everything about time, chance and trust is an argument.
+    """Serves one Store on a loopback port; time, randomness and access rights are arguments.
 
-    `users` maps tokens to user names; left empty, any token is taken as the user's name. `plan` commits faults on
-    purpose. `date_offset` shifts the Date header, as a server with a wrong clock would.
-    """
+    `users` maps tokens to user names; if empty, any token is the user's name. `plan` injects faults. `date_offset`
+    shifts the Date header, as a server with a wrong clock would."""
 
     def __init__(
         self,
@@ -159,7 +158,7 @@ class ApiServer:
         if exchange.fault is not None and (spoilt := await self._spoil(request, exchange.fault)) is not None:
             return spoilt
         if asked.verb == "watch":
-            # Written down when it begins: its end may be a client that is gone.
+            # Recorded at the start, because the client may be gone at the end.
             self._record(exchange, 200)
             return await self._watch(request, asked)
         return await self._act(exchange, asked)
@@ -205,12 +204,12 @@ class ApiServer:
         return self._json(refusal.status(), refusal.code, refusal.headers)
 
     async def _do_it_later(self, exchange: _Exchange, info: RequestInfo, seconds: float) -> web.StreamResponse:
-        """Break the connection now and make the write when the client has long given up on it."""
+        """Closes the connection now and makes the write after the client has given up."""
         await exchange.request.read()
 
         async def later() -> None:
             await asyncio.sleep(seconds)
-            # Refused is refused: by then the object may have changed, and nobody is there to be told.
+            # A refusal has no effect: the object may have changed by then, and the client is gone.
             with contextlib.suppress(ApiError):
                 await self._act(exchange, info)
 
@@ -309,7 +308,7 @@ class ApiServer:
         return self._bytes(head[:-1] + b',"items":[' + b",".join(items) + b"]}")
 
     def _version_before(self, info: RequestInfo, seconds: float) -> int | None:
-        """The version that a cache some seconds behind would still serve; None when history does not reach back."""
+        """The version that a cache some seconds behind would still serve; None if the history is too short."""
         horizon = self.store.clock() - seconds
         older = [
             c.version
@@ -442,10 +441,10 @@ class ApiServer:
                 await response.write(self._watch_line(info, event, as_tables=as_tables))
             await response.write_eof()
         except (ConnectionResetError, ConnectionError):
-            pass  # The client left in the middle of a line; there is nobody to tell.
+            pass  # The client disconnected in the middle of a line.
         return response
 
-    def _watch_line(self, info: RequestInfo, event: WatchEvent, *, as_tables: bool) -> bytes:
+    def _watch_line(self, info: RequestInfo, event: StreamEvent, *, as_tables: bool) -> bytes:
         content = event.content
         if event.kind in ("ADDED", "MODIFIED", "DELETED"):
             if is_converted(info.resource):

@@ -7,12 +7,12 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drydock.server.store import Change
+from drydock.server.store import ObjectChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """A request as the server saw it; `at` and `seconds` by the store's clock, `code` 0 when no answer was sent."""
+    """A request as seen by the server; `at` and `seconds` by the store's clock, `code` 0 if no answer was sent."""
 
     at: float
     user: str
@@ -31,7 +31,7 @@ class RequestRecord:
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-def journal_line(change: Change) -> str:
+def journal_line(change: ObjectChange) -> str:
     """A write with the top-level fields that it changed, and their new values."""
     before: Any = {} if change.before is None else change.before.content
     after: Any = {} if change.after is None else change.after.content

@@ -1,8 +1,7 @@
-"""Evictions: deletions of pods that ask the disruption budgets first.
+"""Evictions: deletions of pods that check the disruption budgets first.
 
-Source: kube-apiserver `pkg/registry/core/pod/storage/eviction.go`; messages and causes are worded as there, because
-clients read them.
-"""
+Source: kube-apiserver `pkg/registry/core/pod/storage/eviction.go`; messages and causes have the same wording, because
+clients read them."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ def _refuse_other_pod(pod: Mapping[str, Any], options: DeleteOptions) -> None:
 
 
 def _needs_no_budget(pod: Mapping[str, Any]) -> bool:
-    """Pods that serve nobody: finished, not yet running, or already going (canIgnorePDB)."""
+    """Pods that are not in service: finished, not yet running, or terminating (canIgnorePDB)."""
     return (
         pod.get("status", {}).get("phase") in ("Succeeded", "Failed", "Pending")
         or "deletionTimestamp" in pod["metadata"]
@@ -80,7 +79,7 @@ def _budgets_of(verbs: Verbs, pod: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
 
 def _unhealthy_may_go(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:
-    """A pod that is not ready serves nobody: it may go if the budget says so, or is met without it."""
+    """An unready pod may be evicted if the budget allows it, or is met without it."""
     if pod_is_ready(pod):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -96,7 +95,7 @@ def pod_is_ready(pod: Mapping[str, Any]) -> bool:
 
 
 def _count_disruption(verbs: Verbs, budget: Mapping[str, Any], pod_name: str, *, dry_run: bool, actor: str) -> None:
-    """Take one of the allowed disruptions, or refuse (checkAndDecrement)."""
+    """Uses one of the allowed disruptions, or refuses (checkAndDecrement)."""
     name, status = budget["metadata"]["name"], budget.get("status") or {}
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _refused(f"The disruption budget {name} is still being processed by the server.", retry_after_seconds=10)

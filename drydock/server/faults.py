@@ -1,8 +1,7 @@
-"""Faults that the embedded API server commits on purpose, drawn from a seed: the same seed, the same kinds and order.
+"""Faults that the embedded API server injects, drawn from a seed: the same seed gives the same kinds in the same order.
 
-Each kind is one that a real API server or the network before it is known to commit; none is a lie that the API forbids
-(a consistent list is never stale, a refused write is never made).
-"""
+Each kind is one that a real API server or its network is known to have; none breaks a guarantee of the API (a
+consistent list is never stale, a refused write is never made)."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ class FaultKind(StrEnum):
     LOST_BEFORE = "lost-before"  # the connection breaks and nothing was done
     LOST_AFTER = "lost-after"  # the connection breaks and everything was done
     LATE = "late"  # the connection breaks, and the write is made seconds later, as by a proxy that held it back
-    ERROR_AFTER = "error-after"  # 504, and everything was done all the same
-    CONFLICT = "conflict"  # 409 though nobody else wrote: an apiserver whose own retry lost a race
+    ERROR_AFTER = "error-after"  # 504, and everything was done
+    CONFLICT = "conflict"  # 409 without another write: an API server whose own retry lost a race
     THROTTLED = "throttled"  # 429 with Retry-After
     SERVER_ERROR = "server-error"  # 500 or 503, nothing was done
     STALE_LIST = "stale-list"  # only where the client allowed it with resourceVersion=0
@@ -63,7 +62,7 @@ def no_faults(_info: RequestInfo, _user: str, _may_be_stale: bool) -> Fault | No
 
 
 def seeded_faults(seed: int, *, suffers: Callable[[str], bool], rates: FaultRates | None = None) -> FaultPlan:
-    """A plan that draws once per request of the users who suffer; a watch fails when it begins or not at all."""
+    """A plan that draws once per request of the affected users; a watch fails only at its start."""
     chance, rate = random.Random(seed), rates or FaultRates()
 
     def plan(info: RequestInfo, user: str, may_be_stale: bool) -> Fault | None:

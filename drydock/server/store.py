@@ -1,8 +1,7 @@
-"""Every object of the embedded cluster, its versions and its history; no rule of any kind of object lives here.
+"""All objects of the embedded cluster, with versions and history; without rules for kinds of objects.
 
-One counter serves all kinds, as etcd's revision does. Contents are never changed in place: a change is a new
-mapping, so that history, watches and the judge of a roll-out may keep what they saw.
-"""
+One counter serves all kinds, as etcd's revision does. Contents are never changed in place: a change is a new mapping,
+so that history, watches and the checker may keep references."""
 
 from __future__ import annotations
 
@@ -50,8 +49,8 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One write: what stood before, what stands now, who did it and when (seconds of the store's clock)."""
+class ObjectChange:
+    """One write: the object before and after, the actor and the time (seconds of the store's clock)."""
 
     version: int
     storage: Storage
@@ -70,7 +69,7 @@ class Change:
 
 
 class HistoryGone(Exception):
-    """The asked version is older than what is kept; the caller must list again."""
+    """The requested version is older than the history; the caller must list again."""
 
     def __init__(self, oldest: int) -> None:
         super().__init__(f"the oldest version kept is {oldest}")
@@ -85,11 +84,11 @@ class Store:
     ) -> None:
         self.version = 1
         self.clock = clock
-        # Everything that ever happened, for the judge; a long-lived cluster bounds it.
-        self.journal: deque[Change] = deque(maxlen=journal_length)
+        # The whole history, for the checker; a long-lived cluster bounds it.
+        self.journal: deque[ObjectChange] = deque(maxlen=journal_length)
         self._history_length = history_length
         self._objects: dict[Storage, dict[Key, Stored]] = defaultdict(dict)
-        self._history: dict[Storage, list[Change]] = defaultdict(list)
+        self._history: dict[Storage, list[ObjectChange]] = defaultdict(list)
         # Versions at or below this one cannot be rebuilt any more.
         self._floor: dict[Storage, int] = defaultdict(int)
         self._listeners: dict[Storage, list[Callable[[], None]]] = defaultdict(list)
@@ -127,7 +126,7 @@ class Store:
     def _record(self, storage: Storage, before: Stored | None, after: Stored | None, actor: str, verb: str) -> None:
         subject = after or before
         assert subject is not None
-        change = Change(
+        change = ObjectChange(
             version=self.version,
             storage=storage,
             key=subject.key,
@@ -152,13 +151,13 @@ class Store:
         return self._floor[storage]
 
     def forget_history(self) -> None:
-        """Drop everything but the present, as a compaction does: older watches and continue tokens answer 410."""
+        """Drops all history, as a compaction does: older watches and continue tokens get 410."""
         for storage in self._objects:
             self._history[storage].clear()
             self._floor[storage] = self.version
 
-    def changes_after(self, storage: Storage, version: int) -> list[Change]:
-        """What happened to a kind since a version, oldest first; raises HistoryGone when that is not known any more."""
+    def changes_after(self, storage: Storage, version: int) -> list[ObjectChange]:
+        """The changes of a kind since a version, oldest first; raises HistoryGone if they are no longer kept."""
         if version < self._floor[storage]:
             raise HistoryGone(self._floor[storage])
         history = self._history[storage]
@@ -169,8 +168,7 @@ class Store:
         return history[low:]
 
     def items_at(self, storage: Storage, version: int, namespace: str = "") -> list[Stored]:
-        """The objects of a kind as they stood at an older version; raises HistoryGone when that is not known
-        any more."""
+        """The objects of a kind at an older version; raises HistoryGone if it is no longer kept."""
         state = dict(self._objects[storage])
         for change in reversed(self.changes_after(storage, version)):
             if change.before is None:
@@ -180,7 +178,7 @@ class Store:
         return [state[key] for key in sorted(state) if not namespace or key[0] == namespace]
 
     def listen(self, storages: Iterable[Storage], wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` after every change of these kinds; returns what stops it."""
+        """Calls `wake` after every change of these kinds; returns a function that stops it."""
         watched = tuple(storages)
         for storage in watched:
             self._listeners[storage].append(wake)

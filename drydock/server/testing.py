@@ -32,8 +32,8 @@ class RunningServer:
         self.url = api.url
 
     def seed(self, *objects: dict[str, Any]) -> list[Stored]:
-        """Put objects (apiVersion and kind given) as they are, status and all; namespaces appear as needed. What a
-        real server never leaves out is filled in."""
+        """Stores objects (with apiVersion and kind) unchanged, including status; namespaces are created as needed.
+        Fields that a real server always has are added."""
         return [self._seed(obj) for obj in objects]
 
     def _seed(self, obj: dict[str, Any]) -> Stored:
@@ -54,7 +54,7 @@ class RunningServer:
         )
 
     def get(self, plural: str, name: str, namespace: str = "") -> dict[str, Any] | None:
-        """The object as it stands now, or None; `namespace` is `default` for namespaced kinds unless given."""
+        """The current object, or None; `namespace` is `default` for namespaced kinds unless given."""
         resource = resource_named(plural)
         found = self.store.get(resource.storage, (namespace or ("default" if resource.namespaced else ""), name))
         return None if found is None else dict(found.content)
@@ -81,8 +81,7 @@ async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any
 
 
 def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
-    """Remove pods some time after they were marked as deleted: the one thing of a kubelet that nobody can do
-    without."""
+    """Removes pods some time after they were marked as deleted: the one task of a kubelet that every test needs."""
     pods, loop = resource_named("pods"), asyncio.get_running_loop()
     seen: set[str] = set()
 

@@ -1,7 +1,6 @@
-"""What each verb of the API does to the store, for HTTP requests and for the controllers that live in this process.
+"""What each verb of the API does to the store, for HTTP requests and for the controllers in this process.
 
-Wire formats are `api_server.py`'s business, kinds' own rules `object_rules.py`'s, evictions `evictions.py`'s.
-"""
+Wire formats are in `api_server.py`, rules of kinds in `object_rules.py`, evictions in `evictions.py`."""
 
 from __future__ import annotations
 
@@ -96,7 +95,7 @@ class Verbs:
         token: str = "",
         at_version: int | None = None,
     ) -> Page:
-        """A consistent page; a continue token reads on at the version of the first page, as etcd does."""
+        """A consistent page; a continue token continues at the version of the first page, as in etcd."""
         version, after = self._page_start(token, at_version)
         try:
             found = (
@@ -200,7 +199,7 @@ class Verbs:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Stored:
-        """PUT: what the new object does not say is gone; a resourceVersion in it must be the newest."""
+        """PUT: fields missing from the new object are removed; a resourceVersion in it must be the newest."""
         if (obj.get("metadata") or {}).get("name") not in (None, "", name):
             raise api_errors.bad_request(
                 f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({name})"
@@ -228,7 +227,7 @@ class Verbs:
         dry_run: bool = False,
         verb: str = "patch",
     ) -> Stored:
-        """Write what `edit` makes of the present object; nothing is written when that is what already stands there."""
+        """Writes the result of `edit` on the current object; writes nothing if it is unchanged."""
         stored = self.read(resource, namespace, name)
         old = stored.content
         # A patch that names no version means the one it is applied to; a PUT without one is unconditional here,
@@ -258,7 +257,8 @@ class Verbs:
 
     @staticmethod
     def _still_stopping(resource: ResourceType, obj: Mapping[str, Any]) -> bool:
-        """A pod with a grace period left belongs to its kubelet; everything else goes with its last finalizer."""
+        """A pod with a remaining grace period stays until its kubelet removes it; other objects stay until their last
+        finalizer is removed."""
         return resource.plural == "pods" and bool(obj["metadata"].get("deletionGracePeriodSeconds"))
 
     def _put(
@@ -280,10 +280,9 @@ class Verbs:
         actor: str,
         verb: str = "delete",
     ) -> Stored:
-        """The object as it is after the request: gone, or marked and left to its kubelet or finalizers.
+        """The object after the request: deleted, or marked and left to its kubelet or finalizers.
 
-        `verb` is what the journal calls it: an eviction is a deletion that asked first.
-        """
+        `verb` is the name in the journal: an eviction is a deletion that checked budgets first."""
         stored = self.read(resource, namespace, name)
         metadata = stored.content["metadata"]
         if options.uid and options.uid != metadata["uid"]:
@@ -358,7 +357,8 @@ class Verbs:
                         yield resource, item
 
     def _empty_namespace(self, namespace: str, actor: str) -> None:
-        """Everything in it goes at once: the embedded cluster has nothing that would want to see it going."""
+        """Deletes all objects of the namespace at once: no controller of the embedded cluster needs to see it
+        terminating."""
         for resource in RESOURCE_TYPES:
             if resource.namespaced and resource.storage == (resource.group, resource.plural):
                 for item in self.store.items(resource.storage, namespace):
@@ -369,7 +369,7 @@ class Verbs:
     def bind(
         self, namespace: str, name: str, binding: Mapping[str, Any], *, actor: str, dry_run: bool = False
     ) -> Stored:
-        """Put a pod on a node: the one way in which spec.nodeName is ever set (pod/storage/storage.go assignPod)."""
+        """Binds a pod to a node: the only way to set spec.nodeName (assignPod in pod/storage/storage.go)."""
         pods = resource_named("pods")
         pod = self.read(pods, namespace, name).content
         target = (binding.get("target") or {}).get("name")
@@ -399,7 +399,7 @@ class Verbs:
 def with_condition(
     conditions: list[Object], kind: str, status: str, now: str, *, reason: str = "", message: str = ""
 ) -> list[Object]:
-    """The conditions with one of them set; its transition time moves only when the status does."""
+    """The conditions with one of them set; its transition time changes only with the status."""
     before = next((c for c in conditions if c.get("type") == kind), None)
     since = before.get("lastTransitionTime", now) if before and before.get("status") == status else now
     made: Object = {"type": kind, "status": status, "lastTransitionTime": since}

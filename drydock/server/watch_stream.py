@@ -1,6 +1,6 @@
-"""What a watch sees of the store: the changes it asked for, in order, told from its own point of view.
+"""The events of a watch: the requested changes of the store, in order, filtered by its selectors.
 
-The bytes go out in `api_server.py`. Source of the semantics: apiserver `storage/cacher/cache_watcher.go`: an
+The bytes are written in `api_server.py`. Source of the semantics: apiserver `storage/cacher/cache_watcher.go`: an
 object that stops matching a selector is reported as deleted, one that begins to match as added."""
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from drydock.hosts.wake_up import wait_at_most
 from drydock.server.kinds.resources import ResourceType
 from drydock.server.requests.selectors import Matches
-from drydock.server.store import Change, HistoryGone, Store
+from drydock.server.store import HistoryGone, ObjectChange, Store
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchRequest:
-    """What the client asked: from where, of what, for how long (seconds), with bookmarks or not."""
+    """The client's watch request: start, selectors, duration (seconds), and bookmarks."""
 
     resource: ResourceType
     namespace: str
@@ -33,16 +33,16 @@ class WatchRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchEvent:
+class StreamEvent:
     kind: str
     content: dict[str, Any]
 
 
 async def watch_events(
     store: Store, request: WatchRequest, *, bookmark_seconds: float, now: Callable[[], float]
-) -> AsyncIterator[WatchEvent]:
-    """Events until the time is over; a start that is too old yields one ERROR event with code 410, as a real
-    stream does."""
+) -> AsyncIterator[StreamEvent]:
+    """Events until the time is over; a start that is too old gives one ERROR event with code 410, as a real stream
+    does."""
     changed = asyncio.Event()
     stop_listening = store.listen([request.resource.storage], changed.set)
     deadline, next_bookmark = now() + request.timeout_seconds, now() + bookmark_seconds
@@ -75,14 +75,14 @@ async def watch_events(
         stop_listening()
 
 
-def _events_after(store: Store, request: WatchRequest, version: int) -> list[WatchEvent]:
+def _events_after(store: Store, request: WatchRequest, version: int) -> list[StreamEvent]:
     seen_by_client = (_event(change, request) for change in store.changes_after(request.resource.storage, version))
     return [event for event in seen_by_client if event is not None]
 
 
-def _present_state(store: Store, request: WatchRequest) -> list[WatchEvent]:
+def _present_state(store: Store, request: WatchRequest) -> list[StreamEvent]:
     found = [item.content for item in store.items(request.resource.storage, request.namespace)]
-    events = [WatchEvent(kind="ADDED", content=dict(content)) for content in found if _is_wanted(content, request)]
+    events = [StreamEvent(kind="ADDED", content=dict(content)) for content in found if _is_wanted(content, request)]
     if request.initial_events and request.bookmarks:
         end = _bookmark(request.resource, store.version)
         end.content["metadata"]["annotations"] = {INITIAL_EVENTS_END: "true"}
@@ -99,21 +99,21 @@ def _is_wanted(content: Any, request: WatchRequest) -> bool:
     return request.selected is None or request.selected(content)
 
 
-def _event(change: Change, request: WatchRequest) -> WatchEvent | None:
+def _event(change: ObjectChange, request: WatchRequest) -> StreamEvent | None:
     before = change.before.content if change.before is not None and _is_wanted(change.before.content, request) else None
     after = change.after.content if change.after is not None and _is_wanted(change.after.content, request) else None
     if after is not None:
-        return WatchEvent(kind="ADDED" if before is None else "MODIFIED", content=dict(after))
+        return StreamEvent(kind="ADDED" if before is None else "MODIFIED", content=dict(after))
     if before is None:
         return None
     # The last state that matched carries the version of this change.
-    return WatchEvent(
+    return StreamEvent(
         kind="DELETED", content={**before, "metadata": {**before["metadata"], "resourceVersion": str(change.version)}}
     )
 
 
-def _bookmark(resource: ResourceType, version: int) -> WatchEvent:
-    return WatchEvent(
+def _bookmark(resource: ResourceType, version: int) -> StreamEvent:
+    return StreamEvent(
         kind="BOOKMARK",
         content={
             "kind": resource.kind,
@@ -123,7 +123,7 @@ def _bookmark(resource: ResourceType, version: int) -> WatchEvent:
     )
 
 
-def _too_old(version: int, oldest: int) -> WatchEvent:
+def _too_old(version: int, oldest: int) -> StreamEvent:
     status = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -133,4 +133,4 @@ def _too_old(version: int, oldest: int) -> WatchEvent:
         "code": 410,
         "message": f"too old resource version: {version} ({oldest})",
     }
-    return WatchEvent(kind="ERROR", content=status)
+    return StreamEvent(kind="ERROR", content=status)

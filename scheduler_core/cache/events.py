@@ -69,7 +69,7 @@ class _Head(msgspec.Struct, rename="camel"):
     metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
-class _Line(msgspec.Struct):
+class _WatchLine(msgspec.Struct):
     """A line of a watch; `kind` and `items` are set if it is a list body instead."""
 
     type: str = ""
@@ -78,7 +78,7 @@ class _Line(msgspec.Struct):
     api_version: str = msgspec.field(default="", name="apiVersion")
 
 
-_LINE: Final = msgspec.json.Decoder(_Line)
+_LINE: Final = msgspec.json.Decoder(_WatchLine)
 _HEAD: Final = msgspec.json.Decoder(_Head)
 _PAGE: Final = msgspec.json.Decoder(RawPage)
 

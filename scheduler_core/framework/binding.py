@@ -26,7 +26,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class BindingProgress:
     """`stage` is the last point that was run. With a verdict other than SUCCESS or WAIT the pod stopped there
     and everything was given back."""
 
@@ -54,7 +54,7 @@ class BindingCycle(Value):
     plugins: PluginSet
     extender_bind: ExtenderBind = _no_extender
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Progress:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> BindingProgress:
         """Runs Reserve and Permit."""
         for plugin in self.plugins.at("reserve"):
             verdict: Verdict = plugin.reserve(state, pod, node_name)
@@ -68,7 +68,7 @@ class BindingCycle(Value):
             elif not verdict.is_success:
                 return self._stopped(Stage.PERMITTED, _blamed(verdict, plugin.name, "Permit"), state, pod, node_name)
         if waiting_for:
-            return Progress(
+            return BindingProgress(
                 stage=Stage.PERMITTED,
                 verdict=Verdict(
                     Code.WAIT,
@@ -76,9 +76,9 @@ class BindingCycle(Value):
                     waiting_for,
                 ),
             )
-        return Progress(stage=Stage.PERMITTED)
+        return BindingProgress(stage=Stage.PERMITTED)
 
-    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Progress:
+    def bind(self, state: CycleState, pod: Pod, node_name: str) -> BindingProgress:
         """Runs PreBind, Bind and PostBind. `reserve` must have succeeded before."""
         for plugin in self.plugins.at("preBind"):
             verdict: Verdict = plugin.pre_bind(state, pod, node_name)
@@ -89,7 +89,7 @@ class BindingCycle(Value):
             return self._stopped(Stage.BOUND, verdict, state, pod, node_name)
         for plugin in self.plugins.at("postBind"):
             plugin.post_bind(state, pod, node_name)
-        return Progress(stage=Stage.BOUND)
+        return BindingProgress(stage=Stage.BOUND)
 
     def give_up(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Runs Unreserve in reverse order, also for plugins that reserved nothing, as kube-scheduler does."""
@@ -106,9 +106,9 @@ class BindingCycle(Value):
                 return _blamed(verdict, plugin.name, "Bind")
         return error("no bind plugin was responsible for the pod")
 
-    def _stopped(self, stage: Stage, verdict: Verdict, state: CycleState, pod: Pod, node_name: str) -> Progress:
+    def _stopped(self, stage: Stage, verdict: Verdict, state: CycleState, pod: Pod, node_name: str) -> BindingProgress:
         self.give_up(state, pod, node_name)
-        return Progress(stage=stage, verdict=verdict)
+        return BindingProgress(stage=stage, verdict=verdict)
 
 
 def _blamed(verdict: Verdict, plugin: str, point: str) -> Verdict:

@@ -42,12 +42,12 @@ class QueueSortPlugin(Protocol):
 
     @property
     def name(self) -> str: ...
-    def less(self, one: QueuedPod, other: QueuedPod) -> bool:
+    def less(self, one: QueuedPodInfo, other: QueuedPodInfo) -> bool:
         """Whether `one` is to be scheduled before `other`."""
         ...
 
 
-class QueuedPod(Protocol):
+class QueuedPodInfo(Protocol):
     """What queue sorting reads of an entry: the pod and the time when it was queued, in seconds."""
 
     @property

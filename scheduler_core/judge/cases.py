@@ -21,7 +21,7 @@ class CaseError(ValueError):
     """The line is not a valid case; the message says what is missing. Nothing of it was judged."""
 
 
-class _Line(msgspec.Struct, rename="camel"):
+class _CaseLine(msgspec.Struct, rename="camel"):
     id: str
     objects: list[dict[str, Any]]
     pods: list[str]
@@ -42,7 +42,7 @@ class Case(Value, kw_only=True):
 def read_case(line: str | bytes) -> Case:
     """The case in one line. Raises CaseError for invalid JSON, ConfigurationError for an invalid configuration."""
     try:
-        written = msgspec.json.decode(line, type=_Line)
+        written = msgspec.json.decode(line, type=_CaseLine)
     except msgspec.DecodeError as trouble:
         raise CaseError(f"not a case: {trouble}") from trouble
     version = KubeVersion.parse(written.kube_version)

@@ -130,7 +130,7 @@ class PreferredNodeTerm(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeAffinity:
+class NodeAffinityRules:
     """`required` None means that nothing is required; a selector without terms means that nothing matches."""
 
     required: NodeSelector | None = None

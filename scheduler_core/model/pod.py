@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import field
 
-from scheduler_core.model.labels import LabelSelector, NodeAffinity
+from scheduler_core.model.labels import LabelSelector, NodeAffinityRules
 from scheduler_core.model.taints import Toleration
 from scheduler_core.values import Value, replace_value
 
@@ -134,7 +134,7 @@ class PodSpec(Value, kw_only=True, eq=False, weakref=True):
     priority: int = 0
     preemption_policy: str = "PreemptLowerPriority"
     node_selector: tuple[tuple[str, str], ...] = ()
-    node_affinity: NodeAffinity | None = None
+    node_affinity: NodeAffinityRules | None = None
     pod_affinity: PodAffinity = PodAffinity()
     pod_anti_affinity: PodAffinity = PodAffinity()
     tolerations: tuple[Toleration, ...] = ()

@@ -13,8 +13,7 @@ from scheduler_core.framework.extension_points import PreFilterResult, Scores
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.scoring.normalizing import normalize_to_hundred
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable
-from scheduler_core.model.labels import NodeAffinity as NodeAffinityRules
-from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, PreferredNodeTerm
+from scheduler_core.model.labels import NodeAffinityRules, NodeSelector, NodeSelectorTerm, PreferredNodeTerm
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from scheduler_core.framework.extension_points import QueuedPod
+from scheduler_core.framework.extension_points import QueuedPodInfo
 from scheduler_core.values import Value
 
 
@@ -13,7 +13,7 @@ class PrioritySort(Value):
 
     name: ClassVar[str] = "PrioritySort"
 
-    def less(self, one: QueuedPod, other: QueuedPod) -> bool:
+    def less(self, one: QueuedPodInfo, other: QueuedPodInfo) -> bool:
         if one.pod.priority != other.pod.priority:
             return one.pod.priority > other.pod.priority
         return one.timestamp < other.timestamp

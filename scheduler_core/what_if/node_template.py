@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from scheduler_core.cycle import NoProfileError, Scheduler
-from scheduler_core.model.labels import NodeAffinity, NodeSelector, NodeSelectorTerm
+from scheduler_core.model.labels import NodeAffinityRules, NodeSelector, NodeSelectorTerm
 from scheduler_core.model.node import HOSTNAME_LABEL, Node
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.model.taints import Taint
@@ -108,4 +108,4 @@ def _without_its_node(spec: PodSpec) -> PodSpec:
         return spec
     terms = tuple(NodeSelectorTerm(expressions=term.expressions) for term in affinity.required.terms)
     required = None if all(term.is_empty for term in terms) else NodeSelector(terms)
-    return replace(spec, node_affinity=NodeAffinity(required=required, preferred=affinity.preferred))
+    return replace(spec, node_affinity=NodeAffinityRules(required=required, preferred=affinity.preferred))

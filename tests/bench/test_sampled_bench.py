@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.accuracy.drained import KINDS, drain_cluster, next_start
-from bench.accuracy.records import Record, paths, read, write
+from bench.accuracy.records import DrainRecord, paths, read, write
 from bench.accuracy.sampled import HEADER, Pair, interval, judged, section, total
 from tests.cluster.harness.measures.accuracy import Miss, Score
 from tests.cluster.harness.measures.drains import PodEvent
@@ -22,7 +22,7 @@ def an_event(kind: str, version: int, uid: str, node: str) -> PodEvent:
     return PodEvent(version=version, at=0.0, kind=kind, uid=uid, title=f"varied/{uid}", owner=owner, node=node)
 
 
-def a_record(went_to: str) -> Record:
+def a_record(went_to: str) -> DrainRecord:
     """One pod of two nodes is evicted; its replacement has a node."""
     pod = a_pod("web-1", "n0", app="web")
     pod["metadata"] |= {"namespace": "varied"}
@@ -39,7 +39,7 @@ def a_record(went_to: str) -> Record:
         an_event("created", 2, "web-2", ""),
         an_event("bound", 3, "web-2", went_to),
     ]
-    return Record(
+    return DrainRecord(
         kind="varied",
         seed=7,
         size=2,

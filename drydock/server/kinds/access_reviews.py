@@ -1,4 +1,4 @@
-"""Who a client is and what it may do: tokens, the question `may I`, and the refusal that names the missing right."""
+"""Authentication and authorization: tokens, access reviews, and the refusal that names the missing right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def allow_everything(_user: str, _verb: str, _group: str, _resource: str, _names
 
 
 def user_of(authorization: str, users: Mapping[str, str]) -> str:
-    """The user behind an Authorization header; without a token anonymous, 401 for a token nobody has."""
+    """The user of an Authorization header; anonymous without a token, 401 for an unknown token."""
     if not authorization:
         return ANONYMOUS
     token = authorization.removeprefix("Bearer ").strip()

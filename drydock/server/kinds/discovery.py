@@ -1,4 +1,4 @@
-"""What clients ask before anything else: groups, versions, kinds, and just enough OpenAPI for `kubectl apply`."""
+"""Discovery: groups, versions, kinds, and the minimal OpenAPI that `kubectl apply` needs."""
 
 from __future__ import annotations
 

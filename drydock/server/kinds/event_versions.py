@@ -1,7 +1,6 @@
-"""Events in two groups: kept as core/v1, served and taken as events.k8s.io/v1 too.
+"""Events in two groups: stored as core/v1, also served and accepted as events.k8s.io/v1.
 
-Source: kube-apiserver `pkg/apis/events/v1/conversion.go`.
-"""
+Source: kube-apiserver `pkg/apis/events/v1/conversion.go`."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ _BACK = {new: old for old, new in _RENAMED.items()}
 
 
 def is_converted(resource: ResourceType) -> bool:
-    """Whether objects of this row are kept in another form than the one that clients see."""
+    """Whether objects of this row are stored in another form than clients see."""
     return resource.group == "events.k8s.io"
 
 

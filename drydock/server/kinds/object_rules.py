@@ -1,7 +1,7 @@
-"""What the server makes of an object before it is stored: defaults, identity, generation, and what may not be said.
+"""What the server changes and checks before it stores an object: defaults, identity, generation, and validation.
 
 A small, exact part of the registry strategies and defaulting functions of kube-apiserver
-(`pkg/registry/**/strategy.go`, `pkg/apis/**/defaults.go`): what agents, controllers, kubectl and the scheduler
+(`pkg/registry/**/strategy.go`, `pkg/apis/**/defaults.go`): the part that agents, controllers, kubectl and the scheduler
 of the demo rely on."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ZERO_STATUS: dict[str, tuple[str, ...]] = {
 
 
 def as_written(resource: ResourceType, obj: Object) -> Object:
-    """The object with what Go writes whatever its value: structs that are no pointers, and the numbers of a status."""
+    """The object with the fields that Go always writes: structs that are not pointers, and the numbers of a status."""
     if not resource.has_status:
         return obj
     zeros = dict.fromkeys(_ZERO_STATUS.get(resource.plural, ()), 0)
@@ -57,7 +57,7 @@ def as_written(resource: ResourceType, obj: Object) -> Object:
 
 
 def prepared_for_create(resource: ResourceType, obj: Object) -> Object:
-    """The object with defaults filled in and what a client may not decide taken away."""
+    """The object with defaults added and without the fields that a client may not set."""
     result = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
     if resource.has_status and not resource.keeps_status_on_create:
         result.pop("status", None)
@@ -88,7 +88,7 @@ def prepared_for_update(resource: ResourceType, old: Mapping[str, Any], new: Obj
 
 
 def _without_empties(resource: ResourceType, obj: Object) -> Object:
-    """What Go's omitempty leaves out when the real server writes the object down, as far as clients notice."""
+    """Removes the fields that Go's omitempty leaves out in the real server, as far as clients notice."""
     metadata = {
         k: v
         for k, v in obj["metadata"].items()
@@ -305,6 +305,6 @@ def _selector_faults(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> l
 
 
 def refuse_stale(resource: ResourceType, old: Mapping[str, Any], wanted_version: str) -> None:
-    """The 409 of optimistic concurrency: a write that names a version must name the newest."""
+    """The 409 of optimistic concurrency: a write with a resourceVersion must have the newest."""
     if wanted_version and wanted_version != old["metadata"]["resourceVersion"]:
         raise conflict(resource, old["metadata"]["name"], MODIFIED_MEANWHILE)

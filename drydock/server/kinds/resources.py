@@ -1,7 +1,6 @@
-"""The kinds of object that the embedded API server knows, one line each.
+"""The kinds of objects that the embedded API server supports, one line each.
 
-What is done with them lives in `verbs.py`; how they are announced to clients in `discovery.py`.
-"""
+Verbs are in `verbs.py`; discovery is in `discovery.py`."""
 
 from __future__ import annotations
 
@@ -121,7 +120,8 @@ BY_KIND: dict[tuple[str, str], ResourceType] = {(r.api_version, r.kind): r for r
 
 
 def resource_named(plural: str) -> ResourceType:
-    """The row for a plural such as `pods`; the first group wins where two serve it (KeyError for a stranger)."""
+    """The row for a plural such as `pods`; the first group wins if two serve it. Raises KeyError for an unknown
+    plural."""
     for row in RESOURCE_TYPES:
         if row.plural == plural:
             return row

@@ -30,7 +30,7 @@ class ReviewRequest:
 
 
 def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInfo | ReviewRequest:
-    """What is asked; ApiError 404 for a path that leads nowhere, 405 for a verb that the path does not take."""
+    """The request; raises ApiError 404 for an unknown path, 405 for a verb that the path does not support."""
     parts = [part for part in path.split("/") if part]
     group, version, rest = _group_version(parts, path)
     namespace = ""

@@ -17,7 +17,7 @@ from drydock.server.api_errors import bad_request, unprocessable
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """The patched document; the target is left as it was."""
+    """The patched document; the target is not modified."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
     result = dict(target) if isinstance(target, dict) else {}
@@ -30,10 +30,9 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """The patched document; the target is left as it was.
+    """The patched document; the target is not modified.
 
-    What is no JSON patch is 400; a failed `test` or a path that is not there is 422, as the real server answers.
-    """
+    An invalid JSON patch is 400; a failed `test` or a missing path is 422, as in the real server."""
     if not isinstance(operations, list):
         raise bad_request("a JSON patch is a list of operations")
     try:

@@ -1,7 +1,7 @@
-"""The protobuf bodies that kubectl sends for what it does not send as JSON, read without a schema compiler.
+"""The protobuf bodies that kubectl sends instead of JSON, decoded without a schema compiler.
 
-Field numbers: apimachinery `meta/v1/generated.proto`, and the same file of policy/v1, core/v1 and
-authorization/v1; the envelope is `runtime/generated.proto` Unknown after the four magic bytes."""
+Field numbers: apimachinery `meta/v1/generated.proto`, and the same file of policy/v1, core/v1 and authorization/v1; the
+envelope is `runtime/generated.proto` Unknown after the four magic bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Fields = dict[int, list[Any]]
 
 
 def decode_body(body: bytes) -> dict[str, Any]:
-    """The object as it would stand in JSON; ApiError 400 for bytes that are none, 415 for other kinds."""
+    """The object in JSON form; raises ApiError 400 for an invalid body, 415 for other kinds."""
     if not body.startswith(_MAGIC):
         raise bad_request("a protobuf body starts with k8s\\x00")
     envelope = _fields(body[len(_MAGIC) :])

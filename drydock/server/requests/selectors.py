@@ -102,7 +102,7 @@ _SELECTABLE: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def field_selector_from_text(text: str, storage: tuple[str, str]) -> Matches:
-    """A predicate on an object from `spec.nodeName=n1,status.phase!=Failed`; 400 for a field nobody indexes."""
+    """A predicate on an object from `spec.nodeName=n1,status.phase!=Failed`; 400 for an unsupported field."""
     known = ("metadata.name", "metadata.namespace", *_SELECTABLE.get(storage, ()))
     terms = [_field_term(part, known) for part in text.split(",") if part.strip()]
     return lambda obj: all(term(obj) for term in terms)

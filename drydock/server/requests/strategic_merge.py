@@ -46,7 +46,7 @@ _DIRECTIVE = "$patch"
 
 
 def strategic_merge_patch(target: Any, patch: Any) -> Any:
-    """The patched document; the target is left as it was. 400 for a directive nobody knows."""
+    """The patched document; the target is not modified. 400 for an unknown directive."""
     if not isinstance(patch, dict):
         raise bad_request("a strategic merge patch is an object")
     return _merge_object(target if isinstance(target, dict) else {}, patch, parent="")
@@ -121,7 +121,7 @@ def _merge_named(target: list[Any], patch: list[Any], key: str, field: str) -> l
 
 
 def _ordered(items: list[Any], order: list[Any], key: str | None) -> list[Any]:
-    """Items that the client put in order come in that order; those it did not name keep their place at the end."""
+    """Items in the client's order; those that it did not name keep their position at the end."""
     wanted = [entry[key] if key and isinstance(entry, dict) else entry for entry in order]
 
     def place(item: Any) -> int:

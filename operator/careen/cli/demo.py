@@ -21,8 +21,8 @@ from careen.cli.support.files import try_folder, why
 from careen.cli.support.screen import say, say_lines
 
 if TYPE_CHECKING:
-    from drydock.rollout.progress_report import Progress
-    from drydock.rollout.rollout import Rollout, RolloutPlan, Verdict
+    from drydock.rollout.progress_report import RolloutProgress
+    from drydock.rollout.rollout import Rollout, RolloutPlan, RolloutVerdict
 
 # The demo's own agents start, boot and settle in about eight seconds a node; the rest is for slow computers.
 _PATIENCE_SECONDS = 60.0
@@ -232,7 +232,7 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
 
 
 @contextlib.contextmanager
-def _shown(*, plain: bool) -> Iterator[Callable[[Progress], None]]:
+def _shown(*, plain: bool) -> Iterator[Callable[[RolloutProgress], None]]:
     from drydock.rollout.view import line_printer, live_table
 
     if plain or not sys.stdout.isatty():
@@ -259,7 +259,7 @@ def _keep_evidence(rollout: Rollout, folder: Path) -> str:
     return ""
 
 
-def _tell(verdict: Verdict) -> None:
+def _tell(verdict: RolloutVerdict) -> None:
     for name, codes in sorted(verdict.crashes.items()):
         say(f"the agent of {name} ended by itself with exit code {', '.join(map(str, codes))}")
     for broken in verdict.broken:

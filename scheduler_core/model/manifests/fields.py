@@ -13,7 +13,7 @@ from scheduler_core.model.labels import (
     EVERYTHING,
     NOTHING,
     LabelSelector,
-    NodeAffinity,
+    NodeAffinityRules,
     NodeSelector,
     NodeSelectorTerm,
     PreferredNodeTerm,
@@ -111,9 +111,9 @@ def _field_problem(requirement: Requirement) -> str:
     return "" if len(requirement.values) == 1 else f"{requirement.key}: must have one element"
 
 
-def node_affinity(written: wire.WireNodeAffinity) -> NodeAffinity:
+def node_affinity(written: wire.WireNodeAffinity) -> NodeAffinityRules:
     """Required and preferred terms."""
-    return NodeAffinity(
+    return NodeAffinityRules(
         required=None if written.required is None else node_selector(written.required),
         preferred=tuple(PreferredNodeTerm(p.weight, node_selector_term(p.preference)) for p in written.preferred or ()),
     )

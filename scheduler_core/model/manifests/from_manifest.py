@@ -14,7 +14,7 @@ import msgspec
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.labels import (
     NOTHING,
-    NodeAffinity,
+    NodeAffinityRules,
     equality_selector,
 )
 from scheduler_core.model.manifests import wire
@@ -75,7 +75,7 @@ def budget_from_manifest(manifest: Manifest) -> DisruptionBudget:
     return _read(manifest, "PodDisruptionBudget", wire.WireBudget, budget)
 
 
-def node_affinity_from_manifest(manifest: Manifest | None) -> NodeAffinity | None:
+def node_affinity_from_manifest(manifest: Manifest | None) -> NodeAffinityRules | None:
     """A nodeAffinity by itself, such as a profile's addedAffinity."""
     if manifest is None:
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from scheduler_core.config.plugin_args import NodeAffinityArgs
-from scheduler_core.model.labels import NodeAffinity
+from scheduler_core.model.labels import NodeAffinityRules
 from scheduler_core.model.manifests.from_manifest import node_affinity_from_manifest
 from scheduler_core.model.node import UNSCHEDULABLE_TAINT_KEY, Node
 from scheduler_core.model.pod import Pod
@@ -30,7 +30,7 @@ def node_affinity(args: NodeAffinityArgs) -> tuple[EventHint, ...]:
     return (EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL), helps),)
 
 
-def _meets(affinity: NodeAffinity, node: Node) -> bool:
+def _meets(affinity: NodeAffinityRules, node: Node) -> bool:
     return affinity.required is None or affinity.required.matches(node.labels, node.name)
 
 

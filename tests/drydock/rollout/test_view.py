@@ -8,7 +8,7 @@ import json
 import pytest
 from rich.console import Console
 
-from drydock.rollout.progress_report import NodeLine, Progress, forecast_words
+from drydock.rollout.progress_report import NodeLine, RolloutProgress, forecast_words
 from drydock.rollout.view import line_printer, table_of
 
 
@@ -35,8 +35,8 @@ def a_line(
     )
 
 
-def at(seconds: float, *lines: NodeLine) -> Progress:
-    return Progress(seconds=seconds, nodes=lines, moved=2, moved_twice=1)
+def at(seconds: float, *lines: NodeLine) -> RolloutProgress:
+    return RolloutProgress(seconds=seconds, nodes=lines, moved=2, moved_twice=1)
 
 
 def test_the_view_prints_one_line_per_change() -> None:

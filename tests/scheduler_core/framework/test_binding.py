@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from scheduler_core.framework.binding import BindingCycle, Progress, Stage
+from scheduler_core.framework.binding import BindingCycle, BindingProgress, Stage
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.plugin_set import METHOD_OF, PluginSet, serves
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Code, Verdict, error, unresolvable, unschedulable
@@ -50,7 +50,7 @@ def cycle_of(*plugins: Spy, **settings: object) -> BindingCycle:
     return BindingCycle(PluginSet({plugin.name: plugin for plugin in plugins}, by_point, {}), **settings)  # type: ignore[arg-type]
 
 
-def run(cycle: BindingCycle) -> Progress:
+def run(cycle: BindingCycle) -> BindingProgress:
     state = CycleState()
     progress = cycle.reserve(state, POD, "n1")
     return cycle.bind(state, POD, "n1") if progress.verdict.is_success else progress
@@ -63,7 +63,7 @@ def spies(**answers: dict[str, Verdict]) -> tuple[list[str], Spy, Spy]:
 
 def test_all_extension_points_run_in_order_and_the_first_bind_plugin_binds() -> None:
     calls, a, b = spies()
-    assert run(cycle_of(a, b)) == Progress(stage=Stage.BOUND)
+    assert run(cycle_of(a, b)) == BindingProgress(stage=Stage.BOUND)
     assert calls == [
         "A.reserve",
         "B.reserve",
@@ -94,14 +94,14 @@ def test_all_extension_points_run_in_order_and_the_first_bind_plugin_binds() -> 
 )
 def test_a_failure_unreserves_in_reverse_order(point: str, answer: Verdict, stage: Stage, verdict: Verdict) -> None:
     calls, a, b = spies(b={point: answer})
-    assert run(cycle_of(a, b)) == Progress(stage=stage, verdict=verdict)
+    assert run(cycle_of(a, b)) == BindingProgress(stage=stage, verdict=verdict)
     assert calls[-2:] == ["B.unreserve", "A.unreserve"]
     assert "A.bind" not in calls
 
 
 def test_a_failed_binding_unreserves_every_plugin() -> None:
     calls, a, b = spies(a={"bind": error("conflict")})
-    assert run(cycle_of(a, b)) == Progress(
+    assert run(cycle_of(a, b)) == BindingProgress(
         stage=Stage.BOUND, verdict=Verdict(Code.ERROR, ('running Bind plugin "A": conflict',), "A")
     )
     assert calls[-3:] == ["A.bind", "B.unreserve", "A.unreserve"]
@@ -126,7 +126,7 @@ def test_a_pod_that_permit_makes_wait_keeps_its_reservation() -> None:
     assert progress.waits
     assert progress.verdict.plugin == "A"
     assert calls == ["A.reserve", "B.reserve", "A.permit", "B.permit"]
-    assert cycle.bind(CycleState(), POD, "n1") == Progress(stage=Stage.BOUND)
+    assert cycle.bind(CycleState(), POD, "n1") == BindingProgress(stage=Stage.BOUND)
 
 
 def test_a_permit_refusal_outweighs_a_wait() -> None:
@@ -150,4 +150,4 @@ def test_an_extender_that_binds_runs_before_the_bind_plugins() -> None:
 
 def test_a_plugin_may_skip_pre_bind() -> None:
     _, a, b = spies(a={"pre_bind": SKIP})
-    assert run(cycle_of(a, b)) == Progress(stage=Stage.BOUND)
+    assert run(cycle_of(a, b)) == BindingProgress(stage=Stage.BOUND)

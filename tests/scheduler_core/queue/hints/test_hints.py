@@ -9,7 +9,7 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.model.labels import (
     LabelSelector,
-    NodeAffinity,
+    NodeAffinityRules,
     NodeSelector,
     NodeSelectorTerm,
     Requirement,
@@ -92,7 +92,7 @@ NODE_ADD, NODE_LABEL, NODE_TAINT, NODE_ALLOCATABLE = (
 
 ON_SSD = a_pod(node_selector=(("disk", "ssd"),))
 IN_POOL = a_pod(
-    node_affinity=NodeAffinity(
+    node_affinity=NodeAffinityRules(
         required=NodeSelector((NodeSelectorTerm(expressions=(Requirement("pool", "In", ("a",)),)),))
     )
 )
