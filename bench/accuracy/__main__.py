@@ -1,8 +1,8 @@
 """How often forecasts are right, on a real control plane: `make bench-accuracy`.
 
-Clusters are drawn from seeds (tests/cluster/harness/measures/varied.py). Node after node is forecast, drained
-for real right afterwards, and given back; then every landing is looked up in what was said. The rows differ in
-who drains and in how the scheduler is configured."""
+Clusters are drawn from seeds (tests/cluster/harness/measures/varied.py). Each node is forecast, then drained for real,
+and uncordoned; then every landing is compared with the forecast. The rows differ in the program that drains and in the
+scheduler's configuration."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def measured(
 
 
 def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains: int) -> Score:
-    """So many different nodes of the cluster, drained one after another."""
+    """That many different nodes of the cluster, drained one after another."""
     apply(plane.admin, cluster.nodes)
     apply(plane.admin, cluster.workloads)
     drainer, result = Drainer(plane, engine), Score()
@@ -104,7 +104,7 @@ def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains
 
 
 def table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
-    """In Markdown, the sum as the last row."""
+    """In Markdown, with the total as the last row."""
     total = Score()
     for _, each in rows:
         total.add(each)

@@ -1,4 +1,4 @@
-"""Drains real clusters under a scheduler that samples, and writes down what happened."""
+"""Drains real clusters under a scheduler that samples nodes, and records what happened."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.cluster.harness.machines.processes import Guardian
 from tests.cluster.harness.measures.drains import PODS, Drainer, apply, careen_engine
 from tests.cluster.harness.measures.varied import VariedCluster, varied_cluster
 
-# The client's limits have nothing to do with where pods go; with the default ones, filling a cluster takes minutes.
+# The client's rate limits do not affect where pods go; with the default ones, filling a cluster takes minutes.
 SAMPLING_SCHEDULER = {**DEFAULT_SCHEDULER, "clientConnection": {"qps": 500, "burst": 1000}}
 _YIELDING = {
     "multiPoint": {"enabled": [{"name": "Yielding"}]},
@@ -33,7 +33,7 @@ _CHURN = "churn"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of cluster: what it is like, how many of it are drained, and of which sizes."""
+    """A kind of cluster: its properties, how many clusters are drained, and of which sizes."""
 
     title: str
     clusters: int = 1
@@ -60,8 +60,8 @@ KINDS: Mapping[str, Kind] = {
 
 
 def drain_cluster(folder: Path, kind: str, seed: int, size: int, drains: int) -> None:
-    """So many nodes of one cluster, one after another; each record is written when its drain is over. The control
-    plane is the cluster's own, so that what its scheduler's log adds up to is this cluster's."""
+    """Drains that many nodes of one cluster, one after another; each record is written when its drain is over. Each
+    cluster has its own control plane, so that the scheduler's log covers only this cluster."""
     missing = [number for number in range(drains) if not _path(folder, kind, seed, size, number).exists()]
     if not missing:
         return
@@ -78,7 +78,8 @@ def drain_cluster(folder: Path, kind: str, seed: int, size: int, drains: int) ->
         if like.is_readded:
             begins = _restart_scheduler(plane, size)
         print(f"{kind} {seed}: {size} nodes filled after {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        # A node without pods tells nothing. An interrupted bench may choose others: what it had drained moved pods.
+        # A node without pods gives no information. An interrupted bench may choose other nodes, because its drains
+        # moved pods.
         busy = {pod["spec"].get("nodeName", "") for pod in plane.admin.list(PODS)} - {""}
         chosen = random.Random(seed).sample(sorted(busy), drains)
         with _churn(plane, like):
@@ -113,19 +114,19 @@ def _plane(folder: Path, guardian: Guardian, like: Kind) -> ControlPlane:
 
 
 def next_start(log: bytes, nodes: int) -> int:
-    """A cycle that binds leaves the start as many places further as nodes it evaluated; one that fails saw all."""
+    """A cycle that binds moves the start by the number of nodes it evaluated; one that fails evaluated all."""
     return sum(int(each[1]) for each in _EVALUATED.finditer(log)) % nodes
 
 
 def _make_again(admin: Api, cluster: VariedCluster) -> None:
-    time.sleep(2)  # a creation is told in whole seconds
+    time.sleep(2)  # creation times have whole seconds
     for node in random.Random(cluster.seed).sample(cluster.nodes, len(cluster.nodes) // 3):
         admin.delete(f"/api/v1/nodes/{node['metadata']['name']}")
         admin.create("/api/v1/nodes", node)
 
 
 def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
-    """Where in its log the new one begins, once it has read the nodes."""
+    """The position in its log where the new scheduler starts, after it has read the nodes."""
     plane.stop_scheduler()
     begins = len(_log(plane))
     plane.start_scheduler()
@@ -137,7 +138,7 @@ def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
 
 @contextmanager
 def _churn(plane: ControlPlane, like: Kind) -> Iterator[None]:
-    """A CronJob's pods and others come and go, where the kind of cluster has that."""
+    """Pods of a CronJob and others come and go, for kinds of clusters with such pods."""
     if not like.has_churn:
         yield
         return

@@ -1,5 +1,5 @@
-"""Drains that took place, in files: what the cluster was, what was listed, where the scheduler's search began and what
-happened. A model that changed is judged by them anew, without a control plane."""
+"""Recorded drains in files: the cluster, the listed objects, the start of the scheduler's search, and the result. A
+changed model scores them again, without a control plane."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.cluster.harness.measures.drains import Happened, PodEvent
 
 
 class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One drain. `start` is where the scheduler's next search began when it was listed; `log` is what the scheduler
-    logged until the node was given back."""
+    """One drain. `start` is where the scheduler's next search began when the objects were listed; `log` is the
+    scheduler's log until the node was uncordoned."""
 
     kind: str
     seed: int
@@ -29,12 +29,12 @@ class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cluster(self) -> str:
-        """As tables name it."""
+        """The name of the cluster in tables."""
         return f"{self.seed}: {self.size} nodes"
 
     @property
     def happened(self) -> Happened:
-        """As the drainer told it."""
+        """The events that the drainer observed."""
         return Happened(
             node=self.node,
             pages=[page.encode() for page in self.pages],
@@ -45,7 +45,7 @@ class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(path: Path, record: DrainRecord) -> None:
-    """Whole or not at all: a bench may be interrupted at any time."""
+    """Writes the whole record or nothing: a bench may be interrupted at any time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".fresh")
     fresh.write_bytes(gzip.compress(msgspec.json.encode(record), 3))
@@ -53,10 +53,10 @@ def write(path: Path, record: DrainRecord) -> None:
 
 
 def read(path: Path) -> DrainRecord:
-    """What `write` wrote."""
+    """Reads a file made by `write`."""
     return msgspec.json.decode(gzip.decompress(path.read_bytes()), type=DrainRecord)
 
 
 def paths(folder: Path) -> Iterator[Path]:
-    """Of all records, cluster by cluster in the order in which they were made."""
+    """The paths of all records, by cluster, in the order in which they were made."""
     yield from sorted(folder.glob("*/*.json.gz"), key=lambda path: (path.parent.name, path.name))

@@ -1,12 +1,11 @@
-"""How often forecasts are right where kube-scheduler looks at a part of the nodes: `make bench-accuracy-sampled`.
+"""How often forecasts are right if kube-scheduler checks only a part of the nodes: `make bench-accuracy-sampled`.
 
 Clusters of 200 and 300 nodes are drawn from seeds that are chosen when the bench runs, and printed. The scheduler has
-its default configuration. Its log says how many nodes each cycle evaluated, and so where the next search begins: the
-same drains are forecast with that start too, to show what it would be worth to know it.
+its default configuration. Its log gives the number of nodes that each cycle evaluated, and so the start of the next
+search: the same drains are also forecast with that start, which shows the value of knowing it.
 
-Each drain is written down when it is over, and its score beside it. A bench that was interrupted goes on where it was
-with the same --record; --replay judges what was written down anew, by the model as it is now and without a control
-plane."""
+Each drain is recorded when it is over, and its score next to it. An interrupted bench continues with the same --record;
+--replay scores the records again with the current model and without a control plane."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One drain, as forecast, and as it is forecast by who knows the start."""
+    """One drain: its forecast, and its forecast with the known start."""
 
     kind: str
     cluster: str
@@ -51,7 +50,7 @@ class Pair:
 
 
 def main() -> None:
-    """Records what is missing, then prints a table for each kind of cluster."""
+    """Records missing drains, then prints a table for each kind of cluster."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.sampled",
         description=__doc__,
@@ -88,14 +87,14 @@ def seed_of(folder: Path, wanted: int | None) -> int:
 
 
 def record(folder: Path, kind: str, seed: int, clusters: int, drains: int) -> None:
-    """Drains so many nodes of each cluster, if that was not done before."""
+    """Drains that many nodes of each cluster, unless already done."""
     chance, sizes = random.Random(seed), KINDS[kind].sizes
     for number in range(clusters):
         drain_cluster(folder, kind, chance.randrange(10**6), sizes[number % len(sizes)], drains)
 
 
 def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
-    """The scores of all drains that were written down; those that are missing, or all, are made on every processor."""
+    """The scores of all recorded drains; missing ones, or all, are computed on every processor."""
     chosen = [path for path in paths(folder) if path.parent.name.split("-")[0] in kinds]
     with ProcessPoolExecutor() as processes:
         list(processes.map(judge, [path for path in chosen if anew or not _score_of(path).exists()]))
@@ -103,7 +102,7 @@ def judged(folder: Path, kinds: Sequence[str], *, anew: bool) -> list[Pair]:
 
 
 def judge(path: Path) -> None:
-    """Scores one drain by the model as it is, and writes the score beside the record."""
+    """Scores one drain with the current model and writes the score next to the record."""
     record = read(path)
     happened = record.happened
     snapshot = load_pages(happened.pages)
@@ -120,7 +119,7 @@ def _score_of(path: Path) -> Path:
 
 
 def section(pairs: Sequence[Pair]) -> Iterator[str]:
-    """A row for each cluster, all together with an interval, and each miss."""
+    """A row per cluster, the total with an interval, and each miss."""
     clusters = dict.fromkeys(pair.cluster for pair in pairs)
     rows = [(name, [pair for pair in pairs if pair.cluster == name]) for name in clusters]
     yield f"\n| {' | '.join(HEADER)} |"
@@ -150,7 +149,7 @@ def total(scores: Sequence[Score]) -> Score:
 
 
 def interval(scores: Sequence[Score], chance: random.Random) -> tuple[float, float]:
-    """Landings of one drain depend on one another, so drains are drawn again and not landings."""
+    """Landings of one drain are not independent, so drains are resampled and not landings."""
     shares = []
     for _ in range(_RESAMPLES):
         drawn = chance.choices(scores, k=len(scores))

@@ -1,10 +1,9 @@
-"""Figures of one resident agent against the embedded API server: memory, requests when idle, seconds from the
-need to the taint.
+"""Figures of one resident agent on the embedded API server: memory, requests when idle, seconds from the need to the
+taint.
 
     python -m bench.agent [--idle-seconds 600] [--taints 10]
 
-The agent is the real process that the DaemonSet runs; only the cluster and the host are simulated.
-"""
+The agent is the real process that the DaemonSet runs; only the cluster and the host are simulated."""
 
 from __future__ import annotations
 
@@ -146,7 +145,7 @@ def start(server: RunningServer, folder: Path, times: int = 5) -> None:
 
 
 def processor_seconds(pid: int) -> float:
-    """User and system time of all threads, from /proc/PID/stat; the fields are counted behind the name in
+    """User and system time of all threads, from /proc/PID/stat; the fields are counted after the process name in
     parentheses."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -169,7 +168,7 @@ def is_ready(port: int) -> bool:
 
 
 def idle(server: RunningServer, folder: Path, seconds: float) -> None:
-    """Memory and requests of an agent that has nothing to do."""
+    """Memory and requests of an idle agent."""
     with an_agent(server, folder) as process:
         time.sleep(20)
         before = len(server.api.requests)
@@ -190,7 +189,7 @@ def idle(server: RunningServer, folder: Path, seconds: float) -> None:
 
 
 def imports(log: str) -> None:
-    """Which large packages a running agent has loaded, and which it has not, from its PYTHONPROFILEIMPORTTIME lines."""
+    """Which large packages a running agent has loaded and which not, from its PYTHONPROFILEIMPORTTIME lines."""
     loaded = {
         line.rsplit("|", 1)[1].strip().split(".")[0]
         for line in log.splitlines()
@@ -215,7 +214,7 @@ def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60)
 
 
 def taints(server: RunningServer, folder: Path, times: int) -> None:
-    """The need appears and goes, again and again, while the node is blocked by a manual lock and a closed window."""
+    """The need appears and ends repeatedly, while a manual lock and a closed window block the node."""
     held = {"metadata": {"annotations": {"weave.works/kured-node-lock": '{"nodeID":"manual"}'}}}
     daemonset = server.get("daemonsets", "careen", NAMESPACE)
     assert daemonset is not None

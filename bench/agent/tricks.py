@@ -52,13 +52,13 @@ class AgentCost:
 
 
 def cost_without(*tricks: str, times: int) -> AgentCost:
-    """Of so many processes the median memory, and the least time: what other work adds is no cost of ours."""
+    """The median memory of that many processes, and the least time: delays by other work are not counted."""
     found = [_measure(*tricks) for _ in range(times)]
     return AgentCost(statistics.median(each.private_kib for each in found), min(each.seconds for each in found))
 
 
 def _measure(*tricks: str) -> AgentCost:
-    # Strings that hash differently make dictionaries of different sizes.
+    # Different string hashes give dictionaries of different sizes.
     process = subprocess.Popen(
         [sys.executable, "-c", IMPORTS, *tricks],
         stdin=subprocess.PIPE,

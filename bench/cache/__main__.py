@@ -77,7 +77,7 @@ def _loaded(folder: Path, nodes: int, seed: int) -> tuple[ClusterCache, float]:
 
 
 def _follow(cache: ClusterCache, given: argparse.Namespace) -> Iterator[list[str]]:
-    """A row before the first event and one after each part of them."""
+    """A row before the first event and one after each part of the events."""
     asked = _asked(cache)
     yield _row(cache, 0, None, asked)
     lives = _lives(cache.snapshot(), given.nodes, random.Random(given.seed))
@@ -108,7 +108,7 @@ def _row(cache: ClusterCache, events: int, speed: float | None, asked: float) ->
 
 
 def _asked(cache: ClusterCache) -> float:
-    """How long a snapshot and a decision on it take."""
+    """The time that a snapshot and a decision on it take."""
     pod = pod_from_manifest(cluster.pods_to_place(200, 1)[0])
     began = time.process_time()
     Scheduler().schedule(cache.snapshot(), pod)
@@ -137,7 +137,7 @@ def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
 
 
 def _who(pod: Pod) -> tuple[int, int, int]:
-    """The number at the end of its name, its application, its node."""
+    """The number at the end of a pod's name, its application, its node."""
     number, app, node = (int(name.rpartition("-")[2]) for name in (pod.name, pod.labels["app"], pod.node_name))
     return number, app, node
 
@@ -159,7 +159,7 @@ _TIMES = 50
 
 def _derive(folder: Path, nodes: int, seed: int) -> list[str]:
     cache, _ = _loaded(folder, nodes, seed)
-    _asked(cache)  # columns and counts are there, and have to be brought along
+    _asked(cache)  # columns and counts exist and have to be updated
     snapshot = cache.snapshot()
     pod = pod_from_manifest(cluster.pods_to_place(200, 1)[0])
     placed = snapshot.placed_pods[0].key

@@ -22,7 +22,7 @@ from drydock.server.testing import RunningServer, server_in_thread
 
 RESULTS = Path(__file__).with_name("results.md")
 NODES = 100
-MOST_SECONDS = 0.3  # for whoever looks again and again at three in the morning
+MOST_SECONDS = 0.3  # for a person who runs them repeatedly during an incident
 COMMANDS = (("status",), ("why", "n001"), ("lock", "show"), ("hold", "n002", "--reason", "bench"))
 HEADER = ("COMMAND", "SECONDS OF PROCESSOR TIME")
 
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def fill(server: RunningServer) -> None:
-    """Nodes that wait, and the DaemonSet with the lock."""
+    """Waiting nodes, and the DaemonSet with the lock."""
     for number in range(NODES):
         annotations = {keys.PHASE: "Waiting", keys.SINCE: "2026-03-04T12:00:00Z", keys.REASON: "others go first"}
         name = f"n{number:03}"
@@ -66,7 +66,7 @@ def fill(server: RunningServer) -> None:
 
 
 def cost(command: Sequence[str], times: int) -> float:
-    """Seconds of processor time of the command's process and its children, the least of so many."""
+    """The processor time of the command's process and its children in seconds, the least of that many runs."""
     return min(_once(command) for _ in range(times + 1))  # one more, for the bytecode that is missing
 
 

@@ -49,7 +49,7 @@ class ForecastCost:
 
 
 def main() -> None:
-    """Prints a row for each cluster and source, then what was asked of the server and what stayed in the agent."""
+    """Prints a row for each cluster and source, then the requests to the server and the memory left in the agent."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, action="append", help="repeatable; otherwise 100 and 5000")
     parser.add_argument(
@@ -79,7 +79,7 @@ def main() -> None:
         cluster.write(folder, nodes=nodes, seed=given.seed)
         for source in given.sources or ["files", "server"]:
             with (from_files if source == "files" else from_server)(folder) as (arguments, told):
-                cost(arguments, environment)  # writes the bytecode, and has the files read once
+                cost(arguments, environment)  # writes the bytecode and reads the files once
                 rows.append(_row(nodes, source, [cost(arguments, environment) for _ in range(given.runs)]))
                 for line in (*told, left_behind(arguments)):
                     print(f"{nodes:,} nodes, {source}: {line}", flush=True)
@@ -118,7 +118,7 @@ def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
         process = subprocess.Popen(command, stdout=output, env=environment)
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.monotonic() - began
-        process.returncode = os.waitstatus_to_exitcode(status)  # the process is reaped: nobody else may wait for it
+        process.returncode = os.waitstatus_to_exitcode(status)  # the process is reaped: no other code may wait for it
         if process.returncode not in (0, 3):
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
         output.seek(0)

@@ -45,7 +45,7 @@ class FilledControlPlane(ControlPlane):
         super()._wait_until_ready(patience_seconds)
 
     def _start_the_rest(self) -> None:
-        """Nobody else: lists need neither controllers nor a scheduler."""
+        """Starts nothing else: lists need neither controllers nor a scheduler."""
 
 
 def fill(etcd: str, pages: Iterable[bytes]) -> None:

@@ -1,10 +1,10 @@
-"""How long the plan of a whole roll-out takes, in every order, and what it comes to.
+"""How long the plan of a whole roll-out takes, in every order, and its result.
 
     python -m bench.plan [--nodes 200] [--order oldest] [--concurrency 4]
 
-The cluster is that of the scheduler's bench (30 pods a node) with nobody cordoned, few namespaces and ten old
-ReplicaSets for each application, as Deployments leave them; it is read from a dump, as `careen plan --from` reads
-it, and its pages are kept in a folder for the next run. CPU is the processor time of the process, user and system."""
+The cluster is that of the scheduler's bench (30 pods a node) without cordoned nodes, with few namespaces and ten old
+ReplicaSets for each application, as Deployments leave them; it is read from a dump, as by `careen plan --from`, and its
+pages are kept in a folder for the next run. CPU is the processor time of the process, user and system."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def dump_of(folder: Path, *, nodes: int, seed: int) -> bytes:
 
 
 def pages_of(folder: Path, *, nodes: int, seed: int) -> Iterator[bytes]:
-    """The bench's cluster as pages of lists, with nobody cordoned: a cordoned node would count as down for the whole
+    """The bench's cluster as pages of lists, without cordoned nodes: a cordoned node would count as down for the whole
     roll-out and use up a small concurrency."""
     cluster.write(folder, nodes=nodes, seed=seed, namespaces=NAMESPACES, old_revisions=OLD_REVISIONS)
     for path in sorted(folder.glob("*.json")):

@@ -162,7 +162,7 @@ def _rows(result: Result) -> list[str]:
 
 
 def _medians(results: Sequence[Result]) -> list[str]:
-    """Single runs differ by chance: ties between nodes, and when each agent happens to look."""
+    """Single runs differ by chance: ties between nodes, and the times at which each agent looks."""
     figures = [result.rollout for result in results]
     rows: dict[str, list[float]] = {
         "wall, s": [one.wall for one in figures],

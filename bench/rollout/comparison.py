@@ -1,5 +1,5 @@
-"""Roll-outs of several agents over the same clusters, side by side: a table, a plot, and what the difference is
-worth. Pure."""
+"""Roll-outs of several agents over the same clusters, side by side: a table, a plot, and the significance of the
+differences. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """What of a run is compared."""
+    """A compared property of a run."""
 
     name: str
     of: Callable[[Run], float | None]
@@ -79,7 +79,7 @@ def scenarios(runs: Sequence[Run]) -> list[int]:
 
 
 def _tables(runs: Sequence[Run], agents: Mapping[str, str]) -> str:
-    """Agents without runs are left out, and so are figures that nobody has."""
+    """Agents without runs are left out, and so are figures without values."""
     shown = {key: heading for key, heading in agents.items() if any(run.agent == key for run in runs)}
     seeds = sorted({run.seed for run in runs})
     rows = [["least / median / greatest", *shown.values()]]
@@ -106,7 +106,7 @@ def _compared(runs: Sequence[Run], one: str, other: str, agents: Mapping[str, st
 
 
 def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
-    """Repeat moves of the one less those of the other, for each seed that both have rolled over."""
+    """Repeat moves of the first agent minus those of the second, for each seed that both ran."""
     repeat = {(run.agent, run.seed): run.repeat for run in runs}
     seeds = sorted({run.seed for run in runs})
     return [
@@ -115,10 +115,10 @@ def differences(runs: Sequence[Run], one: str, other: str) -> list[int]:
 
 
 def chance_of(pairs: Sequence[int]) -> float:
-    """How often the mean would be as far from zero if which of two is which were drawn by lot; exact, over all signs.
+    """How often the mean would be as far from zero if the two members of each pair were swapped at random; exact, over
+    all signs.
 
-    With n pairs it is never below 2 / 2**n, so five pairs cannot show less than 6 %.
-    """
+    With n pairs it is never below 2 / 2**n, so five pairs cannot show less than 6 %."""
     seen = abs(sum(pairs))
     drawn = [
         abs(sum(sign * pair for sign, pair in zip(signs, pairs, strict=True)))
@@ -201,7 +201,7 @@ def _panel(
 
 
 def _round_up(value: float) -> float:
-    """The next number that people divide by four without thinking."""
+    """The next number that divides well by four."""
     step = 4
     while step * 10 < value:
         step *= 10

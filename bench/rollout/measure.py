@@ -21,7 +21,7 @@ from tests.cluster.harness.measures.figures import Rollout, rollout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What is rolled out, and by whom."""
+    """The parameters of a roll-out: fleet and agent."""
 
     sample: SampleFleet
     identity: Identity
@@ -33,7 +33,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one roll-out came to."""
+    """The result of one roll-out."""
 
     finished: bool
     asked: int  # hosts

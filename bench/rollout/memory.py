@@ -30,7 +30,7 @@ def memory_of(pid: int) -> ProcessMemory | None:
 
 
 def agent_memory(host: Host) -> ProcessMemory | None:
-    """Of the largest process below the agent's: what wraps it (unshare, a shell) is not the agent's."""
+    """Memory of the largest process below the agent's: wrappers (unshare, a shell) do not count."""
     if host.agent is None:
         return None
     found = [memory for pid in descendants(host.agent.pid) if (memory := memory_of(pid)) is not None]
@@ -38,8 +38,7 @@ def agent_memory(host: Host) -> ProcessMemory | None:
 
 
 class Sampler:
-    """Looks every few seconds; keeps for each host the greatest it has seen. A child process (a forecast) shows
-    here too."""
+    """Samples every few seconds and keeps the maximum per host. A child process (a forecast) counts too."""
 
     def __init__(self, hosts: Mapping[str, Host], every_seconds: float = 3.0) -> None:
         self.greatest: dict[str, ProcessMemory] = {}

@@ -29,7 +29,7 @@ PAGE = HERE.parents[1] / "docs" / "less-moved.md"
 PLOT = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- written by make bench-moved -->", "<!-- until here -->"
 
-# Ten programs that start at once on a few cores take longer than any of them is waited for.
+# Ten programs that start at once on a few cores would exceed their start timeouts.
 _SECONDS_BETWEEN_STARTS = 25.0
 
 
@@ -97,14 +97,14 @@ def _options() -> argparse.Namespace:
 
 
 def read(path: Path) -> list[Run]:
-    """What was measured, in the order of agents and seeds."""
+    """The kept results, in the order of agents and seeds."""
     rows = json.loads(path.read_text()) if path.exists() else []
     runs = [Run(**{**row, "lead": tuple(row["lead"]) if row["lead"] else None}) for row in rows]
     return sorted(runs, key=lambda run: (-run.asking, list(HEADINGS).index(run.agent), run.seed))
 
 
 def draw(runs: Sequence[Run]) -> None:
-    """Puts table and plot into the documentation."""
+    """Writes table and plot into the documentation."""
     PAGE.write_text(with_tables(PAGE.read_text(), runs))
     PLOT.write_text(plot(runs, HEADINGS))
 

@@ -1,8 +1,8 @@
-"""Where the pods lie when a roll-out begins: chosen by scheduler_core, with a seed where nodes are equally good.
+"""Where the pods are when a roll-out begins: chosen by scheduler_core, with a seed for equally good nodes.
 
-kube-scheduler draws lots among equals, so the same workloads lie differently every time, and two roll-outs
-differ by that alone. Here the real scheduler stands still until every pod is placed; everything after that is
-its own work."""
+kube-scheduler chooses at random among equal nodes, so the same workloads are placed differently every time, and two
+roll-outs differ by that alone. Here the real scheduler is stopped until every pod is placed; later placements are its
+own."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def place_all(cluster: Cluster, workloads: Sequence[Object], seed: int) -> None:
     order = [item["metadata"]["name"] for item in workloads]
     with _scheduler_stands_still(cluster):
         cluster.apply(*workloads)
-        # All at once and in one order, or the lots would fall with the controllers' timing. Only a
-        # StatefulSet's later pods come one by one, each when the one before is ready.
+        # All at once and in one order, otherwise the random choices would depend on the controllers' timing. Only a
+        # StatefulSet's later pods come one by one, each when the previous one is ready.
         cluster.wait_for("the controllers have made their pods", lambda: len(_waiting(cluster, order)) == at_once, 180)
 
         def next_ones_placed() -> bool:
@@ -78,7 +78,7 @@ def _scheduler_stands_still(cluster: Cluster) -> Iterator[None]:
 
 
 def _waiting(cluster: Cluster, order: Sequence[str]) -> list[Object]:
-    """Pods of one workload are alike: which of them comes first does not matter, only which workload."""
+    """Pods of one workload are interchangeable: only the order of workloads matters."""
     pods = [pod for pod in cluster.admin.list(f"/api/v1/namespaces/{SHOP}/pods") if not pod["spec"].get("nodeName")]
     return sorted(pods, key=lambda pod: order.index(pod["metadata"]["labels"]["app"]))
 

@@ -1,8 +1,8 @@
-"""The cluster that is rolled over: 12 nodes in 3 zones, 7 controllers, 5 budgets. What it is exactly, a seed says.
+"""The cluster of the roll-out: 12 nodes in 3 zones, 7 controllers, 5 budgets. A seed determines the details.
 
-Seed 0 is the reference: 99 pods, 65 % of the cpu requested, every host asks at the same instant. Any other seed
-draws the replicas, the requests and the order in which the hosts ask, within bounds that leave room for one
-node to be away."""
+Seed 0 is the reference: 99 pods, 65 % of the cpu requested, every host needs a reboot at the same instant. Any other
+seed draws the replicas, the requests and the order of the needs, within bounds that leave room for one node to be
+down."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ REFERENCE: Mapping[str, SampleWorkload] = {
     "batch": SampleWorkload(replicas=15, millicpu=400, memory="256Mi"),
     "misc": SampleWorkload(replicas=6, millicpu=250, memory="128Mi"),
 }
-# Never two on one host, so there must be fewer than nodes even while one is away.
+# Never two on one host, so there must be fewer than nodes even while one is down.
 _APART = {"cache": 10, "db": 4}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFleet:
-    """One seed's cluster, which of its hosts ask, and when: seconds after the start."""
+    """One seed's cluster, which of its hosts need a reboot, and when: seconds after the start."""
 
     seed: int
     sizes: Mapping[str, SampleWorkload]
@@ -101,8 +101,8 @@ class SampleFleet:
 
 
 def sample(seed: int, asking: int = NODES) -> SampleFleet:
-    """The same seed gives the same cluster for every agent. `asking`: how many of the hosts ask, the first ones
-    of the seed's order."""
+    """The same seed gives the same cluster for every agent. `asking`: how many hosts need a reboot, the first ones in
+    the seed's order."""
     names = [name for name, _ in nodes()]
     if seed == 0:
         return SampleFleet(seed=0, sizes=REFERENCE, asks=dict.fromkeys(names[:asking], 0.0))
@@ -128,7 +128,7 @@ def load(sizes: Mapping[str, SampleWorkload]) -> float:
 
 
 def _drawn(chance: random.Random) -> dict[str, SampleWorkload]:
-    """A third more or less of everything; steps of 50m, as people write requests."""
+    """Every value varies by up to a third; steps of 50m, as people write requests."""
     return {
         name: SampleWorkload(
             replicas=min(_around(chance, size.replicas, 1), _APART.get(name, size.replicas * 2)),

@@ -70,7 +70,7 @@ class Counted:
 
 
 def kind_of(request: Request) -> str:
-    """`GET nodes`, `LIST pods`: the verb and what it is about."""
+    """`GET nodes`, `LIST pods`: the verb and the resource."""
     words = request.path.strip("/").split("/")
     words = words[words.index("v1") + 1 :]
     words = words[2:] if words[0] == "namespaces" and len(words) > 2 else words

@@ -50,7 +50,7 @@ def test_careens_own_alerts_never_block_a_reboot(name: str) -> None:
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
 def test_an_alert_fires_once_per_node_regardless_of_the_number_of_pods(alert: dict[str, Any]) -> None:
-    """Labels of the agent's pod, container and instance would start it anew with each new pod."""
+    """Labels of the agent's pod, container and instance would restart the alert with each new pod."""
     left = outside_of_aggregations(alert["expr"])
     assert "careen_" not in left, left
     assert set(re.findall(r"\w+", " ".join(re.findall(r"\bby \(([^)]*)\)", alert["expr"])))) <= {
@@ -62,7 +62,7 @@ def test_an_alert_fires_once_per_node_regardless_of_the_number_of_pods(alert: di
 
 
 def outside_of_aggregations(expression: str) -> str:
-    """What is left of an expression without its `max by (…) (…)` and the like."""
+    """The part of an expression outside of `max by (…) (…)` and similar aggregations."""
     while begin := re.search(r"\b(?:max|min|sum)(?: by \([^)]*\))? ?\(", expression):
         end, depth = begin.end(), 1
         while depth:

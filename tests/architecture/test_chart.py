@@ -1,4 +1,4 @@
-"""The Helm chart says what the settings and the manifests of kustomize say. What helm makes of it is in tests/chart."""
+"""The Helm chart agrees with the settings and with kustomize's manifests. tests/chart renders it with helm."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_every_component_has_a_switch_in_the_chart() -> None:
     assert not any(VALUES["components"].values())
 
 
-# ---- the schema takes what the agent takes, and no more where a form can say it ----
+# ---- the schema accepts what the agent accepts, and no more if a pattern can express it ----
 
 
 def accepts(form: dict[str, Any], value: Any) -> bool:
@@ -254,7 +254,7 @@ SAMPLES = [
     'node="$NODE"',
 ]
 
-# Where a form cannot say it, the agent says it at its start: expressions, selectors, zones, numbers as texts.
+# If no pattern can express it, the agent reports it at start: expressions, selectors, zones, numbers as texts.
 SAID_BY_THE_AGENT = {
     "REGEXP", "SELECTOR", "ZONE", "GROUP=N", "TIME", "NUMBER", "MEMORY", "URL", "KEY=VALUE,…", "TEXT", "PATH", "YAML",
     "MATCHERS",

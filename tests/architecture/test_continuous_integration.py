@@ -1,4 +1,4 @@
-"""`.ci/run` is honest: it fails when one part fails, runs the others all the same, and prints how each runner ended."""
+"""`.ci/run` fails when one part fails, still runs the others, and prints the result of each runner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS = (
 
 
 def run_with_a_make_that(tmp_path: Path, *, fails_at: str = "") -> subprocess.CompletedProcess[str]:
-    """The real script among stand-ins for every program it calls."""
+    """The real script with stand-ins for every program it calls."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
     programs = tmp_path / "bin"

@@ -36,7 +36,7 @@ def test_the_config_map_holds_the_dashboard() -> None:
 
 
 def test_every_field_exists_in_grafanas_types() -> None:
-    """What Grafana's generated types read, they write again; a field that they do not know would be missing."""
+    """Grafana's generated types write what they read; a field unknown to them would be missing."""
     given = json.loads(dashboard())
     written = json.loads(JSONEncoder().encode(Dashboard.from_json(given)))
     assert lost(given, written) == []

@@ -1,4 +1,4 @@
-"""The documentation tells the truth: commands exist, links lead somewhere, generated pages are fresh."""
+"""The documentation is correct: commands exist, links have targets, generated pages are up to date."""
 
 from __future__ import annotations
 

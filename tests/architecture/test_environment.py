@@ -1,5 +1,5 @@
-"""The tests are the same in every shell: what somebody has exported for careen, kubectl or a terminal does not
-reach them."""
+"""The tests give the same results in every shell: variables that the caller exported for careen, kubectl or a terminal
+do not reach them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.patience import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# One of each kind that once made tests fail, and what the programs under test read besides.
+# One of each kind that once made tests fail, and others that the programs under test read.
 HOSTILE = {
     "CAREEN_PERIOD": "nonsense",
     "CAREEN_CONCURRENCY": "0",

@@ -28,7 +28,7 @@ INSTALLED = Path(sysconfig.get_paths()["purelib"])
 
 
 def removals() -> list[str]:
-    """What is below site-packages and not in the image, as patterns of a shell."""
+    """Paths below site-packages that are not in the image, as shell patterns."""
     (text,) = re.findall(r"site-packages && rm -rf((?: \\\n {6}[^\\\n]*[^\\\s])+)", DOCKERFILE)
     return re.findall(r"[^\s\\]+", text)
 
@@ -108,7 +108,7 @@ except errors.NotSent as refused:
     assert "asked: GET /version" in done.stdout
 
 
-# With Python's own tools nobody knows beforehand who brings them, and where: a computer may have them elsewhere.
+# The location of Python's own tools differs between machines.
 OF_THE_TOOLS = {"pip", "pip-*.dist-info", "pkg_resources", "setuptools", "setuptools-*.dist-info"} | {
     "_distutils_hack",
     "distutils-precedence.pth",
@@ -124,12 +124,12 @@ def test_the_forecast_works_without_the_modules_that_the_image_leaves_out(slim: 
 
 @pytest.mark.parametrize("pattern", sorted(set(removals()) - OF_THE_TOOLS))
 def test_every_path_that_the_image_leaves_out_exists(pattern: str) -> None:
-    """A library that moves its folders would come back into the image, and nobody would notice."""
+    """A library that moves its folders would return into the image unnoticed."""
     assert list(INSTALLED.glob(pattern)) != []
 
 
 def test_a_removed_distribution_has_no_metadata_in_the_image(slim: Path) -> None:
-    """The bill of materials is made of what the image says that it has."""
+    """The bill of materials is made from the metadata in the image."""
     empty = []
     for each in metadata.distributions(path=[str(slim)]):
         tops = {path.parts[0] for path in each.files or () if path.suffix in {".py", ".so"} and ".." not in path.parts}
@@ -139,7 +139,7 @@ def test_a_removed_distribution_has_no_metadata_in_the_image(slim: Path) -> None
 
 
 def test_the_image_contains_only_one_kubernetes_client(slim: Path) -> None:
-    """kopf imports whatever client it finds; each costs memory on every node."""
+    """kopf imports any client it finds; each costs memory on every node."""
     assert [name for name in ("kubernetes_asyncio", "pykube", "pandas") if (slim / name).exists()] == []
 
 
@@ -195,7 +195,7 @@ def locked(file: str) -> dict[str, tuple[str, list[str]]]:
     """name → version, hashes."""
     text = (ROOT / file).read_text()
     blocks = re.findall(r"^([\w.-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE)
-    # Nothing else stands in it: no address of an index, no requirement without a hash.
+    # Only pinned requirements with hashes: no index URL, no requirement without a hash.
     assert "".join(f"{name}=={version} \\\n{hashes}" for name, version, hashes in blocks) == "".join(
         f"{line}\n" for line in text.splitlines() if not line.startswith("#")
     )
@@ -265,7 +265,7 @@ OF_THE_INDEX = f"sha256:{'a' * 64}"
 
 
 class Registry(BaseHTTPRequestHandler):
-    """As Docker's: it wants a token, which it gives to everybody."""
+    """Like Docker's: it requires a token, which it gives to every caller."""
 
     digest = OF_THE_INDEX
 

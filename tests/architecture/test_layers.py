@@ -1,4 +1,4 @@
-"""Who may import whom: the contracts of contracts.toml, and that each of them can fail."""
+"""Which packages may import which: the contracts of contracts.toml, and a proof that each of them can fail."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_every_import_contract_holds() -> None:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Modules that import each other, directly or through others: what is left when every module is removed
-    that imports none of the rest."""
+    """Modules that import each other, directly or through others: those left after repeatedly removing every module
+    without imports among the rest."""
     left = {name: {other for other in wanted if other in graph and other != name} for name, wanted in graph.items()}
     while free := {name for name, wanted in left.items() if not wanted & left.keys()}:
         left = {name: wanted for name, wanted in left.items() if name not in free}

@@ -1,4 +1,4 @@
-"""What `kubectl apply -k manifests` installs is what the code asks for: rights, names, settings."""
+"""`kubectl apply -k manifests` installs what the code needs: rights, names, settings."""
 
 from __future__ import annotations
 
@@ -64,8 +64,7 @@ def granted(role: dict[str, Any]) -> Iterator[Grant]:
 
 def needed(right: Right) -> Grant:
     resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
-    # Written once for every node, so a right on the own Node is one on all: RBAC has no word for "own".
-    # Events of Nodes live in one namespace, where a Role of ours would have to be applied; only `create` is given.
+    # Granted once for every node, so a right on the own Node covers all: RBAC cannot express "own".
     everywhere = right.resource in {"nodes", "events"}
     return right.verb, right.group, resource, "" if everywhere else right.namespace, "" if everywhere else right.name
 
@@ -305,8 +304,8 @@ def images_in(value: Any) -> Iterator[str]:
 
 
 def test_no_manifest_names_an_image_that_another_party_could_own() -> None:
-    """A name without a registry is one of the default registry, where anybody could take it; the container is
-    root on the host."""
+    """A name without a registry belongs to the default registry, where anyone could register it; the container is root
+    on the host."""
     named = {
         image
         for file in MANIFESTS.rglob("*.yaml")
@@ -549,7 +548,7 @@ def test_each_policy_is_bound_to_the_daemonset_and_checks_only_its_account() -> 
 
 
 def test_the_policies_guard_every_allowed_write_to_objects_of_others() -> None:
-    """Whoever gives the agent another right to write says here why no policy looks at it."""
+    """A new write right of the agent needs a reason here if no policy checks it."""
     written = {
         (group, resource)
         for role in ("ClusterRole", "Role")
@@ -619,7 +618,8 @@ def test_the_policies_work_with_another_namespace_and_other_names(tmp_path: Path
 
 
 def overlay(tmp_path: Path, component: str, more: str = "") -> list[dict[str, Any]]:
-    """What is installed with a component of manifests/, as its README says; `more` is of the overlay's own."""
+    """The objects installed with a component of manifests/, as its README describes; `more` belongs to the overlay
+    itself."""
     shutil.copytree(MANIFESTS, tmp_path / "manifests")
     own = tmp_path / "own"
     own.mkdir()

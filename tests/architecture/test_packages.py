@@ -1,4 +1,4 @@
-"""What others install: the distributions careen and scheduler_core, built here as `make dist` builds them."""
+"""The distributions careen and scheduler_core, built as `make dist` builds them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_package_metadata_is_complete(dist: Path, name: str) -> None:
     assert set(urls) == {"Homepage", "Documentation", "Source", "Changelog"}
     classifiers = said.get_all("Classifier")
     assert {"Programming Language :: Python :: 3.11", "Topic :: System :: Clustering"} <= set(classifiers)
-    assert not [each for each in classifiers if each.startswith("License ::")]  # the expression says it
+    assert not [each for each in classifiers if each.startswith("License ::")]  # the expression already says it
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -109,7 +109,7 @@ def test_an_sdist_builds_the_same_wheel(dist: Path, name: str, tmp_path: Path) -
 
 
 def test_the_sdist_of_careen_contains_the_repository(dist: Path) -> None:
-    """Whoever has it can run the tests, build the image, and install the library that careen needs from it."""
+    """From it one can run the tests, build the image, and install the library that careen needs."""
     tracked = run(["git", "ls-files"], cwd=ROOT)
     if tracked.returncode != 0:
         pytest.skip("this is no checkout")
@@ -131,11 +131,11 @@ def test_scheduler_core_has_the_licence_of_the_repository() -> None:
     assert (ROOT / "scheduler_core" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
-# ---- nobody's scheduler_core but ours ----
+# ---- only our own scheduler_core is installed ----
 
 
 class Index(http.server.BaseHTTPRequestHandler):
-    """Somebody else owns the name: the index offers a newer scheduler_core, which is not ours."""
+    """Another party owns the name: the index offers a newer scheduler_core, which is not ours."""
 
     asked: list[str]
     wrong: Path
@@ -229,7 +229,7 @@ def test_make_install_uses_the_local_scheduler_core(index: type[Index], empty: P
     )
     words = installed_words()
     until = words.index("--group")
-    # The build's tools come from what is installed here, as everything else does: the index has none of it.
+    # The build tools are those installed here: the index has none of them.
     done = pip(empty, index, "install", "--no-build-isolation", *words[:until], cwd=copy)
     assert done.returncode == 0, done.stdout + done.stderr
     said = run(

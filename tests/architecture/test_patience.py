@@ -1,5 +1,4 @@
-"""A test that gives up says what it waited for, and what the program said so far; no limit of a test counts the
-wall clock."""
+"""A test that gives up reports what it waited for and the program's output; no test limit counts wall-clock time."""
 
 from __future__ import annotations
 

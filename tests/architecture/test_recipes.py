@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md says which files a change touches. The table is compared with where things are named today."""
+"""CONTRIBUTING.md lists the files that each kind of change touches. The lists are compared with the current code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_recipe_for_a_setting_names_every_file_that_mentions_count_cordoned(
 
 
 def test_the_recipes_for_settings_name_every_step_of_the_chart() -> None:
-    """Where `countCordoned` stands, which nobody wrote by hand but in the test that gives every value once."""
+    """Files with `countCordoned` that are generated, except in the test that gives every value once."""
     chart = {"manifests/chart/values.yaml", "tests/chart/test_rendering.py"}
     places = [*(ROOT / "manifests").rglob("*.yaml"), *(ROOT / "tests" / "chart").glob("*.py")]
     by_hand = {

@@ -70,7 +70,7 @@ def test_an_exception_that_is_no_longer_needed_is_reported(pattern: str, name: s
 
 
 def test_no_module_has_its_own_logger() -> None:
-    """Every logger is a child of the one whose handler makes lines fit; nobody adds another handler to it."""
+    """Every logger is a child of the one whose handler sanitizes lines; no module adds another handler."""
     found = [
         call
         for module in modules("careen")

@@ -1,6 +1,6 @@
-"""SECURITY.md says of each attack what stops it, and the test that it names exists.
+"""SECURITY.md names what stops each attack and an existing test for it.
 
-It meets the real API server, except where the attack ends before any request: in what the settings take."""
+The test runs against the real API server, unless the attack ends before any request: in the validation of settings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What `make bench-moved` says about its roll-outs: a column for each agent, pairs by seed, and no more
-certainty than there is."""
+"""The output of `make bench-moved`: a column per agent, pairs by seed, and no overstated significance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make bench-plan` plans the cluster that it says, in every order."""
+"""`make bench-plan` plans the documented cluster in every order."""
 
 from __future__ import annotations
 

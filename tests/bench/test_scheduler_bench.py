@@ -1,4 +1,4 @@
-"""The cluster of `make bench-scheduler` is what the bench says it is, and its plot shows every point."""
+"""The cluster of `make bench-scheduler` has the documented properties, and its plot shows every point."""
 
 from __future__ import annotations
 

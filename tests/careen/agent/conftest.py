@@ -1,4 +1,4 @@
-"""A whole agent's shell in this process: the embedded API server, a host that does what the test says, virtual time."""
+"""A whole agent's shell in this process: the embedded API server, a scripted host, virtual time."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Shell(Cluster):
 
     @property
     def requests(self) -> list[str]:
-        """What was asked of the API server, in order."""
+        """The requests to the API server, in order."""
         return [f"{request.method} {request.path}" for request in self.wire.asked]
 
 

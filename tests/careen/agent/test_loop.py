@@ -1,4 +1,4 @@
-"""One turn after another, when it is time, and whatever happens."""
+"""The loop makes one turn after another at the right times, whatever fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Outcome = float | Exception | Stop
 
 
 class ScriptedMind:
-    """Turns come out as listed: a pause, an exception, or a stop. After the last one the loop is told to stop."""
+    """Turns end as listed: a pause, an exception, or a stop. After the last one the loop stops."""
 
     def __init__(self, clock: VirtualClock, host: FakeHost, *outcomes: Outcome) -> None:
         self.clock = clock

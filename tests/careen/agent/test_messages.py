@@ -1,4 +1,4 @@
-"""Messages are worded from the templates, sent one after another in the background, and told once."""
+"""Messages follow the templates, are sent one after another in the background, and only once."""
 
 from __future__ import annotations
 

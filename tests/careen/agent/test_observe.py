@@ -110,7 +110,7 @@ async def test_a_failed_read_does_not_renew_the_earlier_view(shell: Shell) -> No
 
 
 async def test_a_new_need_causes_a_read_of_the_node(shell: Shell) -> None:
-    """The taint goes out with the version just read, not one of five minutes ago."""
+    """The taint is sent with the version just read, not one of five minutes ago."""
     shell.put_node("n1")
     observer = shell.observer()
     await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -147,7 +147,7 @@ async def test_the_answer_to_a_write_replaces_a_read(shell: Shell) -> None:
 async def test_in_a_working_phase_the_answer_to_a_write_serves_only_the_next_turn(
     shell: Shell, seconds_later: tuple[float, ...], reads: int
 ) -> None:
-    """A drain looks twice a second: a hold that was set meanwhile must be heard."""
+    """A drain reads twice a second: a hold set meanwhile must take effect."""
     put_in_phase(shell, Phase.DRAINING)
     observer = shell.observer()
     shell.clock.seconds = 50.0
@@ -220,7 +220,7 @@ async def test_evidence_wanted_under_a_claim_is_read_even_after_a_write(shell: S
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
 async def test_the_recorded_phase_determines_the_evidence_that_is_read(shell: Shell, phase: Phase) -> None:
-    """Also at the first turn of a process that has not heard of the phase: the record decides."""
+    """Also at the first turn of a process that does not know the phase: the record decides."""
     put_in_phase(shell, phase)
     seen = await begin(shell, Phase.IDLE)
     asked = {kind for kind in Evidence if not seen.lacks(kind)}
@@ -311,7 +311,7 @@ async def test_the_lock_is_read_once_and_before_the_other_evidence(shell: Shell)
 
 
 async def test_many_holders_are_read_by_one_list_and_invalid_names_are_skipped(shell: Shell) -> None:
-    """Anybody may have written a lock of thousands of entries."""
+    """Anyone may have written a lock of thousands of entries."""
     shell.put_node("n1")
     rows = [5, {"nodeID": ".."}, *({"nodeID": f"n{number}"} for number in range(1, 3000))]
     shell.put_daemonset(annotations={KEY: json.dumps({"nodeID": "n1", "maxOwners": 9, "locks": rows})})

@@ -1,5 +1,5 @@
-"""An agent in a cluster in which every text that others can write is poisoned: its log, its annotations, its Events,
-its messages, its metrics and its probes show none of it as it is."""
+"""An agent in a cluster in which every text that others can write is poisoned: its log, annotations, Events, messages,
+metrics and probe answers contain none of it unescaped."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ POLICY = Policy(
 
 @dataclass
 class Ears:
-    """Everything that an agent says while it is listened to."""
+    """Everything that an agent writes while it is recorded."""
 
     shell: Shell
     log: io.StringIO
 
     def bodies(self) -> list[Any]:
-        """What was written for others to read; an Eviction names its pod as the server does."""
+        """The texts written for others to read; an Eviction names its pod as the server does."""
         bodies = [json.loads(each.body) for each in self.shell.wire.asked if each.body]
         return [each for each in bodies if each.get("kind") != "Eviction"]
 
     def heard(self) -> list[str]:
-        """The log's entries, what was written, told, and counted."""
+        """The log entries, the written and reported texts, and the metrics."""
         written = [text for body in self.bodies() for text in strings_in(body)]
         told = [wording(each, Settings(node_id="n1"), "n1") for each in self.shell.told]
         return [self.log.getvalue(), *written, *told, self.shell.metrics.exposition().decode()]

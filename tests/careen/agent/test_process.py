@@ -96,7 +96,7 @@ class Agent:
         return self.log_file.read_text()
 
     def says(self, words: str) -> str:
-        """Waits for words in the log."""
+        """Waits for a text in the log."""
         wait_until(lambda: bool(re.search(words, self.log)), lambda: f"{words!r} in the log:\n{self.log}")
         return self.log
 
@@ -133,7 +133,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
                         "spec": {"containers": [{"name": "c", "image": "i"}]},
                     },
                 },
-                "status": {"desiredNumberScheduled": 1},  # nobody else to wait for before the first claim
+                "status": {"desiredNumberScheduled": 1},  # no other node to wait for before the first claim
             },
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
         )
@@ -278,7 +278,7 @@ def test_an_invalid_edit_causes_one_event(node: Node) -> None:
 
 
 def edit(node: Node, text: str) -> None:
-    """A person's kubectl, so that whoever watches hears of it."""
+    """Edits as a person with kubectl, so that watches receive it."""
     request = urllib.request.Request(
         f"{node.server.url}/api/v1/namespaces/careen/configmaps/careen",
         method="PATCH",

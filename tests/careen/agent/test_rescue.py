@@ -1,4 +1,5 @@
-"""Turns that break are told on the Node, in a metric and an Event, and what had begun is undone without what broke."""
+"""Failing turns are reported on the Node, in a metric and an Event, and the drain is undone without the failing
+code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often the way to reboot is tried, and what is told of it."""
+"""How often the way to reboot is tested, and what is reported about it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_each_finding_is_reported_once_and_again_when_it_returns(caplog: p
 
 
 async def test_a_repaired_host_is_drained_and_rebooted(tmp_path: Any) -> None:
-    """Through the whole shell: not a pod moves before, and nobody has to do anything after."""
+    """Through the whole shell: no pod moves before, and no person has to act afterwards."""
     async with a_life(tmp_path) as life:
         life.host.self_test = BROKEN
         mind = life.new_process()

@@ -1,5 +1,5 @@
-"""Settings that go bad around a reboot, told with real agent processes: what stays in force, who is brought
-home, and what is said."""
+"""Settings that become invalid around a reboot, with real agent processes: which settings apply, which nodes return to
+service, and what is reported."""
 
 from __future__ import annotations
 
@@ -199,7 +199,8 @@ def test_agents_start_without_a_config_map_if_there_never_was_one(node: Node) ->
 
 
 def test_a_drain_with_unknown_settings_is_undone(node: Node) -> None:
-    """An older release wrote the record and kept no settings: nobody knows what would have stopped this drain."""
+    """An older release wrote the record and stored no settings: which gates would have stopped this drain is
+    unknown."""
     blocking = {
         "apiVersion": "v1",
         "kind": "Pod",

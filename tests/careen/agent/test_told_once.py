@@ -1,5 +1,5 @@
-"""From the sentinel to the released claim, whatever befalls one write: every Event, every count and every
-message comes once."""
+"""From the sentinel to the released claim, with any fault at one write: every Event, every count and every message
+occurs once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Meddle = Callable[[Life, int], None]
 
 
 def touch(life: Life, request: Request) -> None:
-    """Somebody else changes the object in between: a kubelet, the DaemonSet controller."""
+    """Another client changes the object meanwhile: a kubelet, the DaemonSet controller."""
     if "/nodes/" in request.path:
         life.server.seed({**life.node("n1"), "status": {**life.status(str(life.host.boot)), "daemonEndpoints": {}}})
     elif "daemonsets" in request.path:

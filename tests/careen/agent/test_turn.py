@@ -194,7 +194,7 @@ async def test_after_an_own_patch_an_idle_node_need_not_be_read(shell: Shell, mo
 async def test_the_age_of_an_answer_counts_from_the_start_of_the_write(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Answers may be late: what somebody changed while this one was under way is not in it."""
+    """Answers may be late: changes made while the request was in progress are not in it."""
     shell.put_node("n1")
     think(
         monkeypatch,
@@ -246,7 +246,7 @@ async def test_after_an_interrupted_turn_the_node_is_read_again_even_if_idle(
 
 
 async def test_an_unreadable_node_has_not_changed_phase(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise metrics and log would say Idle of a drained node while the API server is down."""
+    """Otherwise metrics and log would report Idle for a drained node while the API server is down."""
     shell.put_node("n1")
     think(
         monkeypatch,

@@ -1,9 +1,8 @@
-"""The real decisions through the real shell on a real API server, on virtual time: from the sentinel to the
-released claim.
+"""The real decisions through the real shell on a real API server, on virtual time: from the sentinel to the released
+claim.
 
 The process is killed before and after every single request, and every answer is lost once: each time the node must
-reboot exactly once and come home, with nothing of ours left on it.
-"""
+reboot exactly once and return to idle without any mark of careen."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ class OnVirtualTime(Meddling):
 
 
 class Life(Shell):
-    """A node's agents, one process after another, until the node is home."""
+    """A node's agents, one process after another, until the node is idle again."""
 
     reboots_seen = 0
     starts = 0
@@ -157,7 +156,7 @@ class Life(Shell):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def check_home(self) -> None:
-        """Nothing of ours is left, and what was somebody else's still is there."""
+        """No mark of careen is left, and foreign marks are still there."""
         node = self.node("n1")
         assert self.reboots_seen == 1
         assert "unschedulable" not in node["spec"]
@@ -312,7 +311,7 @@ async def live_twice(life: Life, lag: int) -> None:
         both = [first.turn(POLICY)] if number < lag else [first.turn(POLICY), second.turn(POLICY)]
         tasks = [asyncio.ensure_future(each) for each in both]
         done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in pending:  # the host went down: nobody survives
+        for task in pending:  # the host went down and killed every process
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
         await life.settle_background()

@@ -1,7 +1,7 @@
-"""Something between the agents and the API server answers 200 and says nothing: single answers, and spells of them.
+"""A proxy between the agents and the API server answers 200 without content: single answers, and periods of them.
 
-Such an answer is neither yes nor no. Nothing may follow from it: no Node is free of pods, of foreign taints or
-of a claim because `{}` says so."""
+Such an answer is neither yes nor no. No conclusion may follow from it: no Node is free of pods, foreign taints or a
+claim because of `{}`."""
 
 from __future__ import annotations
 

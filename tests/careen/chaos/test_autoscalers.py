@@ -1,4 +1,5 @@
-"""A roll-out beside autoscalers: their annotations stand on a node while it goes down and comes back, whatever dies."""
+"""A roll-out beside autoscalers: their annotations are on a node while it goes down and comes back, whatever process
+dies."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def unprotected(world: World) -> list[str]:
 
 
 def left(world: World) -> list[str]:
-    """Nodes on which something of it stands at the end."""
+    """Nodes with some of careen's annotations at the end."""
     keys = {*PROTECTION, TOLD}
     return [name for name in world.shape.names if keys & annotations(world.server.get("nodes", name)).keys()]
 

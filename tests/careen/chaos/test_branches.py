@@ -16,7 +16,7 @@ FAULTS = {20: [Fault.LOST_AFTER], 60: [Fault.LOST_AFTER, Fault.SLOW], 90: [Fault
 
 
 def trace(world: World) -> str:
-    """Without the names of claims and processes, which are drawn anew in each telling."""
+    """Without the names of claims and processes, which differ in each play."""
     return re.sub(r"\b[0-9a-f]{16}\b", "…", "\n".join(world.agents.trace))
 
 

@@ -62,7 +62,7 @@ def is_cordoned(world: World, name: str) -> bool:
 
 
 async def until(world: World, what: Callable[[], bool], longest_seconds: float) -> float:
-    """How long it took; fails when it took longer."""
+    """The time until the condition; fails if it took longer."""
     began = world.now
     while not what():
         assert world.now - began < longest_seconds, world.told([f"not within {longest_seconds} s"])
@@ -96,7 +96,7 @@ def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: P
 
 @pytest.mark.parametrize("seconds", [2.0, 20.0])
 def test_turns_that_fail_briefly_only_delay_the_reboot(seconds: float) -> None:
-    """Nothing is undone: the drain goes on where it was."""
+    """Nothing is undone: the drain continues."""
     fault = Fault("n1")
     failed: list[str] = []
 
@@ -149,7 +149,7 @@ def test_a_hold_or_pause_takes_effect_while_turns_fail(act: people.Act) -> None:
 
 @pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
 def test_a_node_whose_reboot_was_requested_is_not_undone(phase: Phase) -> None:
-    """It stays cordoned and keeps its claim until turns work again; then it goes on where it was."""
+    """It stays cordoned and keeps its claim until turns work again; then it continues."""
     fault = Fault("n1")
 
     async def story() -> World:

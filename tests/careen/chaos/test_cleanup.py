@@ -51,7 +51,7 @@ async def interrupted_after(seconds: float) -> World:
 
 
 def touched(node: dict[str, Any]) -> dict[str, Any]:
-    """What of a Node careen may change."""
+    """The parts of a Node that careen may change."""
     metadata, spec = node["metadata"], node["spec"]
     return {
         "labels": metadata.get("labels") or {},
@@ -100,7 +100,7 @@ def test_the_roll_outs_of_this_test_write_nearly_all_keys() -> None:
 
 
 def keys_written(world: World) -> set[str]:
-    """Whatever an agent added to a Node or to the DaemonSet at any time: keys of labels, annotations and taints."""
+    """Keys that an agent added to a Node or to the DaemonSet at any time: labels, annotations and taints."""
     found: set[str] = set()
     for change in world.server.store.journal:
         if change.storage in _WRITTEN and change.after and change.before and change.actor.startswith("careen-agent-"):

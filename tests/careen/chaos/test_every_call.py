@@ -1,9 +1,9 @@
-"""For every request of a whole roll-out: it is lost, late, refused, or its sender dies. Every rule holds, and
-everybody comes home.
+"""For every request of a whole roll-out: it is lost, late, refused, or its sender dies. No rule breaks, and every node
+returns to idle.
 
-The crash points are the pairs of a request and what can become of it. The places of the source that send requests are
-counted apart, and the stories reach all of them. `make test` tries a sample of the pairs, with each fault in it;
-`make crash-points`, in `.ci/run` too, a twentieth, with each place and each fault; `make soak` every pair."""
+The crash points are the pairs of a request and a fault. The call sites that send requests are counted separately, and
+the stories reach all of them. `make test` tries a sample of the pairs, with each fault in it; `make crash-points`, in
+`.ci/run` too, a twentieth, with each call site and each fault; `make soak` every pair."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Asked(NamedTuple):
 
 @functools.cache
 def requests_of(name: str) -> tuple[Asked, ...]:
-    """What is asked of the server; up to the fault, the same is asked again."""
+    """The kinds of requests; up to the fault, the same ones are sent again."""
     asked: list[Asked] = []
     told(STORIES[name], lambda number, _, request: asked.append(Asked(number, request, current_call_site())))
     return tuple(asked)
@@ -102,8 +102,8 @@ def _taint_seconds(fault: Fault) -> float:
 
 
 def test_the_stories_reach_every_api_call_in_the_code() -> None:
-    """Either list tells what the other has missed: a place that no story reaches, or a request from a place that
-    the list does not know."""
+    """Each list shows what the other has missed: a call site that no story reaches, or a request from a call site
+    missing from the list."""
     reached = frozenset().union(*(sites_of(name) for name in STORIES))
     assert reached == all_call_sites() - NOT_HERE
     assert all(site.method in _READS for site in NOT_HERE), "a command that writes needs a story of its own"

@@ -1,4 +1,4 @@
-"""A roll-out beside a node that somebody cordoned."""
+"""A roll-out beside a node that a person cordoned."""
 
 from __future__ import annotations
 

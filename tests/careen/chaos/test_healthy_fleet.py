@@ -19,7 +19,7 @@ PODS = resource_named("pods").storage
 def put_pod(
     world: World, name: str, node: str, *, kind: str, owner: str, is_ready: bool = True, is_bound: bool | None = None
 ) -> None:
-    """`is_bound`: what the server's record says of `spec.nodeName`; None: it keeps no record."""
+    """`is_bound`: whether managedFields show `spec.nodeName` as set at creation; None: no managedFields."""
     fields = {"f:containers": {}, **({"f:nodeName": {}} if is_bound else {})}
     record = (
         {}

@@ -21,7 +21,7 @@ def takes_a_claim(request: Request) -> bool:
 
 
 async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) -> World:
-    """The write is held back by a proxy; meanwhile the need goes, so that nobody writes the lock again."""
+    """A proxy holds the write back; meanwhile the need ends, so that no agent writes the lock again."""
     held: list[tuple[str, Request]] = []
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:
@@ -44,7 +44,7 @@ async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) 
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("late_seconds", [0.3, 1.0, 5.0, 20.0, 55.0])
 def test_a_claim_written_late_for_an_idle_node_is_removed(late_seconds: float, dies: bool) -> None:
-    """No other node waits, so nobody else would look behind it."""
+    """No other node waits, so no other agent would check the holder."""
     world = run_virtually(late_claim(late_seconds, dies=dies))
     assert world.lock().get("locks", []) == []
     assert [event.what for event in world.fleet.log] == ["need"]

@@ -1,4 +1,4 @@
-"""A ConfigMap that is deleted, made anew or spoilt while a fleet waits: the gates that it closed stay closed."""
+"""A ConfigMap that is deleted, recreated or corrupted while a fleet waits: the gates that it closed stay closed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def settings_of(world: World) -> Mapping[str, LiveSettings]:
 
 
 async def tell(world: World, agents: Mapping[str, LiveSettings], seen: SeenConfigMap | None) -> None:
-    """Every agent hears of it within two seconds, each in its own moment; what is in force decides from then on."""
+    """Every agent learns of it within two seconds, each after its own delay; the settings in force decide from then
+    on."""
     for name in world.chance.sample(list(agents), len(agents)):
         await asyncio.sleep(world.chance.uniform(0.0, 2.0 / len(agents)))
         agents[name].offer(seen)

@@ -116,7 +116,7 @@ def _without_pause(lock: dict[str, Any]) -> dict[str, Any] | str | None:
 
 @functools.cache
 def requests_of_n1() -> list[tuple[int, Request]]:
-    """What is asked of the server by the agent of n1, in a story in which nothing is spoilt."""
+    """The requests of n1's agent in a story without faults."""
     asked: list[tuple[int, Request]] = []
 
     def plan(number: int, node: str, request: Request) -> None:

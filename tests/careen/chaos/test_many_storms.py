@@ -1,4 +1,4 @@
-"""A run of many storms that cannot play them all says so, and is no success."""
+"""A run of many storms that cannot play them all reports it and fails."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One trouble each, in the middle of an otherwise quiet roll-out: what it may cost, in seconds, and what must
-be told all the same.
+"""One trouble each, during an otherwise undisturbed roll-out: the delay it may cause, in seconds, and the reports it
+must not suppress.
 
-Storms ask only whether the fleet comes home in the end, with people's help; these stories ask whether it does
-so at once and alone."""
+Storms only check that the fleet recovers in the end, with people's help; these stories check that it does so at once
+and by itself."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_node_recreated_during_its_drain_does_not_block_until_the_deadline(whe
 
 
 async def wiped_while_waiting(world: World, spoilt: str | None) -> None:
-    """The need goes with the record: nothing tells any more whose the taint is but its key and who set it."""
+    """The need ends with the record: only key and field manager still identify the taint."""
     await until(world, lambda: all(phase(world, name) != "Idle" for name in TWO.names))
     name = next(name for name in TWO.names if phase(world, name) == "Waiting")
     people.hold(world, name)
@@ -239,7 +239,7 @@ def test_two_agents_that_announce_a_reboot_together_ask_the_host_once(nodes: int
     assert set(asked.values()) == {1}, asked
 
 
-# What is told ----------------------------------------------------------------------------------------------------
+# Reports ----------------------------------------------------------------------------------------------------
 
 ONCE_EACH = frozenset({"DrainStarted", "Rebooted", "GivenBack", "Released"})
 

@@ -1,4 +1,5 @@
-"""The next in line prepares while the holder's workloads settle: what becomes of that when the world goes on."""
+"""The next node in line prepares while the holder's workloads settle: what happens to the preparation when the cluster
+changes."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Slow:
 
 @dataclass
 class Seen:
-    """What an onlooker sees of a roll-out: the lock's holders and the Nodes' words, each with the instant."""
+    """An observer's record of a roll-out: the lock's holders and the Nodes' reasons, each with its time."""
 
     world: World
     forecasts: Slow
@@ -69,7 +70,7 @@ def memory_of(world: World, name: str) -> Memory:
 
 
 def prepared(world: World) -> list[str]:
-    """Who waits with a preparation that it has not thrown away."""
+    """The nodes that wait with a valid preparation."""
     alive = {each.node for each in world.agents.processes if not each.is_dead}
     return sorted(name for name in alive if memory_of(world, name).prepared is not None)
 

@@ -1,4 +1,4 @@
-"""A host that reboots once more by itself, as firmware, a failing driver or a second update step makes it do."""
+"""A host that reboots again by itself, because of firmware, a failing driver or a second update step."""
 
 from __future__ import annotations
 

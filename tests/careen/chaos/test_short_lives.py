@@ -1,4 +1,4 @@
-"""Agents that do not live long: whatever has to outlast a process stands on the Node or in the lock."""
+"""Agents with short lives: state that must survive a process is on the Node or in the lock."""
 
 from __future__ import annotations
 

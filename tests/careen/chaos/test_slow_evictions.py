@@ -1,5 +1,4 @@
-"""Behind a webhook that takes its time, people are heard between a few evictions, and the drain comes to its
-end all the same."""
+"""With a slow webhook, holds and pauses take effect between evictions, and the drain still completes."""
 
 from __future__ import annotations
 

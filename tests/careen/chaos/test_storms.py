@@ -1,7 +1,7 @@
-"""Faults, people, networks and releases together, drawn from a seed: whatever they do, no law breaks, and when they
-stop the fleet comes home.
+"""Faults, people, networks and releases together, drawn from a seed: no rule breaks, and when they stop every node
+returns to idle.
 
-A plain run plays the stories that failed once and a few seeds; `make storms SEEDS=…` plays as many as one likes."""
+A plain run plays the stories that failed once and a few seeds; `make storms SEEDS=…` plays any number."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_same_story_always_runs_identically() -> None:
 
 
 def with_a_broken_law(story: Story) -> Story:
-    """A node that nobody knows: the story breaks in the harness's own hands, so that the trace is kept."""
+    """An unknown node: the story fails in the harness, so that the trace is kept."""
     return with_events(story, [*story.events, Event(at=399.0, node="n99", what="need")])
 
 
@@ -82,8 +82,8 @@ def play_of(acts: object) -> Tally:
 
 
 def test_a_storm_that_breaks_a_rule_shrinks_to_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted: the lock has nine places, whatever the settings say. Of dozens of events one need too many is left, and
-    at most one that makes it meet the others."""
+    """Planted: the lock has nine places, regardless of the settings. Of dozens of events only one surplus need is left,
+    and at most one event that makes it meet the others."""
     monkeypatch.setattr(content, "limit", lambda _content, _concurrency: 9)
     first = play(story_of(0))
     assert (first.laws, first.story.concurrency) == ({"claims"}, 2)

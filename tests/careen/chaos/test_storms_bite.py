@@ -1,4 +1,4 @@
-"""Planted defects, each of which a storm finds: what one fault is there for, somebody would notice."""
+"""Planted defects, each of which a storm finds: every kind of fault detects some defect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A holder that does not come on: everybody who waits says so, and nobody depends on its own agent."""
+"""A stuck holder: every waiting node reports it, and no node depends on its agent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def until(world: World, is_so: Callable[[], object], longest_seconds: floa
 
 
 async def a_reboot_that_never_happens(shape: Shape) -> World:
-    """The first host takes the word and does nothing, and its agent dies with it; after a while it does reboot."""
+    """The first host accepts the request and does nothing, and its agent dies with it; after a while it does reboot."""
     world = World(shape)
     for host in world.fleet.hosts.values():
         host.behaviour = "silent"
@@ -118,7 +118,7 @@ def test_a_deleted_nodes_claim_is_freed_even_if_no_process_outlives_the_deadline
 
 
 async def a_node_made_anew(in_phase: str, *, is_asked: bool = False) -> World:
-    """Somebody deletes the Node at work, and its kubelet registers it again at once; host and agent run on."""
+    """A person deletes the working Node, and its kubelet registers it again at once; host and agent continue."""
     world = World(Shape(nodes=3))
     if is_asked:
         for host in world.fleet.hosts.values():

@@ -1,4 +1,4 @@
-"""What thousands of waiting nodes cost the API server, and how soon they notice that they may go."""
+"""What thousands of waiting nodes cost the API server, and how soon they notice that they may start."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_thousands_of_waiting_nodes_send_fewer_than_twenty_requests_a_second(rea
 
 
 async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle, *, agents: int) -> float:
-    """From the moment the obstacle goes until somebody takes a claim."""
+    """The time from the removal of the obstacle until a node claims."""
     told_of(world, agents)
     obstacle(world)
     await world.all_need_a_reboot()
@@ -93,7 +93,7 @@ def test_a_node_starts_after_the_obstacle_is_removed(
 
 
 async def paused_with_a_line() -> float:
-    """The line stands when a person pauses; the claim that it waited for goes meanwhile."""
+    """There is a line when a person pauses; the claim that it waited for is released meanwhile."""
     world = World(Shape(nodes=4), seed=3)
     others_hold(world)
     world.at(600.0, lambda: pause(world))

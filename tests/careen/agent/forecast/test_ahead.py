@@ -1,4 +1,4 @@
-"""The process of the next forecast may start before its order. Whatever becomes of it, the forecast is the same."""
+"""The process of the next forecast may start before the request. Whatever happens to it, the forecast is the same."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ async def test_a_prestarted_process_that_gets_no_request_exits_by_itself() -> No
 
 
 async def test_a_prestarted_process_has_all_modules_loaded_before_the_request(tmp_path: Path) -> None:
-    """What is missing is loaded at the turn, when everybody waits."""
+    """A missing module would be loaded at the turn, while other nodes wait."""
     program = """
         import json, sys
         from careen.agent.forecast import child

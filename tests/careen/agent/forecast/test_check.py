@@ -1,4 +1,4 @@
-"""Did the pods land where the forecast said?"""
+"""Whether the pods landed on the forecast nodes."""
 
 from __future__ import annotations
 

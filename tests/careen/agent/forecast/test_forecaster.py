@@ -1,4 +1,4 @@
-"""A forecast comes from a child process; whatever happens to that, it is unknown and never good."""
+"""A forecast comes from a child process; if that fails in any way, the forecast is unknown and never good."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def test_pods_that_the_drain_ignores_stay(tmp_path: Path) -> None:
 
 
 async def test_nodes_drained_together_are_reported_in_the_requested_order(tmp_path: Path) -> None:
-    """Alone the pod of n1 moves to n2; with n2 drained as well, nobody can hold it but the two."""
+    """Drained alone, the pod of n1 moves to n2; with n2 drained as well, only these two could hold it."""
     async with running_server() as server:
         put_cluster(server)
         answer = await forecast_together(["n2", "n1"], LIMITS, kubeconfig=str(server.write_kubeconfig(tmp_path / "kc")))
@@ -141,7 +141,7 @@ async def test_a_file_that_is_not_a_dump_is_an_error_of_the_caller(tmp_path: Pat
 
 
 async def test_the_forecast_uses_the_schedulers_configuration(tmp_path: Path) -> None:
-    """A profile under another name does not know these pods: nobody can say where they would go."""
+    """A profile under another name does not schedule these pods: their landings are unknown."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- "
         "schedulerName: mine\n"

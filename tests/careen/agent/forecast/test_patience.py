@@ -1,4 +1,4 @@
-"""A forecast that refuses for long is told, once."""
+"""A forecast that refuses for long is reported once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that the admission policies would refuse are told when the settings are read, and not in a roll-out."""
+"""Keys that the admission policies would refuse are reported when the settings are read, not during a roll-out."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_all_refused_keys_are_in_one_message() -> None:
 
 
 def test_the_agent_looks_at_the_settings_that_name_keys() -> None:
-    """Of a setting that is not among them nobody would ask for the lists."""
+    """A change of any other setting does not cause a request for the lists."""
     others = {"prefer_no_schedule_taint": "t", "annotate_nodes": True, "lock_annotation": "l"}
     labels = dict.fromkeys(("pre_reboot_node_labels", "post_reboot_node_labels"), (("l", "1"),))
     changed = others | labels

@@ -1,5 +1,5 @@
-"""No agent uses another lock than its fellows without anybody having said so: whose DaemonSet it is, is asked
-before anything is done."""
+"""No agent uses another lock than the rest of the fleet without explicit flags: the owner of its pod is looked up
+before anything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent does about rights that it lacks: told once with the rule to add, and not asked for any more."""
+"""Missing rights: reported once with the rule to add, and the requests are no longer sent."""
 
 from __future__ import annotations
 
@@ -216,7 +216,8 @@ async def test_a_part_that_a_setting_requests_is_never_switched_off(
 
 
 async def test_under_careens_roles_a_missing_right_switches_off_no_safety_check(world: World) -> None:
-    """Whoever thins out our Role may not reboot nodes outside of the window in the ConfigMap by it."""
+    """An administrator who removes rights from our Role must not thereby reboot nodes outside of the window in the
+    ConfigMap."""
     ours = {(verb, group, resource, "") for verb, group, resource, _ in grants_of("manifests/rbac.yaml")}
     parts = {
         (each.verb, each.group, each.resource, ""): each.part for each in NEEDED if each.part and not each.subresource

@@ -373,7 +373,7 @@ async def test_a_requested_forecast_stays_on(world: World) -> None:
 
 
 async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) -> None:
-    """A window may stand in it. The right comes, and the settings with it."""
+    """The ConfigMap may contain a window. The right comes, and the settings with it."""
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = kureds_rights
@@ -387,7 +387,7 @@ async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) 
 
 
 async def test_the_start_waits_for_a_late_role_binding_and_switches_nothing_off(world: World) -> None:
-    """Of careen's two roles the one with lock and ConfigMap comes last: what stands in the ConfigMap must hold."""
+    """Of careen's two roles the one with lock and ConfigMap comes last: the settings of the ConfigMap must apply."""
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = lambda *asked: kureds_rights(*asked) and "daemonsets" not in asked[3]

@@ -151,7 +151,7 @@ def test_on_a_host_without_ipv6_the_server_uses_ipv4(
 
 
 def test_a_port_in_use_on_one_family_is_an_error_even_if_free_on_the_other(heartbeat: Heartbeat) -> None:
-    """Half of the probes would ask whoever else listens there."""
+    """Half of the probes would reach the other program that listens there."""
     server = listen(heartbeat, "")
     try:
         with pytest.raises(OSError, match="in use"):

@@ -1,4 +1,4 @@
-"""What is exported, under names that alerts rely on."""
+"""The exported metrics, under names that alerts rely on."""
 
 from __future__ import annotations
 

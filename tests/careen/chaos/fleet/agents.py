@@ -1,4 +1,4 @@
-"""Agents' processes on virtual time, and a wire to the API server that goes wrong where a plan says so."""
+"""Agents' processes on virtual time, and a connection to the API server that fails as planned."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LATENCY_SECONDS = (0.005, 0.03)
 
 
 class Fault(StrEnum):
-    """What becomes of one request, or of the process that sends it."""
+    """What happens to one request, or to the process that sends it."""
 
     DIE_BEFORE = "the process dies, the request was not sent"
     DIE_AFTER = "the process dies, the request was carried out"
@@ -83,7 +83,7 @@ WITHOUT_CONTENT = {
     Fault.NULL_ITEMS: b'{"items":null}',
     Fault.LOGIN_JSON: b'{"error":"login_required","location":"https://sso.example/login","data":{},"status":{"allowed":true}}',
 }
-"""Answers of status 200 that say nothing about what was asked."""
+"""200 answers without content about the requested object."""
 WITHOUT_CONTENT_AFTER = {Fault[f"{fault.name}_AFTER"]: body for fault, body in WITHOUT_CONTENT.items()}
 
 DONE_BEFORE_THE_ANSWER = (
@@ -117,7 +117,7 @@ OF_PAGES = (Fault.EXPIRED,)
 
 
 def can_meet(request: Request, fault: Fault) -> bool:
-    """Whether the fault makes sense for the request."""
+    """Whether the fault is possible for the request."""
     if fault in OF_PAGES:
         return "continue" in request.query
     return request.method != "GET" or fault in OF_READS
@@ -128,7 +128,7 @@ Plan = Callable[[int, str, Request], Fault | None]
 
 
 Latency = Callable[[str, Request], float]
-"""The node, the request → seconds that it takes on its way, besides the usual."""
+"""The node, the request → seconds that it takes in addition."""
 
 
 def no_latency(_node: str, _request: Request) -> float:
@@ -136,7 +136,7 @@ def no_latency(_node: str, _request: Request) -> float:
 
 
 def slow_evictions(_node: str, request: Request) -> float:
-    """What a slow webhook does to evictions, and to their dry runs."""
+    """The delay that a slow webhook adds to evictions and their dry runs."""
     return 12.0 if request.path.endswith("/eviction") else 0.0
 
 
@@ -176,7 +176,7 @@ class ProcessClock:
 
 
 class CutOff(StrEnum):
-    """What one agent's network does to all of its requests."""
+    """How one agent's network treats all of its requests."""
 
     REFUSED = "no connection comes about"
     SILENT = "no request gets through"
@@ -222,7 +222,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An Event that an agent sent, whatever became of it."""
+    """An Event that an agent sent, regardless of its delivery."""
 
     at: float
     node: str
@@ -241,9 +241,9 @@ class Agents:
         self.told: list[Told] = []
         self.deaths: list[tuple[float, str]] = []
         self.met: Counter[str] = Counter()
-        """How often each fault befell a request, and each way of being cut off."""
+        """How often each fault met a request, and each kind of network failure."""
         self.latency: Latency = no_latency
-        """How much longer a request takes on its way."""
+        """The additional time of a request."""
         self.cut_off: dict[str, tuple[float, CutOff]] = {}
         """Until when a node's agent has no network, and how that shows."""
         self.forecaster: Callable[[ApiServer, str], Forecaster] = lambda _api, _node: Fine()
@@ -345,7 +345,7 @@ class Agents:
             )
 
     def replace(self, process: Process) -> None:
-        """As a roll-out of the DaemonSet does: told to stop, dead ten seconds later at the latest, and a successor."""
+        """As in a roll-out of the DaemonSet: told to stop, killed ten seconds later at the latest, and replaced."""
         if process.loop is not None and not process.is_dead:
             self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process is told to stop")
             process.loop.stop()
@@ -367,7 +367,7 @@ class Agents:
         self.processes.remove(process)
 
     def broken_turns(self) -> list[str]:
-        """The nodes whose agents met an exception that nobody expected."""
+        """The nodes whose agents met an unexpected exception."""
         return [
             node for node, metrics in self._metrics.items() if metrics.turns.labels(node, "broken")._value.get() > 0
         ]
@@ -389,7 +389,7 @@ class Agents:
         return answer
 
     def answered_before(self, request: Request) -> Response | None:
-        """What was answered to the same question a moment ago."""
+        """An earlier answer to the same request."""
         at, answer = self._answers.get(_question(request), (-STALE_SECONDS, None))
         return answer if self._loop.time() - at < STALE_SECONDS else None
 
@@ -506,7 +506,8 @@ class Wire:
         await asyncio.Event().wait()
 
     async def _wait_out(self, fault: Fault) -> None:
-        """What takes time before the request gets anywhere; frozen after it, the process is when the answer arrives."""
+        """The delays before the request is sent; if the process is suspended after it, it resumes when the answer
+        arrives."""
         if fault is Fault.OUTAGE:
             self._agents.go_down(60.0)
         if fault in OF_FROZEN:

@@ -1,4 +1,4 @@
-"""One telling of a story, and each other end that a fault leads it to: what comes before the fault is told once."""
+"""One play of a story, and each other end that a fault leads to: the part before the fault is played once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Judge = Callable[[World, Branch], str]
 def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) -> dict[Branch, str]:
     """The judgement of each branch.
 
-    A process of its own tells a branch from its fault to its end, so the part before the fault is not told again: half
+    A separate process plays a branch from its fault to its end, so the part before the fault is not played again: half
     of the story, on average. The story must run on virtual time: a forked process has none of its parent's threads."""
     judgements: dict[Branch, str] = {}
     own: list[tuple[Branch, int]] = []

@@ -1,6 +1,6 @@
-"""Every place of careen that asks the API server, read from its source, and the place that a request comes from.
+"""Every place in careen that sends a request to the API server, from its source, and the place that sent a request.
 
-The two lists are made in different ways, so each tells what the other has missed."""
+The two lists are made in different ways, so each shows what the other has missed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from careen.cluster.wire.api import ApiServer
 
 _SOURCE = Path(careen.__file__).parent
 _WIRE = "cluster/wire/"
-"""What carries a request is no place that asks."""
+"""Modules that transport requests are no call sites."""
 _RECEIVERS = frozenset({"api", "_api", "transport"})
 QUESTIONS = frozenset(
     name for name, each in inspect.getmembers(ApiServer, inspect.isfunction) if not name.startswith("_")
@@ -45,7 +45,7 @@ def all_call_sites() -> frozenset[CallSite]:
 
 
 def current_call_site() -> CallSite | str:
-    """Where the request that is being sent comes from; a description of the frame where no call is known there."""
+    """The call site of the request being sent; a description of the frame if it is unknown."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         path = Path(frame.f_code.co_filename)

@@ -1,5 +1,5 @@
-"""What must hold in every story, read from the server's journal and the hosts' log alone; no code is shared
-with the agents."""
+"""The rules of every story, checked only on the server's journal and the hosts' log; no code is shared with the
+agents."""
 
 from __future__ import annotations
 
@@ -148,7 +148,8 @@ _ANNOUNCED_SECONDS = 8.0
 
 
 def _asked_twice(world: World) -> Iterator[str]:
-    """However many processes a node has: the host is not asked again while the first word may still be on its way."""
+    """Regardless of how many processes a node has: the host is not asked again while the first request may still take
+    effect."""
     before: dict[str, HostEvent] = {}
     for event in world.fleet.log:
         if event.what == "ignored":
@@ -162,8 +163,8 @@ def _asked_twice(world: World) -> Iterator[str]:
 
 
 def _given_back_early(evidence: Evidence) -> Iterator[str]:
-    """From the word to the host until its next boot no agent takes the claim out of the lock, while the Node that
-    took it is there. What a person takes out is the person's word."""
+    """From the request to the host until its next boot no agent removes the claim from the lock while the claiming Node
+    exists. A person may remove it."""
     under_way: set[str] = set()
     holders: set[str] = set()
     for event in events(evidence):
@@ -186,7 +187,7 @@ def _given_back_early(evidence: Evidence) -> Iterator[str]:
 
 
 def _told(world: World) -> Iterator[str]:
-    """Of each reboot that was asked for the end is told by an Event, if the agent that came up after the boot lived."""
+    """The end of each requested reboot is reported by an Event, if the agent that started after the boot lived."""
     for name in world.shape.names:
         boots = [event.at for event in world.fleet.log if event.host == name and event.what == "booted"]
         asked = [event.at for event in world.fleet.log if event.host == name and event.what == "asked"]
@@ -230,7 +231,7 @@ def _reboots(world: World, evidence: Evidence) -> Iterator[str]:
 
 
 _CONFIRMED_SECONDS = 5.5
-"""Between the last look at lock and Node and the word to the host."""
+"""Between the last read of lock and Node and the request to the host."""
 
 
 def _asked(

@@ -1,4 +1,4 @@
-"""What stands behind the Nodes of a simulated fleet: computers and their kubelets. Their pods: `workloads.py`."""
+"""The machines and kubelets of a simulated fleet. Their pods: `workloads.py`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Host:
     has_need: bool = False
     need_survives: int = 0  # how many reboots the need outlives
     behaviour: str = "works"  # works, fails, silent: what the reboot command does
-    more_boots: int = 0  # how often it boots once more by itself, soon after the next boots
+    more_boots: int = 0  # how often it boots again by itself, soon after the next boots
     takes_long_to_go_down: bool = False
     is_going_down: bool = False
     is_sentinel_readable: bool = True
@@ -151,7 +151,7 @@ class Fleet:
             self.later(host.chance.uniform(*seconds), lambda: self._go_down(host, boot))
 
     def lose_power(self, name: str) -> None:
-        """Down without anybody having asked."""
+        """Goes down without a request."""
         host = self.hosts[name]
         self._go_down(host, host.boot, "down" if host.is_going_down else "lost")
 
@@ -207,7 +207,7 @@ class Fleet:
         self.workloads.add_apps(plain_apps(replicas), list(self.hosts))
 
     def add_town(self) -> None:
-        """A cluster's usual mixture: at least six pods a node, and some that nobody would make again."""
+        """A cluster's usual mixture: at least six pods per node, and some that no controller would recreate."""
         names = list(self.hosts)
         self.workloads.daemons.append("log")
         self.workloads.add_apps(town_apps(len(names)), names)
@@ -227,7 +227,7 @@ class Fleet:
         self.workloads.collect_pods_of(name)
 
     def _places(self) -> list[str]:
-        """Where a scheduler may put a pod now."""
+        """The nodes where a scheduler may put a pod now."""
         return [
             node["metadata"]["name"]
             for node in self.server.all("nodes")

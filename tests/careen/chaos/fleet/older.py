@@ -1,7 +1,7 @@
-"""Agents of an older release beside today's: they neither write what the lock learnt since, nor keep it when they
-write the lock back.
+"""Agents of an older release beside current ones: they neither write the newer fields of the lock nor keep them when
+they write the lock.
 
-Which release an agent is of, its own tasks know and nobody else: a context variable says it."""
+Only an agent's own tasks know its release: by a context variable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_AN_ENTRY = ("zone", "failed", "overdue")
 
 _IS_OLDER = ContextVar("is_older", default=False)
 dropped = 0
-"""How often an older agent lost what another one had written, or did not write what today's would have."""
+"""How often an older agent lost a field of another agent, or did not write one that a current agent would have."""
 
 
 @contextmanager

@@ -1,5 +1,6 @@
-"""What a network, machines, workloads and a cluster's operators do to a fleet, besides `people.py`: an agent without
-a network, a second boot, pods that end late, budgets that close, edits of the ConfigMap, roll-outs of careen."""
+"""What a network, machines, workloads and a cluster's operators do to a fleet, in addition to `people.py`: an agent
+without a network, a second boot, pods that end late, budgets that close, edits of the ConfigMap, roll-outs of
+careen."""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ def boot_twice(world: World, name: str) -> None:
 
 
 def go_down_slowly(world: World, name: str) -> None:
-    """From now on the host takes its time between the word to reboot and its end."""
+    """From now on the host takes time between the request and its shutdown."""
     world.fleet.hosts[name].takes_long_to_go_down = True
 
 
 def end_late(world: World, name: str) -> None:
-    """The kubelet ends no pod of this node for a while, whatever their grace."""
+    """The kubelet ends no pod of this node for a while, regardless of grace periods."""
     world.fleet.workloads.ends_from[name] = world.now + world.chance.uniform(20.0, 120.0)
 
 
@@ -47,7 +48,7 @@ def close_budget(world: World, _name: str) -> None:
 
 
 def forget_lists(world: World, _name: str) -> None:
-    """The server compacts its history: whoever is between two pages of a list gets 410."""
+    """The server compacts its history: a client between two pages of a list gets 410."""
     world.server.store.forget_history()
 
 
@@ -67,11 +68,11 @@ _TEXTS = (
     "no-such-setting: 1\n",
 )
 _LIVE = ("window", "concurrency", "taint_key", "drain", "order", "lock_release_delay_seconds")
-"""What an edit may change here; the deadlines of a storm stay those of `World.policy`."""
+"""The settings that an edit may change here; the deadlines of a storm stay those of `World.policy`."""
 
 
 def live_settings(world: World, name: str) -> LiveSettings:
-    """What the agent of this node has in force, as its process holds it."""
+    """The settings in force in the agent process of this node."""
     if name not in world.live:
         flags = {"node_id": (name,), "concurrency": (str(world.shape.concurrency),)}
         world.live[name] = LiveSettings(Given(flags=flags, environment={}), None, config_map_name="careen/careen")
@@ -86,7 +87,7 @@ def offer(world: World, name: str, seen: SeenConfigMap | None) -> None:
 
 
 def edit_config_map(world: World, _name: str) -> None:
-    """Edited, spoilt or deleted; each agent hears of it in its own time."""
+    """Edits, corrupts or deletes the ConfigMap; each agent learns of it after its own delay."""
     text = world.chance.choice((*_TEXTS, None))
     seen = None if text is None else SeenConfigMap(uid="one", resource_version=str(world.now), data={KEY: text})
     for name in world.shape.names:
@@ -132,7 +133,7 @@ def _replace(world: World, name: str, *, is_older: bool) -> None:
 
 
 def _say_progress(world: World) -> None:
-    """What the DaemonSet's controller writes beside the lock, with each pod that it replaces."""
+    """The DaemonSet controller's writes beside the lock, with each pod that it replaces."""
     world.server.change(
         "daemonsets",
         "careen",
@@ -151,7 +152,7 @@ RELEASES: tuple[Act, ...] = (roll_out, roll_back)
 
 
 def calm(world: World) -> None:
-    """Everybody has a network, budgets are open, the ConfigMap is as it was and one release runs everywhere."""
+    """Every agent has a network, budgets are open, the ConfigMap is as before and one release runs everywhere."""
     world.agents.cut_off.clear()
     world.fleet.workloads.ends_from.clear()
     world.fleet.workloads.open_budgets()

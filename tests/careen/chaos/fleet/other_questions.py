@@ -1,4 +1,4 @@
-"""What an agent asks besides objects: the release of the server, and its own rights."""
+"""An agent's requests other than for objects: the release of the server, and its own rights."""
 
 from __future__ import annotations
 

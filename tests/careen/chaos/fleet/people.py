@@ -1,5 +1,5 @@
-"""What people, and machines nobody asked, do to a fleet at the wrong moment; drawn by name, so that a failing
-seed tells its story."""
+"""What people and other machines do to a fleet at the wrong moment; drawn by name, so that a failing seed is
+readable."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ def hand_back(world: World, name: str) -> None:
 
 
 def touch(world: World, name: str) -> None:
-    """Somebody else's controller writes the Node: every version held by an agent is old now."""
+    """Another controller writes the Node: every version known to an agent is now old."""
     annotate(world, name, "theirs-too", str(world.now))
     world.at(1.0, lambda: annotate(world, name, "theirs-too", None))
 
 
 def wipe_record(world: World, name: str) -> None:
-    """With the record goes what tells our taint and labels from others'."""
+    """Removing the record removes the proof of who set taint and label."""
     world.persons.wiped.add(name)
     annotate(world, name, f"{_OURS}progress", None)
 
@@ -125,7 +125,7 @@ def wipe_taint(world: World, name: str) -> None:
 
 
 def delete_node(world: World, name: str) -> None:
-    """Gone, its pods with it; the kubelet registers anew in a while, or at its next boot."""
+    """Deletes the Node with its pods; the kubelet registers it again after a while, or at its next boot."""
     world.server.remove("nodes", name, actor=_PERSON)
     world.persons.cordons.discard(name)
     world.at(2.0, lambda: world.fleet.collect_pods_of(name))
@@ -134,8 +134,8 @@ def delete_node(world: World, name: str) -> None:
 
 
 def recreate_node(world: World, name: str) -> None:
-    """Gone and registered anew within seconds, as `kubectl delete node` on a running kubelet; its pods are
-    collected or not."""
+    """Deletes the Node, which is registered again within seconds, as by `kubectl delete node` on a running kubelet; its
+    pods are collected or not."""
     world.server.remove("nodes", name, actor=_PERSON)
     world.persons.cordons.discard(name)
     if world.chance.random() < 0.5:
@@ -193,7 +193,7 @@ def spoil_lock(world: World, _name: str) -> None:
 
 
 def mend_lock(world: World, _name: str) -> None:
-    """Who made it unreadable takes it away."""
+    """The person who made it unreadable removes it."""
     edit_lock(world, lambda lock: lock or None)
 
 
@@ -246,7 +246,7 @@ def crash_agent(world: World, name: str) -> None:
 
 
 def freeze_agent(world: World, name: str) -> None:
-    """A starved host, a frozen cgroup: the process stands still and goes on."""
+    """A starved host or a frozen cgroup: the process is suspended and resumes."""
     for process in [each for each in world.agents.processes if each.node == name]:
         process.freeze(world.chance.uniform(20.0, 150.0))
 
@@ -311,7 +311,7 @@ def slow_evictions(world: World, _name: str) -> None:
 
 
 def change_settings(world: World, **changes: Any) -> None:
-    """The ConfigMap is edited; each agent hears of it in its own time."""
+    """The ConfigMap is edited; each agent learns of it after its own delay."""
     for name in world.shape.names:
         world.at(
             world.chance.uniform(0.0, 10.0),
@@ -379,7 +379,7 @@ def calm(world: World) -> None:
 
 
 def help_the_failed(world: World) -> None:
-    """`careen retry NODE` where a node says that it failed."""
+    """`careen retry NODE` for every node that reports a failure."""
     for node in world.server.all("nodes"):
         if (node["metadata"].get("labels") or {}).get(f"{_OURS}reboot") == "failed":
             retry(world, node["metadata"]["name"])

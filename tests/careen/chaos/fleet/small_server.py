@@ -36,12 +36,12 @@ class SmallServer:
         self.verbs = Verbs(self.store, wall_clock=wall_clock, chance=random.Random(seed))
         self._wall_clock = wall_clock
         self.page_size = 0
-        """A list's page has at most so many items, whatever is asked for; 0: as many as are asked for."""
+        """The maximum number of items per page; 0: as many as requested."""
         for name in ("careen", "shop"):
             self.verbs.create(resource_named("namespaces"), "", {"metadata": {"name": name}}, actor="seed")
 
     def answer(self, request: Request, actor: str) -> Response:
-        """What a real server would send back, whatever the status."""
+        """The answer of a real server, with any status."""
         try:
             return self._response(*self._act(request, actor))
         except ApiError as refusal:
@@ -115,7 +115,7 @@ class SmallServer:
         return _encode(head)[:-1] + b',"items":[' + b",".join(item.as_item for item in page.items) + b"]}"
 
     def _event(self, body: dict[str, Any]) -> bytes:
-        """As it would have been made; nobody reads Events here, so none is kept."""
+        """The event as it would have been created; Events are not read here, so none is kept."""
         metadata = body["metadata"]
         name = metadata.get("name") or f"{metadata['generateName']}{self.store.version}"
         return _encode(
@@ -130,7 +130,7 @@ class SmallServer:
             }
         )
 
-    # For everybody who is no agent ---------------------------------------------------------------------------
+    # For all users except agents ---------------------------------------------------------------------------------
 
     def put(self, obj: dict[str, Any], *, actor: str = "seed") -> Stored:
         """The object as it is given, status and all, with what a real server never leaves out."""
@@ -165,7 +165,7 @@ class SmallServer:
         namespace: str = "",
         subresource: str = "",
     ) -> None:
-        """A change by somebody who reads and writes in one go; nothing when the object is not there."""
+        """A change that another client reads and writes at once; nothing if the object does not exist."""
         if self.get(plural, name, namespace) is not None:
             self.verbs.change(
                 resource_named(plural), namespace, name, _managed(edit, actor), actor=actor, subresource=subresource

@@ -28,20 +28,20 @@ LOST_ANSWERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """What a roll-out is like before anything is spoilt in it."""
+    """The roll-out of a story without faults."""
 
     shape: Shape
     agents: type[Agents] = Agents
     prepare: Callable[[World], None] = lambda _: None
     troubles: Callable[[World], Plan] = lambda _: nothing_goes_wrong
-    """What goes wrong in every telling; a fault on top of it is a second one."""
+    """A trouble in every play; an additional fault is a second one."""
     surroundings: Callable[[list[World]], AbstractContextManager[None]] = lambda _: nullcontext()
     tolerated: tuple[str, ...] = field(default=())
     """Rules that the story itself breaks."""
 
 
 def told(story: Story, plan: Plan = nothing_goes_wrong) -> World:
-    """The roll-out with a plan on top, from the first start to the end."""
+    """Plays the roll-out with a plan of faults, from the first start to the end."""
     worlds: list[World] = []
     with story.surroundings(worlds):
         return run_virtually(_roll_out(story, plan, worlds))
@@ -131,7 +131,7 @@ def _put_agents_pods(world: World) -> None:
 
 
 def _pod_goes_before_its_eviction(world: World) -> Plan:
-    """Somebody deletes the mayfly's pod between the list of pods and its eviction."""
+    """Another client deletes the pod between the list of pods and its eviction."""
     gone: list[str] = []
 
     def plan(_number: int, _node: str, request: Request) -> None:

@@ -1,6 +1,6 @@
-"""What keeps thousands of nodes waiting, and what that costs the API server, counted on the agents' wire.
+"""What keeps thousands of nodes waiting, and how many requests that costs, counted on the agents' connections.
 
-A few real agents that are told of 5,000: each sleeps as one of 5,000 would, and what it asks for is multiplied."""
+A few real agents in a fleet that claims 5,000: each sleeps as one of 5,000 would, and its requests are multiplied."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.careen.core.builders import a_progress, an_entry
 
 THOUSANDS = 5000
 MOST_REQUESTS_PER_SECOND = 20
-REAL = 20  # agents that run: the line with its thirteen names, and some that nobody named
+REAL = 20  # agents that run: the line with its thirteen names, and some unnamed ones
 LATE = 1000
 CROWD = 200
 SETTLED_SECONDS, WATCHED_SECONDS = 1800.0, 1800.0
@@ -35,7 +35,7 @@ Obstacle = Callable[[World], None]
 
 
 def nothing(world: World) -> None:
-    """For whoever only waits."""
+    """For a scenario in which nodes only wait."""
 
 
 def edit(world: World, change: Callable[[LockContent], LockContent]) -> None:
@@ -119,13 +119,13 @@ def another_failed(world: World) -> None:
 
 
 def many_come_late(world: World) -> None:
-    """Nodes that wait behind a blocking pod: whoever counts the waiting counts them."""
+    """Nodes that wait behind a blocking pod: a count of waiting nodes includes them."""
     for number in range(LATE):
         put_node(world, f"late-{number}", labels={"careen.dev/reboot": "required"})
 
 
 def put_a_crowd(world: World) -> None:
-    """More waiting nodes than anybody counts, without agents."""
+    """More waiting nodes than an agent counts, without agents."""
     for number in range(CROWD):
         put_node(world, f"waits-{number}", labels={"careen.dev/reboot": "required"})
 
@@ -146,7 +146,7 @@ class Cost:
     others: tuple[float, ...]
 
     def of(self, nodes: int) -> float:
-        """Of a fleet of so many: those in line once, everybody else like the others."""
+        """For a fleet of that size: nodes in line once, all others like the sampled ones."""
         return sum(self.named) + (nodes - len(self.named)) * sum(self.others) / len(self.others)
 
 
@@ -193,7 +193,7 @@ def told_of(world: World, agents: int) -> None:
 class Story:
     first: Obstacle
     later: Obstacle = nothing
-    waiting: int = THOUSANDS  # how many wait, as far as anybody can know
+    waiting: int = THOUSANDS  # how many wait, as far as an agent can know
 
 
 STORIES = {

@@ -1,5 +1,5 @@
-"""An event loop whose time passes only while everybody sleeps, and then at once: hours of a fleet in a second,
-the same each time."""
+"""An event loop whose time advances only while every task sleeps, and then at once: hours of a fleet in a second,
+deterministically."""
 
 from __future__ import annotations
 

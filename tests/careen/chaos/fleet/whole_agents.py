@@ -1,7 +1,7 @@
-"""Agents as production builds them, from the first question of their start to the review of rights and the forecast.
+"""Agents as composed in production, from the first request of their start to the review of rights and the forecast.
 
-What has no place on virtual time is another one: the transport, the clock, the host, and the forecast's own process,
-which asks the same questions from here. The watch of the ConfigMap is kopf's and uses no transport of ours."""
+Parts that cannot run on virtual time are replaced: the transport, the clock, the host, and the forecast's process,
+which sends the same requests from here. kopf's watch of the ConfigMap does not use careen's transport."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class WholeAgent(wiring.Agent):
 
 
 class ListingForecaster:
-    """Asks what the forecast's process asks, and says that each pod moves to any node."""
+    """Sends the requests of the forecast's process, and forecasts that each pod moves to any node."""
 
     def __init__(self, api: ApiServer) -> None:
         self._api = api

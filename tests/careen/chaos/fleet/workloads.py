@@ -22,14 +22,14 @@ _MAKER = {
     "operation": "Update",
     "fieldsV1": {"f:spec": {"f:containers": {}}},
 }
-"""Who made the pod set no node: a scheduler did."""
+"""The creator of the pod set no node: a scheduler did."""
 Seconds = tuple[float, float]
 """The shortest and the longest time that something takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class App:
-    """What keeps a number of pods running."""
+    """A controller with a replica count."""
 
     name: str
     replicas: int
@@ -45,8 +45,8 @@ def plain_apps(replicas: int) -> tuple[App, ...]:
 
 
 def town_apps(nodes: int) -> tuple[App, ...]:
-    """What a cluster runs: pods that many others stand beside, pods that come back one at a time under their own
-    name, and pods that take a minute to end."""
+    """The workloads of a cluster: pods with affinity, pods that come back one at a time under their own name, and pods
+    that take a minute to end."""
     return (
         App(name="web", replicas=2 * nodes, may_be_away=2),
         App(name="db", kind="StatefulSet", replicas=nodes, ready_within=(0.5, 6.0), may_be_away=1),
@@ -163,7 +163,7 @@ class Workloads:
         self._put_pod(f"crash-{node}", node, owner=_owner("DaemonSet", "crash"), is_ready=False)
 
     def add_bare_pod(self, node: str) -> None:
-        """Nobody makes another one when it is gone."""
+        """No controller recreates it after a deletion."""
         self._serial += 1
         self._put_pod(f"bare-{self._serial}", node, owner=None, is_ready=True)
 
@@ -281,7 +281,7 @@ class Workloads:
         )
 
     def _replace(self, app: App, name: str) -> None:
-        """Its controller makes the pod anew, and a scheduler finds it a node."""
+        """Its controller recreates the pod, and a scheduler places it."""
         if self.server.get("pods", name, NAMESPACE) is None:
             owner = _owner(app.kind, app.name)
             self._put_pod(name, "", owner=owner, is_ready=False, grace_seconds=app.grace_seconds)
@@ -327,7 +327,7 @@ class Workloads:
         )
 
     def node_lost(self, node: str) -> None:
-        """The node controller: nobody reports for these pods any more."""
+        """The node controller: the kubelet no longer reports for these pods."""
         for pod in self._pods_on(node):
             self._pod_ready(pod["metadata"]["name"], is_ready=False)
 

@@ -59,8 +59,8 @@ class Shape:
 
 @dataclass
 class Persons:
-    """What people did to Nodes: cordons not yet undone have to be there at the end; where a record was wiped,
-    what it told may stay."""
+    """What people did to Nodes: cordons not yet removed must be there at the end; after a record was wiped, the marks
+    it described may stay."""
 
     cordons: set[str] = field(default_factory=set)
     wiped: set[str] = field(default_factory=set)
@@ -83,7 +83,7 @@ class World:
         agents: type[Agents] = Agents,
         prepare: Callable[[World], None] = lambda _: None,
     ) -> None:
-        """`prepare` is called when machines and workloads stand, and no agent has started."""
+        """`prepare` is called after machines and workloads are created and before any agent starts."""
         loop = asyncio.get_running_loop()
         self.shape = shape
         self.seed = seed
@@ -93,19 +93,19 @@ class World:
         self.agents = agents(self.fleet, self.policy, plan, random.Random(seed + 2))
         self.persons = Persons()
         self.settings: dict[str, dict[str, Any]] = {}
-        """What each agent was last told otherwise, by the names of the policy."""
+        """Settings changed per agent, by the names of the policy."""
         self.live: dict[str, LiveSettings] = {}
-        """What agents hold of a ConfigMap that somebody edited."""
+        """The agents' state of an edited ConfigMap."""
         self.older = set(older)
         """Whose agents are of an older release."""
         self.forecasts: list[Any] = []
         """Of each agent process its real forecasts, where the shape has them."""
         self.broken: list[str] = []
-        """What broke inside the story itself: a turn of an agent, or a machine."""
+        """Errors inside the story itself: a turn of an agent, or a machine."""
         self.booted: list[str] = []
-        """Who had booted at some instant of the story, where it asks."""
+        """The nodes that had booted at some instant of the story, if it asks."""
         self.home_at: float | None = None
-        """When every need was met and nothing of ours was left, as `until_home` saw it."""
+        """When every need was met and no mark of careen was left, as seen by `until_home`."""
         loop.set_exception_handler(
             lambda _, context: self.broken.append(f"{context.get('message')}: {context.get('exception')!r}")
         )
@@ -180,7 +180,7 @@ class World:
             self.fleet.hosts[name].needs_reboot()
 
     async def until_home(self, longest_seconds: float) -> None:
-        """Until every need is met and nothing of ours is left; silent when it takes too long: the laws will say."""
+        """Until every need is met and no mark of careen is left; silent if it takes too long: the rules report it."""
         end = self.now + longest_seconds
         while self.now < end:
             await asyncio.sleep(1.0)
@@ -212,7 +212,7 @@ class World:
         return verdict(self, **leniency)
 
     def note(self, text: str) -> None:
-        """A line of the story, for whoever reads a failure."""
+        """A line of the story, for the reader of a failure."""
         self.agents.trace.append(f"{self.now:8.2f} ---- {text}")
 
     def told(self, broken: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Which storm a seed stands for. The weathers differ in what happens, and in which laws their own troubles break."""
+"""The storm of a seed. The kinds of weather differ in what happens, and in the rules that their own troubles break."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.careen.chaos.storm.play import Outcome, Tally, play
 from tests.careen.chaos.storm.shrink import shrink
 
 _MOST_FAILURES = 5
-"""More of them say no more, and each is shrunk."""
+"""Further failures add no information, and each is shrunk."""
 _PROGRESS_SECONDS = 30.0
 _ENOUGH_TO_MISS_NOTHING = 500
 _STORMS_A_PROCESS = 200
@@ -64,8 +64,7 @@ def _one(seed: int) -> int:
 
 
 def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
-    """The sum of all, and the first few that broke a law; with so many, or when it is told to stop, the run ends
-    early."""
+    """The total, and the first few that broke a rule; after that many, or when told to stop, the run ends early."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     total, failed = Tally(), list[Outcome]()

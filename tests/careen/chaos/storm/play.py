@@ -31,7 +31,7 @@ SLOW_SECONDS = {Fault.SLOW.name: 12.0, **{each.name: seconds for each, seconds i
 
 @dataclass
 class Tally:
-    """What storms came to, in numbers that can be added."""
+    """Results of storms, in numbers that can be added."""
 
     storms: int = 0
     virtual_seconds: float = 0.0
@@ -62,7 +62,7 @@ class Outcome:
 
 
 def play(story: Story) -> Outcome:
-    """What became of it. Whatever breaks in the harness is told like a broken law, so that it shrinks as well."""
+    """The result. An error in the harness is reported like a broken rule, so that it is shrunk as well."""
     before = older.dropped
     try:
         with older.side_by_side(), _repeatable(story.seed):
@@ -96,7 +96,7 @@ class _Faults:
             self._waiting[event.node].append(event)
 
     def plan(self, _number: int, node: str, request: Request) -> Fault | None:
-        """What befalls this request."""
+        """The fault of this request."""
         assert self.world is not None
         due = [] if self.is_calm else [each for each in self._waiting[node] if each.at <= self.world.now]
         met = next((each for each in due if self._is_for(each, request)), None)

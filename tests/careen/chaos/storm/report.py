@@ -1,4 +1,4 @@
-"""What storms came to, for people: totals, what never happened, and failures as short stories."""
+"""The results of storms for people: totals, events that never happened, and failures as short stories."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def totals(tally: Tally) -> str:
 
 
 def never(tally: Tally) -> Iterator[str]:
-    """Faults and acts that no storm has had: a run of hundreds that misses one tests less than it says."""
+    """Faults and acts that no storm had: a run of hundreds without one of them tests less than it claims."""
     yield from (fault.name for fault in Fault if not tally.faults[fault.name])
     yield from (way.name for way in CutOff if not tally.faults[way.name])
     yield from (name for name in ACTS if not tally.acts[name])
@@ -45,7 +45,7 @@ def never(tally: Tally) -> Iterator[str]:
 
 
 def failure(first: Outcome, short: Outcome) -> str:
-    """What broke, the short story that still breaks it, the line to keep it by, and the end of its trace."""
+    """The error, the short story that still causes it, the line to keep it by, and the end of its trace."""
     return "\n".join(
         [
             f"seed {first.story.seed} ({first.story.weather}) broke:",
