@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from drydock.rollout.kubeconfig import write_kubeconfig
-from drydock.rollout.progress_report import Progress
+from drydock.rollout.progress_report import RolloutProgress
 from drydock.rollout.rollout import RolloutPlan, running_rollout
 from drydock.rollout.view import table_of
 
@@ -29,7 +29,7 @@ BEGINS = "2026-03-04T21:58:00Z"  # the picture is the same whenever it is drawn
 async def _watched(folder: Path) -> tuple[str, str]:
     """The demo's picture and the plan's page."""
     plan = RolloutPlan(nodes=NODES, seed=SEED, concurrency=2, patience_seconds=600)
-    seen: list[Progress] = []
+    seen: list[RolloutProgress] = []
     async with running_rollout(plan, folder) as rollout:
         await rollout.set_up()
         config = write_kubeconfig(folder / "kubeconfig", rollout.cluster.api.url)
@@ -54,7 +54,7 @@ def _page(folder: Path, kubeconfig: Path) -> str:
     return (folder / "plan.html").read_text()
 
 
-def _middle(seen: list[Progress]) -> Progress:
+def _middle(seen: list[RolloutProgress]) -> RolloutProgress:
     """Half of the nodes are done, and one is down."""
     return next(
         (each for each in seen if each.rebooted >= NODES // 2 and any(not node.is_ready for node in each.nodes)),
@@ -62,7 +62,7 @@ def _middle(seen: list[Progress]) -> Progress:
     )
 
 
-def _drawn(progress: Progress) -> str:
+def _drawn(progress: RolloutProgress) -> str:
     console = Console(record=True, width=150, file=io.StringIO())
     console.print(table_of(progress))
     drawn = console.export_svg(title="make demo", unique_id="demo")

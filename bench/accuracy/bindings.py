@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.accuracy.records import Record
+from bench.accuracy.records import DrainRecord
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evicted.replacements import replacement_of
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -26,7 +26,7 @@ class Binding:
     node: str
 
 
-def bindings(record: Record, listed: Snapshot) -> Iterator[Binding]:
+def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
     """Those of the drain, and those after the node was given back, which the scheduler's log alone has. A pod whose
     like the list does not have is passed over, as any that a watch misses."""
     watched = _Watched(listed.with_node_cordoned(record.node))

@@ -19,7 +19,7 @@ from pathlib import Path
 from bench.accuracy.__main__ import misses, share
 from bench.accuracy.bindings import bindings
 from bench.accuracy.drained import KINDS
-from bench.accuracy.records import Record, paths, read
+from bench.accuracy.records import DrainRecord, paths, read
 from bench.accuracy.sampled import interval, record, seed_of, total
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.learning.search_belief import SearchBelief
@@ -49,7 +49,7 @@ LEAST_BINDINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class LearnedPair:
     """One drain, forecast with what was learned and without."""
 
     cluster: str
@@ -82,7 +82,7 @@ def main() -> None:
             print(f"\n## {KINDS[kind].title}", *section(pairs), sep="\n", flush=True)
 
 
-def judged(folder: Path, kind: str) -> list[Pair]:
+def judged(folder: Path, kind: str) -> list[LearnedPair]:
     """The drains of all clusters of the kind, cluster by cluster."""
     clusters: dict[Path, list[Path]] = {}
     for path in paths(folder):
@@ -92,7 +92,7 @@ def judged(folder: Path, kind: str) -> list[Pair]:
         return [pair for found in processes.map(judge, clusters.values()) for pair in found]
 
 
-def judge(drains: Sequence[Path]) -> list[Pair]:
+def judge(drains: Sequence[Path]) -> list[LearnedPair]:
     """Goes through the drains of one cluster, learns from each, and forecasts those before which enough was seen."""
     scheduler, belief, found = Scheduler(), None, []
     for path in drains:
@@ -105,7 +105,7 @@ def judge(drains: Sequence[Path]) -> list[Pair]:
     return found
 
 
-def learned_from(done: Record, listed: Snapshot, belief: SearchBelief, scheduler: Scheduler) -> SearchBelief:
+def learned_from(done: DrainRecord, listed: Snapshot, belief: SearchBelief, scheduler: Scheduler) -> SearchBelief:
     """The belief after the bindings of this drain."""
     for seen in bindings(done, listed):
         try:
@@ -116,15 +116,15 @@ def learned_from(done: Record, listed: Snapshot, belief: SearchBelief, scheduler
     return belief
 
 
-def _pair(done: Record, listed: Snapshot, belief: SearchBelief, scheduler: Scheduler) -> Pair:
+def _pair(done: DrainRecord, listed: Snapshot, belief: SearchBelief, scheduler: Scheduler) -> LearnedPair:
     searches = belief.searches(listed, scheduler, most_searches(len(listed.nodes)))
     forecasts = (simulate_drain(listed, [done.node], made_at="", searches=each) for each in (None, searches))
     without, learned = (score(foretold(done.happened, listed, forecast)) for (forecast,) in forecasts)
     print(f"{done.cluster} {done.node}: {learned.inside} of {learned.pods}", file=sys.stderr, flush=True)
-    return Pair(done.cluster, without, learned)
+    return LearnedPair(done.cluster, without, learned)
 
 
-def section(pairs: Sequence[Pair]) -> Iterator[str]:
+def section(pairs: Sequence[LearnedPair]) -> Iterator[str]:
     """A row for each cluster, all together with an interval, and each miss."""
     rows = [
         (name, [pair for pair in pairs if pair.cluster == name]) for name in dict.fromkeys(p.cluster for p in pairs)
@@ -138,7 +138,7 @@ def section(pairs: Sequence[Pair]) -> Iterator[str]:
     yield from misses([(name, total([pair.learned for pair in each])) for name, each in rows])
 
 
-def _cells(pairs: Sequence[Pair]) -> Iterator[str]:
+def _cells(pairs: Sequence[LearnedPair]) -> Iterator[str]:
     without, learned = total([pair.without for pair in pairs]), total([pair.learned for pair in pairs])
     yield from (str(len(pairs)), str(learned.pods), share(without.inside, without.pods), f"{without.mean_size:.2f}")
     yield from (share(learned.inside, learned.pods), share(learned.firsts, learned.pods), f"{learned.mean_size:.2f}")

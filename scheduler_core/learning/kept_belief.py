@@ -24,7 +24,7 @@ class _KeptSearch(msgspec.Struct, frozen=True):
     order: int = -1
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _StoredBelief(msgspec.Struct, frozen=True):
     bindings: int
     searches: tuple[_KeptSearch, ...]
 
@@ -36,7 +36,7 @@ def to_mapping(belief: SearchBelief, snapshot: Snapshot) -> Mapping[str, Any]:
         _KeptSearch(_name(snapshot, each.search), round(each.weight, 6), each.search.workers, each.search.order)
         for each in likeliest
     ]
-    found: dict[str, Any] = msgspec.to_builtins(_Kept(belief.bindings, tuple(kept)))
+    found: dict[str, Any] = msgspec.to_builtins(_StoredBelief(belief.bindings, tuple(kept)))
     return found
 
 
@@ -44,7 +44,7 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
     """The belief that was written, for the cluster of the dump; None for what cannot be read as one. What began at a
     node that is gone is doubted."""
     try:
-        kept = msgspec.convert(written, _Kept)
+        kept = msgspec.convert(written, _StoredBelief)
     except (msgspec.ValidationError, RecursionError):
         return None
     if not len(snapshot.nodes) or any(not 0.0 <= each.weight <= 1.0 or each.workers < 1 for each in kept.searches):
