@@ -59,7 +59,7 @@ def test_every_command_works_with_only_its_role(scene: Story, role: str) -> None
     scene.wait_for("the role is in force", lambda: scene.command("lock", "show", kubeconfig=kubeconfig).returncode == 0)
     for words in COMMANDS[role]:
         done = scene.command(*(names.get(word, word) for word in words), kubeconfig=kubeconfig)
-        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        assert done.returncode in (0, 4), (words, done.stdout, done.stderr)  # 4: a shadow that saw no binding
         assert "could not be read" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
         assert "is forbidden" not in done.stdout + done.stderr, (words, done.stdout, done.stderr)
 

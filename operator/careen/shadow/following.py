@@ -11,6 +11,7 @@ from careen.cluster.wire.errors import ClusterError, Forbidden, Unauthorized
 from careen.shadow.shadow import Shadow
 
 LOOK_SECONDS = 0.2
+_YIELD_SECONDS = 0.002  # between two comparisons all events that have come are taken in: a backlog shows as such
 
 
 class Following:
@@ -56,7 +57,7 @@ class Following:
     async def _compare(self, *, at_last: bool = False) -> bool:
         async with self._feed.one_at_a_time:
             found = self._shadow.compare(at_last=at_last)
-        await asyncio.sleep(0)
+        await asyncio.sleep(_YIELD_SECONDS if found else 0)
         return found
 
     def _raise_what_no_time_mends(self) -> None:

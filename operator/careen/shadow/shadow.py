@@ -23,6 +23,8 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 MOST_WAITING: Final = 200
 """So many landings may wait for their comparison; what comes beyond is counted and not compared."""
+_FEW_WAITING: Final = 20
+_FEW_SEARCHES: Final = 200  # a comparison costs in proportion to them
 
 
 class Shadow:
@@ -182,7 +184,7 @@ class Shadow:
         return True
 
     def _compared(self, landed: Landed) -> Compared:
-        belief = self.belief or SearchBelief.unknown(landed.before, self._scheduler)
+        belief = self._belief_for(landed)
         expected = belief.expect(landed.before, self._scheduler, landed.pod)
         given = answer(expected, landed.node)
         reason = given.reason
@@ -190,5 +192,16 @@ class Shadow:
             other = answer(belief.expect(world, self._scheduler, landed.pod), landed.node)
             if outcome_of(other.reason) is not outcome_of(reason) and Outcome.CANNOT_SAY is not outcome_of(reason):
                 reason = doubt
-        self.belief = belief.told(expected, landed.node) if landed.node else belief
+        if belief.followed:
+            self.belief = belief.told(expected, landed.node) if landed.node else belief
         return compared(given, landed.before, self._scheduler, landed.pod, landed.node, at=landed.at, reason=reason)
+
+    def _belief_for(self, landed: Landed) -> SearchBelief:
+        """What is known of the search. To learn where it begins takes many searches for each of the first bindings;
+        where many wait, every start counts as likely as the others, and learning begins when few do."""
+        if self.belief is not None and len(self.belief.followed) <= _FEW_SEARCHES:
+            return self.belief
+        if len(self._landed) > _FEW_WAITING:
+            self.belief = None
+            return SearchBelief()
+        return self.belief or SearchBelief.unknown(landed.before, self._scheduler)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import closing, suppress
 from datetime import datetime
@@ -14,7 +15,7 @@ from careen.cluster.wire.errors import ClusterError, raise_unless_ok
 from careen.cluster.wire.transport import Request, Response
 
 _CHUNK = 64 * 1024
-_MOST_CHUNKS = 8  # a reader that cannot keep up lets the server wait, and holds half a megabyte of each watch
+_MOST_BYTES = 4 * 2**20  # of each watch; a reader that cannot keep up for longer lets the server wait
 _LONGEST_REFUSAL = 64 * 1024
 
 
@@ -54,13 +55,22 @@ class _Reading(threading.Thread):
         self._request = request
         self._now = now
         self._loop = asyncio.get_running_loop()
-        self._read: asyncio.Queue[bytes | ClusterError | None] = asyncio.Queue(_MOST_CHUNKS)
+        self._read: deque[bytes | ClusterError | None] = deque()
+        self._room = threading.Condition()
+        self._is_ready = asyncio.Event()
         self._is_given_up = False
         self._answer: OpenAnswer | None = None
 
     async def next(self) -> bytes | None:
         """The next chunk; None at the end. Raises the error that ended it."""
-        found = await self._read.get()
+        while True:
+            with self._room:
+                if self._read:
+                    found = self._read.popleft()
+                    self._room.notify()
+                    break
+                self._is_ready.clear()
+            await self._is_ready.wait()
         if isinstance(found, ClusterError):
             raise found
         return found
@@ -70,8 +80,13 @@ class _Reading(threading.Thread):
         self._is_given_up = True
         if self._answer is not None:
             self._answer.give_up()
-        while not self._read.empty():
-            self._read.get_nowait()
+        with self._room:
+            self._read.clear()
+            self._room.notify()
+
+    @property
+    def _held(self) -> int:
+        return sum(len(each) for each in self._read if isinstance(each, bytes))
 
     def run(self) -> None:
         """The thread."""
@@ -93,16 +108,13 @@ class _Reading(threading.Thread):
                 self._hand_over(chunk)
 
     def _hand_over(self, what: bytes | ClusterError | None) -> None:
-        """Waits until there is room. Nobody waits for what was given up, or for a loop that is closed."""
-        if self._is_given_up:
-            return
-        with suppress(RuntimeError, asyncio.CancelledError):
-            given = asyncio.run_coroutine_threadsafe(self._read.put(what), self._loop)
-            while not self._is_given_up:
-                with suppress(TimeoutError):
-                    given.result(timeout=_LOOK_SECONDS)
-                    return
-            given.cancel()
+        """Waits until there is room. Nobody waits for what was given up."""
+        with self._room:
+            while not self._is_given_up and self._held > _MOST_BYTES:
+                self._room.wait(_LOOK_SECONDS)
+            self._read.append(what)
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._is_ready.set)
 
 
 _LOOK_SECONDS = 1.0  # how soon a thread that waits for room sees that nobody wants it

@@ -168,7 +168,7 @@ async def test_a_kind_that_is_not_installed_is_empty_and_asked_for_again_later()
     server = BrokenServer(unserved={"DeviceClass"})
     server.change("put", "DeviceClass", "gpu")
     following = Following(server)
-    await following.until(lambda: following.lists(SOURCES[2]) >= 3)
+    await following.until(lambda: following.lists(SOURCES[2]) >= 6 and not following.feed.missing)
     assert following.feed.missing == frozenset()
     assert not following.feed.cache.snapshot().objects.device_classes
     server.unserved.clear()

@@ -1,0 +1,79 @@
+"""`careen shadow` beside the real scheduler: told its configuration it agrees, told another one it says so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.harness.machines.agents import CAREEN_PYTHONPATH, clean_environment
+from tests.cluster.harness.machines.control_plane import ControlPlane
+from tests.cluster.harness.measures.drains import apply, sweep
+from tests.cluster.harness.measures.varied import NAMESPACE, varied_cluster
+from tests.patience import ended, wait_until
+
+pytestmark = pytest.mark.cluster
+
+SEED = 31
+NODES = 120
+# As the harness starts the scheduler; the one that looks at a part of the nodes is Kubernetes' default.
+TOLD = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+percentageOfNodesToScore: 100
+"""
+
+
+class Shadow:
+    """The command in a process of its own, from before the workloads come until it was told to end."""
+
+    def __init__(self, plane: ControlPlane, folder: Path, name: str, *words: str) -> None:
+        self._errors = folder / f"{name}.err"
+        self._output = folder / f"{name}.json"
+        with self._errors.open("w") as errors, self._output.open("w") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "careen", "shadow", "--output", "json", "--last", "1000", *words],
+                stdout=output,
+                stderr=errors,
+                text=True,
+                env={
+                    **clean_environment(),
+                    "PYTHONPATH": CAREEN_PYTHONPATH,
+                    "KUBECONFIG": str(plane.folder / "admin.kubeconfig"),
+                },
+            )
+        wait_until(lambda: "follows" in self.words(), self.words)
+
+    def words(self) -> str:
+        """What it has said so far."""
+        return self._errors.read_text()
+
+    def said(self) -> tuple[int, dict[str, Any]]:
+        """Ends it; its exit code and its answer."""
+        self.process.terminate()
+        code = ended(self.process, self.words)
+        said: dict[str, Any] = json.loads(self._output.read_text())
+        return code, said
+
+
+def test_a_shadow_agrees_with_the_scheduler_whose_configuration_it_was_told(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    cluster = varied_cluster(SEED, NODES, fill=0.3)
+    apply(plane.admin, cluster.nodes)
+    (tmp_path / "told.yaml").write_text(TOLD)
+    told = Shadow(plane, tmp_path, "told", "--scheduler-config", str(tmp_path / "told.yaml"))
+    untold = Shadow(plane, tmp_path, "untold")
+    apply(plane.admin, cluster.workloads)
+    wait_until(lambda: sum(1 for each in plane.admin.list("/api/v1/pods") if each["spec"].get("nodeName")) >= 100)
+    (code, right), (_, other) = told.said(), untold.said()
+    sweep(plane.admin, NAMESPACE)
+    print(*(f"{name}: {each}" for name, each in (("told", right), ("untold", other))), sep="\n")
+    assert right["agreed"] + right["disagreed"] >= 30, "so few pods say nothing"
+    assert (code, right["agreement"] >= 0.95) == (0, True), right
+    assert right["cannotSay"] <= right["agreed"]
+    # Told nothing, it takes the scheduler for one that looks at a part of the nodes, and names more of them.
+    assert other["meanSet"] > right["meanSet"]
