@@ -8,7 +8,7 @@ import pytest
 
 from bench.accuracy import learned
 from bench.accuracy.bindings import bindings
-from bench.accuracy.learned import HEADER, Pair, judged, section
+from bench.accuracy.learned import HEADER, LearnedPair, judged, section
 from bench.accuracy.records import write
 from scheduler_core.snapshot.loading import load_pages
 from tests.bench.test_sampled_bench import a_record
@@ -50,7 +50,7 @@ def test_drains_before_enough_bindings_do_not_count(
 
 
 def test_the_table_tells_the_ratio_of_the_sets_and_an_interval() -> None:
-    pairs = [Pair("7: 2 nodes", Score(pods=2, inside=2, sizes=8), Score(drains=1, pods=2, inside=1, sizes=3))]
+    pairs = [LearnedPair("7: 2 nodes", Score(pods=2, inside=2, sizes=8), Score(drains=1, pods=2, inside=1, sizes=3))]
     lines = list(section(pairs))
     assert lines[1:3] == ["|---" * len(HEADER) + "|", lines[2]]
     assert lines[2].split(" | ")[3:] == [
