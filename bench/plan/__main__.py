@@ -1,20 +1,27 @@
-"""How long the plan of a whole roll-out takes, in every order, and its result.
+"""How long the plan of a whole roll-out takes, and its result; and how long a forecast of one node takes from the dump.
 
-    python -m bench.plan [--nodes 200] [--order oldest] [--concurrency 4]
+    make bench-plan
+    python -m bench.plan --nodes 1000 [--order oldest] [--concurrency 4]
 
-The cluster is that of the scheduler's bench (30 pods a node) without cordoned nodes, with few namespaces and ten old
-ReplicaSets for each application, as Deployments leave them; it is read from a dump, as by `careen plan --from`, and its
-pages are kept in a folder for the next run. CPU is the processor time of the process, user and system."""
+The first measures 200 nodes in every order and 5,000 in the first one, and writes results.md. The cluster is that of
+the scheduler's bench (30 pods a node) without cordoned nodes, with few namespaces and ten old ReplicaSets for each
+application, as Deployments leave them; it is read from a dump, as by `careen plan --from`, and is kept in a folder for
+the next run. CPU is the processor time of the process, user and system; other work on the machine adds to it, because
+it shares the processor's caches."""
 
 from __future__ import annotations
 
 import argparse
 import io
 import json
+import os
+import platform
 import resource
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,34 +35,118 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.rollout import Durations, simulate_rollout
 from scheduler_core.snapshot.dump import Header, read_dump, write_dump
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
 
 NAMESPACES = 3
 OLD_REVISIONS = 10  # a Deployment's revisionHistoryLimit, unless it says otherwise
+FORECAST_WAS_MADE = (0, 3)  # 3: a pod would find no room
 BEGINS = datetime(2026, 1, 1, tzinfo=UTC)
+RESULTS = Path(__file__).with_name("results.md")
+MEASURED = {200: tuple(Order), 5000: (Order.OLDEST,)}
 HEADER = ["ORDER", "SECONDS", "CPU", "REBOOTS", "MOVES", "DOUBLE", "PENDING S"]
 
 
+class Measured(Value, kw_only=True):
+    """One size of cluster: seconds of processor time to read its dump and to forecast a node from it with
+    `careen forecast`, a row for each order, and the largest resident set so far in MiB."""
+
+    nodes: int
+    pods: int
+    read: float
+    forecast: float
+    rows: tuple[tuple[str, ...], ...]
+    resident: int
+
+    def lines(self) -> list[str]:
+        """As it is printed."""
+        return [
+            (
+                f"{self.nodes} nodes, {self.pods} pods; processor time: read in {self.read:.1f} s, "
+                f"`careen forecast` of one node from the dump {self.forecast:.1f} s"
+            ),
+            table(HEADER, [list(row) for row in self.rows]),
+            f"largest resident set: {self.resident} MiB",
+        ]
+
+
 def main() -> None:
-    """Prints a row for each order."""
+    """Prints a row for each order of each size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=200)
+    parser.add_argument("--nodes", type=int, help="one size instead of those that results.md has")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--concurrency", type=int, default=4)
     parser.add_argument(
         "--order", action="append", choices=[line.value for line in Order], help="repeatable; otherwise all"
     )
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan-2")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan-3")
     given = parser.parse_args()
-    dump = dump_of(given.folder / f"{given.nodes}-{given.seed}", nodes=given.nodes, seed=given.seed)
-    began, cpu = time.perf_counter(), time.process_time()
-    snapshot = read_dump(io.BytesIO(dump)).snapshot
-    print(
-        f"{len(snapshot.nodes)} nodes, {len(snapshot.placed_pods)} pods, {given.concurrency} at a time; read "
-        f"in {time.perf_counter() - began:.1f} s ({time.process_time() - cpu:.1f} s of processor time)"
+    sizes = {given.nodes: tuple(map(Order, given.order or Order))} if given.nodes else MEASURED
+    found = []
+    for nodes, orders in sizes.items():
+        found.append(measured(given.folder, nodes, orders, seed=given.seed, concurrency=given.concurrency))
+        print("\n".join(found[-1].lines()), flush=True)
+    if not given.nodes:
+        RESULTS.write_text(page(found, given.concurrency), encoding="utf-8")
+
+
+def measured(folder: Path, nodes: int, orders: Sequence[Order], *, seed: int, concurrency: int) -> Measured:
+    """The plans of one cluster, in these orders, and the forecast of its first node."""
+    dump = folder / f"{nodes}-{seed}.json.gz"
+    if not dump.exists():
+        dump.parent.mkdir(parents=True, exist_ok=True)
+        dump.write_bytes(dump_of(folder / f"{nodes}-{seed}", nodes=nodes, seed=seed))
+    forecast = cost([sys.executable, "-m", "careen", "forecast", cluster.node_name(0), "--from", str(dump)])
+    cpu = time.process_time()
+    snapshot = read_dump(io.BytesIO(dump.read_bytes())).snapshot
+    read = time.process_time() - cpu
+    return Measured(
+        nodes=len(snapshot.nodes),
+        pods=len(snapshot.placed_pods),
+        read=read,
+        forecast=forecast,
+        rows=tuple(tuple(_row(snapshot, order, concurrency)) for order in orders),
+        resident=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     )
-    rows = [_row(snapshot, Order(order), given.concurrency) for order in given.order or [line.value for line in Order]]
-    print(table(HEADER, rows))
-    print(f"largest resident set: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
+
+
+def cost(command: Sequence[str]) -> float:
+    """Seconds of processor time of a command and of the processes that it starts."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+    if done.returncode not in FORECAST_WAS_MADE:
+        raise SystemExit(f"{' '.join(command)} ended with exit code {done.returncode}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def page(found: Sequence[Measured], concurrency: int) -> str:
+    """results.md."""
+    rows = "\n".join(
+        f"| {each.nodes:,} | {each.pods:,} | {row[0]} | {row[1]} | {row[2]} | {row[4]} | {row[5]} |"
+        for each in found
+        for row in each.rows
+    )
+    others = "\n".join(
+        f"| {each.nodes:,} | {each.read:.1f} | {each.forecast:.1f} | {each.resident:,} MiB |" for each in found
+    )
+    return f"""# The plan of a whole roll-out
+
+`make bench-plan`, Python {platform.python_version()}: {cluster.PODS_PER_NODE} pods a node, {concurrency} at a time,
+{NAMESPACES} namespaces and {OLD_REVISIONS} old ReplicaSets for each application. At the end the machine with
+{os.cpu_count()} processors had a load of {os.getloadavg()[1]:.1f}; other work adds to the processor time as well.
+
+| nodes | pods | order | seconds | processor seconds | moves | double moves |
+|---:|---:|---|---:|---:|---:|---:|
+{rows}
+
+Each further seed of `careen plan` (`--seeds`) takes about as long as a row.
+
+The same dump, in processor seconds; a forecast of one node reads it first:
+
+| nodes | reading | `careen forecast --from` | largest resident set |
+|---:|---:|---:|---:|
+{others}
+"""
 
 
 def _row(snapshot: Snapshot, line: Order, concurrency: int) -> list[str]:

@@ -15,8 +15,22 @@ def test_every_order_gets_a_row_in_which_all_nodes_reboot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["bench.plan", "--nodes", "4", "--folder", str(tmp_path)])
+    before = bench.RESULTS.read_text()
     bench.main()
+    assert bench.RESULTS.read_text() == before  # which has other sizes
     first, _, *rows, last = capsys.readouterr().out.splitlines()
-    assert first.startswith("4 nodes, 120 pods, 4 at a time; read in ")
+    assert first.startswith("4 nodes, 120 pods; processor time: read in ")
     assert [(row.split()[0], row.split()[3]) for row in rows] == [("oldest", "4"), ("zone", "4"), ("fewest-moves", "4")]
     assert re.fullmatch(r"largest resident set: \d+ MiB", last)
+
+
+def test_the_page_has_a_row_for_each_size_and_order(tmp_path: Path) -> None:
+    found = [bench.measured(tmp_path, nodes, (bench.Order.OLDEST,), seed=1, concurrency=2) for nodes in (3, 4)]
+    page = bench.page(found, 2)
+    assert re.search(r"^\| 3 \| 90 \| oldest \| [\d.]+ \| [\d.]+ \| \d+ \| \d+ \|$", page, re.MULTILINE)
+    assert re.search(r"^\| 4 \| [\d.]+ \| [\d.]+ \| \d+ MiB \|$", page, re.MULTILINE)
+
+
+def test_a_command_that_fails_is_no_measurement() -> None:
+    with pytest.raises(SystemExit, match="exit code 7"):
+        bench.cost([sys.executable, "-c", "raise SystemExit(7)"])
