@@ -24,7 +24,7 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable, uns
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import Requests, incoming_requests, scored_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, is_scalar
-from scheduler_core.snapshot.columns import LARGEST
+from scheduler_core.snapshot.columns import MOST_COUNTED
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
@@ -109,7 +109,7 @@ class NodeResourcesFit(Value):
                 codes |= (1 << bit) | 2
                 continue
             allocatable = nodes.take(columns.allocatable[line])
-            short = allocatable - nodes.take(usage.requested[line]) < min(amount, LARGEST)
+            short = allocatable - nodes.take(usage.requested[line]) < min(amount, MOST_COUNTED)
             if short.any():
                 codes |= short * (1 << bit)
                 codes |= (short & (allocatable < amount)) * 2

@@ -32,7 +32,7 @@ _OF_ALLOCATABLE: Final = (
     "by_usage",
 )
 _BY_USAGE: Final = 512
-LARGEST: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
+MOST_COUNTED: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
 
 
 class Columns:
@@ -222,7 +222,7 @@ class Columns:
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
         """By line of `allocatable`: whether every node has a positive amount of the resource."""
-        return tuple(bool(least > 0) for least in self.allocatable.min(axis=1, initial=LARGEST))
+        return tuple(bool(least > 0) for least in self.allocatable.min(axis=1, initial=MOST_COUNTED))
 
     @cached_property
     def allocatable_floats(self) -> NDArray[np.float64]:
@@ -303,13 +303,13 @@ def _amounts(nodes: Sequence[Node], lines: Mapping[str, int]) -> NDArray[np.int6
     for row, node in enumerate(nodes):
         for name, amount in node.allocatable.items():
             if name != PODS:
-                table[lines[name], row] = min(amount, LARGEST)
+                table[lines[name], row] = min(amount, MOST_COUNTED)
     return table
 
 
 def _int_column(nodes: Sequence[Node], name: str) -> NDArray[np.int64]:
     return np.fromiter(
-        (min(node.allocatable.get(name, 0), LARGEST) for node in nodes), dtype=np.int64, count=len(nodes)
+        (min(node.allocatable.get(name, 0), MOST_COUNTED) for node in nodes), dtype=np.int64, count=len(nodes)
     )
 
 

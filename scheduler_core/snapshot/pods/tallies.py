@@ -14,7 +14,7 @@ from scheduler_core.model.kept_with_spec import kept_with_spec
 from scheduler_core.model.pod import HostPort, Pod, PodSpec
 from scheduler_core.model.requests import RequestRules, Requests, incoming_requests, running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from scheduler_core.snapshot.columns import LARGEST, Columns
+from scheduler_core.snapshot.columns import MOST_COUNTED, Columns
 from scheduler_core.snapshot.node_labels import Topology
 from scheduler_core.snapshot.pods.affinity_groups import Newcomer, Pulls
 from scheduler_core.snapshot.pods.change_log import Changes
@@ -126,7 +126,8 @@ def _line(requests: Requests, names: tuple[str, ...]) -> Ints:
         **requests.scalars,
     }
     return np.array(
-        [min(amounts.get(name, 0), LARGEST) for name in names] + [requests.nonzero_cpu, requests.nonzero_memory, 1],
+        [min(amounts.get(name, 0), MOST_COUNTED) for name in names]
+        + [requests.nonzero_cpu, requests.nonzero_memory, 1],
         dtype=np.int64,
     )
 
