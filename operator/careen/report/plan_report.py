@@ -227,7 +227,7 @@ def risks(plan: Plan) -> list[Risk]:
                 what=f"draining {node} leaves {listed([wait.pod for wait in waits], most=3)} without room, "
                 f"{waited(timeline, longest)}: {longest.why.rstrip('.')}",
                 remedy=f"Add room or scale down before; `careen forecast {node}` names the single change that "
-                "would place each pod.",
+                f"would place each pod, and with `--with-nodes {node}=1` says whether more nodes would.",
             )
         )
     if plan.ranges and plan.ranges.not_clean and timeline.is_clean:

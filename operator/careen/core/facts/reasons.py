@@ -292,7 +292,8 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.FORECAST_REFUSES: ReasonText(
         "Pods would not find room, or can never be evicted.",
-        "Add capacity, edit the named budget, or let it go with --forecast-pending-allowed or --forecast=warn.",
+        "Add capacity, edit the named budget, or let it go with --forecast-pending-allowed or --forecast=warn. "
+        "`careen forecast NODE --with-nodes NODE=1` says how many more nodes would help.",
     ),
     Code.FORECAST_UNKNOWN: ReasonText(
         "The forecast could not be made.", "See the sentence; --forecast=warn goes on without it.", is_warning=True
