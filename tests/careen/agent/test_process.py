@@ -354,6 +354,40 @@ def test_an_unusable_message_url_ends_the_start_with_code_2_and_is_not_printed(n
     assert "SECRET" not in agent.log
 
 
+def test_a_url_in_a_file_that_cannot_be_used_ends_the_start_with_code_2_and_is_not_told(node: Node) -> None:
+    (node.folder / "urls").write_text("logger://\ntgram://SECRETWORD\n")
+    agent = node.start(f"--notify-url-file={node.folder}/urls")
+    assert agent.ends() == 2
+    assert "--notify-url-file: tgram: apprise does not take this URL; it expects tgram://" in agent.log
+    assert "SECRET" not in agent.log
+
+
+def test_a_node_that_is_held_is_told_once_to_who_stands_in_the_file_by_then(node: Node) -> None:
+    held = {"name": "n1", "annotations": {"careen.dev/hold": "the disk is replaced"}}
+    node.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": held})
+    node.put_config("period: 1h")
+    template = "--message-template-blocked={cluster}/{node}: {reason}"
+    agent = node.start(
+        f"--notify-url-file={node.folder}/urls", "--notify-blocked-after=1s", "--cluster-name=prod", template
+    )
+    ask_for_a_reboot(node)
+    wait_until(lambda: "held" in node.annotation("refusals"))
+    with running_webhook() as hook:
+        (node.folder / "urls").write_text(f"generic+http://{hook.address}/SECRETWORD\n")
+        seconds = 60
+        while "message to people" not in agent.log:
+            seconds += 60
+            edit(node, f"period: {seconds}s")  # each edit makes a turn
+            wait_until(lambda changes=seconds // 60 - 1: agent.log.count("period is now") == changes)
+        wait_until(lambda: hook.texts)
+        edit(node, "period: 100h")
+        agent.says("period is now 100h")
+    assert len(hook.texts) == 1
+    assert re.fullmatch(r"prod/n1: .*the disk is replaced.*", hook.texts[0])
+    assert len(events(node, "HeldBack")) == 1
+    assert "SECRET" not in agent.log
+
+
 # ---- being idle ----
 
 

@@ -12,7 +12,7 @@ from careen.settings.sources import BadSettings, Resolved
 _LOG = logging.getLogger("careen.config")
 
 # apprise loads all its services to judge one URL: a second, and longer where a node has little to spare.
-_JUDGE_SECONDS = 60.0
+_JUDGE_SECONDS = 30.0
 
 
 async def judge(resolved: Resolved) -> None:
