@@ -1,7 +1,6 @@
-"""What holds for every test: nothing of the caller's environment reaches it, and no clock but the last one ends it.
+"""For every test: the caller's environment does not reach it, and only pytest's own timeout limits it by the clock.
 
-This file is loaded before any test module, in the main process and in each worker of pytest-xdist.
-"""
+This file is loaded before any test module, in the main process and in each worker of pytest-xdist."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""How tests wait: for a condition, with a patience that follows the machine, and with the cause when they give up.
+"""How tests wait: for a condition, with a limit that follows the machine's load, and with the cause when they give up.
 
-No test asserts the wall clock. A machine with a load of a hundred makes these waits long, never red: the limit counts
-seconds of a machine with nothing else to do (`drydock.rollout.patience`).
-"""
+No test asserts wall-clock time. On a machine with a load of a hundred these waits are long, but no test fails: the
+limit counts seconds of an otherwise idle machine (`drydock.rollout.patience`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Text that nobody may see as it is, and the judge of what was shown. The judge shares nothing with
-`core/plain_text.py`: it asks Python's own tables what a character is."""
+"""Texts that must not be displayed unescaped, and the check of displayed texts. The check shares nothing with
+`core/plain_text.py`: it uses Python's own Unicode tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the shell's tests stand on: a clock that nobody waits for, and transports that lose, delay or script answers."""
+"""Test doubles of the shell: a virtual clock, and transports that lose, delay or script answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that cannot be served end helm with a sentence that says what to do instead, and nothing is installed."""
+"""Invalid values stop helm with a message that names the remedy, and nothing is installed."""
 
 from __future__ import annotations
 

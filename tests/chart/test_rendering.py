@@ -1,5 +1,4 @@
-"""What helm makes of the chart: kustomize's objects by default, golden files for files of values, each setting at the
-agent."""
+"""The rendered chart: kustomize's objects by default, golden files for values files, each setting at the agent."""
 
 from __future__ import annotations
 

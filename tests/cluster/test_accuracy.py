@@ -1,7 +1,6 @@
-"""Nodes of varied clusters are forecast, then drained for real: where the pods went is what was said.
+"""Nodes of varied clusters are forecast and then drained for real: the pods land on the forecast nodes.
 
-`make bench-accuracy` does the same with 30 drains, with the scheduler as it comes, and with other ways to drain.
-"""
+`make bench-accuracy` does the same with 30 drains, with the default scheduler, and with other ways to drain."""
 
 from __future__ import annotations
 

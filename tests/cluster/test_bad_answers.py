@@ -1,4 +1,5 @@
-"""What stands between agent and API server answers nonsense, breaks connections, or lets somebody else write first."""
+"""A proxy between agent and API server gives invalid answers, breaks connections, or lets another client write
+first."""
 
 from __future__ import annotations
 

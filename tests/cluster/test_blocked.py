@@ -1,4 +1,4 @@
-"""What keeps a node from rebooting: it is tainted at once all the same, stays in service, and says why."""
+"""A blocked node is still tainted at once, stays in service, and reports why."""
 
 from __future__ import annotations
 

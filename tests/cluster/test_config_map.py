@@ -1,4 +1,5 @@
-"""The ConfigMap is deleted, re-created, or wrong at the worst moment: what was in force stays so, and is told."""
+"""The ConfigMap is deleted, recreated, or invalid at the worst moment: the settings in force stay, and the problem is
+reported."""
 
 from __future__ import annotations
 

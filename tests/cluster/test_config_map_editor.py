@@ -1,4 +1,4 @@
-"""Whoever may edit the ConfigMap, and nothing else, does not become root on the hosts."""
+"""A person who may only edit the ConfigMap cannot become root on the hosts."""
 
 from __future__ import annotations
 

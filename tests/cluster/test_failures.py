@@ -1,4 +1,4 @@
-"""What goes wrong with a node halts the roll-out or is undone; nothing is repeated for ever, and everything is told."""
+"""A failure of a node halts the roll-out or is undone; nothing is repeated for ever, and everything is reported."""
 
 from __future__ import annotations
 

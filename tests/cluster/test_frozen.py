@@ -1,4 +1,4 @@
-"""An agent process is frozen for a minute and goes on as if nothing had been: what it knew is old by then."""
+"""An agent process is suspended for a minute and resumes: its knowledge is stale by then."""
 
 from __future__ import annotations
 

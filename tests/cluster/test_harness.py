@@ -1,4 +1,4 @@
-"""What the stories stand on: hosts that reboot, a control plane that restarts, an observer that sees it."""
+"""The test harness itself: hosts that reboot, a control plane that restarts, an observer that records it."""
 
 from __future__ import annotations
 

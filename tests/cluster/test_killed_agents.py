@@ -1,4 +1,4 @@
-"""An agent dies, by SIGKILL, wherever it is on its way: the next one goes on, and no rule is broken."""
+"""An agent is killed by SIGKILL in any phase: the next process continues, and no rule is broken."""
 
 from __future__ import annotations
 

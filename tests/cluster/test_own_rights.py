@@ -1,4 +1,4 @@
-"""The policies of manifests/admission leave an agent everything that it needs, and everybody else alone."""
+"""The policies of manifests/admission allow an agent everything that it needs, and do not affect other accounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agents have the rights of manifests/rbac.yaml, and say at their start which are missing."""
+"""The agents have the rights of manifests/rbac.yaml, and report missing ones at their start."""
 
 from __future__ import annotations
 

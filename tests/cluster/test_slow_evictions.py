@@ -1,5 +1,4 @@
-"""Every eviction takes eight seconds behind a slow webhook: the agent hears people all the same, and the drain
-goes on."""
+"""A slow webhook delays every eviction by eight seconds: holds still take effect, and the drain continues."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Agents die and the API server goes away at random moments, again and again: no rule is broken, and every need
-is met once.
+"""Agents die and the API server fails at random times, repeatedly: no rule is broken, and every need is met once.
 
-A short form with one seed; `make soak-cluster SOAK_SECONDS=1800 SOAK_SEED=7` goes on for half an hour.
-"""
+A short form with one seed; `make soak-cluster SOAK_SECONDS=1800 SOAK_SEED=7` runs for half an hour."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every mutant applies: cheap enough for each run, so that nobody finds out weeks later. What they show is
-`make mutants`."""
+"""Every mutant applies: cheap enough for each run, so that stale mutants are found at once. `make mutants` runs
+them."""
 
 from __future__ import annotations
 

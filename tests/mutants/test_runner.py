@@ -1,5 +1,5 @@
-"""What `make mutants` says of a mutant that dies, one that survives, one that never ends, and one that no longer
-applies."""
+"""The report of `make mutants` for a mutant that is killed, one that survives, one that never ends, and one that no
+longer applies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The optional components on real nodes, and what the API server says of manifests that are applied once more."""
+"""The optional components on real nodes, and a second apply of the manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every change is tried with: the five stories that `.ci/run` tells on real nodes."""
+"""The five stories on real nodes that `.ci/run` plays for every change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody reaches who has taken over an agent: tried by a program in its real container."""
+"""What an attacker who controls an agent can reach: tested by a program in its real container."""
 
 from __future__ import annotations
 

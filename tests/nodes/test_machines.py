@@ -1,4 +1,4 @@
-"""What machines and kubelets do: they hang, they do not come back, they are rebooted by people, and kubelets pause."""
+"""Machines and kubelets that hang, do not return, are rebooted by people, or pause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods as real clusters have them: slow to stop, static, of DaemonSets that nobody updates, with files on the host."""
+"""Pods as in real clusters: slow to stop, static, of DaemonSets with OnDelete, with host path volumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the real scheduler makes of many configurations, and what scheduler_core does."""
+"""How the real scheduler and scheduler_core read many configurations."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The golden cases reach every plugin, every reason text and every argument, and scheduler_core answers all of
-them alike."""
+"""The golden cases cover every plugin, every reason and every argument, and scheduler_core gives the same answers."""
 
 from __future__ import annotations
 

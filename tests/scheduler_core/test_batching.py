@@ -1,4 +1,4 @@
-"""Where kube-scheduler places alike pods in batches, a forecast says so."""
+"""A forecast notes if kube-scheduler places identical pods in batches."""
 
 from __future__ import annotations
 

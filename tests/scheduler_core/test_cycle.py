@@ -1,5 +1,5 @@
-"""The whole cycle: what it says when something fits, when nothing does, and when it cannot tell; tie-breaks;
-nominated pods; profiles."""
+"""The whole cycle: its results if a node fits, if none does, and if the answer is unknown; tie-breaks; nominated pods;
+profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits that README.md names are where it says."""
+"""The limits that README.md names."""
 
 from __future__ import annotations
 

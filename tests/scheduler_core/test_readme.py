@@ -1,4 +1,4 @@
-"""What the library's README shows is what the library does."""
+"""The examples of the library's README work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many nodes kube-scheduler looks for, and what a forecast says where more fit."""
+"""How many nodes kube-scheduler searches for, and the forecast if more nodes fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person reads when a command cannot do what was asked: no Python, the exit code of the docs, the way on."""
+"""The messages of a command that fails: no Python traceback, the documented exit code, the next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`careen status` says from the start that nothing will move, why, for how long, and what would change it."""
+"""`careen status` reports first that no node will start, why, since when, and the remedy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What programs read: every command that has `--output json`, in clusters with much and with nothing to tell.
+"""The JSON of every command with `--output json`, in clusters with much and with nothing to report.
 
-One way to say nothing: null. A key is never left out, so the same place has the same keys in every answer, and no text
-is empty. YAML says the same as JSON."""
+Null is the only way to express nothing. A key is never left out, so the same object has the same keys in every answer,
+and no text is empty. YAML has the same content as JSON."""
 
 from __future__ import annotations
 

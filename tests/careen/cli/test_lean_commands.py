@@ -1,4 +1,4 @@
-"""What a command for people loads. `make bench-commands` measures what that costs."""
+"""The modules that a command imports. `make bench-commands` measures the cost."""
 
 from __future__ import annotations
 

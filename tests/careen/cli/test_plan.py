@@ -1,4 +1,4 @@
-"""`careen plan`: live and from a dump, by the agents' own settings, with a page for whoever has to agree."""
+"""`careen plan`: live and from a dump, with the agents' settings, and with a page for those who approve it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """One cluster in which every text that others can write is poisoned, through every command that reads it: nothing
-reaches the terminal as it is, no line of the output is somebody else's, and JSON keeps what was there."""
+reaches the terminal unescaped, no line of the output is written by others, and JSON keeps the original text."""
 
 from __future__ import annotations
 

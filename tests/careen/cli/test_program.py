@@ -1,4 +1,4 @@
-"""What the console scripts make of their name and arguments, and how a start that is stopped ends."""
+"""How the console scripts read their name and arguments, and how an interrupted start ends."""
 
 from __future__ import annotations
 

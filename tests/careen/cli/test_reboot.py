@@ -1,4 +1,4 @@
-"""`careen reboot`: asks, waits, and tells what came of it."""
+"""`careen reboot`: requests a reboot, waits, and prints the result."""
 
 from __future__ import annotations
 

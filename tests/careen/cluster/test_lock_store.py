@@ -1,4 +1,4 @@
-"""The lock annotation by compare-and-swap, whatever happens to the answers."""
+"""The lock annotation by compare-and-swap, with any loss or delay of answers."""
 
 from __future__ import annotations
 

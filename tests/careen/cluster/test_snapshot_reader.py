@@ -1,4 +1,4 @@
-"""What a forecast reads: raw pages, and only kinds that some pod refers to."""
+"""The lists that a forecast reads: raw pages, and only kinds that some pod refers to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Nobody stays named in the lock who does not wait: whoever notices takes the name out, and somebody always looks."""
+"""The lock names no node that no longer waits: any agent that notices such a name removes it, and some agent always
+checks."""
 
 from __future__ import annotations
 

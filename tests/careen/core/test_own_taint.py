@@ -1,4 +1,5 @@
-"""Whose soft taint it is where no record tells: its name, or the API server's word; and what becomes of ours."""
+"""Who set the soft taint if there is no record: its key and managedFields decide; and when careen's taint is
+removed."""
 
 from __future__ import annotations
 

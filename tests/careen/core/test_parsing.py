@@ -1,4 +1,4 @@
-"""What others wrote is parsed once, where it is read: no decision parses the lock or a record again."""
+"""Untrusted text is parsed once, where it is read: no decision parses the lock or a record again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Since when something that must be known is not: counted over turns, phases and processes, and begun anew only
-when all of it was known."""
+"""Since when a required fact is unknown: counted over turns, phases and processes, and restarted only when every fact
+was known."""
 
 from __future__ import annotations
 

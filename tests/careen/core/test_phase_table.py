@@ -1,4 +1,5 @@
-"""The phase table: every phase reachable, every phase has a way home, and no step makes a move that is not listed."""
+"""The phase table: every phase is reachable, every phase leads back to idle, and no step makes an unlisted phase
+change."""
 
 from __future__ import annotations
 

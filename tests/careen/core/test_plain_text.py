@@ -1,4 +1,4 @@
-"""What text from outside looks like when it is shown: for every character that Unicode knows, and any text."""
+"""How external text is displayed: for every Unicode character, and any text."""
 
 from __future__ import annotations
 

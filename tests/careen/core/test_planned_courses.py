@@ -1,7 +1,7 @@
-"""Plans of seeded clusters come out as recorded: whoever makes planning faster must not make it different.
+"""Plans of generated clusters equal the recorded ones: an optimisation must not change plans.
 
-The records were first written by the code that recounted the cluster for every question. A change that is meant
-to alter plans writes them anew, and the diff shows which plans it altered: `python -m
+The records were first written by the code that recounted the cluster for every question. A change that is meant to
+alter plans rewrites them, and the diff shows which plans it altered: `python -m
 tests.careen.core.test_planned_courses`."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What is written on a Node whose agent's turns break: a node that drains comes back, one whose reboot was
-asked does not, and nothing is believed."""
+"""What the rescue writes on a Node whose agent's turns fail: a draining node returns to service, one whose reboot was
+requested does not, and no content is trusted."""
 
 from __future__ import annotations
 

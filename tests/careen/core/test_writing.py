@@ -1,4 +1,5 @@
-"""How decisions stand on the Node, and what people are told (`careen.core.writing`, `careen.core.situation`)."""
+"""How decisions are written on the Node, and how people are informed (`careen.core.writing`,
+`careen.core.situation`)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What can happen next to a small fleet: an agent's turn, one action of it, a fault, a person's deed, time.
+"""The possible next steps of a small fleet: an agent's turn, one of its actions, a fault, an act of a person, time.
 
-A turn is production's `decide` on one reading of everything. Each write it wants is a step of its own, so all other
-agents' steps can come in between, and each may be lost, late, or the last thing that its sender does. Within an
-instant every order is followed. Time passes when nobody has anything left to do: each agent looks again exactly when
-it said, unless a fault holds it up."""
+A turn is production's `decide` on one reading of everything. Each write of it is a separate step, so steps of all other
+agents can come in between, and each may be lost, late, or the last action of its sender. Within an instant every order
+is explored. Time advances when no step is left: each agent looks again exactly when it decided to, unless a fault
+delays it."""
 
 from __future__ import annotations
 

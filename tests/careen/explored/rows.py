@@ -1,4 +1,4 @@
-"""How far the exploration goes: in every run of the tests, and further where somebody has the time."""
+"""The bounds of the exploration: in every run of the tests, and larger ones on request."""
 
 from __future__ import annotations
 

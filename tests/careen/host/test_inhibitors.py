@@ -1,4 +1,4 @@
-"""Who holds a shutdown up, read from the files in which systemd-logind keeps it."""
+"""Shutdown inhibitors, read from the files of systemd-logind."""
 
 from __future__ import annotations
 

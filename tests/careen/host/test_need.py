@@ -1,4 +1,4 @@
-"""Several sources of one host: each may ask, and what cannot be told is told."""
+"""Several probes of one host: any of them may report a need, and unknown probes are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the host want a reboot: yes, no, or not to be told. Never a "no" for what could not be seen."""
+"""Whether the host needs a reboot: yes, no, or unknown. Never "no" for a sentinel that could not be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the last reboots say, and what stands in for those that say nothing."""
+"""Durations from the last reboots, and defaults for nodes without reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be told from outside about the next look: never less than an agent really sleeps."""
+"""The next evaluation as predicted from outside: never earlier than the agent really looks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several draws come to together."""
+"""The ranges over several simulations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The headline as text and as a value; what it says in each case stands in tests/careen/cli/test_headline.py."""
+"""The headline as text and as a value; its cases are in tests/careen/cli/test_headline.py."""
 
 from __future__ import annotations
 

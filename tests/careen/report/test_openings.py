@@ -1,4 +1,4 @@
-"""When windows open next, as `careen status`, `why` and `plan` say it: in the cluster's zone, which is named."""
+"""The next openings of windows in `careen status`, `why` and `plan`: in the cluster's time zone, which is named."""
 
 from __future__ import annotations
 

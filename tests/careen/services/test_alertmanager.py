@@ -1,4 +1,4 @@
-"""Active alerts of an Alertmanager, or why they are not known: whatever the server does, never "none"."""
+"""Active alerts of an Alertmanager, or why they are unknown: no failure of the server means "none"."""
 
 from __future__ import annotations
 

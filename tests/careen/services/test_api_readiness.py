@@ -1,4 +1,4 @@
-"""What `/readyz?verbose` says. The pages are as apiserver's healthz handler writes them."""
+"""The parsed answer of `/readyz?verbose`. The pages are those of apiserver's healthz handler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message goes out in a child process within its deadline, and what is said about it holds no secret."""
+"""A message is sent by a child process within its deadline, and no error message contains a secret."""
 
 from __future__ import annotations
 

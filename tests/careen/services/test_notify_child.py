@@ -1,4 +1,4 @@
-"""The child's own part: what it says when something goes wrong, and that it ends by itself."""
+"""The child process: its error messages, and that it exits by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Active alerts, or why they are not known: whatever the server does, never "none"."""
+"""Active alerts, or why they are unknown: no failure of the server means "none"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would make a ConfigMap's editor root on every host is not taken from the ConfigMap."""
+"""A ConfigMap may not set anything that would make its editor root on every host."""
 
 from __future__ import annotations
 

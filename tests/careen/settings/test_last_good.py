@@ -1,4 +1,4 @@
-"""The settings that a claim began with, on the Node: written without secrets, read back whatever stands there."""
+"""The settings of a claim, stored on the Node: written without secrets, and read from any content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a changed ConfigMap does to the settings in force: all of it or nothing."""
+"""How a changed ConfigMap affects the settings in force: completely or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where values come from, which one counts, and what stops the start."""
+"""The sources of values, which one applies, and what stops the start."""
 
 from __future__ import annotations
 

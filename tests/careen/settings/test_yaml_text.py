@@ -1,4 +1,4 @@
-"""YAML that people write: a value, or a sentence that says where it cannot be read; nothing else."""
+"""YAML written by people: a value, or a message with the position of the error."""
 
 from __future__ import annotations
 

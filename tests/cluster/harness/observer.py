@@ -1,7 +1,6 @@
-"""What happened in the cluster, as the API server told it: nodes, pods and the lock, by watches, with times.
+"""The events of the cluster as reported by the API server: nodes, pods and the lock, by watches, with times.
 
-Kept as values so that stories and the bench can judge afterwards; judging is in `rules.py` and `figures.py`.
-"""
+Kept as values so that stories and the bench can check them afterwards, in `rules.py` and `figures.py`."""
 
 from __future__ import annotations
 

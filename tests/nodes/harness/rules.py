@@ -1,4 +1,4 @@
-"""What must hold on real nodes beyond the rules of tests/cluster: evictions, budgets, how often it booted. Pure."""
+"""Rules on real nodes in addition to those of tests/cluster: evictions, budgets, number of boots. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a case is mostly about. Without flavours the first filters would refuse nearly every pod."""
+"""The main topic of a case. Without such flavours the first filters would refuse nearly every pod."""
 
 from __future__ import annotations
 

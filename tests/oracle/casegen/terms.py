@@ -1,4 +1,4 @@
-"""What a pod asks of nodes and of other pods: tolerations, affinity, spread."""
+"""A pod's requirements on nodes and other pods: tolerations, affinity, spread."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The law of the cache: after any events it is what reading the final objects anew gives, and its order of nodes is
-that of kube-scheduler's tree. Whatever is asked or simulated in between changes nothing."""
+"""The law of the cache: after any events it equals a snapshot loaded from the final objects, and its order of nodes is
+that of kube-scheduler's tree. Queries and simulations in between change nothing."""
 
 from __future__ import annotations
 

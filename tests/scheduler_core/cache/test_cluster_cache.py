@@ -1,4 +1,4 @@
-"""What each event does to the cache, also one that comes late, twice, in the wrong order, or that cannot be read."""
+"""The effect of each event on the cache, including late, repeated, misordered and unreadable ones."""
 
 from __future__ import annotations
 

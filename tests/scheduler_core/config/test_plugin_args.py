@@ -1,4 +1,4 @@
-"""Each plugin's arguments: what stands in for what was not written, and what is refused, with its path."""
+"""Each plugin's arguments: the defaults, and the refused values with their paths."""
 
 from typing import Any
 

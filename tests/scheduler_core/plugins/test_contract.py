@@ -1,5 +1,5 @@
-"""What every plugin in the tree keeps to: its two forms agree, it answers alike twice, it leaves the snapshot
-alone, it names its refusals."""
+"""The contract of every in-tree plugin: its two forms agree, it is deterministic, it does not change the snapshot, and
+it names its refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preemption at the end of a whole cycle: node, victims, sentences, and what it says about an earlier nomination."""
+"""Preemption at the end of a whole cycle: node, victims, messages, and the effect on an earlier nomination."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""How many volumes of a driver a node can take."""
+"""The number of a driver's volumes that a node can attach."""
 
 from typing import Any
 

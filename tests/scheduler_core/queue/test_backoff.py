@@ -1,4 +1,4 @@
-"""How long a pod waits, in which order, and who may be taken out early."""
+"""How long a pod waits in its back-off, in which order, and which pods may be popped early."""
 
 import pytest
 

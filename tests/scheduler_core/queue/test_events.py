@@ -1,4 +1,4 @@
-"""Which registration hears of which event (kube-scheduler's MatchClusterEvents)."""
+"""Which registration matches which event (kube-scheduler's MatchClusterEvents)."""
 
 import pytest
 

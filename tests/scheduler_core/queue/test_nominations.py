@@ -1,4 +1,4 @@
-"""Who is nominated where."""
+"""Which pods are nominated to which nodes."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What several courses say together: replicas stand for one another so that as little as possible is left open."""
+"""The landings of several courses together: replicas are matched so that the sets stay as small as possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many pods would move: as many as a count anew gives, after every change."""
+"""The number of movable pods: equal to a fresh count after every change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a cycle says what the cycle decided, and every plugin's own word behind it."""
+"""The record of a cycle contains its decision and the answer of every plugin."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A cluster written to a file and read again: nothing that scheduling reads is lost, nothing else is kept, and
-a bad file is told apart."""
+"""A cluster written to a file and read again: nothing that scheduling reads is lost, nothing else is kept, and an
+invalid file is refused."""
 
 from __future__ import annotations
 

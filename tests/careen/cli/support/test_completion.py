@@ -1,4 +1,4 @@
-"""What kubectl reads when somebody presses Tab behind `kubectl careen`."""
+"""What kubectl reads when a person presses Tab after `kubectl careen`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command says when the cluster cannot be asked."""
+"""The messages of every command when the cluster cannot be reached."""
 
 from __future__ import annotations
 

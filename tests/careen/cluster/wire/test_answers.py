@@ -1,5 +1,4 @@
-"""What each reader and writer of the cluster makes of an answer of 200 that says nothing: an error, never an
-empty cluster."""
+"""Every reader and writer of the cluster treats a 200 answer without content as an error, never as an empty cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One guarded write and what became of it, whatever the network does to the answers."""
+"""One guarded write and its outcome, with any loss or delay of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes from the lock and what stays."""
+"""What a cleanup removes from the lock and what it keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes from a Node and what stays: a table, row by row."""
+"""What a cleanup removes from a Node and what it keeps: a table, row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the record keeps of the workloads before a drain, and what earlier releases make of it."""
+"""The record of the workloads before a drain, and how earlier releases read it."""
 
 from __future__ import annotations
 

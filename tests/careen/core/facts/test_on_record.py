@@ -1,4 +1,4 @@
-"""Instants for metrics come from the Node, so that an agent's new pod does not count anew."""
+"""Times for metrics come from the Node, so that a new pod of the agent does not restart them."""
 
 from __future__ import annotations
 

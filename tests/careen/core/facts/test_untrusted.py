@@ -1,5 +1,5 @@
-"""What anybody may write on Nodes and into the lock: every reader gives a value, and no node's nonsense keeps
-another from deciding."""
+"""Untrusted content on Nodes and in the lock: every reader returns a value, and invalid content on one node never
+blocks the decisions of another."""
 
 from __future__ import annotations
 

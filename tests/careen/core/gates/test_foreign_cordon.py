@@ -1,5 +1,4 @@
-"""A cordon that is not ours: when it counts as down, when it keeps its node from rebooting, and what is said
-about it (`careen.core.cordons`)."""
+"""A foreign cordon: when it counts as down, when it refuses its node, and the message (`careen.core.cordons`)."""
 
 from __future__ import annotations
 

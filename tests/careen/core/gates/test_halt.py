@@ -1,4 +1,4 @@
-"""A claim that was kept after a failure halts everybody else, before the cordon."""
+"""A claim kept after a failure stops every other node before its cordon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health queries: whatever is not a fresh sample that fulfils the condition refuses."""
+"""Health queries: anything but a fresh sample that meets the condition refuses."""
 
 from __future__ import annotations
 

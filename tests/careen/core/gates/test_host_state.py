@@ -1,4 +1,4 @@
-"""What must be known of the host."""
+"""The host facts that must be known."""
 
 from __future__ import annotations
 

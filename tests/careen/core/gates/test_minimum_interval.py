@@ -1,4 +1,4 @@
-"""How long ago the last reboot has to be."""
+"""The minimum time since the last reboot."""
 
 from __future__ import annotations
 

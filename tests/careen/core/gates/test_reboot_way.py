@@ -1,4 +1,4 @@
-"""A host that could surely not be rebooted is left alone; one that nobody can judge is not."""
+"""A host whose reboot would certainly fail is refused; one whose self-test is inconclusive is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Older settings that stand in for those that are meant."""
+"""Older settings that apply while the current ones cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who goes next, whose turn it is, and how long the others sleep."""
+"""The order of the line, whose turn it is, and how long other nodes sleep."""
 
 from __future__ import annotations
 

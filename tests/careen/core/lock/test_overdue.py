@@ -1,4 +1,4 @@
-"""Which holders take longer than usual, who says so, and in which words (`careen.core.lock.overdue`,
+"""Overdue holders: which ones are marked, by which node, and with which message (`careen.core.lock.overdue`,
 `careen.core.steps.shared.looking_behind`)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a person asks of a node, as it stands on the Node: understood, heard as a need, met, over."""
+"""A person's request on the Node: parsed, treated as a need, met, expired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claiming: into the lock, everything once more on fresh data, never two claimers at once, and one patch that
+"""Claiming: the claim enters the lock, all gates run again on fresh data, two nodes never claim at once, and one patch
 records and cordons."""
 
 from __future__ import annotations

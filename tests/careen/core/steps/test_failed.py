@@ -1,4 +1,4 @@
-"""Failed: undone and tried again after a pause, or halted with the claim kept until somebody says otherwise."""
+"""Failed: undone and retried after a back-off, or halted with the claim kept until a person acts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idle: the soft taint follows the need at once, whatever anything else says; and only what is ours is touched."""
+"""Idle: the soft taint follows the need at once, whatever a gate refuses; and only careen's marks are changed."""
 
 from __future__ import annotations
 

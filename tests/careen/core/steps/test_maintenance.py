@@ -1,4 +1,5 @@
-"""Maintenance: drained and kept down by a person's word, through restarts, reboots and hands on the lock; and back."""
+"""Maintenance: a person's request drains a node and keeps it down, through restarts, reboots and manual changes of the
+lock; and its end."""
 
 from __future__ import annotations
 

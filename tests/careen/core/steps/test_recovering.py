@@ -1,4 +1,4 @@
-"""An entry of ours in the lock that the Node's record does not know: adopted or released, never ignored."""
+"""A claim in the lock that the Node's record does not contain: adopted or released, never ignored."""
 
 from __future__ import annotations
 

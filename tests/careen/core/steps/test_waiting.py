@@ -1,5 +1,5 @@
-"""Waiting: all cheap refusals at once, costly ones only in turn, the claim on the Node first, and the way home
-(`careen.core.steps.shared.giving_back`)."""
+"""Waiting: all cheap refusals at once, costly gates only at the node's turn, the claim on the Node first, and the
+return to idle (`careen.core.steps.shared.giving_back`)."""
 
 from __future__ import annotations
 

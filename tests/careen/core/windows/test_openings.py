@@ -1,4 +1,4 @@
-"""Several windows together: whenever one says that it changes then, it does, and never before."""
+"""Several windows together: their state changes at the announced times, and never before."""
 
 from __future__ import annotations
 

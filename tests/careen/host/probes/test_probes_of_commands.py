@@ -1,4 +1,4 @@
-"""What each tool prints and how it exits, quoted from the tool, and what that means for the host."""
+"""The output and exit code of each tool, quoted from its source, and what they mean for the host."""
 
 from __future__ import annotations
 

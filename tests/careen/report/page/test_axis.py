@@ -1,4 +1,4 @@
-"""Where instants lie on the time line, and which of them have a label."""
+"""The positions of times on the time line, and which of them have a label."""
 
 from __future__ import annotations
 

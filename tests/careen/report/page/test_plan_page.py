@@ -1,5 +1,4 @@
-"""The page: well-formed, self-contained, nothing in it but what the plan says; and, where there is a browser,
-how it looks."""
+"""The page: well-formed, self-contained, with the content of the plan only; and its layout, if there is a browser."""
 
 from __future__ import annotations
 

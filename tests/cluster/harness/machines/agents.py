@@ -1,4 +1,4 @@
-"""How an agent is started on a simulated host: careen as in this repository, or any command with placeholders."""
+"""Commands that start an agent on a simulated host: careen from this repository, or any command with placeholders."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a story is measured by."""
+"""Measurements of a story."""

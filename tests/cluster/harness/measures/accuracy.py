@@ -1,5 +1,4 @@
-"""Was the forecast right? A drain's landings beside what was said, owner by owner, because replicas are
-interchangeable."""
+"""Whether a forecast was right: a drain's landings compared with it per owner, because replicas are interchangeable."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One drain on the real control plane, with what was forecast before it and everything that happened to pods during it.
+"""One drain on the real control plane, with its forecast and all events of pods during it.
 
-Order is told by resourceVersions: etcd numbers every write of the cluster, so evictions, creations and bindings
-stand in the one order in which they took place."""
+resourceVersions give the order: etcd numbers every write of the cluster, so evictions, creations and bindings are in
+the order in which they took place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model writes, it reads again."""
+"""The model can read what it writes."""
 
 from dataclasses import replace
 

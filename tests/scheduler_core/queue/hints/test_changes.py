@@ -1,4 +1,4 @@
-"""What an update amounts to."""
+"""The events of an update."""
 
 from dataclasses import replace
 from typing import Any

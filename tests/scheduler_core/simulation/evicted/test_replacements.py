@@ -1,4 +1,4 @@
-"""What comes back after an eviction, and when."""
+"""Which pods are replaced after an eviction, and when."""
 
 from __future__ import annotations
 

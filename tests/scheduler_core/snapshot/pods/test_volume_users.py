@@ -1,4 +1,4 @@
-"""Which placed pods use volumes: counted anew or carried along, it comes to the same."""
+"""Which placed pods use volumes: an updated count equals a fresh one."""
 
 from hypothesis import given
 from hypothesis import strategies as st

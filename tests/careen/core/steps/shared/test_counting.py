@@ -1,5 +1,5 @@
-"""How many pods a drain would evict stands on the Node before the node shows itself ready, and costs one list
-of the own pods now and then."""
+"""A node writes the number of its movable pods before it becomes ready, and lists its pods now and then to update
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many nodes wait, as a refused node of a large fleet counts it itself."""
+"""A refused node of a large fleet counts the waiting nodes itself."""
 
 from __future__ import annotations
 

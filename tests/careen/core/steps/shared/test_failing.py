@@ -1,4 +1,4 @@
-"""How steps fail: undone with the claim on its way out, or halted with the claim kept and marked."""
+"""How steps fail: undone and releasing the claim, or halted with the claim kept and marked."""
 
 from __future__ import annotations
 

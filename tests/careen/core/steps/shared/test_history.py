@@ -1,4 +1,4 @@
-"""The last five reboots on the Node: written newest first, bounded, and read whatever stands there."""
+"""The last five reboots on the Node: written newest first, bounded, and read from any content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made ready while the holder's workloads settle, and when it counts."""
+"""What a node prepares while the holder's workloads settle, and when the preparation is valid."""
 
 from __future__ import annotations
 

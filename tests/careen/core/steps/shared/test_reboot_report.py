@@ -1,4 +1,4 @@
-"""How long each part of the last reboot took, as far as the node saw it."""
+"""The duration of each part of the last reboot, as far as the node observed it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A law: 500 agents or fewer never wait; more of them spread their taints over at most a minute, evenly,
-whatever they are called."""
+"""A law: 500 agents or fewer never wait; more of them spread their taints evenly over at most a minute, regardless of
+their names."""
 
 from __future__ import annotations
 
