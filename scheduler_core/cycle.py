@@ -23,14 +23,14 @@ from scheduler_core.config.configuration import Configuration, ExtenderSettings,
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_merge import effective_plugins
 from scheduler_core.extenders.chain import EXTENDER_NAME, ExtenderChain
-from scheduler_core.extenders.protocol import Transport
+from scheduler_core.extenders.protocol import ExtenderTransport
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.diagnosis import Diagnosis, Verdicts
 from scheduler_core.framework.extension_points import Nomination
 from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import Factory, PluginSet, register, serves
 from scheduler_core.framework.runner import CycleError, Nominated, Runner, ScoreTable
-from scheduler_core.framework.verdict import Code, Verdict, unresolvable
+from scheduler_core.framework.verdict import Verdict, VerdictCode, unresolvable
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import RequestRules
 from scheduler_core.plugins import IN_TREE
@@ -62,7 +62,7 @@ class Scheduler:
         configuration: Configuration | None = None,
         kube_version: str | KubeVersion = "1.36",
         plugins: Mapping[str, Factory] | None = None,
-        transport: Callable[[ExtenderSettings], Transport] | None = None,
+        transport: Callable[[ExtenderSettings], ExtenderTransport] | None = None,
     ) -> None:
         """`plugins` are factories beside those in the tree, by name; a profile must enable them. `transport` is
         the way to each extender, HTTP as a rule.
@@ -165,7 +165,7 @@ class Scheduler:
             cycle = _Cycle(self, runner, state=state, pod=pod, diagnosis=diagnosis, nominated=nominated)
             return [cycle.conclude(each) for each in searches]
         except CycleError as failure:
-            refusal = Verdict(Code.ERROR, (str(failure),), failure.plugin)
+            refusal = Verdict(VerdictCode.ERROR, (str(failure),), failure.plugin)
             failed = CycleResult(pod, Diagnosis(nodes, prefilter=refusal), error=str(failure))
             return [failed if each is None else replace(failed, next_start=each.start) for each in searches]
 
@@ -253,7 +253,7 @@ class _Cycle:
         self._nominated = nominated
         self._passed = diagnosis.passed
         self._wanted = scheduler.nodes_wanted(pod, len(diagnosis.searched))
-        self._sample = Sample(self._wanted, len(self._passed)) if len(self._passed) > self._wanted else None
+        self._sample = NodeSample(self._wanted, len(self._passed)) if len(self._passed) > self._wanted else None
         self._tables: dict[bytes, ScoreTable] = {}
         self._given_up: CycleResult | None = None
 
@@ -331,13 +331,13 @@ def _nothing() -> Diagnosis:
     return Diagnosis(NodeList(Snapshot.of([])))
 
 
-def _over_http(settings: ExtenderSettings) -> Transport:
+def _over_http(settings: ExtenderSettings) -> ExtenderTransport:
     from scheduler_core.extenders.transport import HttpTransport
 
     return HttpTransport(settings)
 
 
-class Sample(Value):
+class NodeSample(Value):
     """The real scheduler stops when it has found `looked_at` of the `feasible` nodes."""
 
     looked_at: int
@@ -362,7 +362,7 @@ class CycleResult:
     sentence: str = ""
     error: str = ""
     state: CycleState | None = None
-    sample: Sample | None = None
+    sample: NodeSample | None = None
     evaluated: int | None = None  # how many nodes it processed, if it was told where to begin
     next_start: int | None = None  # and where the next search begins then
 
@@ -390,7 +390,7 @@ class CycleResult:
     def unknown(self) -> str:
         """What this library declined to guess about any node: then `node` is not to be relied on, set or not.
         Empty when all is known."""
-        verdict = self.diagnosis.first_of(Code.UNKNOWN)
+        verdict = self.diagnosis.first_of(VerdictCode.UNKNOWN)
         return verdict.message if verdict else ""
 
     @property

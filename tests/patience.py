@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from drydock.rollout.patience import Patience
+from drydock.rollout.patience import TimeLimit
 
 # Long beside everything that is waited for here, and shorter than anybody's who looks at a test that hangs.
 SECONDS = 120.0
@@ -23,7 +23,7 @@ LONG_SECONDS = 3000.0
 
 def wait_until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "the condition") -> None:
     """Returns when the condition holds; fails with what was waited for, as it stands then."""
-    patience = Patience(SECONDS)
+    patience = TimeLimit(SECONDS)
     while not condition():
         assert not patience.is_over(), f"{patience.waited} it did not come about: {what()}"
         time.sleep(0.02)
@@ -31,7 +31,7 @@ def wait_until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "
 
 async def until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "the condition") -> None:
     """The same for a coroutine."""
-    patience = Patience(SECONDS)
+    patience = TimeLimit(SECONDS)
     while not condition():
         assert not patience.is_over(), f"{patience.waited} it did not come about: {what()}"
         await asyncio.sleep(0.02)

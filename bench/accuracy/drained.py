@@ -32,7 +32,7 @@ _CHURN = "churn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ClusterKind:
     """A kind of cluster: its properties, how many clusters are drained, and of which sizes."""
 
     title: str
@@ -45,13 +45,15 @@ class Kind:
     has_churn: bool = False
 
 
-KINDS: Mapping[str, Kind] = {
-    "varied": Kind(title="Varied clusters", clusters=21, sizes=(200, 300)),
-    "identical": Kind(title="Identical nodes", shape={"is_uniform": True}),
-    "churn": Kind(title="CronJobs and other pods come and go", has_churn=True),
-    "readded": Kind(title="A third of the nodes removed and made again, and the scheduler restarted", is_readded=True),
-    "large": Kind(title="1,000 nodes", sizes=(1000,), shape={"fill": 0.3}),
-    "processors": Kind(
+KINDS: Mapping[str, ClusterKind] = {
+    "varied": ClusterKind(title="Varied clusters", clusters=21, sizes=(200, 300)),
+    "identical": ClusterKind(title="Identical nodes", shape={"is_uniform": True}),
+    "churn": ClusterKind(title="CronJobs and other pods come and go", has_churn=True),
+    "readded": ClusterKind(
+        title="A third of the nodes removed and made again, and the scheduler restarted", is_readded=True
+    ),
+    "large": ClusterKind(title="1,000 nodes", sizes=(1000,), shape={"fill": 0.3}),
+    "processors": ClusterKind(
         title="Many processors: GOMAXPROCS=1 and a Filter plugin that yields at each node",
         scheduler={"profiles": [{"schedulerName": "default-scheduler", "plugins": _YIELDING}]},
         processors=1,
@@ -102,7 +104,7 @@ def drain_cluster(folder: Path, kind: str, seed: int, size: int, drains: int) ->
                 print(f"{kind} {seed} {record.node}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 
 
-def _plane(folder: Path, guardian: Guardian, like: Kind) -> ControlPlane:
+def _plane(folder: Path, guardian: Guardian, like: ClusterKind) -> ControlPlane:
     # Each renewed lease is a write, and hundreds of nodes renew theirs every ten seconds.
     return ControlPlane(
         folder,
@@ -137,7 +139,7 @@ def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
 
 
 @contextmanager
-def _churn(plane: ControlPlane, like: Kind) -> Iterator[None]:
+def _churn(plane: ControlPlane, like: ClusterKind) -> Iterator[None]:
     """Pods of a CronJob and others come and go, for kinds of clusters with such pods."""
     if not like.has_churn:
         yield

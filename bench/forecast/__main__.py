@@ -28,7 +28,7 @@ from statistics import median
 from bench.scheduler import cluster
 from careen.agent.clock import SystemClock
 from careen.cluster.snapshot_reader import pages, server_version
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import connect
 from careen.cluster.wire.transport import Request, Response
 from careen.report.tables import table
@@ -173,7 +173,7 @@ async def asked(kubeconfig: Path) -> str:
         counted.append((request.path, 0 if response is None else len(response.body)))
 
     transport = connect(kubeconfig, part="bench")
-    api = ApiServer(transport, SystemClock(), chance=random.random, observer=count)
+    api = ClusterApi(transport, SystemClock(), chance=random.random, observer=count)
     began = time.monotonic()
     await server_version(api)
     async for _ in pages(api):

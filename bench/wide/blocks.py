@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 from careen.agent.clock import SystemClock
 from careen.cluster.nodes import list_nodes
-from careen.cluster.wire.api import PAGE_SIZE, ApiServer
+from careen.cluster.wire.api import PAGE_SIZE, ClusterApi
 from careen.cluster.wire.transport import Request, Response
 from careen.core.decide import decide
 from careen.core.facts import keys
@@ -98,7 +98,7 @@ def a_waiting_node(number: int, chance: random.Random) -> dict[str, Any]:
 
 async def blocks(server: Pages) -> dict[str, float]:
     """The longest step of each part."""
-    api = ApiServer(server, SystemClock(), chance=random.random)
+    api = ClusterApi(server, SystemClock(), chance=random.random)
     found: dict[str, float] = {}
 
     async def part(name: str, work: Callable[[], Awaitable[Any]]) -> Any:

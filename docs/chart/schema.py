@@ -33,7 +33,7 @@ def _pattern(text: str) -> Schema:
     return {"type": "string", "pattern": f"^({text})$"}
 
 
-_FORMS: list[tuple[kinds.Kind, list[Schema]]] = [
+_FORMS: list[tuple[kinds.ValueKind, list[Schema]]] = [
     (kinds.SWITCH, [SWITCH, {"type": "string", "pattern": _TRUE_OR_FALSE}]),
     (kinds.DURATION, [{"const": 0}, _pattern(f"0|({_LENGTH})+")]),
     (kinds.DEADLINE, [{**_pattern(f"({_LENGTH})+"), "not": _pattern(f"({_NOTHING})+")}]),
@@ -64,7 +64,7 @@ def of_setting(name: str) -> Schema:
     return {"description": SETTINGS[name].help, "anyOf": [*forms, *nothing]}
 
 
-def _forms(kind: kinds.Kind) -> list[Schema]:
+def _forms(kind: kinds.ValueKind) -> list[Schema]:
     if kind.choices:
         off: list[Schema] = [{"const": False}] if "off" in kind.choices else []
         return [{"enum": list(kind.choices)}, *off]

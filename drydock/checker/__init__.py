@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from drydock.checker import rules_of_the_host, rules_of_the_lock, rules_of_the_node, rules_of_the_workloads
-from drydock.checker.evidence import Breach, Evidence
+from drydock.checker.evidence import Breach, RolloutTrace
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Rule:
 
     name: str
     sentence: str
-    breaches: Callable[[Evidence], Iterator[Breach]]
+    breaches: Callable[[RolloutTrace], Iterator[Breach]]
 
 
 RULES: tuple[Rule, ...] = (
@@ -59,7 +59,7 @@ class BrokenRule:
     breaches: tuple[Breach, ...]
 
 
-def judge(evidence: Evidence) -> list[BrokenRule]:
+def judge(evidence: RolloutTrace) -> list[BrokenRule]:
     """The broken rules in the order of the table; empty if no rule was broken."""
     found = [
         BrokenRule(rule=rule, breaches=tuple(sorted(rule.breaches(evidence), key=lambda b: b.at))) for rule in RULES

@@ -45,7 +45,7 @@ class HostEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class RolloutTrace:
     """All inputs of a verdict. `is_complete` is False for a roll-out that was stopped on purpose before its end."""
 
     writes: Sequence[Write]
@@ -71,11 +71,11 @@ def agent_node(actor: str) -> str:
     return actor.removeprefix(AGENT_PREFIX) if actor.startswith(AGENT_PREFIX) else ""
 
 
-def writes_to(evidence: Evidence, plural: str) -> Iterator[Write]:
+def writes_to(evidence: RolloutTrace, plural: str) -> Iterator[Write]:
     return (write for write in evidence.writes if write.plural == plural)
 
 
-def events(evidence: Evidence) -> list[Write | HostEvent]:
+def events(evidence: RolloutTrace) -> list[Write | HostEvent]:
     """Writes and host events in one list, oldest first."""
     return sorted([*evidence.writes, *evidence.host_log], key=lambda event: event.at)
 
@@ -123,7 +123,7 @@ def claims_in(daemon_set: Mapping[str, Any]) -> dict[str, str] | None:
     return {row["nodeID"]: str(row.get("id", "")) for row in rows if row["nodeID"] not in ("", "manual")}
 
 
-def lock_writes(evidence: Evidence) -> Iterator[tuple[Write, dict[str, str], dict[str, str]]]:
+def lock_writes(evidence: RolloutTrace) -> Iterator[tuple[Write, dict[str, str], dict[str, str]]]:
     """Every change of the holders: the write, the holders before and after. While the lock is unreadable no change is
     reported."""
     known: dict[str, str] = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from drydock.checker.evidence import (
     TAINT,
     Breach,
-    Evidence,
+    RolloutTrace,
     agent_node,
     is_cordoned,
     is_ready,
@@ -17,7 +17,7 @@ from drydock.checker.evidence import (
 )
 
 
-def every_need_is_tainted_in_time(evidence: Evidence) -> Iterator[Breach]:
+def every_need_is_tainted_in_time(evidence: RolloutTrace) -> Iterator[Breach]:
     """The node's own agent taints it within the limit, whatever else delays the reboot."""
     for need in (e for e in evidence.host_log if e.what == "need"):
         times = [
@@ -42,7 +42,7 @@ def every_need_is_tainted_in_time(evidence: Evidence) -> Iterator[Breach]:
             )
 
 
-def one_reboot_for_each_need(evidence: Evidence) -> Iterator[Breach]:
+def one_reboot_for_each_need(evidence: RolloutTrace) -> Iterator[Breach]:
     needs: Counter[str] = Counter()
     reboots: Counter[str] = Counter()
     for event in evidence.host_log:
@@ -58,7 +58,7 @@ def one_reboot_for_each_need(evidence: Evidence) -> Iterator[Breach]:
                 )
 
 
-def every_node_comes_round(evidence: Evidence) -> Iterator[Breach]:
+def every_node_comes_round(evidence: RolloutTrace) -> Iterator[Breach]:
     """At the end each host with a need has a new boot, and its Node is ready and schedulable."""
     if not evidence.is_complete:
         return

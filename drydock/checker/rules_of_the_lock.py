@@ -7,8 +7,8 @@ from typing import Any
 
 from drydock.checker.evidence import (
     Breach,
-    Evidence,
     HostEvent,
+    RolloutTrace,
     agent_node,
     boot_id_of,
     claim_on,
@@ -21,7 +21,7 @@ from drydock.checker.evidence import (
 )
 
 
-def never_more_claims_than_allowed(evidence: Evidence) -> Iterator[Breach]:
+def never_more_claims_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
     for write, _, after in lock_writes(evidence):
         if len(after) > evidence.concurrency:
             yield Breach(
@@ -30,7 +30,7 @@ def never_more_claims_than_allowed(evidence: Evidence) -> Iterator[Breach]:
             )
 
 
-def no_claim_is_stolen(evidence: Evidence) -> Iterator[Breach]:
+def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
     """An entry may be removed by its own node's agent, or by any agent once its Node no longer carries the claim."""
     for write, before, after in lock_writes(evidence):
         taken = [
@@ -46,7 +46,7 @@ def no_claim_is_stolen(evidence: Evidence) -> Iterator[Breach]:
                 )
 
 
-def claims_are_given_back_only_when_it_is_safe(evidence: Evidence) -> Iterator[Breach]:
+def claims_are_given_back_only_when_it_is_safe(evidence: RolloutTrace) -> Iterator[Breach]:
     """After a new boot and a ready node, or after a complete undo without a reboot request."""
     since: dict[str, float] = {}
     for write, before, after in lock_writes(evidence):
@@ -57,7 +57,7 @@ def claims_are_given_back_only_when_it_is_safe(evidence: Evidence) -> Iterator[B
                 yield Breach(at=write.at, sentence=f"the claim of {node} was given back {why}")
 
 
-def _unsafe_release(evidence: Evidence, name: str, claimed_at: float, released_at: float) -> str | None:
+def _unsafe_release(evidence: RolloutTrace, name: str, claimed_at: float, released_at: float) -> str | None:
     node = _node_at(evidence, name, released_at)
     log = [e for e in evidence.host_log if e.host == name and claimed_at <= e.at <= released_at]
     if not any(e.what == "asked" for e in log):
@@ -71,7 +71,7 @@ def _unsafe_release(evidence: Evidence, name: str, claimed_at: float, released_a
     return None
 
 
-def _node_at(evidence: Evidence, name: str, at: float) -> Mapping[str, Any]:
+def _node_at(evidence: RolloutTrace, name: str, at: float) -> Mapping[str, Any]:
     found: Mapping[str, Any] = {}
     for write in writes_to(evidence, "nodes"):
         if write.key[1] == name and write.at <= at:
@@ -79,7 +79,7 @@ def _node_at(evidence: Evidence, name: str, at: float) -> Mapping[str, Any]:
     return found
 
 
-def _cordoner(evidence: Evidence, name: str, at: float) -> str:
+def _cordoner(evidence: RolloutTrace, name: str, at: float) -> str:
     """The actor that set the node's cordon at that time."""
     cordons = [
         write for write in writes_to(evidence, "nodes") if write.key[1] == name and write.at <= at and write.cordons
@@ -87,7 +87,7 @@ def _cordoner(evidence: Evidence, name: str, at: float) -> str:
     return cordons[-1].actor if cordons else ""
 
 
-def no_reboot_without_its_own_claim(evidence: Evidence) -> Iterator[Breach]:
+def no_reboot_without_its_own_claim(evidence: RolloutTrace) -> Iterator[Breach]:
     """When the host is asked to reboot, the lock contains the node under the claim id on its Node."""
     holders: dict[str, str] = {}
     claims: dict[str, str] = {}

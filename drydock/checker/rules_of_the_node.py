@@ -8,8 +8,8 @@ from typing import Any
 from drydock.checker.evidence import (
     TAINT,
     Breach,
-    Evidence,
     HostEvent,
+    RolloutTrace,
     Write,
     agent_node,
     claims_in,
@@ -26,7 +26,7 @@ _COUNTED_BEFORE_SECONDS = 10.0
 _CONSUMED = ("careen.dev/retry", "careen.dev/reboot-now")
 
 
-def never_more_nodes_down_than_allowed(evidence: Evidence) -> Iterator[Breach]:
+def never_more_nodes_down_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
     """Nodes that agents cordoned and hosts that went down, at every instant; other down nodes count at each cordon."""
     ours: set[str] = set()
     down_since: dict[str, float] = {}
@@ -83,7 +83,7 @@ def _is_cordon_by_agent(event: Write | HostEvent) -> bool:
     return isinstance(event, Write) and event.cordons and bool(agent_node(event.actor))
 
 
-def no_reboot_of_a_node_that_is_not_drained(evidence: Evidence) -> Iterator[Breach]:
+def no_reboot_of_a_node_that_is_not_drained(evidence: RolloutTrace) -> Iterator[Breach]:
     """Only DaemonSet pods, static pods and finished pods are left when the host is asked to reboot."""
     pods: dict[tuple[str, str], Mapping[str, Any]] = {}
     for event in events(evidence):
@@ -109,7 +109,7 @@ def _must_go(pod: Mapping[str, Any]) -> bool:
     return not is_daemon and not is_static and pod["status"].get("phase") not in ("Succeeded", "Failed")
 
 
-def what_others_set_stays(evidence: Evidence) -> Iterator[Breach]:
+def what_others_set_stays(evidence: RolloutTrace) -> Iterator[Breach]:
     """Agents remove cordons, taints, labels and annotations only if agents set them."""
     setters: dict[tuple[str, str], str] = {}
     for write in writes_to(evidence, "nodes"):
@@ -134,7 +134,7 @@ def _marks(node: Mapping[str, Any]) -> set[str]:
     return marks | ({"the cordon"} if is_cordoned(node) else set())
 
 
-def agents_write_their_own_node_only(evidence: Evidence) -> Iterator[Breach]:
+def agents_write_their_own_node_only(evidence: RolloutTrace) -> Iterator[Breach]:
     for write in evidence.writes:
         agent = agent_node(write.actor)
         if agent and write.plural == "nodes" and write.key[1] != agent:
@@ -146,7 +146,7 @@ def agents_write_their_own_node_only(evidence: Evidence) -> Iterator[Breach]:
             )
 
 
-def pods_leave_by_eviction(evidence: Evidence) -> Iterator[Breach]:
+def pods_leave_by_eviction(evidence: RolloutTrace) -> Iterator[Breach]:
     """A plain deletion does not check a budget."""
     for write in writes_to(evidence, "pods"):
         if agent_node(write.actor) and write.verb == "delete":
@@ -157,7 +157,7 @@ def pods_leave_by_eviction(evidence: Evidence) -> Iterator[Breach]:
             )
 
 
-def held_nodes_are_left_alone(evidence: Evidence) -> Iterator[Breach]:
+def held_nodes_are_left_alone(evidence: RolloutTrace) -> Iterator[Breach]:
     """Between a person's hold and its end the node is neither cordoned nor asked to reboot."""
     held: set[str] = set()
     for event in events(evidence):
@@ -172,7 +172,7 @@ def held_nodes_are_left_alone(evidence: Evidence) -> Iterator[Breach]:
             held = held | {name} if "careen.dev/hold" in annotations else held - {name}
 
 
-def waiting_nodes_say_why(evidence: Evidence) -> Iterator[Breach]:
+def waiting_nodes_say_why(evidence: RolloutTrace) -> Iterator[Breach]:
     """A node with careen's label also carries phase, reason and since."""
     for write in writes_to(evidence, "nodes"):
         metadata = write.after.get("metadata") or {}
@@ -184,7 +184,7 @@ def waiting_nodes_say_why(evidence: Evidence) -> Iterator[Breach]:
             yield Breach(at=write.at, sentence=f"{write.key[1]} is marked and does not say {', '.join(missing)}")
 
 
-def nothing_of_ours_is_left(evidence: Evidence) -> Iterator[Breach]:
+def nothing_of_ours_is_left(evidence: RolloutTrace) -> Iterator[Breach]:
     """At the end there is no taint, label, cordon or claim of an agent."""
     if not evidence.is_complete:
         return

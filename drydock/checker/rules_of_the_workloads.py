@@ -6,14 +6,14 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from drydock.checker.evidence import Breach, Evidence, agent_node, given_back, lock_writes, writes_to
+from drydock.checker.evidence import Breach, RolloutTrace, agent_node, given_back, lock_writes, writes_to
 
 # An agent reads, decides and writes; it could not know of pods lost meanwhile by another node's drain.
 _READ_BEFORE_SECONDS = 5.0
 _COUNTED_BEFORE_SECONDS = 2.0  # before the cordon, the owners are read; there every answer comes at once
 
 
-def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[Breach]:
+def workloads_are_well_before_the_claim_goes_on(evidence: RolloutTrace) -> Iterator[Breach]:
     """At the release after a reboot each owner of displaced pods has as many ready pods as at the cordon of the node.
     Jobs are excluded, because their pods may end."""
     ready = _ready_over_time(evidence)
@@ -42,7 +42,7 @@ def workloads_are_well_before_the_claim_goes_on(evidence: Evidence) -> Iterator[
 Timeline = list[tuple[float, int]]
 
 
-def _ready_over_time(evidence: Evidence) -> dict[str, Timeline]:
+def _ready_over_time(evidence: RolloutTrace) -> dict[str, Timeline]:
     """Owner -> the number of its ready pods, from each time at which it changed."""
     ready: dict[str, set[tuple[str, str]]] = {}
     lines: dict[str, Timeline] = {}
@@ -72,7 +72,7 @@ def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
     return "", ""
 
 
-def _displaced(evidence: Evidence, node: str, since: float, until: float) -> dict[str, str]:
+def _displaced(evidence: RolloutTrace, node: str, since: float, until: float) -> dict[str, str]:
     """Owners with a replica count. The pods of a Job end by themselves, so fewer of them are no loss."""
     evicted = [
         w

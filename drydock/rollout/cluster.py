@@ -26,7 +26,7 @@ from drydock.controllers.ownership import PODS
 from drydock.controllers.scheduler_loop import SchedulerLoop
 from drydock.hosts.kubelets import Kubelets
 from drydock.hosts.machines import Hosts, SimulatedHost
-from drydock.rollout.patience import GaveUp, Patience
+from drydock.rollout.patience import GaveUp, TimeLimit
 from drydock.rollout.sample_cluster import mirror_pods, sample_nodes, sample_objects
 from drydock.rollout.timings import Timings
 from drydock.server.api_server import ApiServer, embedded_api
@@ -67,7 +67,7 @@ class EmbeddedCluster:
     async def wait_until_settled(self, seconds: float) -> None:
         """Waits until every pod is bound and ready; `GaveUp` names the others if there was no progress for that
         long."""
-        patience = Patience(seconds)
+        patience = TimeLimit(seconds)
         while True:
             self.raise_if_broken_down()
             waiting = [

@@ -24,7 +24,7 @@ def crowding(ours: int = 0) -> float:
         return 1.0
 
 
-class Patience:
+class TimeLimit:
     """A time limit in seconds of an otherwise idle machine.
 
     Call `is_over` at each check: the time since the last check counts for less, the higher the load is. A `progress`

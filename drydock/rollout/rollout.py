@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from drydock.checker import BrokenRule, judge
-from drydock.checker.evidence import Evidence, HostEvent, Write, claims_in
+from drydock.checker.evidence import HostEvent, RolloutTrace, Write, claims_in
 from drydock.hosts.agent_processes import AGENT_USER, AgentProcesses, agent_user
 from drydock.hosts.disturbances import (
     cordon_a_finished_node_for_a_while,
@@ -24,7 +24,7 @@ from drydock.hosts.disturbances import (
 from drydock.hosts.rogues import ROGUES, Rogue, Scene
 from drydock.rollout.cluster import EmbeddedCluster, running_cluster
 from drydock.rollout.forecast_score import ForecastScore, score_forecasts
-from drydock.rollout.patience import GaveUp, Patience, crowding
+from drydock.rollout.patience import GaveUp, TimeLimit, crowding
 from drydock.rollout.progress_report import RolloutProgress, read_progress
 from drydock.rollout.sample_cluster import NAMESPACE
 from drydock.rollout.timings import Timings
@@ -115,7 +115,7 @@ class Rollout:
 
     async def _wait_for_agents(self) -> None:
         assert self.agents is not None
-        patience = Patience(_AGENT_START_SECONDS)
+        patience = TimeLimit(_AGENT_START_SECONDS)
         expected = {agent_user(name) for name in self.cluster.hosts.by_name}
         while missing := expected - {
             r.user for r in self.cluster.api.requests if r.verb == "get" and r.resource == "nodes" and r.code == 200
@@ -201,7 +201,7 @@ class Rollout:
 
     async def _act(self, rogue: Rogue, scene: Scene) -> None:
         """Runs the rogue; `GaveUp` if the fleet never reaches a state in which it can act."""
-        task, patience = asyncio.ensure_future(rogue.act(scene)), Patience(_ROGUE_SECONDS)
+        task, patience = asyncio.ensure_future(rogue.act(scene)), TimeLimit(_ROGUE_SECONDS)
         try:
             while not task.done():
                 self.cluster.raise_if_broken_down()
@@ -214,9 +214,9 @@ class Rollout:
         finally:
             task.cancel()
 
-    def _patience(self) -> Patience:
+    def _patience(self) -> TimeLimit:
         seconds = self.plan.patience_seconds
-        return Patience(seconds, crowding=lambda: 1.0) if self.plan.is_patience_exact else Patience(seconds)
+        return TimeLimit(seconds, crowding=lambda: 1.0) if self.plan.is_patience_exact else TimeLimit(seconds)
 
     def _rebooted(self) -> int:
         return read_progress(self.cluster, self.since).rebooted
@@ -267,7 +267,7 @@ class Rollout:
             requests=sum(1 for r in self.cluster.api.requests if r.user.startswith(AGENT_USER) and r.at >= self.since),
         )
 
-    def evidence(self, *, is_complete: bool) -> Evidence:
+    def evidence(self, *, is_complete: bool) -> RolloutTrace:
         """The journal and the hosts' log as input of the checker."""
         writes = [
             Write(
@@ -282,7 +282,7 @@ class Rollout:
             for c in self.cluster.api.store.journal
         ]
         log = [HostEvent(at=e.at, host=e.host, what=e.what, boot_id=e.boot_id) for e in self.cluster.hosts.log]
-        return Evidence(
+        return RolloutTrace(
             writes=writes,
             host_log=log,
             concurrency=self.plan.concurrency,

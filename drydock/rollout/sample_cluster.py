@@ -14,7 +14,7 @@ _APPS = "shop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class SampleWorkload:
     """One Deployment or StatefulSet, small enough to be read as a table row."""
 
     name: str
@@ -82,7 +82,7 @@ def _node(name: str, index: int, *, is_control_plane: bool) -> Manifest:
     }
 
 
-def sample_workloads(nodes: int) -> list[Workload]:
+def sample_workloads(nodes: int) -> list[SampleWorkload]:
     """About three pods per node and less than half of the cluster's CPU: with two nodes down everything still fits.
 
     There are so few replicas with anti-affinity that two nodes stay free of them; in smaller clusters they may share a
@@ -90,7 +90,7 @@ def sample_workloads(nodes: int) -> list[Workload]:
     workers = nodes - 1 if nodes >= 4 else nodes
     api, db = max(2, workers // 2), 3 if workers >= 5 else 1
     return [
-        Workload(
+        SampleWorkload(
             name="web",
             kind="Deployment",
             replicas=workers,
@@ -99,7 +99,7 @@ def sample_workloads(nodes: int) -> list[Workload]:
             unavailable=max(1, workers // 3),
             pod_extra=_spread_over_zones("web"),
         ),
-        Workload(
+        SampleWorkload(
             name="api",
             kind="Deployment",
             replicas=api,
@@ -108,8 +108,8 @@ def sample_workloads(nodes: int) -> list[Workload]:
             unavailable=max(1, workers // 5),
             pod_extra=_apart("api") if api + 2 <= workers else {},
         ),
-        Workload(name="worker", kind="Deployment", replicas=workers, cpu="1", memory="2Gi"),
-        Workload(
+        SampleWorkload(name="worker", kind="Deployment", replicas=workers, cpu="1", memory="2Gi"),
+        SampleWorkload(
             name="cache",
             kind="Deployment",
             replicas=2,
@@ -118,7 +118,7 @@ def sample_workloads(nodes: int) -> list[Workload]:
             unavailable=1,
             pod_extra=_rather_apart("cache"),
         ),
-        Workload(
+        SampleWorkload(
             name="db",
             kind="StatefulSet",
             replicas=db,
@@ -127,7 +127,7 @@ def sample_workloads(nodes: int) -> list[Workload]:
             unavailable=1,
             pod_extra=_apart("db") if db + 2 <= workers else {},
         ),
-        Workload(name="cron", kind="Deployment", replicas=1, cpu="250m", memory="256Mi"),
+        SampleWorkload(name="cron", kind="Deployment", replicas=1, cpu="250m", memory="256Mi"),
     ]
 
 
@@ -197,7 +197,7 @@ def daemon_set(name: str, namespace: str, cpu: str) -> Manifest:
     }
 
 
-def _workload_objects(workload: Workload, *, has_budgets: bool) -> Iterator[Manifest]:
+def _workload_objects(workload: SampleWorkload, *, has_budgets: bool) -> Iterator[Manifest]:
     labels = {"app": workload.name}
     spec: Manifest = {
         "replicas": workload.replicas,

@@ -16,8 +16,8 @@ from scheduler_core.config.configuration import ExtenderSettings
 from scheduler_core.extenders.protocol import (
     HIGHEST_EXTENDER_SCORE,
     ExtenderError,
+    ExtenderTransport,
     Manifest,
-    Transport,
     binding_request,
     nodes_request,
     preemption_request,
@@ -60,7 +60,7 @@ class Extender(Value):
     """One extender: its settings and its transport."""
 
     settings: ExtenderSettings
-    transport: Transport
+    transport: ExtenderTransport
     renderer: Renderer = field(default_factory=FromModel)
 
     @property
@@ -102,7 +102,7 @@ class ExtenderChain(Value):
     def connect(
         cls,
         settings: Iterable[ExtenderSettings],
-        transport: Callable[[ExtenderSettings], Transport],
+        transport: Callable[[ExtenderSettings], ExtenderTransport],
         renderer: Renderer | None = None,
     ) -> ExtenderChain:
         """A chain with a transport for each extender, usually `transport.HttpTransport`."""

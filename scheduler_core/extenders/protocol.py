@@ -25,7 +25,7 @@ class ExtenderError(Exception):
     cycle."""
 
 
-class Transport(Protocol):
+class ExtenderTransport(Protocol):
     """Sends one request to one extender; transport.py implements it over HTTP."""
 
     def post(self, verb: str, body: bytes) -> bytes:

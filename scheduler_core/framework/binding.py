@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.plugin_set import PluginSet
-from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, error
+from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, error
 from scheduler_core.model.pod import Pod
 from scheduler_core.values import Value
 
@@ -37,7 +37,7 @@ class BindingProgress:
     def waits(self) -> bool:
         """Whether a Permit plugin makes the pod wait: the reservation stays, and `BindingCycle.bind` is to be called
         once the pod may continue."""
-        return self.verdict.code is Code.WAIT
+        return self.verdict.code is VerdictCode.WAIT
 
 
 ExtenderBind = Callable[[Pod, str], Verdict | None]
@@ -63,7 +63,7 @@ class BindingCycle(Value):
         waiting_for = ""
         for plugin in self.plugins.at("permit"):
             verdict = plugin.permit(state, pod, node_name)
-            if verdict.code is Code.WAIT:
+            if verdict.code is VerdictCode.WAIT:
                 waiting_for = waiting_for or plugin.name
             elif not verdict.is_success:
                 return self._stopped(Stage.PERMITTED, _blamed(verdict, plugin.name, "Permit"), state, pod, node_name)
@@ -71,7 +71,7 @@ class BindingCycle(Value):
             return BindingProgress(
                 stage=Stage.PERMITTED,
                 verdict=Verdict(
-                    Code.WAIT,
+                    VerdictCode.WAIT,
                     (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',),
                     waiting_for,
                 ),
@@ -115,4 +115,4 @@ def _blamed(verdict: Verdict, plugin: str, point: str) -> Verdict:
     """A refusal under its plugin's name; any other failure becomes an error of that plugin."""
     if verdict.is_success or verdict.is_rejection:
         return verdict.by(plugin)
-    return Verdict(Code.ERROR, (f'running {point} plugin "{plugin}": {verdict.message}',), plugin)
+    return Verdict(VerdictCode.ERROR, (f'running {point} plugin "{plugin}": {verdict.message}',), plugin)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.framework.refusals import Refusals
-from scheduler_core.framework.verdict import SUCCESS, Code, Verdict
+from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.values import Value
 
@@ -29,7 +29,7 @@ class Round(Value, eq=False):
     def verdict(self, position: int) -> Verdict:
         return self.refusals.verdict(int(self.refusals.codes[position])).by(self.plugin)
 
-    def has(self, code: Code) -> bool:
+    def has(self, code: VerdictCode) -> bool:
         """Whether one of them is of that code."""
         return self.refusals.may_be(code) and any(verdict.code is code for verdict, _ in self.counted())
 
@@ -111,21 +111,21 @@ class Diagnosis:
         """Rows refused with Unschedulable, where evicting pods may help."""
         size = len(self.nodes.snapshot.columns)
         if self.prefilter is not None:
-            return np.arange(size if self.prefilter.code is Code.UNSCHEDULABLE else 0)
+            return np.arange(size if self.prefilter.code is VerdictCode.UNSCHEDULABLE else 0)
         found = np.zeros(size, dtype=bool)
         for each in self.rounds:
             helped = [
                 code
                 for code in np.unique(each.refusals.codes[each.refused])
-                if each.refusals.verdict(int(code)).code is Code.UNSCHEDULABLE
+                if each.refusals.verdict(int(code)).code is VerdictCode.UNSCHEDULABLE
             ]
             rows = self.searched[each.refused]
             found[rows[np.isin(each.refusals.codes[each.refused], helped)]] = True
         for row, verdict in self.replaced.items():
-            found[row] = verdict.code is Code.UNSCHEDULABLE
+            found[row] = verdict.code is VerdictCode.UNSCHEDULABLE
         return np.flatnonzero(found)
 
-    def first_of(self, code: Code) -> Verdict | None:
+    def first_of(self, code: VerdictCode) -> Verdict | None:
         """The first verdict of that code that a node was told; None when none was."""
         said = (self.prefilter, self.outside, *self.replaced.values())
         # Every cycle asks this and hardly one is told yes: counting all verdicts for it would cost as much as a filter.

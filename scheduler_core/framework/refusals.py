@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.framework.verdict import SUCCESS, Code, Verdict
+from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
 
 
 class Refusals:
@@ -26,7 +26,7 @@ class Refusals:
         self._verdicts = verdicts
         self.may_fail = not callable(verdicts) and not all(v.is_rejection or v.is_success for v in verdicts.values())
 
-    def may_be(self, code: Code) -> bool:
+    def may_be(self, code: VerdictCode) -> bool:
         """Whether a verdict could have that code; False is certain, True is not."""
         return callable(self._verdicts) or any(verdict.code is code for verdict in self._verdicts.values())
 

@@ -31,7 +31,7 @@ from scheduler_core.framework.extension_points import (
 from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.framework.refusals import Refusals
-from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, error, unresolvable, unschedulable
+from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, error, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
@@ -120,11 +120,11 @@ class Runner:
         for plugin in self._pre_filters:
             result = plugin.pre_filter(state, pod, nodes)
             code = result.verdict.code
-            if code is Code.SKIP:
+            if code is VerdictCode.SKIP:
                 skipped.add(plugin.name)
                 continue
             verdict = result.verdict.by(plugin.name)
-            if code is Code.UNSCHEDULABLE:
+            if code is VerdictCode.UNSCHEDULABLE:
                 refusal = verdict
             elif verdict.is_rejection:
                 refusal = verdict
@@ -265,7 +265,7 @@ class Runner:
         for plugin in self._post_filters:
             result = plugin.post_filter(state, pod, search)
             verdict = result.verdict.by(plugin.name)
-            if verdict.is_success or verdict.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            if verdict.is_success or verdict.code is VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return PostFilterResult(verdict, result.nomination)
             if not verdict.is_rejection:
                 return PostFilterResult(verdict)

@@ -11,7 +11,7 @@ from typing import Final
 from scheduler_core.values import Value
 
 
-class Code(StrEnum):
+class VerdictCode(StrEnum):
     SUCCESS = "Success"
     ERROR = "Error"
     UNSCHEDULABLE = "Unschedulable"
@@ -25,22 +25,27 @@ class Code(StrEnum):
 class Verdict(Value):
     """One plugin's answer about one pod, and about one node at extension points that run per node."""
 
-    code: Code
+    code: VerdictCode
     reasons: tuple[str, ...] = ()
     plugin: str = ""
 
     @property
     def is_success(self) -> bool:
-        return self.code is Code.SUCCESS
+        return self.code is VerdictCode.SUCCESS
 
     @property
     def is_skip(self) -> bool:
-        return self.code is Code.SKIP
+        return self.code is VerdictCode.SKIP
 
     @property
     def is_rejection(self) -> bool:
         """Refused, now or for good: kube-scheduler's IsRejected, and Unknown, which must not count as a pass."""
-        return self.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING, Code.UNKNOWN)
+        return self.code in (
+            VerdictCode.UNSCHEDULABLE,
+            VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            VerdictCode.PENDING,
+            VerdictCode.UNKNOWN,
+        )
 
     @property
     def message(self) -> str:
@@ -48,28 +53,28 @@ class Verdict(Value):
 
     def by(self, plugin: str) -> Verdict:
         """The same verdict with a plugin name; one that already has a name keeps it."""
-        return self if self.plugin or self.code is Code.SUCCESS else Verdict(self.code, self.reasons, plugin)
+        return self if self.plugin or self.code is VerdictCode.SUCCESS else Verdict(self.code, self.reasons, plugin)
 
 
-SUCCESS: Final = Verdict(Code.SUCCESS)
-SKIP: Final = Verdict(Code.SKIP)
+SUCCESS: Final = Verdict(VerdictCode.SUCCESS)
+SKIP: Final = Verdict(VerdictCode.SKIP)
 
 
 def unschedulable(*reasons: str) -> Verdict:
     """Refused, but evicting other pods may help."""
-    return Verdict(Code.UNSCHEDULABLE, reasons)
+    return Verdict(VerdictCode.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Verdict:
     """Refused, and evicting other pods will not help."""
-    return Verdict(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+    return Verdict(VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
 def error(*reasons: str) -> Verdict:
     """The plugin failed: the cycle ends and the pod is tried again later."""
-    return Verdict(Code.ERROR, reasons)
+    return Verdict(VerdictCode.ERROR, reasons)
 
 
 def unknown(*reasons: str) -> Verdict:
     """The answer depends on a feature that this library does not reproduce."""
-    return Verdict(Code.UNKNOWN, reasons)
+    return Verdict(VerdictCode.UNKNOWN, reasons)

@@ -16,7 +16,7 @@ from scheduler_core.config.plugin_args import DefaultPreemptionArgs
 from scheduler_core.extenders.chain import ExtenderChain
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import Nomination, PostFilterResult
-from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, error, unresolvable, unschedulable
+from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, error, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
 from scheduler_core.preemption.choice import choose_node
 from scheduler_core.preemption.eligibility import why_ineligible
@@ -61,7 +61,7 @@ class DefaultPreemption(Value):
         if obstacle:
             return PostFilterResult(unschedulable(f"preemption: {obstacle}"))
         found = self.find_candidates(state, pod, search)
-        failed = next((verdict for verdict in found.refusals if verdict.code is Code.ERROR), None)
+        failed = next((verdict for verdict in found.refusals if verdict.code is VerdictCode.ERROR), None)
         if not found.candidates and failed is not None:
             return PostFilterResult(error(f"preemption: {failed.message}"))
         if not found.candidates:

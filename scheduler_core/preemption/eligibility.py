@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scheduler_core.framework.verdict import Code, Verdict
+from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.model.pod import Pod
 
 
@@ -24,7 +24,7 @@ def why_ineligible(pod: Pod, nominated_verdict: Verdict | None, pods_on_nominate
         return "not eligible due to preemptionPolicy=Never."
     if not pod.nominated_node_name:
         return ""
-    if nominated_verdict is not None and nominated_verdict.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+    if nominated_verdict is not None and nominated_verdict.code is VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
     if any(
         is_preemptible_by(other, pod) and other.terminating and other.preempted_by_scheduler

@@ -8,7 +8,7 @@ pkg/scheduler/schedule_one.go, v1.36."""
 from __future__ import annotations
 
 from scheduler_core.cycle import CycleResult
-from scheduler_core.framework.verdict import Code
+from scheduler_core.framework.verdict import VerdictCode
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import Room, SchedulingQueue
@@ -45,8 +45,10 @@ def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: Cycle
     room = queue.add_unschedulable(
         queued,
         now,
-        refused_by={verdict.plugin for verdict in verdicts if verdict.plugin and verdict.code is not Code.PENDING},
-        pending_for={verdict.plugin for verdict in verdicts if verdict.plugin and verdict.code is Code.PENDING},
+        refused_by={
+            verdict.plugin for verdict in verdicts if verdict.plugin and verdict.code is not VerdictCode.PENDING
+        },
+        pending_for={verdict.plugin for verdict in verdicts if verdict.plugin and verdict.code is VerdictCode.PENDING},
     )
     node = nominated_by(result)
     queue.nominations.add(queued.pod, node)

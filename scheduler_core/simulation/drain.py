@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from msgspec import field
 
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.cycle import Sample, Scheduler
+from scheduler_core.cycle import NodeSample, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import first_few
 from scheduler_core.simulation.courses import NOTHING_DRAWN, Course, Displaced, follow, kind_of
@@ -440,7 +440,7 @@ def _homeless_clause(landing: Landing) -> str:
     return f"; in {max(0.01, share):.0%} of cases it finds no room".replace("%", " %") if share else ""
 
 
-def _sample_clause(sample: Sample | None) -> str:
+def _sample_clause(sample: NodeSample | None) -> str:
     return f"; kube-scheduler looks at {sample.looked_at} of the {sample.feasible} nodes that fit" if sample else ""
 
 

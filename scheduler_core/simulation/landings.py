@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from scheduler_core.cycle import Sample
+from scheduler_core.cycle import NodeSample
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.courses import Course, Displaced
 
@@ -30,7 +30,7 @@ class Landing:
     nodes: set[str] = field(default_factory=set)
     homeless: tuple[Course, Displaced] | None = None
     is_cut: bool = False
-    sample: Sample | None = None
+    sample: NodeSample | None = None
     weights: dict[str, float] = field(default_factory=dict)
     homeless_weight: float = 0.0
     preempts_in_part: bool = False  # the scheduler may find others to preempt, on nodes that it begins with by chance

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from scheduler_core.cycle import NoProfileError, Scheduler
-from scheduler_core.framework.verdict import Code, Verdict
+from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugins.scheduling_gates import SchedulingGates
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -127,9 +127,9 @@ def _refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None)
     try:
         result = scheduler.schedule(world, pod)
     except NoProfileError as nobody:
-        return Verdict(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(nobody),))
+        return Verdict(VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(nobody),))
     if result.prefilter is not None and not result.error:
         return result.prefilter
     if empty is not None and not (result.unknown or result.error):
         return result.statuses[empty]
-    return Verdict(Code.UNSCHEDULABLE, (result.unknown or result.error or result.sentence,))
+    return Verdict(VerdictCode.UNSCHEDULABLE, (result.unknown or result.error or result.sentence,))

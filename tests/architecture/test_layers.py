@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from careen.agent.forecast.order import Order
+from careen.agent.forecast.order import ForecastRequest
 from scheduler_core.snapshot.dump import Header, write_dump
 from tests.architecture.source_tree import PACKAGES, ROOT, Module, all_modules, modules
 from tests.patience import run
@@ -261,7 +261,7 @@ def test_a_forecast_from_a_dump_imports_no_client_and_no_simulation(dump: Path, 
 
 
 def test_the_child_of_a_forecast_from_a_dump_imports_only_the_simulation(dump: Path) -> None:
-    order = Order(nodes=("n1",), kubeconfig="", memory_bytes=2**30, scheduler_config="", dump=str(dump))
+    order = ForecastRequest(nodes=("n1",), kubeconfig="", memory_bytes=2**30, scheduler_config="", dump=str(dump))
     program = textwrap.dedent(f"""
         import io, sys
         sys.stdin = io.StringIO({order.to_json().decode()!r})

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.transport import Request, Response, Transport
 
 START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -115,9 +115,9 @@ class Meddling:
         return response
 
 
-def api_on(transport: Transport, clock: VirtualClock | None = None, **more: Any) -> ApiServer:
+def api_on(transport: Transport, clock: VirtualClock | None = None, **more: Any) -> ClusterApi:
     """An ApiServer without jitter and without waiting."""
-    return ApiServer(transport, clock or VirtualClock(), chance=lambda: 0.0, **more)
+    return ClusterApi(transport, clock or VirtualClock(), chance=lambda: 0.0, **more)
 
 
 def methods(asked: Sequence[Request]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from drydock.checker import RULES, judge
-from drydock.checker.evidence import LOCK_ANNOTATION, Evidence, HostEvent, Write
+from drydock.checker.evidence import LOCK_ANNOTATION, HostEvent, RolloutTrace, Write
 from drydock.controllers.ownership import PODS, controller_uid
 from drydock.hosts.agent_processes import agent_user
 from drydock.hosts.rogues import ROGUES
@@ -207,7 +207,8 @@ def a_lock(*rows: dict[str, str], **top: Any) -> dict[str, Any]:
 
 def broken(*writes: Write, log: tuple[HostEvent, ...] = (), concurrency: int = 1) -> list[str]:
     return [
-        b.rule.name for b in judge(Evidence(writes=writes, host_log=log, concurrency=concurrency, is_complete=False))
+        b.rule.name
+        for b in judge(RolloutTrace(writes=writes, host_log=log, concurrency=concurrency, is_complete=False))
     ]
 
 
@@ -288,7 +289,7 @@ def test_a_pod_lost_while_an_answer_was_late_does_not_break_the_settled_rule(
         a_write(60, "daemonsets", "careen", a_lock(ROW), a_lock()),
     )
     verdict = judge(
-        Evidence(
+        RolloutTrace(
             writes=(*pods, *reboot),
             host_log=(a_host_event(40, "booted", "b2"),),
             concurrency=1,
@@ -326,7 +327,7 @@ def test_a_missing_taint_is_reported_even_if_no_write_follows() -> None:
         return [
             b.rule.name
             for b in judge(
-                Evidence(
+                RolloutTrace(
                     writes=(),
                     host_log=(a_host_event(0, "need"),),
                     concurrency=1,

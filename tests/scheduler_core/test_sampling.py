@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.cycle import Sample, Scheduler
+from scheduler_core.cycle import NodeSample, Scheduler
 from scheduler_core.sampling import Search, look, nodes_to_find
 from scheduler_core.simulation.drain import run_drain, simulate_drain
 from scheduler_core.simulation.forecast import Forecast, Outcome
@@ -225,7 +225,7 @@ def test_without_score_plugins_the_first_fitting_node_wins() -> None:
     made = scheduler.schedule(snapshot, snapshot.pending[0], search=Search(19))
     assert (made.node, made.next_start) == ("n019", 20)
     assert scheduler.schedule(snapshot, snapshot.pending[0], search=Search(21)).next_start == 2
-    assert made.sample == Sample(1, 20)
+    assert made.sample == NodeSample(1, 20)
     assert len(made.best) == 20
 
 
@@ -292,11 +292,11 @@ def test_the_named_nodes_receive_the_pod_in_95_percent_of_cases() -> None:
 def test_a_cycle_reports_how_many_of_all_nodes_it_searched() -> None:
     snapshot = load_objects(a_cluster(600))
     pod = load_objects([a_pod("p", "")]).pending[0]
-    assert Scheduler().schedule(snapshot, pod).sample == Sample(looked_at=276, feasible=601)
+    assert Scheduler().schedule(snapshot, pod).sample == NodeSample(looked_at=276, feasible=601)
 
 
 def test_a_roll_out_marks_moves_with_an_uncertain_node() -> None:
     snapshot = load_objects([*a_cluster(110), a_pod("p", "n000", **CHOOSY)])
     (made,) = run_drain(snapshot, ["n000"], Scheduler()).displaced
     assert made.result is not None
-    assert made.result.sample == Sample(looked_at=100, feasible=110)
+    assert made.result.sample == NodeSample(looked_at=100, feasible=110)

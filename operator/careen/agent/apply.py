@@ -16,7 +16,7 @@ from careen.cluster.events import Subject, post_event
 from careen.cluster.evictions import Evicted, evict
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import patch_node
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.cluster.wire.writes import Landed, Rejected, Stale, StillUnclear
 from careen.core.actions import (
@@ -103,7 +103,7 @@ class Hands(Value, kw_only=True):
     """Everything that actions are carried out with."""
 
     node_name: str
-    api: ApiServer
+    api: ClusterApi
     host: Host
     lock: LockStore
     chance: Callable[[], float]
@@ -241,11 +241,11 @@ class Applier:
             return Stop("the announcement of the reboot is too old to reboot on")
         self._set_memory(before_reboot_asked(self._memory))
         match await hands.host.ask_reboot():
-            case reboot.Asked():
+            case reboot.RebootRequested():
                 outcome, detail = RebootOutcome.ACCEPTED, ""
-            case reboot.Refused(why):
+            case reboot.RebootRefused(why):
                 outcome, detail = RebootOutcome.FAILED, why
-            case reboot.Unclear(why):
+            case reboot.RebootUnclear(why):
                 outcome, detail = RebootOutcome.UNCLEAR, why
         hands.metrics.reboots_asked.labels(hands.node_name, outcome.value).inc()
         _LOG.log(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from careen.agent.need_watch import FILE_SECONDS, NeedWatch
 from careen.agent.telemetry.http_server import Heartbeat
-from careen.agent.telemetry.logs import Place
+from careen.agent.telemetry.logs import LogContext
 from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import Mind, Turned
 from careen.cluster.wire.transport import Clock
@@ -38,7 +38,7 @@ class Loop:
         need: NeedWatch,
         clock: Clock,
         chance: Callable[[], float],
-        place: Place,
+        place: LogContext,
         metrics: Metrics,
         heartbeat: Heartbeat,
         after_first_turn: Callable[[], None],

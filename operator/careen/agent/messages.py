@@ -17,7 +17,7 @@ from careen.core.people.templates import FIGURES, filled, spoken
 from careen.core.plain_text import lines, one_line
 from careen.services import notification_files
 from careen.services.notification_urls import Target
-from careen.services.notify import Outcome, send
+from careen.services.notify import Delivery, send
 from careen.settings.tree import Settings
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Messenger:
         settings: Callable[[], Settings],
         metrics: Metrics,
         in_background: Callable[[Coroutine[Any, Any, object]], None],
-        send: Callable[..., Awaitable[Sequence[Outcome]]] = send,
+        send: Callable[..., Awaitable[Sequence[Delivery]]] = send,
         figures: Callable[[], Awaitable[Figures | None]] | None = None,
     ) -> None:
         """`figures`: looks up what a roll-out came to; asked only where somebody is told of its end."""
@@ -65,7 +65,7 @@ class Messenger:
             self._worded(message)
             return
         if self._waiting >= _MOST_WAITING:
-            self._count([Outcome(service=target.service, why="too many messages wait") for target in targets])
+            self._count([Delivery(service=target.service, why="too many messages wait") for target in targets])
             return
         self._waiting += 1
         self._is_quiet.clear()
@@ -88,7 +88,7 @@ class Messenger:
         """Whom the settings and their files name now; what is wrong with a file counts as a message not sent."""
         settings = self._settings()
         found = notification_files.read(settings.notify_url_file)
-        self._count([Outcome(service="file", why=why) for why in (*found.unread, *found.refused)])
+        self._count([Delivery(service="file", why=why) for why in (*found.unread, *found.refused)])
         return receivers(settings, found.targets)
 
     def _is_told(self, message: Notify) -> bool:
@@ -117,7 +117,7 @@ class Messenger:
             if not self._waiting:
                 self._is_quiet.set()
 
-    def _count(self, outcomes: Sequence[Outcome]) -> None:
+    def _count(self, outcomes: Sequence[Delivery]) -> None:
         for outcome in outcomes:
             self._metrics.messages.labels(self._node, outcome.service, "failed" if outcome.why else "sent").inc()
             if outcome.why:

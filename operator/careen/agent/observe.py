@@ -20,7 +20,7 @@ from careen.cluster.foreign import find_foreign
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import count_nodes, list_nodes, read_node
 from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.core.actions import EvictPod
 from careen.core.drain import baseline, drain_plan
@@ -83,7 +83,7 @@ class Senses(Value, kw_only=True):
     node_name: str
     daemonset_namespace: str
     daemonset_name: str
-    api: ApiServer
+    api: ClusterApi
     host: Host
     need: NeedWatch
     self_tests: SelfTests

@@ -18,7 +18,7 @@ import click
 from careen.cli.support.screen import SuggestingGroup, errors_fit_to_show, say
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command: its name, the module and attribute it is loaded from, and its line in the help."""
 
     name: str
@@ -28,30 +28,46 @@ class Entry(NamedTuple):
 
 
 # First what one looks at, then what one does, then what runs by itself.
-COMMANDS: tuple[Entry, ...] = (
-    Entry("status", "careen.cli.status", "status", "Every node's phase, reason and since when; who holds the lock."),
-    Entry("why", "careen.cli.why", "why", "Why a node does not reboot: each gate's answer and what would change it."),
-    Entry("history", "careen.cli.history", "history", "What rebooted when, why, for how long; how many pods moved."),
-    Entry("forecast", "careen.cli.forecast", "forecast", "Where each pod of a node would land if it were drained now."),
-    Entry("plan", "careen.cli.plan", "plan", "The whole roll-out beforehand: order, moves, risks, finish time."),
-    Entry(
+COMMANDS: tuple[CommandEntry, ...] = (
+    CommandEntry(
+        "status", "careen.cli.status", "status", "Every node's phase, reason and since when; who holds the lock."
+    ),
+    CommandEntry(
+        "why", "careen.cli.why", "why", "Why a node does not reboot: each gate's answer and what would change it."
+    ),
+    CommandEntry(
+        "history", "careen.cli.history", "history", "What rebooted when, why, for how long; how many pods moved."
+    ),
+    CommandEntry(
+        "forecast", "careen.cli.forecast", "forecast", "Where each pod of a node would land if it were drained now."
+    ),
+    CommandEntry("plan", "careen.cli.plan", "plan", "The whole roll-out beforehand: order, moves, risks, finish time."),
+    CommandEntry(
         "explain", "careen.cli.explain", "explain", "What each plugin of the scheduler says about a pod on each node."
     ),
-    Entry("shadow", "careen.cli.shadow", "shadow", "How often the forecast's rules and kube-scheduler agree, live."),
-    Entry("snapshot", "careen.cli.snapshot", "snapshot", "What a forecast reads of the cluster, in a file."),
-    Entry("lock", "careen.cli.lock", "lock", "Show the lock, pause the cluster, resume it, or free a claim by hand."),
-    Entry("hold", "careen.cli.hold", "hold", "Keep one node from rebooting, with a reason and an end."),
-    Entry("unhold", "careen.cli.hold", "unhold", "Let a held node go on."),
-    Entry("retry", "careen.cli.retry", "retry", "Let a node whose reboot failed try again."),
-    Entry("reboot", "careen.cli.reboot", "reboot", "Ask for the reboot of one node, by the agents' own rules."),
-    Entry("drain", "careen.cli.maintenance", "drain", "Drain one node by the agents' own rules; --end hands it back."),
-    Entry(
+    CommandEntry(
+        "shadow", "careen.cli.shadow", "shadow", "How often the forecast's rules and kube-scheduler agree, live."
+    ),
+    CommandEntry("snapshot", "careen.cli.snapshot", "snapshot", "What a forecast reads of the cluster, in a file."),
+    CommandEntry(
+        "lock", "careen.cli.lock", "lock", "Show the lock, pause the cluster, resume it, or free a claim by hand."
+    ),
+    CommandEntry("hold", "careen.cli.hold", "hold", "Keep one node from rebooting, with a reason and an end."),
+    CommandEntry("unhold", "careen.cli.hold", "unhold", "Let a held node go on."),
+    CommandEntry("retry", "careen.cli.retry", "retry", "Let a node whose reboot failed try again."),
+    CommandEntry("reboot", "careen.cli.reboot", "reboot", "Ask for the reboot of one node, by the agents' own rules."),
+    CommandEntry(
+        "drain", "careen.cli.maintenance", "drain", "Drain one node by the agents' own rules; --end hands it back."
+    ),
+    CommandEntry(
         "maintenance", "careen.cli.maintenance", "maintenance", "Drain a node and keep it down; --end hands it back."
     ),
-    Entry("cleanup", "careen.cli.cleanup", "cleanup", "Remove careen's marks from the cluster, after its DaemonSet."),
-    Entry("config", "careen.cli.config", "config", "Each setting's effective value and where it comes from."),
-    Entry("demo", "careen.cli.demo", "demo", "A whole roll-out on this computer, no cluster needed."),
-    Entry("agent", "careen.cli.agent", "agent", "The agent of one node: what the DaemonSet runs."),
+    CommandEntry(
+        "cleanup", "careen.cli.cleanup", "cleanup", "Remove careen's marks from the cluster, after its DaemonSet."
+    ),
+    CommandEntry("config", "careen.cli.config", "config", "Each setting's effective value and where it comes from."),
+    CommandEntry("demo", "careen.cli.demo", "demo", "A whole roll-out on this computer, no cluster needed."),
+    CommandEntry("agent", "careen.cli.agent", "agent", "The agent of one node: what the DaemonSet runs."),
 )
 _BY_NAME = {entry.name: entry for entry in COMMANDS}
 

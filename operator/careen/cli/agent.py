@@ -13,7 +13,7 @@ import click
 from careen.cli.support.agent_options import agent_options, given_flags
 from careen.cli.support.screen import say
 from careen.cluster.wire.lean_imports import load_lean_client, load_lean_metrics, without_collections
-from careen.settings.live import Given
+from careen.settings.live import Invocation
 from careen.settings.sources import BadSettings
 
 
@@ -31,7 +31,7 @@ def agent(**values: Any) -> None:
         from careen.agent.startup.wiring import Agent
         from careen.cluster.wire.client import CannotReachCluster
 
-    given = Given(flags=given_flags(values), environment=dict(os.environ))
+    given = Invocation(flags=given_flags(values), environment=dict(os.environ))
     loop = asyncio.new_event_loop()
     try:
         loop.run_until_complete(Agent(given).run())

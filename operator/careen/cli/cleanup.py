@@ -77,7 +77,7 @@ async def cleanup(
         raise SystemExit(1)
 
 
-class Scene(Value, kw_only=True):
+class CleanupInput(Value, kw_only=True):
     """What was read, and what is to be made of it."""
 
     nodes: tuple[SignedNode, ...]
@@ -99,7 +99,7 @@ class Scene(Value, kw_only=True):
 # ---- look ----
 
 
-async def _look(cluster: Cluster, extent: Extent) -> Scene:
+async def _look(cluster: Cluster, extent: Extent) -> CleanupInput:
     """The lock first: a claim that appears afterwards is found when the lock is written, by its version."""
     notes: list[str] = []
     reading: LockReading | None = None
@@ -118,7 +118,7 @@ async def _look(cluster: Cluster, extent: Extent) -> Scene:
     if known and known.note:
         notes.append(known.note)
     policy = known.policy if known else None
-    return Scene(
+    return CleanupInput(
         nodes=await list_signed_nodes(cluster.api),
         reading=reading,
         extent=replace(extent, policy=policy, agents=agents, pods=pods.number),
@@ -127,7 +127,7 @@ async def _look(cluster: Cluster, extent: Extent) -> Scene:
     )
 
 
-def _found(scene: Scene) -> Cleanup:
+def _found(scene: CleanupInput) -> Cleanup:
     """What goes and what stays, before anything is changed."""
     nodes = (_of_node(_leftovers(scene, signed)) for signed in scene.nodes)
     return Cleanup(
@@ -139,7 +139,7 @@ def _found(scene: Scene) -> Cleanup:
     )
 
 
-def _leftovers(scene: Scene, signed: SignedNode) -> NodeLeftovers:
+def _leftovers(scene: CleanupInput, signed: SignedNode) -> NodeLeftovers:
     return node_cleanup.leftovers(signed, scene.extent, scene.entry_of(signed.node.name))
 
 
@@ -147,7 +147,7 @@ def _of_node(found: NodeLeftovers) -> Cleaned:
     return Cleaned(name=found.node.name, goes=found.goes, stays=found.stays, rebooting=found.rebooting)
 
 
-def _of_lock(scene: Scene, *, keep: Collection[str]) -> Cleaned:
+def _of_lock(scene: CleanupInput, *, keep: Collection[str]) -> Cleaned:
     content = scene.lock
     if isinstance(content, Garbage):
         return Cleaned(name=scene.title, trouble=_GARBAGE.format(why=content.why))
@@ -162,7 +162,7 @@ def _may_still_run(agents: int, title: str) -> str:
     return f"{count_of(agents, 'agent')} of {title} may still run"
 
 
-def _still_running(scene: Scene) -> str:
+def _still_running(scene: CleanupInput) -> str:
     """What an agent writes again between two of our writes is a cordon or a claim that nobody takes away later."""
     agents = scene.extent.agents
     if not agents:
@@ -186,7 +186,7 @@ def _rebooting(found: Cleanup) -> str:
 # ---- apply ----
 
 
-async def _apply(cluster: Cluster, scene: Scene, found: Cleanup, *, even_rebooting: bool) -> Cleanup:
+async def _apply(cluster: Cluster, scene: CleanupInput, found: Cleanup, *, even_rebooting: bool) -> Cleanup:
     by_name = {signed.node.name: signed for signed in scene.nodes}
     nodes = tuple(
         [
@@ -198,7 +198,7 @@ async def _apply(cluster: Cluster, scene: Scene, found: Cleanup, *, even_rebooti
     return replace(found, nodes=nodes, lock=await _clean_lock(cluster, scene, keep), is_applied=True)
 
 
-async def _clean_node(cluster: Cluster, scene: Scene, signed: SignedNode, *, even_rebooting: bool) -> Cleaned:
+async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode, *, even_rebooting: bool) -> Cleaned:
     """Guarded by the version that was read: where somebody was faster, the Node is read and judged anew."""
     name, seen = signed.node.name, _leftovers(scene, signed)
     for _ in range(TRIES):
@@ -222,7 +222,7 @@ async def _clean_node(cluster: Cluster, scene: Scene, signed: SignedNode, *, eve
     return replace(_of_node(seen), trouble=f"it changed {TRIES} times while it was being written; try again")
 
 
-async def _clean_lock(cluster: Cluster, scene: Scene, keep: Collection[str]) -> Cleaned:
+async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[str]) -> Cleaned:
     """As `_clean_node`, for the annotation of the DaemonSet. A claim that came after the Nodes were looked at stays:
     its node is at work by now, and nobody has cleaned it."""
     known = _claims(scene.lock)

@@ -25,7 +25,7 @@ from careen.cli.support.agents_settings import (
 from careen.cli.support.connection import transport_to
 from careen.cli.support.options import output_option, show
 from careen.cli.support.screen import BadInput, SeveralProblems
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.report.tables import paragraph, table
 from careen.settings.sources import BadSettings, Resolved, Source, resolve
@@ -82,7 +82,7 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
     return resolved, (f"flags and environment from {launch.where}; {asked}", *unread, *resolved.notes)
 
 
-async def _found(api: ApiServer, given: Resolved) -> Settings:
+async def _found(api: ClusterApi, given: Resolved) -> Settings:
     """With the agents' DaemonSet: the one that is named, or that the other commands would look at."""
     settings = given.settings
     named = {
@@ -95,14 +95,14 @@ async def _found(api: ApiServer, given: Resolved) -> Settings:
     return replace(settings, ds_namespace=namespace, ds_name=name)
 
 
-def _api(basics: Settings, *, here: bool) -> ApiServer | None:
+def _api(basics: Settings, *, here: bool) -> ClusterApi | None:
     """The cluster to ask; None with --here and no kubeconfig. Ends the command where the file cannot be read."""
     kubeconfig = basics.kubeconfig or os.environ.get("KUBECONFIG", "")
     own = Path.home() / ".kube" / "config"
     if here and not basics.kubeconfig:
         return None
     path = Path(kubeconfig) if kubeconfig else own if own.exists() else None
-    return ApiServer(transport_to(path, None), SystemClock(), chance=lambda: 0.0)
+    return ClusterApi(transport_to(path, None), SystemClock(), chance=lambda: 0.0)
 
 
 def _rows(resolved: Resolved) -> list[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ import click
 
 from careen.agent.clock import SystemClock
 from careen.agent.forecast.forecaster import Limits, Mistake, forecast_together
-from careen.agent.forecast.order import MoreNodes
+from careen.agent.forecast.order import NodesToAdd
 from careen.cli.support.files import text_of, try_to_read
 from careen.cli.support.nodes_wanted import NodesWanted
 from careen.cli.support.options import Connection, connection_options, output_option, show
@@ -89,7 +89,7 @@ def forecast(
     nodes: tuple[str, ...],
     dump: Path | None,
     scheduler_config: Path | None,
-    with_nodes: MoreNodes | None,
+    with_nodes: NodesToAdd | None,
     timeout: int,
     output: str,
 ) -> None:

@@ -26,7 +26,7 @@ from careen.cluster.reflector.cluster_feed import ClusterFeed
 from careen.cluster.reflector.sources import sources
 from careen.cluster.reflector.streams import ClientStreams
 from careen.cluster.snapshot_reader import server_version
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.report.shadow.shadow_report import Followed, exit_code, nodes_said, shadow_json, shadow_text
 from careen.report.tables import count_of, listed
 from careen.settings import yaml_text
@@ -178,7 +178,7 @@ class _Run:
         self._monotonic = cluster.clock.monotonic
         self._scheduler = scheduler
         self._transport = watching_transport(cluster.kubeconfig, cluster.context)
-        api = ApiServer(self._transport, cluster.clock, chance=random.random)
+        api = ClusterApi(self._transport, cluster.clock, chance=random.random)
         cache = ClusterCache()
         self._shadow = Shadow(
             cache, scheduler, profiles=_profiles(asked, scheduler), monotonic=self._monotonic, now=cluster.clock.now

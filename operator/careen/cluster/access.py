@@ -12,7 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from careen.cluster.wire.answers import KINDS, asked_for
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import Refused
 from careen.cluster.wire.transport import Request
 from scheduler_core.values import Value
@@ -21,7 +21,7 @@ RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
-class Part(StrEnum):
+class OptionalRight(StrEnum):
     """What an agent can do without: kured does, so kured's own roles do not reach it."""
 
     SETTINGS = "settings"  # the ConfigMap
@@ -45,7 +45,7 @@ class Right(Value, kw_only=True):
     namespace: str = ""
     name: str = ""
     because: str
-    part: Part | None = None
+    part: OptionalRight | None = None
 
     def is_asked_by(self, request: Request) -> bool:
         """Whether the request would need this right."""
@@ -77,7 +77,10 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             verb="patch", resource="nodes", name=node, because="taint, cordon and progress are written on the own Node"
         ),
         Right(
-            verb="list", resource="nodes", because="concurrency and budgets count nodes that are down", part=Part.NODES
+            verb="list",
+            resource="nodes",
+            because="concurrency and budgets count nodes that are down",
+            part=OptionalRight.NODES,
         ),
         Right(
             verb="get",
@@ -94,14 +97,14 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             namespace=namespace,
             name=daemonset,
             because="claims are written into the lock",
-            part=Part.PATCH,
+            part=OptionalRight.PATCH,
         ),
         Right(
             verb="list",
             resource="daemonsets",
             group="apps",
             because="another coordinator, such as kured, must be seen",
-            part=Part.COORDINATORS,
+            part=OptionalRight.COORDINATORS,
         ),
         Right(verb="list", resource="pods", because="the pods of the node are drained"),
         Right(
@@ -117,7 +120,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
                 resource=resource,
                 group=group,
                 because="owners of displaced pods must be as well as before",
-                part=Part.OWNERS,
+                part=OptionalRight.OWNERS,
             )
             for group, resource in (
                 ("apps", "replicasets"),
@@ -132,14 +135,14 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             resource="events",
             namespace="default",
             because="changes of mind are told as Events of the Node",
-            part=Part.EVENTS,
+            part=OptionalRight.EVENTS,
         ),
         Right(
             verb="create",
             resource="events",
             namespace=namespace,
             because="settings that cannot be used are told as Events of the ConfigMap",
-            part=Part.EVENTS,
+            part=OptionalRight.EVENTS,
         ),
         Right(
             verb="get",
@@ -147,7 +150,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             namespace=namespace,
             name=config_map,
             because="settings are read before anything is done",
-            part=Part.SETTINGS,
+            part=OptionalRight.SETTINGS,
         ),
         *(
             Right(
@@ -156,17 +159,21 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
                 namespace=namespace,
                 name=config_map,
                 because="settings are read live",
-                part=Part.FOLLOWING,
+                part=OptionalRight.FOLLOWING,
             )
             for verb in ("list", "watch")
         ),
     )
-    wanted = {Part.FORECAST: forecast, Part.SETTINGS: bool(config_map), Part.FOLLOWING: bool(config_map)}
+    wanted = {
+        OptionalRight.FORECAST: forecast,
+        OptionalRight.SETTINGS: bool(config_map),
+        OptionalRight.FOLLOWING: bool(config_map),
+    }
     return tuple(right for right in rights + FORECAST_RIGHTS if right.part is None or wanted.get(right.part, True))
 
 
 FORECAST_RIGHTS: tuple[Right, ...] = tuple(
-    Right(verb="list", resource=resource, group=group, because=f"the forecast {why}", part=Part.FORECAST)
+    Right(verb="list", resource=resource, group=group, because=f"the forecast {why}", part=OptionalRight.FORECAST)
     for group, resource, why in (
         ("batch", "jobs", "says which evicted pods a Job does not replace"),
         ("policy", "poddisruptionbudgets", "says which budgets hold an eviction"),
@@ -221,7 +228,7 @@ class _Review(msgspec.Struct, gc=False, frozen=True):
     status: _ReviewStatus
 
 
-async def missing_rights(api: ApiServer, rights: tuple[Right, ...]) -> tuple[Right, ...]:
+async def missing_rights(api: ClusterApi, rights: tuple[Right, ...]) -> tuple[Right, ...]:
     """Those of `rights` that we do not have. Raises `ClusterError` if the server cannot be asked."""
     rules = {
         namespace: await _rules(api, namespace)
@@ -243,7 +250,7 @@ def _has(listed: list[str], wanted: str) -> bool:
     return wanted in listed or "*" in listed
 
 
-async def _rules(api: ApiServer, namespace: str) -> list[_Rule]:
+async def _rules(api: ClusterApi, namespace: str) -> list[_Rule]:
     """Our rules in the namespace; none if the server does not tell them."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}
     try:
@@ -252,7 +259,7 @@ async def _rules(api: ApiServer, namespace: str) -> list[_Rule]:
         return []
 
 
-async def _is_allowed(api: ApiServer, right: Right) -> bool:
+async def _is_allowed(api: ClusterApi, right: Right) -> bool:
     attributes = {
         "verb": right.verb,
         "group": right.group,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from careen.cluster import objects
 from careen.cluster.nodes import NODES, list_nodes, read_node
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import Withheld
 from careen.cluster.wire.transport import Request
 from careen.core.facts.keys import REBOOT_LABEL
@@ -21,7 +21,7 @@ _AT_ONCE = 8  # half of the client's threads
 class AgentsNodes:
     """Every Node, or as many as may be read."""
 
-    def __init__(self, api: ApiServer, *, own: str, namespace: str, daemonset: str) -> None:
+    def __init__(self, api: ClusterApi, *, own: str, namespace: str, daemonset: str) -> None:
         """`own` is the node of this agent, whose pod may not show in the list yet."""
         self._api = api
         self._own = own

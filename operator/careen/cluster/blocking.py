@@ -7,14 +7,14 @@ from urllib.parse import quote
 
 from careen.cluster import objects
 from careen.cluster.pods import PODS
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.core.facts.observation import PlacedPod
 from careen.core.facts.policy import BlockingPods, BlockingScope
 
 _AT_REST = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg/blockers/kubernetespod.go)
 
 
-async def list_blocking_pods(api: ApiServer, rules: Iterable[BlockingPods]) -> tuple[PlacedPod, ...]:
+async def list_blocking_pods(api: ClusterApi, rules: Iterable[BlockingPods]) -> tuple[PlacedPod, ...]:
     """The pods that entries with a wider scope than the node select: one list for each entry, or for each namespace
     that it names. The server picks them by their labels. Raises `ClusterError`."""
     found: list[PlacedPod] = []

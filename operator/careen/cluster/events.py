@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from careen.cluster import objects
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError, Conflict, NotSent, TooManyRequests
 from careen.core.facts.times import rfc3339
 from careen.core.plain_text import one_line
@@ -31,7 +31,7 @@ class Subject(Value, kw_only=True):
 
 
 async def post_event(
-    api: ApiServer,
+    api: ClusterApi,
     subject: Subject,
     *,
     reason: str,

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from careen.cluster import objects
 from careen.cluster.wire.answers import is_evicted
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import (
     ClusterError,
     Conflict,
@@ -57,7 +57,7 @@ class Evicted(Value, kw_only=True):
     retry_after_seconds: float = 0.0
 
 
-async def evict(api: ApiServer, pod: EvictPod, *, dry_run: bool = False) -> Evicted:
+async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evicted:
     """Asks once. Never raises for what the server says, nor for a lost answer: that is an outcome, too."""
     path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     query = {"dryRun": "All"} if dry_run else {}
@@ -77,7 +77,7 @@ async def evict(api: ApiServer, pod: EvictPod, *, dry_run: bool = False) -> Evic
     return Evicted(answer=EvictAnswer.ACCEPTED)
 
 
-async def allowed_disruptions(api: ApiServer) -> dict[str, int]:
+async def allowed_disruptions(api: ClusterApi) -> dict[str, int]:
     """How many evictions each disruption budget allows just now, by namespace/name. Raises `ClusterError`."""
     found = await api.items(_BUDGETS, objects.DisruptionBudget)
     return {f"{each.metadata.namespace}/{each.metadata.name}": each.status.disruptions_allowed for each in found}
@@ -114,7 +114,7 @@ def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-async def _explain_not_found(api: ApiServer, path: str, pod: EvictPod, error: NotFound | NotServed) -> Evicted:
+async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: NotFound | NotServed) -> Evicted:
     """404 also comes from a server or a proxy that offers no evictions; only the pod's own 404 proves that it
     is gone."""
     try:

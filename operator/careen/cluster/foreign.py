@@ -9,7 +9,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from careen.cluster import objects
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotFound, Withheld
 from careen.core.facts.keys import LOCK_ANNOTATION
 from careen.core.lock.content import Garbage, LockContent, parse
@@ -22,7 +22,7 @@ KUREDS_PLACE = ("kube-system", "kured")  # where its manifests and its chart's d
 _SHOWN_HOLDERS = 3
 
 
-async def find_foreign(api: ApiServer, *, namespace: str, name: str) -> tuple[str, ...]:
+async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[str, ...]:
     """A sentence for each foreign coordinator; `namespace` and `name` are our own DaemonSet's, which does not count.
 
     Seen are DaemonSets with pods whose image is called kured, and kured's lock with a claim or a pause in it.
@@ -46,7 +46,7 @@ async def find_foreign(api: ApiServer, *, namespace: str, name: str) -> tuple[st
     return tuple(sorted(found))
 
 
-async def _daemonsets(api: ApiServer) -> list[objects.DaemonSet]:
+async def _daemonsets(api: ClusterApi) -> list[objects.DaemonSet]:
     """All of them; without the right to list them, only what stands in kured's place."""
     try:
         return await api.items(DAEMONSETS, objects.DaemonSet)
@@ -65,7 +65,7 @@ class Pods(Value, kw_only=True):
     are_kureds: bool
 
 
-async def pods_of(api: ApiServer, *, namespace: str, name: str) -> Pods:
+async def pods_of(api: ClusterApi, *, namespace: str, name: str) -> Pods:
     """The pods of this DaemonSet. Raises `NotFound` where it does not exist."""
     path = f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets/{quote(name, safe='')}"
     daemonset = await api.get(path, objects.DaemonSet)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from careen.cluster import objects
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import Withheld
 from careen.cluster.wire.writes import Written, write_guarded
 from careen.core.actions import WriteLock
@@ -20,7 +20,7 @@ from careen.core.facts.observation import LockReading
 class LockStore:
     """One annotation of one DaemonSet."""
 
-    def __init__(self, api: ApiServer, *, namespace: str, name: str, annotation: str) -> None:
+    def __init__(self, api: ClusterApi, *, namespace: str, name: str, annotation: str) -> None:
         self._api = api
         self._path = f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets/{quote(name, safe='')}"
         self._annotation = annotation

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from careen.cluster import objects
 from careen.cluster.wire.answers import decoded, list_of, refuse_others, the_page
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotFound
 from careen.cluster.wire.writes import Written, write_guarded
 from careen.core.actions import PatchNode
@@ -21,7 +21,7 @@ NODES = "/api/v1/nodes"
 _NO_NAMES = ("", ".", "..")  # paths of other things: what stands there is no answer about a Node
 
 
-async def read_node(api: ApiServer, name: str) -> NodeView | Gone:
+async def read_node(api: ClusterApi, name: str) -> NodeView | Gone:
     """The Node as it is now; `Gone` if a consistent read says that it does not exist."""
     if name in _NO_NAMES:
         return Gone()
@@ -31,7 +31,7 @@ async def read_node(api: ApiServer, name: str) -> NodeView | Gone:
         return Gone()
 
 
-async def list_nodes(api: ApiServer, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
+async def list_nodes(api: ClusterApi, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:
     """Every Node, or those whose reboot label has one of the given values. Consistent: never from an old cache."""
     query = {"labelSelector": _labelled(reboot_label)} if reboot_label else {}
     view = functools.partial(objects.node_view, all_annotations=False)
@@ -43,12 +43,12 @@ async def list_nodes(api: ApiServer, *, reboot_label: Sequence[str] = ()) -> tup
     return found
 
 
-async def list_signed_nodes(api: ApiServer) -> tuple[SignedNode, ...]:
+async def list_signed_nodes(api: ClusterApi) -> tuple[SignedNode, ...]:
     """Every Node with all of its annotations, and who set what. Consistent."""
     return tuple(objects.signed_node(node) for node in await api.items(NODES, objects.ManagedNode))
 
 
-async def read_signed_node(api: ApiServer, name: str) -> SignedNode | Gone:
+async def read_signed_node(api: ClusterApi, name: str) -> SignedNode | Gone:
     """The Node as it is now, and who set what; `Gone` if a consistent read says that it does not exist."""
     try:
         return objects.signed_node(await api.get(_path(name), objects.ManagedNode))
@@ -56,7 +56,7 @@ async def read_signed_node(api: ApiServer, name: str) -> SignedNode | Gone:
         return Gone()
 
 
-async def count_nodes(api: ApiServer, *, reboot_label: Sequence[str], most: int) -> int | None:
+async def count_nodes(api: ClusterApi, *, reboot_label: Sequence[str], most: int) -> int | None:
     """How many Nodes have one of these reboot labels; None when more than `most` have. One page, however many."""
     query, what = {"labelSelector": _labelled(reboot_label)}, f"GET {NODES}"
     async with aclosing(api.pages(NODES, query=query, page_size=most)) as pages:
@@ -68,7 +68,7 @@ def _labelled(values: Sequence[str]) -> str:
     return f"{REBOOT_LABEL} in ({','.join(values)})"
 
 
-async def patch_node(api: ApiServer, name: str, patch: PatchNode) -> Written[NodeView]:
+async def patch_node(api: ClusterApi, name: str, patch: PatchNode) -> Written[NodeView]:
     """Sends the patch, guarded by its resourceVersion; all of it lands or nothing."""
 
     async def write(version: str) -> NodeView:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from careen.cluster import objects
 from careen.cluster.wire.answers import decoded, list_of, refuse_others
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotFound, Withheld
 from careen.core.facts.observation import PodView
 from careen.core.facts.progress import OwnerHealth
@@ -37,7 +37,7 @@ class Owner(NamedTuple):
     name: str
 
 
-async def list_pods_on(api: ApiServer, node: str) -> tuple[PodView, ...]:
+async def list_pods_on(api: ClusterApi, node: str) -> tuple[PodView, ...]:
     """Every pod bound to the node, in all namespaces. `spec.nodeName` is indexed in the server's cache of pods."""
     found = await api.items(PODS, objects.PlacedPod, query={"fieldSelector": f"spec.nodeName={node}"})
     refuse_others(
@@ -47,7 +47,7 @@ async def list_pods_on(api: ApiServer, node: str) -> tuple[PodView, ...]:
     return tuple(objects.pod_view(pod) for pod in found)
 
 
-async def read_controller(api: ApiServer, namespace: str, name: str) -> Owner | None:
+async def read_controller(api: ClusterApi, namespace: str, name: str) -> Owner | None:
     """The controller of a pod; None when there is no such pod, or nothing controls it."""
     try:
         pod = await api.get(
@@ -66,7 +66,7 @@ def owners_of(pods: Iterable[PodView]) -> frozenset[Owner]:
     )
 
 
-async def read_owners(api: ApiServer, owners: Iterable[Owner]) -> tuple[OwnerHealth, ...]:
+async def read_owners(api: ClusterApi, owners: Iterable[Owner]) -> tuple[OwnerHealth, ...]:
     """Each owner's health as it is now; one that is gone or being deleted, or whose kind has no replicas or may not be
     read, is left out."""
     wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -84,7 +84,7 @@ async def read_owners(api: ApiServer, owners: Iterable[Owner]) -> tuple[OwnerHea
 
 
 async def places_of(
-    api: ApiServer, namespace: str, owner_uids: Collection[str], *, since: datetime
+    api: ClusterApi, namespace: str, owner_uids: Collection[str], *, since: datetime
 ) -> dict[str, list[str]]:
     """On which nodes the pods of these owners stand that were made since then, by owner; empty for one that has none.
 
@@ -100,7 +100,7 @@ async def places_of(
     return places
 
 
-async def _read_workloads(api: ApiServer, kind: str, namespace: str, names: set[str]) -> list[objects.Workload]:
+async def _read_workloads(api: ClusterApi, kind: str, namespace: str, names: set[str]) -> list[objects.Workload]:
     path = WORKLOAD_KINDS[kind].format(namespace=quote(namespace, safe=""))
     if len(names) > _SINGLE_READS:
         return [each for each in await api.items(path, objects.Workload) if each.metadata.name in names]

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import Expired, NotFound, NotServed
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
         return await read()
 
 
-async def pages(api: ApiServer) -> AsyncIterator[bytes]:
+async def pages(api: ClusterApi) -> AsyncIterator[bytes]:
     """Raw list bodies, nodes first. Raises `ClusterError`: a snapshot with a hole would be a wrong forecast."""
     referred: set[str] = set()
     for path in ALWAYS:
@@ -85,7 +85,7 @@ def _referred_to(page: bytes) -> set[str]:
     return {path for marks, paths in _ON_REFERENCE if any(mark in page for mark in marks) for path in paths}
 
 
-async def _served_pages(api: ApiServer, path: str) -> AsyncIterator[bytes]:
+async def _served_pages(api: ClusterApi, path: str) -> AsyncIterator[bytes]:
     """Pages of the list; of one that had several versions those of the first that the server knows, nothing if
     it knows none."""
     if "{version}" not in path:
@@ -105,6 +105,6 @@ class _Version(msgspec.Struct, gc=False, frozen=True, rename={"git_version": "gi
     git_version: str
 
 
-async def server_version(api: ApiServer) -> str:
+async def server_version(api: ClusterApi) -> str:
     """The cluster's release, such as `v1.36.3`."""
     return (await api.get_plain("/version", _Version)).git_version

@@ -10,17 +10,17 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from careen.cluster.snapshot_reader import again_if_expired, pages
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from scheduler_core.snapshot.loading import PageReader
 from scheduler_core.snapshot.snapshot import Snapshot
 
 
-async def read_cluster(api: ApiServer) -> Snapshot:
+async def read_cluster(api: ClusterApi) -> Snapshot:
     """The cluster as its lists show it. Raises `ClusterError`: half a cluster would be a wrong answer."""
     return await again_if_expired(lambda: _read(api))
 
 
-async def _read(api: ApiServer) -> Snapshot:
+async def _read(api: ClusterApi) -> Snapshot:
     reader = PageReader()
     async for page in _one_ahead(pages(api)):
         reader.add(page)

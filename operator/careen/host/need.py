@@ -16,7 +16,7 @@ from pathlib import Path
 from careen.core.facts.observation import Need, NeedAnswer
 from careen.host import boot_id, package_managers, probes, sentinel
 from careen.host.commands import HostExec, run_on_host
-from careen.host.probes import HostFacts, Reach
+from careen.host.probes import HostAccess, HostFacts
 from careen.host.probes.said import together
 from scheduler_core.values import Value
 
@@ -45,8 +45,8 @@ class HostNeed:
         self._command = sources.command if has_sentinel else ""
         self._paths = sources.files if has_sentinel and not self._command else ()
         named = [(name, probes.PROBES[name]) for name in sources.probes if name != probes.SENTINEL]
-        self._looking = tuple(name for name, reach in named if reach is not Reach.COMMAND)
-        self._running = tuple(name for name, reach in named if reach is Reach.COMMAND)
+        self._looking = tuple(name for name, reach in named if reach is not HostAccess.COMMAND)
+        self._running = tuple(name for name, reach in named if reach is HostAccess.COMMAND)
         what = f"the sentinel file {', '.join(self._paths)}" if self._paths else "the host's files"
         self._files = sentinel.FileLook(self._look_now, what, deadline_seconds=sources.seconds)
 

@@ -33,7 +33,7 @@ class Host(Protocol):
         """Seconds since the host booted."""
         ...
 
-    async def ask_reboot(self) -> reboot.Answer:
+    async def ask_reboot(self) -> reboot.RebootAnswer:
         """Asks for a reboot; returns before it happens."""
         ...
 
@@ -73,7 +73,7 @@ class LocalHost:
         """From the kernel."""
         return boot_id.uptime_seconds()
 
-    async def ask_reboot(self) -> reboot.Answer:
+    async def ask_reboot(self) -> reboot.RebootAnswer:
         """By command or signal, as configured."""
         if self.reboot_method == "signal":
             return reboot.by_signal(self.reboot_signal)  # at once: kill(2) waits for nothing, and needs no thread

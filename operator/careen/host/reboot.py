@@ -13,23 +13,23 @@ from careen.host.commands import Exited, HostExec, NotFollowed, NotStarted, Time
 from scheduler_core.values import Value
 
 
-class Asked(Value):
+class RebootRequested(Value):
     """The host took the order. Whether it reboots shows in the boot id."""
 
 
-class Refused(Value):
+class RebootRefused(Value):
     """The host surely does not reboot because of this: the command failed, or the signal was not allowed."""
 
     why: str
 
 
-class Unclear(Value):
+class RebootUnclear(Value):
     """The order may have been taken: the command did not end in time, or a signal ended it (as a shutdown does)."""
 
     why: str
 
 
-Answer = Asked | Refused | Unclear
+RebootAnswer = RebootRequested | RebootRefused | RebootUnclear
 
 # Exit codes of the look at a program, which no shell gives by itself.
 _MISSING, _FOLDER, _NOT_EXECUTABLE = 81, 82, 83
@@ -57,22 +57,22 @@ exit $verdict
 """
 
 
-async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> Answer:
+async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> RebootAnswer:
     """Runs the reboot command."""
     name = " ".join(argv)
     match await run_on_host(argv, how=how, deadline_seconds=deadline_seconds, outlives_us=True):
         case NotStarted(why):
-            return Refused(f"the reboot command could not be run: {why}")
+            return RebootRefused(f"the reboot command could not be run: {why}")
         case NotFollowed(why):
-            return Unclear(f"the reboot command `{name}` may run, but could not be waited for: {why}")
+            return RebootUnclear(f"the reboot command `{name}` may run, but could not be waited for: {why}")
         case TimedOut(seconds):
-            return Unclear(f"the reboot command `{name}` did not end within {span(seconds)}")
+            return RebootUnclear(f"the reboot command `{name}` did not end within {span(seconds)}")
         case Exited(code=0):
-            return Asked()
+            return RebootRequested()
         case Exited(code=code) if code < 0 or code in (128 + 9, 128 + 15):
-            return Unclear(f"the reboot command `{name}` was ended by a signal ({code})")
+            return RebootUnclear(f"the reboot command `{name}` was ended by a signal ({code})")
         case Exited(code=code, errors=errors, output=output):
-            return Refused(
+            return RebootRefused(
                 f"the reboot command `{name}` failed with exit code {code}: {errors or output or 'it printed nothing'}"
             )
 
@@ -99,7 +99,7 @@ async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_sec
 def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) -> str:
     """Why the signal would surely not reboot the host; empty when nothing is known against it."""
     answer = by_signal(0, pid=pid)  # signal 0 is none: only the right to send one is tried
-    if isinstance(answer, Refused):
+    if isinstance(answer, RebootRefused):
         return answer.why
     try:
         status = (proc / str(pid) / "status").read_text(encoding="utf-8", errors="replace")
@@ -119,13 +119,15 @@ def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) 
     )
 
 
-def by_signal(number: int, *, pid: int = 1) -> Answer:
+def by_signal(number: int, *, pid: int = 1) -> RebootAnswer:
     """Sends the signal to PID 1: for systemd, SIGRTMIN+5 (39) means reboot. Needs the host's PID namespace and
     CAP_KILL."""
     try:
         os.kill(pid, number)
     except PermissionError:
-        return Refused(f"not allowed to send signal {number} to process {pid}: the agent needs CAP_KILL and hostPID")
+        return RebootRefused(
+            f"not allowed to send signal {number} to process {pid}: the agent needs CAP_KILL and hostPID"
+        )
     except (ProcessLookupError, OSError) as error:
-        return Refused(f"cannot send signal {number} to process {pid}: {error}")
-    return Asked()
+        return RebootRefused(f"cannot send signal {number} to process {pid}: {error}")
+    return RebootRequested()

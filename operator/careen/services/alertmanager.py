@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from careen.core.facts.observation import Alert, Unknown
-from careen.services.asking import REJECTIONS, Access, Rejected, answer_of, secret_in
+from careen.services.asking import REJECTIONS, Access, CredentialsRejected, answer_of, secret_in
 from careen.services.prometheus import AlertSource
 
 PATH = "/api/v2/alerts"
@@ -51,7 +51,7 @@ class Alertmanager:
             allow_redirects=False,
         )
         if answer.status_code in REJECTIONS:
-            raise Rejected(f"status {answer.status_code}: {self._what_was_shown()}")
+            raise CredentialsRejected(f"status {answer.status_code}: {self._what_was_shown()}")
         if answer.status_code != 200:
             raise ValueError(f"status {answer.status_code}")
         if len(answer.content) > _LONGEST_ANSWER:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import raise_unless_ok
 from careen.cluster.wire.transport import Request
 
@@ -16,7 +16,7 @@ _FAILED = re.compile(r"^\[-\]([^\s:]+)", re.MULTILINE)  # `[-]etcd failed: reaso
 _MOST_TOLD = 5
 
 
-async def failing_checks(api: ApiServer) -> tuple[str, ...]:
+async def failing_checks(api: ClusterApi) -> tuple[str, ...]:
     """The checks that fail; none when the server is ready. Raises `ClusterError` when that cannot be told."""
     request = Request(method="GET", path=PATH, query={"verbose": "true"}, accept="*/*", timeout_seconds=10.0)
     response = await api.ask(request)

@@ -33,7 +33,7 @@ class CannotAsk(Exception):
     """What has to be shown cannot be read; the sentence says why. The server was not asked."""
 
 
-class Rejected(Exception):
+class CredentialsRejected(Exception):
     """The server does not accept the credentials (401), or does not allow the question (403)."""
 
 
@@ -53,7 +53,7 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         return Unknown(f"{shown} did not answer within {span(2 * timeout_seconds)}")
     except CannotAsk as error:
         return Unknown(f"{shown} was not asked: {error}")
-    except Rejected as error:
+    except CredentialsRejected as error:
         return Unknown(f"{shown} refuses these credentials ({error})")
     except Exception as error:
         # Clients let through whatever goes wrong below them: requests' errors, KeyError for status=error with 200,

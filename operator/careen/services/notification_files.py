@@ -11,7 +11,7 @@ from scheduler_core.values import Value
 _LONGEST_FILE = 64 * 2**10
 
 
-class Found(Value, kw_only=True):
+class FoundTargets(Value, kw_only=True):
     """What the files name. No sentence holds any part of a URL but the name of its service."""
 
     targets: tuple[Target, ...] = ()
@@ -21,7 +21,7 @@ class Found(Value, kw_only=True):
     """Files that cannot be read; a Secret may be created later."""
 
 
-def read(paths: Sequence[str]) -> Found:
+def read(paths: Sequence[str]) -> FoundTargets:
     """The receivers in the files, in their order. Of a folder, as a Secret is mounted, every file counts whose name
     does not begin with a dot. Empty lines and lines that begin with # are left out."""
     targets: list[Target] = []
@@ -42,7 +42,7 @@ def read(paths: Sequence[str]) -> Found:
                     targets.append(parse(line))
                 except ValueError as error:
                     refused.append(f"{file}, line {number}: {error}")
-    return Found(targets=tuple(targets), refused=tuple(refused), unread=tuple(unread))
+    return FoundTargets(targets=tuple(targets), refused=tuple(refused), unread=tuple(unread))
 
 
 def _files(path: str) -> list[Path]:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 
-class Way(StrEnum):
+class DeliveryMethod(StrEnum):
     """How a target is reached."""
 
     APPRISE = "apprise"  # by the library, under its own URL
@@ -30,7 +30,7 @@ class Target:
     """One receiver of messages."""
 
     service: str
-    way: Way = Way.APPRISE
+    way: DeliveryMethod = DeliveryMethod.APPRISE
     url: str = field(default="", repr=False)
     title: str = field(default="", repr=False)  # a subject or topic, where the service has one
     message_key: str = "message"  # of the JSON object
@@ -207,9 +207,11 @@ def _pasted(text: str) -> Target:
 
     try:
         if teams.is_workflow(text):
-            return Target(service="teams", way=Way.CARD, url=text)
+            return Target(service="teams", way=DeliveryMethod.CARD, url=text)
         if teams.is_connector(text):
-            return Target(service="teams", way=Way.JSON, message_key="text", url=text, remark=teams.CONNECTORS_ARE_OFF)
+            return Target(
+                service="teams", way=DeliveryMethod.JSON, message_key="text", url=text, remark=teams.CONNECTORS_ARE_OFF
+            )
     except ValueError as error:
         raise ValueError(str(error) if str(error).startswith("teams: ") else "expected a web address") from None
     if apprise_urls.is_pasted(text):
@@ -303,7 +305,7 @@ def _generic(parts: _Parts) -> Target:
     path = "/".join(quote(part, safe=":@") for part in parts.path)
     return Target(
         service="generic",
-        way=Way.JSON if template else Way.TEXT,
+        way=DeliveryMethod.JSON if template else DeliveryMethod.TEXT,
         message_key=key,
         method=method.upper(),
         url=f"{'http' if plain else 'https'}://{login}{parts.at()}/{path}{f'?{query}' if query else ''}",
@@ -344,7 +346,7 @@ def _join(parts: _Parts) -> Target:
 
 
 def _logger(_parts: _Parts) -> Target:
-    return Target(service="logger", way=Way.LOG)
+    return Target(service="logger", way=DeliveryMethod.LOG)
 
 
 def _matrix(parts: _Parts) -> Target:
@@ -517,7 +519,7 @@ def _teams(parts: _Parts) -> Target:
     group, tenant, alternative, owner = (quote(part, safe="") for part in ids)
     return Target(
         service="teams",
-        way=Way.JSON,
+        way=DeliveryMethod.JSON,
         message_key="text",
         url=f"https://{host}/webhookb2/{group}@{tenant}/IncomingWebhook/{alternative}/{owner}",
         remark=teams.CONNECTORS_ARE_OFF,

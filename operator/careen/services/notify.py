@@ -17,23 +17,23 @@ from dataclasses import asdict
 from careen.core.plain_text import one_line
 from careen.host import environment
 from careen.host.commands import kill_group
-from careen.services.notification_urls import Target, Way
+from careen.services.notification_urls import DeliveryMethod, Target
 from scheduler_core.values import Value
 
 _LONGEST_WHY = 200
 
 
-class Outcome(Value, kw_only=True):
+class Delivery(Value, kw_only=True):
     """What became of a message for one target; `why` is empty when it was sent."""
 
     service: str
     why: str = ""
 
 
-async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Outcome, ...]:
+async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
     """Sends the message to each target at once; an outcome each, in their order. Never raises for what a server
     does."""
-    wanted = [target for target in targets if target.way is not Way.LOG]
+    wanted = [target for target in targets if target.way is not DeliveryMethod.LOG]
     if not wanted:
         return ()
     answers: dict[int, str] = {}
@@ -43,11 +43,11 @@ async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple
     except OSError as error:
         missing = f"no process could be started for it: {error.strerror}"
     return tuple(
-        Outcome(service=target.service, why=answers.get(number, missing)) for number, target in enumerate(wanted)
+        Delivery(service=target.service, why=answers.get(number, missing)) for number, target in enumerate(wanted)
     )
 
 
-async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Outcome, ...]:
+async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
     """Those of the library's own URLs that it does not take, each with the reason. Without an answer within `seconds`
     nothing is refused: sending will tell."""
     asked = [target for target in targets if target.is_native]
@@ -58,7 +58,7 @@ async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Outcom
     with suppress(OSError):
         await _ask(json.dumps(order).encode(), answers, seconds)
     return tuple(
-        Outcome(service=target.service, why=answers[number])
+        Delivery(service=target.service, why=answers[number])
         for number, target in enumerate(asked)
         if answers.get(number)
     )

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from careen.core.plain_text import one_line
-from careen.services.notification_urls import Target, Way, secrets_of
+from careen.services.notification_urls import DeliveryMethod, Target, secrets_of
 from careen.services.teams import card
 
 _MOST_AT_ONCE = 8
@@ -75,7 +75,9 @@ def refusal(target: Target) -> str:
 def tell(text: str, target: Target, seconds: float, said: _Said) -> str:
     """Sends the message to one target; why not, or nothing."""
     try:
-        return _by_library(text, target, said) if target.way is Way.APPRISE else _by_post(text, target, seconds)
+        return (
+            _by_library(text, target, said) if target.way is DeliveryMethod.APPRISE else _by_post(text, target, seconds)
+        )
     except Exception as error:
         # The words of an exception may hold the address, and that the secret.
         return type(error).__name__
@@ -97,9 +99,9 @@ def _by_post(text: str, target: Target, seconds: float) -> str:
     import requests
 
     match target.way:
-        case Way.JSON:
+        case DeliveryMethod.JSON:
             body = json.dumps({**target.fields, target.message_key: text})
-        case Way.CARD:
+        case DeliveryMethod.CARD:
             body = json.dumps(card(text))
         case _:
             body = text
@@ -118,7 +120,7 @@ def blotted(sentence: str, target: Target) -> str:
 
 
 def _target(given: Mapping[str, Any]) -> Target:
-    return Target(**{**given, "way": Way(given["way"])})
+    return Target(**{**given, "way": DeliveryMethod(given["way"])})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from careen.core.facts.observation import Alert, Sample, Unknown
-from careen.services.asking import REJECTIONS, Access, Rejected, answer_of, secret_in
+from careen.services.asking import REJECTIONS, Access, CredentialsRejected, answer_of, secret_in
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ class Prometheus:
                 rows: list[Mapping[str, Any]] = client.custom_query(query, params=dict(parameters or {}))
             except Exception as error:
                 if statuses and statuses[-1] in REJECTIONS:
-                    raise Rejected(f"status {statuses[-1]}: {self._what_was_shown()}") from error
+                    raise CredentialsRejected(f"status {statuses[-1]}: {self._what_was_shown()}") from error
                 raise
         if not isinstance(rows, list):
             raise TypeError("its result is no list")  # an empty object is not an empty list of alerts

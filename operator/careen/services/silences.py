@@ -14,7 +14,7 @@ import msgspec
 
 from careen.core.facts.observation import Unknown
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.services.asking import REJECTIONS, Access, Rejected, answer_of, secret_in
+from careen.services.asking import REJECTIONS, Access, CredentialsRejected, answer_of, secret_in
 
 CREATED_BY = "careen"
 _PATH = "/api/v2/silences"
@@ -120,7 +120,7 @@ class Silences:
             stream=True,
         ) as answer:
             if answer.status_code in REJECTIONS:
-                raise Rejected(f"status {answer.status_code}; a silence needs the right to write")
+                raise CredentialsRejected(f"status {answer.status_code}; a silence needs the right to write")
             if answer.status_code != 200:
                 raise ValueError(f"status {answer.status_code}")
             content = answer.raw.read(_LONGEST_ANSWER + 1, decode_content=True)

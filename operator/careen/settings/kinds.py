@@ -30,7 +30,7 @@ from scheduler_core.model.labels import is_label_key, is_label_value
 from scheduler_core.values import Value
 
 
-class Kind(Value, kw_only=True):
+class ValueKind(Value, kw_only=True):
     """A way to write values. `many`: the setting may be given several times, or as a list in the ConfigMap.
 
     `split` cuts one text into several values: kured's stringSlice takes commas, its stringArray takes none, because a
@@ -64,7 +64,7 @@ class Kind(Value, kw_only=True):
         return "" if value is None else self.show(value)
 
 
-def unquoted(text: str, kind: Kind) -> str:
+def unquoted(text: str, kind: ValueKind) -> str:
     """Without a pair of quotes around the whole: in a manifest `- --notify-url=""` hands two quotes over, and kured's
     own comments are written so."""
     inside = text[1:-1]
@@ -484,8 +484,8 @@ def probe(text: str) -> str:
     return one_of(*PROBES)(text)
 
 
-TEXT = Kind(metavar="TEXT", parse=str, may_begin_with_a_quote=True)
-MESSAGE_URLS = Kind(
+TEXT = ValueKind(metavar="TEXT", parse=str, may_begin_with_a_quote=True)
+MESSAGE_URLS = ValueKind(
     metavar="URL",
     parse=notification_urls.parse,
     many=True,
@@ -494,58 +494,58 @@ MESSAGE_URLS = Kind(
     told=lambda _: "a secret",
     show=lambda value: f"{value.service} (set)",
 )
-SLACK_HOOK = Kind(
+SLACK_HOOK = ValueKind(
     metavar="URL",
     parse=notification_urls.slack_hook,
     is_secret=True,
     told=lambda _: "a secret",
     show=lambda value: "(set)" if value else "",
 )
-LISTEN_HOST = Kind(metavar="TEXT", parse=listen_host)
-PATH = Kind(metavar="PATH", parse=str)
-PATHS = Kind(metavar="PATH", parse=absolute_path, many=True, split=paths)
-PROBE_NAMES = Kind(metavar="PROBE", parse=probe, many=True, split=comma_separated, choices=tuple(PROBES))
-KEY = Kind(metavar="KEY", parse=label_key)
-ANNOTATION = Kind(metavar="KEY", parse=annotation_key)
-SWITCH = Kind(metavar="BOOL", parse=boolean, is_switch=True, show=lambda value: str(value).lower())
-URL = Kind(metavar="TEXT", parse=url, show=without_login, told=without_login)
-NAME = Kind(metavar="NAME", parse=object_name)
-NEEDED_NAME = Kind(metavar="NAME", parse=needed_name)
-NAMESPACE = Kind(metavar="NAMESPACE", parse=namespace)
-COMMAND = Kind(metavar="TEXT", parse=command_line, may_begin_with_a_quote=True)
-SCHEDULER_CONFIG = Kind(metavar="PATH", parse=scheduler_config)
-DEADLINE = Kind(metavar="DURATION", parse=deadline, show=format_duration)
-DURATION = Kind(metavar="DURATION", parse=duration, show=format_duration)
-REGEXP = Kind(metavar="REGEXP", parse=go_regexp, show=lambda value: str(value.text))
-MEMORY = Kind(metavar="MEMORY", parse=memory, show=format_memory)
-TIME = Kind(metavar="TIME", parse=time_of_day, show=time.isoformat)
-ZONE = Kind(metavar="ZONE", parse=time_zone)
-SELECTOR = Kind(metavar="SELECTOR", parse=selector, show=lambda value: str(value.text))
-TEMPLATE = Kind(metavar="TEXT", parse=template, may_begin_with_a_quote=True)
-TEMPLATE_OF_FIGURES = Kind(metavar="TEXT", parse=template_of_figures, may_begin_with_a_quote=True)
-OCCASIONS = Kind(
+LISTEN_HOST = ValueKind(metavar="TEXT", parse=listen_host)
+PATH = ValueKind(metavar="PATH", parse=str)
+PATHS = ValueKind(metavar="PATH", parse=absolute_path, many=True, split=paths)
+PROBE_NAMES = ValueKind(metavar="PROBE", parse=probe, many=True, split=comma_separated, choices=tuple(PROBES))
+KEY = ValueKind(metavar="KEY", parse=label_key)
+ANNOTATION = ValueKind(metavar="KEY", parse=annotation_key)
+SWITCH = ValueKind(metavar="BOOL", parse=boolean, is_switch=True, show=lambda value: str(value).lower())
+URL = ValueKind(metavar="TEXT", parse=url, show=without_login, told=without_login)
+NAME = ValueKind(metavar="NAME", parse=object_name)
+NEEDED_NAME = ValueKind(metavar="NAME", parse=needed_name)
+NAMESPACE = ValueKind(metavar="NAMESPACE", parse=namespace)
+COMMAND = ValueKind(metavar="TEXT", parse=command_line, may_begin_with_a_quote=True)
+SCHEDULER_CONFIG = ValueKind(metavar="PATH", parse=scheduler_config)
+DEADLINE = ValueKind(metavar="DURATION", parse=deadline, show=format_duration)
+DURATION = ValueKind(metavar="DURATION", parse=duration, show=format_duration)
+REGEXP = ValueKind(metavar="REGEXP", parse=go_regexp, show=lambda value: str(value.text))
+MEMORY = ValueKind(metavar="MEMORY", parse=memory, show=format_memory)
+TIME = ValueKind(metavar="TIME", parse=time_of_day, show=time.isoformat)
+ZONE = ValueKind(metavar="ZONE", parse=time_zone)
+SELECTOR = ValueKind(metavar="SELECTOR", parse=selector, show=lambda value: str(value.text))
+TEMPLATE = ValueKind(metavar="TEXT", parse=template, may_begin_with_a_quote=True)
+TEMPLATE_OF_FIGURES = ValueKind(metavar="TEXT", parse=template_of_figures, may_begin_with_a_quote=True)
+OCCASIONS = ValueKind(
     metavar="OCCASION",
     parse=one_of(*(each.value for each in Occasion)),
     many=True,
     split=comma_separated,
     choices=tuple(each.value for each in Occasion),
 )
-AT_ONCE = Kind(metavar="NUMBER", parse=at_once, bounds=(1, 2**31 - 1))
-DAYS = Kind(metavar="DAYS", parse=weekday, many=True, split=comma_separated, show=lambda value: _DAYS[value][:2])
-LABELS = Kind(
+AT_ONCE = ValueKind(metavar="NUMBER", parse=at_once, bounds=(1, 2**31 - 1))
+DAYS = ValueKind(metavar="DAYS", parse=weekday, many=True, split=comma_separated, show=lambda value: _DAYS[value][:2])
+LABELS = ValueKind(
     metavar="KEY=VALUE,…", parse=kureds_label, many=True, split=comma_separated, show="=".join, remark=second_equals
 )
-SELECTORS = Kind(
+SELECTORS = ValueKind(
     metavar="SELECTOR", parse=set_selector, many=True, split=one_per_line, show=lambda value: str(value.text)
 )
-BUDGETS = Kind(metavar="GROUP=N", parse=budget, many=True, split=one_per_line, show=format_budget)
+BUDGETS = ValueKind(metavar="GROUP=N", parse=budget, many=True, split=one_per_line, show=format_budget)
 
 
-def whole_number(lowest: int, highest: int = 2**31 - 1) -> Kind:
-    """A `Kind` for `integer`."""
-    return Kind(metavar="NUMBER", parse=integer(lowest, highest), bounds=(lowest, highest))
+def whole_number(lowest: int, highest: int = 2**31 - 1) -> ValueKind:
+    """A `ValueKind` for `integer`."""
+    return ValueKind(metavar="NUMBER", parse=integer(lowest, highest), bounds=(lowest, highest))
 
 
-def word(*choices: str) -> Kind:
-    """A `Kind` for `one_of`."""
-    return Kind(metavar="|".join(choices), parse=one_of(*choices), choices=choices)
+def word(*choices: str) -> ValueKind:
+    """A `ValueKind` for `one_of`."""
+    return ValueKind(metavar="|".join(choices), parse=one_of(*choices), choices=choices)

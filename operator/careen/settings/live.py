@@ -36,7 +36,7 @@ class SeenConfigMap(Value, kw_only=True):
     data: Mapping[str, str] = field(default_factory=dict)
 
 
-class Given(Value, kw_only=True):
+class Invocation(Value, kw_only=True):
     """What does not change while the agent runs: its command line and environment."""
 
     flags: Mapping[str, Sequence[str]]
@@ -48,7 +48,7 @@ class LiveSettings:
 
     def __init__(
         self,
-        given: Given,
+        given: Invocation,
         config_map: SeenConfigMap | None,
         *,
         config_map_name: str,

@@ -3,7 +3,7 @@ node reboots."""
 
 from __future__ import annotations
 
-from careen.host.probes import PROBES, SENTINEL, Reach
+from careen.host.probes import PROBES, SENTINEL, HostAccess
 from careen.settings.tree import Settings
 
 
@@ -52,15 +52,15 @@ def _out_of_reach(settings: Settings) -> list[str]:
     found = []
     for name in dict.fromkeys(settings.reboot_probes):
         reach = PROBES[name]
-        if reach is Reach.NOTHING or settings.host_exec == "direct":
+        if reach is HostAccess.NOTHING or settings.host_exec == "direct":
             continue
-        does = "runs a command on the host" if reach is Reach.COMMAND else "looks at files of the host"
+        does = "runs a command on the host" if reach is HostAccess.COMMAND else "looks at files of the host"
         if settings.reboot_method == "signal":
             found.append(
                 f"the probe {name} of --reboot-probes {does}, which --reboot-method=signal has no right to: it needs "
                 "--reboot-method=command"
             )
-        elif reach is Reach.FILES and not settings.host_root:
+        elif reach is HostAccess.FILES and not settings.host_root:
             found.append(
                 f"the probe {name} of --reboot-probes {does}, and --host-root does not say where they are: give "
                 "--host-root=/proc/1/root, as manifests/daemonset.yaml does"

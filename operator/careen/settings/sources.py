@@ -15,8 +15,8 @@ from typing import Any
 from careen.core.people import templates
 from careen.services.asking import without_login
 from careen.settings import config_map_limits, probing
-from careen.settings.kinds import Kind, unquoted
-from careen.settings.lists.item import Item
+from careen.settings.kinds import ValueKind, unquoted
+from careen.settings.lists.item import ListElement
 from careen.settings.tree import DEFAULTS, SETTINGS, Setting, Settings, flag, variable
 from scheduler_core.values import Value
 
@@ -31,7 +31,7 @@ class Source(StrEnum):
     DEFAULT = "default"
 
 
-class Given(Value, kw_only=True):
+class Supplied(Value, kw_only=True):
     """A value as somebody wrote it, and where. `texts` has more than one element only for repeated ones."""
 
     source: Source
@@ -43,7 +43,7 @@ class Resolved(Value, kw_only=True):
     """The effective settings, where each came from, and what the start should tell about them."""
 
     settings: Settings
-    origins: Mapping[str, Given]
+    origins: Mapping[str, Supplied]
     notes: tuple[str, ...]
 
 
@@ -70,7 +70,7 @@ def resolve(
     Raises `BadSettings` with every problem found.
     """
     problems: list[str] = []
-    given: dict[str, list[Given]] = {name: [] for name in SETTINGS}
+    given: dict[str, list[Supplied]] = {name: [] for name in SETTINGS}
     for each in (
         _from_flags(flags),
         _from_environment(environment, problems),
@@ -79,7 +79,7 @@ def resolve(
         for name, value in each.items():
             given[name].extend(value)
     values: dict[str, Any] = {}
-    origins: dict[str, Given] = {}
+    origins: dict[str, Supplied] = {}
     unheard: list[str] = []
     for name, setting in SETTINGS.items():
         parsed = [
@@ -89,7 +89,7 @@ def resolve(
             origins[name], values[name] = parsed[0]
             unheard.extend(_unheard(name, parsed))
         else:
-            origins[name] = Given(source=Source.DEFAULT, where="default", texts=())
+            origins[name] = Supplied(source=Source.DEFAULT, where="default", texts=())
             values[name] = DEFAULTS[name]
     settings = Settings(**values)
     problems.extend(_beyond_the_config_map(given, settings))
@@ -104,7 +104,7 @@ def resolve(
     )
 
 
-def _beyond_the_config_map(given: Mapping[str, Sequence[Given]], settings: Settings) -> list[str]:
+def _beyond_the_config_map(given: Mapping[str, Sequence[Supplied]], settings: Settings) -> list[str]:
     """Refused also where a flag counts more: a line that only waits for the flag to go is nothing to leave there."""
     return [
         f"{each.where} {why}"
@@ -266,9 +266,10 @@ def remarks(settings: Settings) -> list[str]:
     return found
 
 
-def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, list[Given]]:
+def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, list[Supplied]]:
     return {
-        name: [Given(source=Source.FLAG, where=f"--{flag(name)}", texts=tuple(texts))] for name, texts in flags.items()
+        name: [Supplied(source=Source.FLAG, where=f"--{flag(name)}", texts=tuple(texts))]
+        for name, texts in flags.items()
     }
 
 
@@ -285,8 +286,8 @@ def is_service_link(name: str, value: str) -> bool:
     return _LINK_BY_NAME.fullmatch(name) is not None
 
 
-def _from_environment(environment: Mapping[str, str], problems: list[str]) -> dict[str, list[Given]]:
-    found: dict[str, list[Given]] = {}
+def _from_environment(environment: Mapping[str, str], problems: list[str]) -> dict[str, list[Supplied]]:
+    found: dict[str, list[Supplied]] = {}
     for prefix, source in (("CAREEN", Source.CAREEN_ENVIRONMENT), ("KURED", Source.KURED_ENVIRONMENT)):
         known = {
             variable(name, prefix): name
@@ -297,7 +298,7 @@ def _from_environment(environment: Mapping[str, str], problems: list[str]) -> di
             if is_service_link(key, environment[key]):
                 continue
             if key in known:
-                found.setdefault(known[key], []).append(Given(source=source, where=key, texts=(environment[key],)))
+                found.setdefault(known[key], []).append(Supplied(source=source, where=key, texts=(environment[key],)))
             else:
                 problems.append(
                     f"the environment variable {key} is no setting{_meant(key, known)}; correct or remove it"
@@ -305,8 +306,8 @@ def _from_environment(environment: Mapping[str, str], problems: list[str]) -> di
     return found
 
 
-def _from_config_map(values: Mapping[str, Any], config_map_name: str, problems: list[str]) -> dict[str, list[Given]]:
-    found: dict[str, list[Given]] = {}
+def _from_config_map(values: Mapping[str, Any], config_map_name: str, problems: list[str]) -> dict[str, list[Supplied]]:
+    found: dict[str, list[Supplied]] = {}
     known = {flag(name): name for name, setting in SETTINGS.items() if not setting.bootstrap}
     for key, value in values.items():
         where = f"`{key}` in ConfigMap {config_map_name}"
@@ -326,7 +327,7 @@ def _from_config_map(values: Mapping[str, Any], config_map_name: str, problems: 
         if texts is None:
             problems.append(f"{where} has a value that is neither a text, a number, true, false nor a list of those")
             continue
-        found[known[key]] = [Given(source=Source.CONFIG_MAP, where=where, texts=texts)]
+        found[known[key]] = [Supplied(source=Source.CONFIG_MAP, where=where, texts=texts)]
     return found
 
 
@@ -362,7 +363,7 @@ def _mapping_texts(value: Any) -> tuple[str, ...] | None:
 _BAD = object()
 
 
-def _parsed(name: str, setting: Setting, given: Given, problems: list[str]) -> Any:
+def _parsed(name: str, setting: Setting, given: Supplied, problems: list[str]) -> Any:
     """The value, or `_BAD` after adding to the problems."""
     kind = setting.kind
     if kind.is_mapping:
@@ -382,11 +383,13 @@ def _parsed(name: str, setting: Setting, given: Given, problems: list[str]) -> A
         return _BAD
 
 
-def _mappings(name: str, kind: Kind, given: Given, problems: list[str]) -> Any:
+def _mappings(name: str, kind: ValueKind, given: Supplied, problems: list[str]) -> Any:
     """The values of a list of mappings, or `_BAD` after adding what is wrong with each: its line and its field."""
     values: list[Any] = []
     try:
-        parts = [part for text in given.texts if text.strip() or isinstance(text, Item) for part in kind.split(text)]
+        parts = [
+            part for text in given.texts if text.strip() or isinstance(text, ListElement) for part in kind.split(text)
+        ]
     except ValueError as error:
         problems.append(f"{given.where} is no YAML: {error}")
         return _BAD
@@ -407,7 +410,7 @@ def _only(texts: Sequence[str]) -> str:
     return texts[0]
 
 
-def _differences(given: Mapping[str, Sequence[Given]]) -> list[str]:
+def _differences(given: Mapping[str, Sequence[Supplied]]) -> list[str]:
     """Where a flag and a variable disagree: kured would have taken the variable."""
     return [
         f"--{flag(name)} is given as a flag ({_written(name, each[0])}) and as {other.where} "
@@ -420,7 +423,7 @@ def _differences(given: Mapping[str, Sequence[Given]]) -> list[str]:
     ]
 
 
-def _unheard(name: str, parsed: Sequence[tuple[Given, Any]]) -> list[str]:
+def _unheard(name: str, parsed: Sequence[tuple[Supplied, Any]]) -> list[str]:
     """Where the ConfigMap says something else than a flag or a variable, and nobody hears it: with the sentinel of
     manifests/signal/, another one in the ConfigMap is never looked at."""
     (first, value), *others = parsed
@@ -432,7 +435,7 @@ def _unheard(name: str, parsed: Sequence[tuple[Given, Any]]) -> list[str]:
     ]
 
 
-def _in_the_open(origins: Mapping[str, Given]) -> list[str]:
+def _in_the_open(origins: Mapping[str, Supplied]) -> list[str]:
     """Secrets on the command line: everybody on the host can read it in the list of processes."""
     return [
         f"{given.where} holds a secret and stands on the command line, where everybody on the host can read "
@@ -442,7 +445,7 @@ def _in_the_open(origins: Mapping[str, Given]) -> list[str]:
     ]
 
 
-def _taken_otherwise(origins: Mapping[str, Given]) -> list[str]:
+def _taken_otherwise(origins: Mapping[str, Supplied]) -> list[str]:
     return [
         f"{given.where}: {remark}"
         for name, given in origins.items()
@@ -451,7 +454,7 @@ def _taken_otherwise(origins: Mapping[str, Given]) -> list[str]:
     ]
 
 
-def _written(name: str, given: Given) -> str:
+def _written(name: str, given: Supplied) -> str:
     """What somebody wrote, without what is secret in it."""
     return ", ".join(SETTINGS[name].kind.told(text) for text in given.texts)
 

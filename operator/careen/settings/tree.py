@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Setting(Value, kw_only=True):
     """What is known about a setting besides its value."""
 
-    kind: kinds.Kind
+    kind: kinds.ValueKind
     help: str
     is_kureds: bool
     """One of kured's 43: it is also read from KURED_<NAME>."""
@@ -44,14 +44,14 @@ class Setting(Value, kw_only=True):
     """Needed before the ConfigMap can be read, so it cannot stand in it."""
 
 
-def _kured(default: Any, kind: kinds.Kind, text: str, *, live: bool = True, bootstrap: bool = False) -> Any:
+def _kured(default: Any, kind: kinds.ValueKind, text: str, *, live: bool = True, bootstrap: bool = False) -> Any:
     return field(
         default=default,
         metadata={"setting": Setting(kind=kind, help=text, is_kureds=True, is_live=live, bootstrap=bootstrap)},
     )
 
 
-def _ours(default: Any, kind: kinds.Kind, text: str, *, live: bool = True, bootstrap: bool = False) -> Any:
+def _ours(default: Any, kind: kinds.ValueKind, text: str, *, live: bool = True, bootstrap: bool = False) -> Any:
     return field(
         default=default,
         metadata={"setting": Setting(kind=kind, help=text, is_kureds=False, is_live=live, bootstrap=bootstrap)},

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from careen.settings.lists.item import Item
+from careen.settings.lists.item import ListElement
 
 _DEEPEST = 40  # settings are three levels deep, a scheduler's configuration about eight; aliases count
 _MOST_VALUES = 100_000  # with every alias counted as often as it is used
@@ -26,9 +26,9 @@ class BadYaml(ValueError):
 
 
 def load(text: str, *, lists_of_mappings: Collection[str] = ()) -> Any:
-    """The value that the text writes. `lists_of_mappings`: keys at the top whose lists hold `Item`s. Raises
+    """The value that the text writes. `lists_of_mappings`: keys at the top whose lists hold `ListElement`s. Raises
     `BadYaml`."""
-    kept: dict[str, list[Item]] = {}
+    kept: dict[str, list[ListElement]] = {}
 
     def keep(loader: yaml.SafeLoader, root: yaml.Node) -> None:
         for index, (key, value) in enumerate(root.value if isinstance(root, yaml.MappingNode) else ()):
@@ -40,11 +40,11 @@ def load(text: str, *, lists_of_mappings: Collection[str] = ()) -> Any:
     return {**value, **kept} if kept else value
 
 
-def items(text: str) -> list[Item]:
+def items(text: str) -> list[ListElement]:
     """The element that the text writes, or those of the list that it writes. Raises `BadYaml`."""
-    if isinstance(text, Item):
+    if isinstance(text, ListElement):
         return [text]
-    found: list[Item] = []
+    found: list[ListElement] = []
 
     def keep(loader: yaml.SafeLoader, root: yaml.Node) -> None:
         nodes = root.value if isinstance(root, yaml.SequenceNode) else [root]
@@ -55,12 +55,12 @@ def items(text: str) -> list[Item]:
     return found
 
 
-def _item(loader: yaml.SafeLoader, node: yaml.Node) -> Item:
+def _item(loader: yaml.SafeLoader, node: yaml.Node) -> ListElement:
     lines = {"": node.start_mark.line + 1}
     if isinstance(node, yaml.MappingNode):
         lines |= {str(key.value): key.start_mark.line + 1 for key, _ in node.value}
     value = _as_texts(loader, node)
-    return Item.of(value if isinstance(value, str) else json.dumps(value), lines)
+    return ListElement.of(value if isinstance(value, str) else json.dumps(value), lines)
 
 
 def _as_texts(loader: yaml.SafeLoader, node: yaml.Node) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from careen.shadow.outcomes import Compared, Reason
+from careen.shadow.outcomes import AgreementReason, Compared
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.learning.expectation import Expectation
 from scheduler_core.model.pod import Pod
@@ -15,33 +15,33 @@ from scheduler_core.values import Value, replace_value
 _MOST_SAID: Final = 10
 
 
-class Answer(Value, kw_only=True):
+class Comparison(Value, kw_only=True):
     """The reason of the comparison, and what was expected."""
 
-    reason: Reason
+    reason: AgreementReason
     expected: Expectation
 
 
-def answer(expected: Expectation, node: str) -> Answer:
+def answer(expected: Expectation, node: str) -> Comparison:
     """What comes of a pod that went to this node, or to none."""
-    return Answer(reason=_reason(expected, node), expected=expected)
+    return Comparison(reason=_reason(expected, node), expected=expected)
 
 
-def _reason(expected: Expectation, node: str) -> Reason:
+def _reason(expected: Expectation, node: str) -> AgreementReason:
     results = results_of(expected)
     if any(result.unknown or result.error for result in results):
-        return Reason.NOT_REPRODUCED
+        return AgreementReason.NOT_REPRODUCED
     without = sum(result.node is None for result in results)
     if not node:
-        return Reason.BOTH_PENDING if without else Reason.NODE_SAID
+        return AgreementReason.BOTH_PENDING if without else AgreementReason.NODE_SAID
     if without == len(results):
-        return Reason.NO_NODE_SAID
+        return AgreementReason.NO_NODE_SAID
     named = expected.named
     if node in named:
         # Of equal nodes, each is as likely as the first.
-        return Reason.FIRST if node == named[0] or expected.exact is not None else Reason.IN_SET
+        return AgreementReason.FIRST if node == named[0] or expected.exact is not None else AgreementReason.IN_SET
     status = results[0].statuses.get(node)
-    return Reason.OTHER_NODE if status is None or status.is_success else Reason.REFUSED_NODE
+    return AgreementReason.OTHER_NODE if status is None or status.is_success else AgreementReason.REFUSED_NODE
 
 
 def results_of(expected: Expectation) -> Sequence[CycleResult]:
@@ -52,7 +52,14 @@ def results_of(expected: Expectation) -> Sequence[CycleResult]:
 
 
 def compared(
-    given: Answer, snapshot: Snapshot, scheduler: Scheduler, pod: Pod, node: str, *, at: str, reason: Reason
+    given: Comparison,
+    snapshot: Snapshot,
+    scheduler: Scheduler,
+    pod: Pod,
+    node: str,
+    *,
+    at: str,
+    reason: AgreementReason,
 ) -> Compared:
     """The comparison as it is kept. What explains a disagreement is worked out for disagreements alone."""
     expected = given.expected
@@ -68,9 +75,9 @@ def compared(
         is_sampled=expected.is_sampled,
         nodes=len(snapshot.nodes),
     )
-    if reason is Reason.NOT_REPRODUCED:
+    if reason is AgreementReason.NOT_REPRODUCED:
         return replace_value(plain, why=_unknown(expected))
-    if reason in (Reason.OTHER_NODE, Reason.REFUSED_NODE, Reason.NO_NODE_SAID):
+    if reason in (AgreementReason.OTHER_NODE, AgreementReason.REFUSED_NODE, AgreementReason.NO_NODE_SAID):
         return _explained(plain, scheduler.schedule(snapshot, pod), node)
     return plain
 

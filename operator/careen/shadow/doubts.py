@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from careen.shadow.outcomes import Reason
+from careen.shadow.outcomes import AgreementReason
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import Snapshot
 
@@ -23,7 +23,7 @@ _MOST_CHANGES: Final = 64
 
 
 @dataclass(slots=True)
-class Landed:
+class ScheduledPod:
     """A pod whose node, or whose refusal, was just seen; `before` is the cluster right before."""
 
     pod: Pod
@@ -36,20 +36,20 @@ class Landed:
     decided_before: list[tuple[Pod, str]] = field(default_factory=list)  # and bound later
     decided_after: list[str] = field(default_factory=list)  # and bound earlier
 
-    def other_worlds(self) -> Sequence[tuple[Reason, Snapshot]]:
+    def other_worlds(self) -> Sequence[tuple[AgreementReason, Snapshot]]:
         """The other clusters in which it may have been scheduled, with the reason."""
         worlds = []
         if self.decided_before or self.decided_after:
             rows = self.before.columns.row_of
             coming = [(pod, node) for pod, node in self.decided_before if node in rows]
             gone = [key for key in self.decided_after if self.before.placements.find(key) is not None]
-            worlds.append((Reason.ORDER, self.before.without_pods(gone).with_pods_placed(coming)))
+            worlds.append((AgreementReason.ORDER, self.before.without_pods(gone).with_pods_placed(coming)))
         if self.earlier is not None:
-            worlds.append((Reason.CHANGED_MEANWHILE, self.earlier))
+            worlds.append((AgreementReason.CHANGED_MEANWHILE, self.earlier))
         return worlds
 
 
-def note_order(landed: Landed, others: Iterable[Landed]) -> None:
+def note_order(landed: ScheduledPod, others: Iterable[ScheduledPod]) -> None:
     """Notes on both sides where two pods were bound in another order than they came."""
     for other in others:
         is_close = landed.seen_at - other.seen_at <= CLOSE_SECONDS
@@ -68,7 +68,7 @@ class _Change:
     bound: list[tuple[Pod, str]] = field(default_factory=list)  # since
 
 
-class Changes:
+class RecentChanges:
     """What changed lately that a scheduling decision reads, pods that came and were bound apart."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Changes:
         for each in self._last:
             each.bound.append((pod, node))
 
-    def before(self, landed: Landed) -> Snapshot | None:
+    def before(self, landed: ScheduledPod) -> Snapshot | None:
         """The cluster before the changes that came after the pod and shortly before its binding; None where nothing
         changed."""
         self._drop(landed.seen_at)

@@ -8,7 +8,7 @@ from typing import Final
 from scheduler_core.values import Value
 
 
-class Outcome(StrEnum):
+class Agreement(StrEnum):
     """Whether scheduler_core and the scheduler agree; `CANNOT_SAY` counts for neither."""
 
     AGREED = "agreed"
@@ -16,7 +16,7 @@ class Outcome(StrEnum):
     CANNOT_SAY = "cannot-say"
 
 
-class Reason(StrEnum):
+class AgreementReason(StrEnum):
     """How they agree, how they do not, or why nobody can say."""
 
     FIRST = "first"
@@ -40,35 +40,37 @@ class Reason(StrEnum):
     OTHER_SCHEDULER = "other-scheduler"
 
 
-_AGREED: Final = frozenset({Reason.FIRST, Reason.IN_SET, Reason.BOTH_PENDING})
-_DISAGREED: Final = frozenset({Reason.OTHER_NODE, Reason.REFUSED_NODE, Reason.NO_NODE_SAID, Reason.NODE_SAID})
+_AGREED: Final = frozenset({AgreementReason.FIRST, AgreementReason.IN_SET, AgreementReason.BOTH_PENDING})
+_DISAGREED: Final = frozenset(
+    {AgreementReason.OTHER_NODE, AgreementReason.REFUSED_NODE, AgreementReason.NO_NODE_SAID, AgreementReason.NODE_SAID}
+)
 
 MEANINGS: Final = {
-    Reason.FIRST: "bound to the node that was the most likely",
-    Reason.IN_SET: "bound to another node of the set that holds 95 of 100 cases",
-    Reason.BOTH_PENDING: "neither found a node",
-    Reason.OTHER_NODE: "bound to a node outside of the set, which fits by scheduler_core's rules too",
-    Reason.REFUSED_NODE: "bound to a node that a plugin of scheduler_core refuses",
-    Reason.NO_NODE_SAID: "bound, and scheduler_core found no node",
-    Reason.NODE_SAID: "the scheduler found no node, and scheduler_core did",
-    Reason.FIRST_SEEN_BOUND: "the pod had a node when it was first seen",
-    Reason.AFTER_A_GAP: "the watch was interrupted, and the order of what happened is lost",
-    Reason.ORDER: "pods were bound in another order than they came, and the answer depends on it",
-    Reason.CHANGED_MEANWHILE: "the cluster changed shortly before, and the answer depends on it",
-    Reason.BEHIND: "more bindings came than could be compared",
-    Reason.NOT_REPRODUCED: "scheduler_core does not reproduce what this pod asks for",
-    Reason.EXTENDERS: "an extender takes part, and only the scheduler asks it",
-    Reason.NOMINATED: "a pod that has preempted others holds a place",
-    Reason.UNKNOWN_NODE: "bound to a node that was not seen yet",
-    Reason.OTHER_SCHEDULER: "the configuration has no profile of this schedulerName",
+    AgreementReason.FIRST: "bound to the node that was the most likely",
+    AgreementReason.IN_SET: "bound to another node of the set that holds 95 of 100 cases",
+    AgreementReason.BOTH_PENDING: "neither found a node",
+    AgreementReason.OTHER_NODE: "bound to a node outside of the set, which fits by scheduler_core's rules too",
+    AgreementReason.REFUSED_NODE: "bound to a node that a plugin of scheduler_core refuses",
+    AgreementReason.NO_NODE_SAID: "bound, and scheduler_core found no node",
+    AgreementReason.NODE_SAID: "the scheduler found no node, and scheduler_core did",
+    AgreementReason.FIRST_SEEN_BOUND: "the pod had a node when it was first seen",
+    AgreementReason.AFTER_A_GAP: "the watch was interrupted, and the order of what happened is lost",
+    AgreementReason.ORDER: "pods were bound in another order than they came, and the answer depends on it",
+    AgreementReason.CHANGED_MEANWHILE: "the cluster changed shortly before, and the answer depends on it",
+    AgreementReason.BEHIND: "more bindings came than could be compared",
+    AgreementReason.NOT_REPRODUCED: "scheduler_core does not reproduce what this pod asks for",
+    AgreementReason.EXTENDERS: "an extender takes part, and only the scheduler asks it",
+    AgreementReason.NOMINATED: "a pod that has preempted others holds a place",
+    AgreementReason.UNKNOWN_NODE: "bound to a node that was not seen yet",
+    AgreementReason.OTHER_SCHEDULER: "the configuration has no profile of this schedulerName",
 }
 
 
-def outcome_of(reason: Reason) -> Outcome:
+def outcome_of(reason: AgreementReason) -> Agreement:
     """Each reason belongs to one outcome."""
     if reason in _AGREED:
-        return Outcome.AGREED
-    return Outcome.DISAGREED if reason in _DISAGREED else Outcome.CANNOT_SAY
+        return Agreement.AGREED
+    return Agreement.DISAGREED if reason in _DISAGREED else Agreement.CANNOT_SAY
 
 
 class Compared(Value, kw_only=True):
@@ -78,7 +80,7 @@ class Compared(Value, kw_only=True):
     pod: str
     profile: str
     at: str
-    reason: Reason
+    reason: AgreementReason
     node: str = ""
     said: tuple[tuple[str, float], ...] = ()
     why: str = ""
@@ -91,6 +93,6 @@ class Compared(Value, kw_only=True):
     nodes: int = 0
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Agreement:
         """Of the reason."""
         return outcome_of(self.reason)

@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Final
 
 from careen.shadow.answers import answer, compared
-from careen.shadow.doubts import CLOSE_SECONDS, Changes, Landed, note_order
-from careen.shadow.outcomes import Compared, Outcome, Reason, outcome_of
+from careen.shadow.doubts import CLOSE_SECONDS, RecentChanges, ScheduledPod, note_order
+from careen.shadow.outcomes import Agreement, AgreementReason, Compared, outcome_of
 from careen.shadow.pod_events import PodNews, read_news
-from careen.shadow.tally import Tally
+from careen.shadow.tally import RunCounts
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cycle import Scheduler
 from scheduler_core.learning.search_belief import SearchBelief
@@ -40,7 +40,7 @@ class Shadow:
         now: Callable[[], datetime],
     ) -> None:
         """`profiles` are the schedulerNames whose pods are compared, all of them known to `scheduler`."""
-        self.tally = Tally()
+        self.tally = RunCounts()
         self.belief: SearchBelief | None = None
         """Where the next search begins; None until the first binding, and after a gap."""
         self._cache = cache
@@ -51,8 +51,8 @@ class Shadow:
         self._turns: dict[str, int] = {}
         self._refused: set[str] = set()
         self._turn = 0
-        self._landed: deque[Landed] = deque()
-        self._changes = Changes()
+        self._landed: deque[ScheduledPod] = deque()
+        self._changes = RecentChanges()
         self._is_following = False
         self._news: PodNews | None = None
         self._held: Pod | None = None
@@ -123,13 +123,13 @@ class Shadow:
     def _came(self, news: PodNews) -> None:
         self._refused.discard(news.key)
         if news.node:
-            self._count(news, Reason.FIRST_SEEN_BOUND)
+            self._count(news, AgreementReason.FIRST_SEEN_BOUND)
             return
         self._turn += 1
         self._turns[news.key] = self._turn
 
     def _land(self, held: Pod, news: PodNews, before: Snapshot) -> None:
-        landed = Landed(
+        landed = ScheduledPod(
             pod=held,
             node=news.node,
             before=before,
@@ -149,21 +149,21 @@ class Shadow:
         if news.node:
             self._changes.bound(held, news.node)
 
-    def _why_not(self, landed: Landed) -> Reason | None:
+    def _why_not(self, landed: ScheduledPod) -> AgreementReason | None:
         if landed.pod.spec.scheduler_name not in self._profiles:
-            return Reason.OTHER_SCHEDULER
+            return AgreementReason.OTHER_SCHEDULER
         if self._scheduler.configuration.extenders:
-            return Reason.EXTENDERS
+            return AgreementReason.EXTENDERS
         if landed.node and landed.node not in landed.before.columns.row_of:
-            return Reason.UNKNOWN_NODE
+            return AgreementReason.UNKNOWN_NODE
         if any(pod.nominated_node_name and pod.key != landed.pod.key for pod in landed.before.pending):
-            return Reason.NOMINATED
+            return AgreementReason.NOMINATED
         if len(self._landed) >= MOST_WAITING:
             self.belief = None  # a search went by unseen
-            return Reason.BEHIND
+            return AgreementReason.BEHIND
         return None
 
-    def _count(self, news: PodNews, reason: Reason) -> None:
+    def _count(self, news: PodNews, reason: AgreementReason) -> None:
         self.tally.add(
             Compared(pod=news.key, profile=news.scheduler, at=self._now().isoformat(), reason=reason, node=news.node)
         )
@@ -183,20 +183,20 @@ class Shadow:
         self.tally.add(self._compared(self._landed.popleft()))
         return True
 
-    def _compared(self, landed: Landed) -> Compared:
+    def _compared(self, landed: ScheduledPod) -> Compared:
         belief = self._belief_for(landed)
         expected = belief.expect(landed.before, self._scheduler, landed.pod)
         given = answer(expected, landed.node)
         reason = given.reason
         for doubt, world in landed.other_worlds():
             other = answer(belief.expect(world, self._scheduler, landed.pod), landed.node)
-            if outcome_of(other.reason) is not outcome_of(reason) and Outcome.CANNOT_SAY is not outcome_of(reason):
+            if outcome_of(other.reason) is not outcome_of(reason) and Agreement.CANNOT_SAY is not outcome_of(reason):
                 reason = doubt
         if belief.followed:
             self.belief = belief.told(expected, landed.node) if landed.node else belief
         return compared(given, landed.before, self._scheduler, landed.pod, landed.node, at=landed.at, reason=reason)
 
-    def _belief_for(self, landed: Landed) -> SearchBelief:
+    def _belief_for(self, landed: ScheduledPod) -> SearchBelief:
         """What is known of the search. To learn where it begins takes many searches for each of the first bindings;
         where many wait, every start counts as likely as the others, and learning begins when few do."""
         if self.belief is not None and len(self.belief.followed) <= _FEW_SEARCHES:

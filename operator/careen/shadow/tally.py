@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from careen.shadow.outcomes import Compared, Outcome, Reason, outcome_of
+from careen.shadow.outcomes import Agreement, AgreementReason, Compared, outcome_of
 
 MOST_KEPT: Final = 1000
 ENOUGH: Final = 30
@@ -16,11 +16,11 @@ LEAST_AGREEMENT: Final = 0.8
 that careen was told agrees far more often than this."""
 
 
-class Tally:
+class RunCounts:
     """Counts of a run. `gaps`: how often the watch of pods was interrupted so that its order was lost."""
 
     def __init__(self) -> None:
-        self.counts: Counter[tuple[str, Reason]] = Counter()
+        self.counts: Counter[tuple[str, AgreementReason]] = Counter()
         self.disagreements: deque[Compared] = deque(maxlen=MOST_KEPT)
         self.gaps = 0
         self.set_sizes = 0
@@ -30,10 +30,10 @@ class Tally:
     def add(self, each: Compared) -> None:
         """One more comparison."""
         self.counts[each.profile, each.reason] += 1
-        if each.outcome is Outcome.DISAGREED:
+        if each.outcome is Agreement.DISAGREED:
             self.disagreements.append(each)
             self._untold.append(each)
-        if each.outcome is not Outcome.CANNOT_SAY and each.said and each.node:
+        if each.outcome is not Agreement.CANNOT_SAY and each.said and each.node:
             self.sets += 1
             self.set_sizes += len(each.said)
 
@@ -43,7 +43,7 @@ class Tally:
         self._untold.clear()
         return found
 
-    def number(self, outcome: Outcome, profile: str | None = None) -> int:
+    def number(self, outcome: Agreement, profile: str | None = None) -> int:
         """How many comparisons came out so."""
         return sum(
             count
@@ -54,12 +54,12 @@ class Tally:
     @property
     def compared(self) -> int:
         """Those of which something can be said."""
-        return self.number(Outcome.AGREED) + self.number(Outcome.DISAGREED)
+        return self.number(Agreement.AGREED) + self.number(Agreement.DISAGREED)
 
     @property
     def agreement(self) -> float | None:
         """The share of those; None while there are none."""
-        return agreement_of(self.number(Outcome.AGREED), self.number(Outcome.DISAGREED))
+        return agreement_of(self.number(Agreement.AGREED), self.number(Agreement.DISAGREED))
 
     @property
     def mean_set(self) -> float | None:
@@ -75,7 +75,9 @@ class Tally:
     @property
     def other_schedulers(self) -> Mapping[str, int]:
         """The schedulerNames that no profile has, with the number of their pods."""
-        return {name: n for (name, reason), n in sorted(self.counts.items()) if reason is Reason.OTHER_SCHEDULER}
+        return {
+            name: n for (name, reason), n in sorted(self.counts.items()) if reason is AgreementReason.OTHER_SCHEDULER
+        }
 
     def causes(self) -> tuple[str, ...]:
         """What the disagreements and the pods of other schedulers point to, in sentences."""
@@ -103,7 +105,7 @@ def _causes(disagreements: Iterable[Compared]) -> Iterable[str]:
             f"the plugin {plugin} refuses {number} of the {len(last)} nodes that the scheduler took: there it is "
             "probably disabled, or has other arguments"
         )
-    fitting = [each for each in last if each.reason is Reason.OTHER_NODE]
+    fitting = [each for each in last if each.reason is AgreementReason.OTHER_NODE]
     if not fitting:
         return
     best = sum(each.is_best_of_all for each in fitting)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.verdict import Code
+from scheduler_core.framework.verdict import VerdictCode
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_list import NodeList
@@ -45,7 +45,7 @@ def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str]
     others = [
         name
         for name, verdict in result.statuses.items()
-        if name not in mine and verdict.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        if name not in mine and verdict.code is not VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE
     ]
     return result.node if all(_some_plugin_refuses_for_good(scheduler, some_day, pod, others)) else None
 
@@ -60,7 +60,7 @@ def _some_plugin_refuses_for_good(
     infos = (world.node_info(world.row(name), scheduler.rules) for name in names)
     for info in infos:
         yield any(
-            verdict.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            verdict.code is VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE
             for verdict in runner.every_verdict(state, pod, info).values()
         )
 

@@ -14,7 +14,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.values import Value
 
 
-class Change(Value, eq=False):
+class PodChange(Value, eq=False):
     """A pod that came to (`sign` 1) or left (−1) a node since the table was made."""
 
     sign: int
@@ -35,11 +35,11 @@ class ChangeLog:
 
     __slots__ = ("_all", "_before", "_depth", "_of_class", "_of_group", "_of_pod", "_of_row", "_start")
 
-    def __init__(self, changes: Iterable[Change] = (), *, before: ChangeLog | None = None, start: int = 0) -> None:
+    def __init__(self, changes: Iterable[PodChange] = (), *, before: ChangeLog | None = None, start: int = 0) -> None:
         self._before = before
         self._start = start
         self._depth: int = 0 if before is None else before._depth + 1
-        self._all: list[Change] = []
+        self._all: list[PodChange] = []
         self._of_pod: defaultdict[str, list[int]] = defaultdict(list)
         self._of_row: defaultdict[int, list[int]] = defaultdict(list)
         self._of_class: defaultdict[int, list[int]] = defaultdict(list)
@@ -50,7 +50,7 @@ class ChangeLog:
     def __len__(self) -> int:
         return self._start + len(self._all)
 
-    def append(self, change: Change) -> None:
+    def append(self, change: PodChange) -> None:
         """One more change."""
         place = len(self)
         self._all.append(change)
@@ -67,33 +67,35 @@ class ChangeLog:
             return ChangeLog(self.between(0, length))
         return ChangeLog(before=self, start=length)
 
-    def last_of_pod(self, key: str, length: int) -> Change | None:
+    def last_of_pod(self, key: str, length: int) -> PodChange | None:
         """The pod's last change among the first `length`."""
         found = self._last(self._of_pod.get(key), length)
         if found is not None or self._before is None:
             return found
         return self._before.last_of_pod(key, min(length, self._start))
 
-    def last_of_row(self, row: int, length: int) -> Change | None:
+    def last_of_row(self, row: int, length: int) -> PodChange | None:
         """The row's last change among the first `length`."""
         found = self._last(self._of_row.get(row), length)
         if found is not None or self._before is None:
             return found
         return self._before.last_of_row(row, min(length, self._start))
 
-    def _last(self, places: list[int] | None, length: int) -> Change | None:
+    def _last(self, places: list[int] | None, length: int) -> PodChange | None:
         if places is None:
             return None
         before = len(places) if places[-1] < length else bisect_left(places, length)
         return self._all[places[before - 1] - self._start] if before else None
 
-    def of_row(self, row: int, length: int) -> list[Change]:
+    def of_row(self, row: int, length: int) -> list[PodChange]:
         """The row's changes among the first `length`."""
         earlier = [] if self._before is None else self._before.of_row(row, min(length, self._start))
         return earlier + self._between(self._of_row, (row,), 0, length)
 
-    def _between(self, index: Mapping[int, list[int]], wanted: Collection[int], start: int, end: int) -> list[Change]:
-        found: list[Change] = []
+    def _between(
+        self, index: Mapping[int, list[int]], wanted: Collection[int], start: int, end: int
+    ) -> list[PodChange]:
+        found: list[PodChange] = []
         for key in wanted:
             places = index.get(key)
             if places is not None and places[-1] >= start:
@@ -103,21 +105,21 @@ class ChangeLog:
                 )
         return found
 
-    def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[Change]:
+    def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
         """The changes of these classes, in no order that means anything."""
-        earlier: list[Change] = []
+        earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_classes(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_class, numbers, start, end)
 
-    def of_groups(self, numbers: Collection[int], start: int, end: int) -> list[Change]:
+    def of_groups(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
         """The changes of these affinity groups, in no order that means anything."""
-        earlier: list[Change] = []
+        earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_groups(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_group, numbers, start, end)
 
-    def between(self, start: int, end: int) -> Iterator[Change]:
+    def between(self, start: int, end: int) -> Iterator[PodChange]:
         """Changes in order."""
         if self._before is not None and start < self._start:
             yield from self._before.between(start, min(end, self._start))
@@ -134,16 +136,16 @@ class Changes(Value):
     def __len__(self) -> int:
         return self.end - self.start
 
-    def __iter__(self) -> Iterator[Change]:
+    def __iter__(self) -> Iterator[PodChange]:
         return self.log.between(self.start, self.end)
 
-    def of_classes(self, numbers: Collection[int]) -> list[Change]:
+    def of_classes(self, numbers: Collection[int]) -> list[PodChange]:
         """Those of pods of these classes, in no order that means anything."""
         if len(numbers) > len(self):
             return [change for change in self if change.class_number in numbers]
         return self.log.of_classes(numbers, self.start, self.end)
 
-    def of_groups(self, numbers: Collection[int]) -> list[Change]:
+    def of_groups(self, numbers: Collection[int]) -> list[PodChange]:
         """Those of pods of these affinity groups, in no order that means anything."""
         if len(numbers) > len(self):
             return [change for change in self if change.group in numbers]

@@ -15,7 +15,7 @@ import numpy as np
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.pods.affinity_groups import AffinityGroups
-from scheduler_core.snapshot.pods.change_log import Change, ChangeLog, Changes
+from scheduler_core.snapshot.pods.change_log import ChangeLog, Changes, PodChange
 from scheduler_core.snapshot.pods.pod_classes import PodClasses
 from scheduler_core.snapshot.pods.pod_table import PodTable
 from scheduler_core.snapshot.remembered import Remembered
@@ -145,7 +145,7 @@ class Placements:
     def _after(self, changes: Sequence[tuple[int, int, Pod]]) -> Placements:
         kinds, affinities = self.table.kinds, self.table.affinities
         for sign, row, pod in changes:
-            self._log.append(Change(sign, row, pod, kinds.number_of(pod), affinities.number_of(pod.spec)))
+            self._log.append(PodChange(sign, row, pod, kinds.number_of(pod), affinities.number_of(pod.spec)))
         return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table, width=self._width)
 
     def _settle(self, columns: Columns) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.pods.affinity_groups import AffinityGroups
-from scheduler_core.snapshot.pods.change_log import Change
+from scheduler_core.snapshot.pods.change_log import PodChange
 from scheduler_core.snapshot.pods.pod_classes import PodClasses
 
 Rows = NDArray[np.intp]
@@ -75,17 +75,17 @@ class PodTable:
             pods, rows=rows, classes=classes, groups=groups, kinds=kinds, affinities=affinities, node_count=len(row_of)
         )
 
-    def pods_after(self, changes: Iterable[Change]) -> list[Pod]:
+    def pods_after(self, changes: Iterable[PodChange]) -> list[Pod]:
         """The pods after the changes, in no order that means anything."""
         gone, come = self._sorted(changes)
         left = set(gone)
         stayed = [pod for index, pod in enumerate(self.pods) if index not in left] if left else list(self.pods)
         return stayed + [change.pod for change in come]
 
-    def _sorted(self, changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
+    def _sorted(self, changes: Iterable[PodChange]) -> tuple[list[int], list[PodChange]]:
         """Which places of the table are free after the changes, and who came and stayed."""
         gone: set[int] = set()
-        come: dict[str, Change] = {}
+        come: dict[str, PodChange] = {}
         for change in changes:
             if change.sign > 0:
                 come[change.pod.key] = change
@@ -95,7 +95,7 @@ class PodTable:
                 gone.add(self.index_of[change.pod.key])
         return sorted(gone), list(come.values())
 
-    def with_changes(self, changes: Iterable[Change], node_count: int) -> Self:
+    def with_changes(self, changes: Iterable[PodChange], node_count: int) -> Self:
         """The table as it stands after the changes, over so many nodes. Who stays keeps its place if it can. Registers
         of which most entries have no pod any more are made anew."""
         gone, come = self._sorted(changes)
@@ -126,7 +126,7 @@ class PodTable:
         new.__dict__["index_of"] = index_of
         return new
 
-    def _places(self, sources: Rows, gone: list[int], come: list[Change]) -> tuple[list[Pod], dict[str, int]]:
+    def _places(self, sources: Rows, gone: list[int], come: list[PodChange]) -> tuple[list[Pod], dict[str, int]]:
         """The pods at their new places, and the place of each. Keys of pods that stay are the same strings: made anew
         every time, they would scatter over the memory of a long life."""
         index_of = dict(self.index_of)

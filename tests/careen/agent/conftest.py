@@ -16,7 +16,7 @@ from careen.agent.observe import Observer, Senses
 from careen.agent.self_test import SelfTests
 from careen.agent.telemetry.metrics import Metrics
 from careen.cluster.lock_store import LockStore
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import connect
 from careen.core.actions import Notify
 from careen.core.facts.observation import Alert, Need, NeedAnswer, SelfTest, Unknown
@@ -37,7 +37,7 @@ class FakeHost:
     clock: VirtualClock
     need: Need = field(default_factory=lambda: Need(answer=NeedAnswer.NO))
     boot: str | Unknown = "boot-n1"
-    answer: reboot.Answer = field(default_factory=reboot.Asked)
+    answer: reboot.RebootAnswer = field(default_factory=reboot.RebootRequested)
     needs_read: int = 0
     reboots: int = 0
     self_test: SelfTest = field(default_factory=SelfTest)
@@ -57,7 +57,7 @@ class FakeHost:
     async def test_reboot(self) -> SelfTest:
         return self.self_test
 
-    async def ask_reboot(self) -> reboot.Answer:
+    async def ask_reboot(self) -> reboot.RebootAnswer:
         self.reboots += 1
         await self.clock.sleep(self.takes_seconds)
         return self.answer
@@ -153,7 +153,7 @@ async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
     async with running_server() as server:
         transport = connect(server.write_kubeconfig(tmp_path / "kubeconfig"), part="test")
         wire = Meddling(transport)
-        made = Shell(server=server, wire=wire, api=ApiServer(wire, clock, chance=lambda: 0.0), clock=clock)
+        made = Shell(server=server, wire=wire, api=ClusterApi(wire, clock, chance=lambda: 0.0), clock=clock)
         made.put_daemonset()
         yield made
         await asyncio.gather(*made.background)

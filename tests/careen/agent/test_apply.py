@@ -142,13 +142,13 @@ async def test_a_reboot_needs_a_confirmation_in_the_same_turn(shell: Shell) -> N
 @pytest.mark.parametrize(
     ("answer", "outcome", "detail"),
     [
-        (reboot.Asked(), RebootOutcome.ACCEPTED, ""),
-        (reboot.Refused("no rights"), RebootOutcome.FAILED, "no rights"),
-        (reboot.Unclear("slow"), RebootOutcome.UNCLEAR, "slow"),
+        (reboot.RebootRequested(), RebootOutcome.ACCEPTED, ""),
+        (reboot.RebootRefused("no rights"), RebootOutcome.FAILED, "no rights"),
+        (reboot.RebootUnclear("slow"), RebootOutcome.UNCLEAR, "slow"),
     ],
 )
 async def test_the_hosts_answer_is_remembered(
-    shell: Shell, answer: reboot.Answer, outcome: RebootOutcome, detail: str
+    shell: Shell, answer: reboot.RebootAnswer, outcome: RebootOutcome, detail: str
 ) -> None:
     hold_lock(shell)
     shell.host.answer = answer
@@ -163,10 +163,10 @@ async def test_a_reboot_is_remembered_as_possible_before_the_host_is_asked(shell
     remembered: list[Memory] = []
     asked = asyncio.Event()
 
-    async def hang() -> reboot.Answer:
+    async def hang() -> reboot.RebootAnswer:
         asked.set()
         await asyncio.Event().wait()
-        return reboot.Asked()
+        return reboot.RebootRequested()
 
     shell.host.ask_reboot = hang  # type: ignore[method-assign]
     task = asyncio.create_task(

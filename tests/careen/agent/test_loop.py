@@ -12,7 +12,7 @@ from careen.agent.apply import Stop
 from careen.agent.loop import Loop
 from careen.agent.need_watch import NeedWatch
 from careen.agent.telemetry.http_server import Heartbeat
-from careen.agent.telemetry.logs import Place
+from careen.agent.telemetry.logs import LogContext
 from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import Turned
 from careen.core.decision import Decision, Reason, Refusal
@@ -82,7 +82,7 @@ class Stage:
         self.mind = ScriptedMind(self.clock, self.host, *outcomes)
         self.metrics = Metrics("n1")
         self.heartbeat = Heartbeat(self.clock.monotonic)
-        self.place = Place("n1")
+        self.place = LogContext("n1")
         self.started: list[float] = []
         self.loop = Loop(
             mind=self.mind,

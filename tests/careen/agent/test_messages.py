@@ -15,7 +15,7 @@ from careen.agent.telemetry.metrics import Metrics
 from careen.core.actions import Notify, Occasion
 from careen.core.people.rollout import Figures
 from careen.services.notification_urls import Target, parse
-from careen.services.notify import Outcome
+from careen.services.notify import Delivery
 from careen.settings.tree import Settings
 from tests.patience import LONG_SECONDS
 
@@ -49,11 +49,11 @@ class World:
     def _start(self, work: Coroutine[Any, Any, object]) -> None:
         self.tasks.append(asyncio.create_task(work))
 
-    async def _send(self, text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Outcome, ...]:
+    async def _send(self, text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
         assert seconds == self.settings.notify_timeout
         await self.gate.wait()
         self.sent.append((text, tuple(targets)))
-        return tuple(Outcome(service=target.service, why=self.why) for target in targets)
+        return tuple(Delivery(service=target.service, why=self.why) for target in targets)
 
     def counted(self, result: str) -> float:
         return self.metrics.messages.labels("n1", "slack", result)._value.get()

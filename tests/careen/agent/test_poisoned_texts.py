@@ -256,8 +256,12 @@ async def test_the_servers_answer_to_an_eviction_is_made_safe_to_display(ears: E
     assert ears.wrong() == []
 
 
-@pytest.mark.parametrize("answer", [reboot.Refused(LONG), reboot.Unclear(POISON)], ids=["refused", "unclear"])
-async def test_the_output_of_the_reboot_command_is_made_safe_to_display(ears: Ears, answer: reboot.Answer) -> None:
+@pytest.mark.parametrize(
+    "answer", [reboot.RebootRefused(LONG), reboot.RebootUnclear(POISON)], ids=["refused", "unclear"]
+)
+async def test_the_output_of_the_reboot_command_is_made_safe_to_display(
+    ears: Ears, answer: reboot.RebootAnswer
+) -> None:
     shell = ears.shell
     shell.host.answer = answer
     shell.put_node("n1")

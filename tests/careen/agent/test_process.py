@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from drydock.rollout.patience import Patience, crowding
+from drydock.rollout.patience import TimeLimit, crowding
 from drydock.server.testing import RunningServer, server_in_thread
 from tests.careen.services.webhook import running_webhook
 from tests.patience import SECONDS, ended, run, wait_until
@@ -395,7 +395,7 @@ def test_an_idle_agent_reads_its_node_once_and_then_only_checks_the_sentinel(nod
     agent = node.start()
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     agent.says("does not ask for a reboot|nothing|no need|Idle")
-    patience, settled = Patience(SECONDS), -1
+    patience, settled = TimeLimit(SECONDS), -1
     while settled != len(node.requests):
         assert not patience.is_over(), f"it goes on asking: {node.requests[-5:]}"
         settled = len(node.requests)

@@ -13,7 +13,7 @@ from careen.agent import turn
 from careen.agent.loop import Loop
 from careen.agent.rescue import Rescue, fault_of
 from careen.agent.telemetry.http_server import Heartbeat
-from careen.agent.telemetry.logs import Place
+from careen.agent.telemetry.logs import LogContext
 from careen.agent.turn import Mind
 from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request
@@ -234,7 +234,7 @@ async def loop_for(shell: Shell, mind: Mind, seconds: float, policy: Any = lambd
         need=shell.need,
         clock=shell.clock,
         chance=lambda: 0.5,
-        place=Place("n1"),
+        place=LogContext("n1"),
         metrics=shell.metrics,
         heartbeat=Heartbeat(shell.clock.monotonic),
         after_first_turn=lambda: None,

@@ -11,7 +11,7 @@ import pytest
 
 from careen.agent.loop import Loop
 from careen.agent.telemetry.http_server import Heartbeat
-from careen.agent.telemetry.logs import Place
+from careen.agent.telemetry.logs import LogContext
 from careen.agent.turn import Mind
 from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request
@@ -81,7 +81,7 @@ async def live(life: Life) -> None:
             need=life.need,
             clock=life.clock,
             chance=lambda: 0.0,
-            place=Place("n1"),
+            place=LogContext("n1"),
             metrics=life.metrics,
             heartbeat=Heartbeat(life.clock.monotonic),
             after_first_turn=lambda: None,

@@ -19,9 +19,9 @@ import pytest
 
 from careen.agent.loop import Loop
 from careen.agent.telemetry.http_server import Heartbeat
-from careen.agent.telemetry.logs import Place
+from careen.agent.telemetry.logs import LogContext
 from careen.agent.turn import Mind
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import connect
 from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request, Response
@@ -107,7 +107,7 @@ class Life(Shell):
     def status(self, boot: str) -> dict[str, Any]:
         return {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": boot}}
 
-    async def reboot(self) -> reboot.Answer:
+    async def reboot(self) -> reboot.RebootAnswer:
         """The host goes down under the agent, and comes back with a new boot and without a need."""
         self.check_at_reboot()
         self.reboots_seen += 1
@@ -173,7 +173,7 @@ async def a_life(folder: Path) -> AsyncIterator[Life]:
         transport = connect(server.write_kubeconfig(folder / "kubeconfig"), part="test")
         wire = OnVirtualTime(transport)
         wire.clock = clock
-        life = Life(server=server, wire=wire, api=ApiServer(wire, clock, chance=lambda: 0.0), clock=clock)
+        life = Life(server=server, wire=wire, api=ClusterApi(wire, clock, chance=lambda: 0.0), clock=clock)
         life.put_daemonset()
         life.prepare()
         yield life
@@ -342,7 +342,7 @@ async def run_for(
     life: Life, seconds: float, policy: Policy = POLICY, at: dict[float, Callable[[], None]] | None = None
 ) -> None:
     """The loop of one process for so long; `at` changes the world at instants."""
-    place, mind = Place("n1"), life.new_process()
+    place, mind = LogContext("n1"), life.new_process()
     loop = Loop(
         mind=mind,
         policy=lambda: policy,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from careen.settings.live import Given, LiveSettings, SeenConfigMap
+from careen.settings.live import Invocation, LiveSettings, SeenConfigMap
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.world import Shape, World
 
@@ -19,7 +19,9 @@ SPOILT = SeenConfigMap(uid="first", resource_version="2", data={"config.yaml": "
 def settings_of(world: World) -> Mapping[str, LiveSettings]:
     """Each agent's own, as its process holds them."""
     return {
-        name: LiveSettings(Given(flags={"node_id": (name,)}, environment={}), CLOSED, config_map_name="careen/careen")
+        name: LiveSettings(
+            Invocation(flags={"node_id": (name,)}, environment={}), CLOSED, config_map_name="careen/careen"
+        )
         for name in world.shape.names
     }
 

@@ -9,7 +9,7 @@ import pytest
 
 from careen.cluster import nodes
 from careen.cluster.wire.answers import the_page
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.transport import Request
 from careen.core.drain.drain_plan import DrainPlan
 from careen.core.lock import content
@@ -24,7 +24,7 @@ def read_only_the_first_page(monkeypatch: pytest.MonkeyPatch) -> None:
         asked = Request(method="GET", path=path, query={**(query or {}), "limit": "500"})
         yield await self._read(asked, lambda body: (the_page(body, path, path), body)[1])
 
-    monkeypatch.setattr(ApiServer, "pages", pages)
+    monkeypatch.setattr(ClusterApi, "pages", pages)
 
 
 def write_whatever_stands_there_now(monkeypatch: pytest.MonkeyPatch) -> None:

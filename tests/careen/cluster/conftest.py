@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import connect
 from drydock.server.testing import RunningServer, running_server
 from tests.careen.virtual_shell import Meddling, VirtualClock
@@ -17,11 +17,11 @@ from tests.careen.virtual_shell import Meddling, VirtualClock
 
 @dataclass
 class Cluster:
-    """A server, and an ApiServer on it whose connection can be meddled with."""
+    """A server, and a ClusterApi on it whose connection can be meddled with."""
 
     server: RunningServer
     wire: Meddling
-    api: ApiServer
+    api: ClusterApi
 
     def put_node(self, name: str, **metadata: Any) -> dict[str, Any]:
         spec = metadata.pop("spec", {})
@@ -94,5 +94,5 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     async with running_server() as server:
         transport = connect(server.write_kubeconfig(tmp_path / "kubeconfig"), part="test")
         wire = Meddling(transport)
-        yield Cluster(server=server, wire=wire, api=ApiServer(wire, VirtualClock(), chance=lambda: 0.0))
+        yield Cluster(server=server, wire=wire, api=ClusterApi(wire, VirtualClock(), chance=lambda: 0.0))
         transport.close()

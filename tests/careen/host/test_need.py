@@ -134,7 +134,7 @@ async def test_every_probe_looks_for_a_running_package_manager(root: Path, monke
 
 def test_every_probe_is_a_file_probe_or_a_command_probe() -> None:
     for name, reach in probes.PROBES.items():
-        if reach is probes.Reach.COMMAND:
+        if reach is probes.HostAccess.COMMAND:
             assert probes.running(name).ARGV
         elif name != probes.SENTINEL:
             assert callable(probes.looking(name))

@@ -13,7 +13,7 @@ from careen.core.facts.observation import NeedAnswer, SelfTest
 from careen.host.commands import HostExec
 from careen.host.need import HostNeed, Sources
 from careen.host.node_host import LocalHost
-from careen.host.reboot import Asked, Refused
+from careen.host.reboot import RebootRefused, RebootRequested
 from tests.patience import LONG_SECONDS
 
 
@@ -51,13 +51,13 @@ async def test_the_sentinel_file_is_checked_unless_there_is_a_command(tmp_path: 
 
 async def test_a_command_line_is_split_as_by_a_shell(tmp_path: Path) -> None:
     marker = tmp_path / "asked for it"
-    assert await replace(host(tmp_path), reboot_command=f"touch '{marker}'").ask_reboot() == Asked()
+    assert await replace(host(tmp_path), reboot_command=f"touch '{marker}'").ask_reboot() == RebootRequested()
     assert marker.exists()
 
 
 async def test_the_reboot_method_selects_command_or_signal(tmp_path: Path) -> None:
     answer = await replace(host(tmp_path), reboot_command="false").ask_reboot()
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, RebootRefused)
 
 
 def test_boot_id_and_uptime_are_those_of_the_host(tmp_path: Path) -> None:

@@ -13,16 +13,16 @@ import pytest
 
 from careen.host import reboot
 from careen.host.commands import HostExec
-from careen.host.reboot import Answer, Asked, Refused, Unclear
+from careen.host.reboot import RebootAnswer, RebootRefused, RebootRequested, RebootUnclear
 from tests.patience import LONG_SECONDS
 
 
-async def by(script: str, seconds: float = LONG_SECONDS) -> Answer:
+async def by(script: str, seconds: float = LONG_SECONDS) -> RebootAnswer:
     return await reboot.by_command(["sh", "-c", script], how=HostExec.DIRECT, deadline_seconds=seconds)
 
 
 async def test_a_successful_reboot_command_means_the_request_was_accepted() -> None:
-    assert await by("exit 0") == Asked()
+    assert await by("exit 0") == RebootRequested()
 
 
 @pytest.mark.parametrize(
@@ -35,23 +35,23 @@ async def test_a_successful_reboot_command_means_the_request_was_accepted() -> N
 )
 async def test_after_a_failed_reboot_command_no_reboot_is_certain(script: str, words: str) -> None:
     answer = await by(script)
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, RebootRefused)
     assert words in answer.why
 
 
 async def test_a_missing_reboot_command_certainly_causes_no_reboot() -> None:
     assert isinstance(
-        await reboot.by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS), Refused
+        await reboot.by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS), RebootRefused
     )
 
 
 @pytest.mark.parametrize("script", ["kill -TERM $$", "kill -KILL $$", "exit 143", "exit 137"])
 async def test_a_reboot_command_killed_by_a_signal_leaves_the_reboot_possible(script: str) -> None:
-    assert isinstance(await by(script), Unclear)
+    assert isinstance(await by(script), RebootUnclear)
 
 
 async def test_a_reboot_command_that_does_not_end_leaves_the_reboot_possible() -> None:
-    assert isinstance(await by("sleep 30", 0.2), Unclear)
+    assert isinstance(await by("sleep 30", 0.2), RebootUnclear)
 
 
 def test_the_signal_reaches_the_process() -> None:
@@ -60,7 +60,7 @@ def test_the_signal_reaches_the_process() -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        assert reboot.by_signal(39, pid=process.pid) == Asked()
+        assert reboot.by_signal(39, pid=process.pid) == RebootRequested()
         assert process.wait() == 0
 
 
@@ -82,7 +82,7 @@ def test_a_signal_that_cannot_be_sent_certainly_causes_no_reboot(
 
     monkeypatch.setattr(os, "kill", kill)
     answer = reboot.by_signal(signal.SIGRTMIN + 5)
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, RebootRefused)
     assert words in answer.why
     assert sent == [(1, 39)]
 

@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from careen.services.apprise_urls import is_scheme
-from careen.services.notification_urls import Way, is_native, parse
+from careen.services.notification_urls import DeliveryMethod, is_native, parse
 
 # The library imports a module for its picture types that Python is about to drop.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -53,7 +53,7 @@ def test_a_url_of_apprise_goes_to_the_library_unchanged(url: str) -> None:
     import apprise
 
     target = parse(url)
-    assert (target.url, target.way, target.is_native) == (url, Way.APPRISE, True)
+    assert (target.url, target.way, target.is_native) == (url, DeliveryMethod.APPRISE, True)
     if not url.startswith("o365"):  # its form of 2.2 wants more than one sees
         assert apprise.Apprise.instantiate(url) is not None
     assert repr(target).count("/") == 0, "it shows the service alone"

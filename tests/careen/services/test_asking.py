@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from careen.core.facts.observation import Unknown
-from careen.services.asking import CannotAsk, Rejected, answer_of, secret_in, without_login
+from careen.services.asking import CannotAsk, CredentialsRejected, answer_of, secret_in, without_login
 
 URL = "http://me:secret@127.0.0.1:9"
 SHOWN = "Ours at http://127.0.0.1:9"
@@ -26,7 +26,7 @@ async def test_an_answer_is_handed_on() -> None:
     ("error", "why"),
     [
         (CannotAsk("no token"), f"{SHOWN} was not asked: no token"),
-        (Rejected("status 401: a token"), f"{SHOWN} refuses these credentials (status 401: a token)"),
+        (CredentialsRejected("status 401: a token"), f"{SHOWN} refuses these credentials (status 401: a token)"),
         (KeyError("data"), f"{SHOWN} gave no usable answer: KeyError: 'data'"),
         (ValueError(f"GET {URL}/x"), f"{SHOWN} gave no usable answer: ValueError: GET http://127.0.0.1:9/x"),
         (RecursionError("deep"), f"{SHOWN} gave no usable answer: RecursionError: deep"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from careen.services.notification_urls import Target, Way, parse, secrets_of, slack_hook
+from careen.services.notification_urls import DeliveryMethod, Target, parse, secrets_of, slack_hook
 
 # The library imports a module for its picture types that Python is about to drop.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -111,7 +111,7 @@ def test_a_documented_url_is_accepted_by_apprise(url: str, expected: list[str]) 
     import apprise
 
     target = parse(url)
-    assert target.way is Way.APPRISE
+    assert target.way is DeliveryMethod.APPRISE
     accepted = apprise.Apprise.instantiate(target.url)
     assert accepted is not None
     text = unquote(accepted.url(privacy=False))
@@ -120,25 +120,25 @@ def test_a_documented_url_is_accepted_by_apprise(url: str, expected: list[str]) 
 
 def test_teams_workflows_are_posted_directly_because_apprise_lacks_them() -> None:
     target = parse("teams://group@tenant/alternative/owner?host=example.webhook.office.com")
-    assert (target.way, target.message_key) == (Way.JSON, "text")
+    assert (target.way, target.message_key) == (DeliveryMethod.JSON, "text")
     assert target.url == "https://example.webhook.office.com/webhookb2/group@tenant/IncomingWebhook/alternative/owner"
 
 
 @pytest.mark.parametrize(
     ("url", "way", "expected"),
     [
-        ("generic://hook.example.com/a/b?x=1", Way.TEXT, "https://hook.example.com/a/b?x=1"),
-        ("generic+http://hook.example.com:8080", Way.TEXT, "http://hook.example.com:8080/"),
+        ("generic://hook.example.com/a/b?x=1", DeliveryMethod.TEXT, "https://hook.example.com/a/b?x=1"),
+        ("generic+http://hook.example.com:8080", DeliveryMethod.TEXT, "http://hook.example.com:8080/"),
         (
             "generic+https://u:p@hook.example.com/a?template=json&messagekey=text",
-            Way.JSON,
+            DeliveryMethod.JSON,
             "https://u:p@hook.example.com/a",
         ),
-        ("generic://hook.example.com?disabletls=yes", Way.TEXT, "http://hook.example.com/"),
-        ("generic://[::1]:8080/a", Way.TEXT, "https://[::1]:8080/a"),
+        ("generic://hook.example.com?disabletls=yes", DeliveryMethod.TEXT, "http://hook.example.com/"),
+        ("generic://[::1]:8080/a", DeliveryMethod.TEXT, "https://[::1]:8080/a"),
     ],
 )
-def test_a_generic_url_posts_to_any_web_server(url: str, way: Way, expected: str) -> None:
+def test_a_generic_url_posts_to_any_web_server(url: str, way: DeliveryMethod, expected: str) -> None:
     target = parse(url)
     assert (target.way, target.url) == (way, expected)
 
@@ -277,4 +277,4 @@ def test_any_text_is_a_target_or_is_refused_with_a_message(text: str) -> None:
     except ValueError as error:
         found = str(error)
     assert found
-    assert isinstance(found, str) or found.way is Way.LOG or found.url
+    assert isinstance(found, str) or found.way is DeliveryMethod.LOG or found.url

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from careen.services.notification_urls import Target, parse
-from careen.services.notify import Outcome, refusals, send
+from careen.services.notify import Delivery, refusals, send
 from tests.careen.services.webhook import running_webhook
 from tests.patience import LONG_SECONDS, growing, run
 
@@ -26,8 +26,8 @@ async def test_a_message_goes_to_every_target() -> None:
     with running_webhook() as first, running_webhook() as second:
         targets = [parse(f"generic+http://{first.address}/hook"), mattermost(second.address)]
         assert await send("Draining node n1", targets, seconds=LONG_SECONDS) == (
-            Outcome(service="generic"),
-            Outcome(service="mattermost"),
+            Delivery(service="generic"),
+            Delivery(service="mattermost"),
         )
     assert [(verb, path, body) for verb, path, body, _ in first.got] == [("POST", "/hook", "Draining node n1")]
     assert [path for _, path, _, _ in second.got] == ["/hooks/abcdefghijklmnopqrstuvwx"]
@@ -39,7 +39,7 @@ async def test_a_json_message_has_the_configured_key_and_fields() -> None:
         target = parse(
             f"generic+http://{hook.address}/?template=json&messagekey=text&$team=ops&@X-Token=abc&method=put"
         )
-        assert await send("A & B", [target], seconds=LONG_SECONDS) == (Outcome(service="generic"),)
+        assert await send("A & B", [target], seconds=LONG_SECONDS) == (Delivery(service="generic"),)
     ((verb, path, body, headers),) = hook.got
     assert (verb, path, json.loads(body), headers["X-Token"]) == ("PUT", "/", {"team": "ops", "text": "A & B"}, "abc")
 
@@ -51,7 +51,7 @@ async def test_a_refusing_target_is_reported_with_its_status_and_without_its_sec
             parse(f"gotify://{hook.address}/{GOTIFY_TOKEN}?disabletls=yes"),
         ]
         posted, by_library = await send("x", targets, seconds=LONG_SECONDS)
-    assert posted == Outcome(service="generic", why="status 403")
+    assert posted == Delivery(service="generic", why="status 403")
     assert by_library.why
     assert GOTIFY_TOKEN not in by_library.why
 
@@ -61,9 +61,12 @@ async def test_a_hanging_target_fails_in_time_without_affecting_others() -> None
         targets = [parse(f"generic+http://{slow.address}"), parse(f"generic+http://{quick.address}")]
         for seconds in growing(6):
             outcomes = await send("x", targets, seconds=seconds)
-            if quick.got and slow.got and outcomes[1] == Outcome(service="generic"):
+            if quick.got and slow.got and outcomes[1] == Delivery(service="generic"):
                 break
-    assert outcomes == (Outcome(service="generic", why=f"no answer within {seconds:.0f} s"), Outcome(service="generic"))
+    assert outcomes == (
+        Delivery(service="generic", why=f"no answer within {seconds:.0f} s"),
+        Delivery(service="generic"),
+    )
 
 
 async def test_an_unreachable_target_is_a_failure(unused_tcp_port: int) -> None:
@@ -127,7 +130,7 @@ async def test_the_library_is_asked_about_its_own_urls_and_what_it_says_holds_no
 async def test_an_own_url_of_the_library_is_sent_to_as_it_stands() -> None:
     with running_webhook() as hook:
         target = parse(f"json://{hook.address}/a%2Cb?+X-Token=abc&:team=ops")
-        assert await send("Draining node n1", [target], seconds=LONG_SECONDS) == (Outcome(service="json"),)
+        assert await send("Draining node n1", [target], seconds=LONG_SECONDS) == (Delivery(service="json"),)
     ((_, path, body, headers),) = hook.got
     assert (path, headers["X-Token"]) == ("/a%2Cb", "abc")
     assert (json.loads(body)["message"], json.loads(body)["team"]) == ("Draining node n1", "ops")

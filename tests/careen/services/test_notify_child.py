@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 import pytest
 
-from careen.services.notification_urls import Target, Way, parse
+from careen.services.notification_urls import DeliveryMethod, Target, parse
 from careen.services.notify_child import blotted
 from tests import patience
 from tests.careen.services.webhook import running_webhook
@@ -53,4 +53,7 @@ def test_the_child_exits_when_its_parent_is_gone() -> None:
     ],
 )
 def test_every_part_of_the_url_is_removed_from_foreign_error_messages(sentence: str, expected: str) -> None:
-    assert blotted(sentence, Target(service="x", url="x://host.example.com/abcdef1", way=Way.APPRISE)) == expected
+    assert (
+        blotted(sentence, Target(service="x", url="x://host.example.com/abcdef1", way=DeliveryMethod.APPRISE))
+        == expected
+    )

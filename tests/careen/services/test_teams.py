@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from careen.services.notification_urls import Target, Way, parse
-from careen.services.notify import Outcome, send
+from careen.services.notification_urls import DeliveryMethod, Target, parse
+from careen.services.notify import Delivery, send
 from careen.services.teams import card
 from tests.careen.services.webhook import running_webhook
 from tests.patience import LONG_SECONDS
@@ -30,7 +30,7 @@ PASTED = [
 @pytest.mark.parametrize("url", PASTED)
 def test_the_url_of_a_workflow_is_taken_as_it_is(url: str) -> None:
     target = parse(url)
-    assert (target.service, target.way, target.url, target.remark) == ("teams", Way.CARD, url, "")
+    assert (target.service, target.way, target.url, target.remark) == ("teams", DeliveryMethod.CARD, url, "")
     assert not target.is_native, "the ConfigMap may hold it"
     assert "SECRETWORD" not in repr(target)
 
@@ -64,14 +64,14 @@ def test_what_is_no_whole_url_of_a_workflow_is_refused_without_its_secret(url: s
 )
 def test_a_connector_is_taken_with_a_remark_that_names_the_remedy(url: str) -> None:
     target = parse(url)
-    assert (target.service, target.way) == ("teams", Way.JSON)
+    assert (target.service, target.way) == ("teams", DeliveryMethod.JSON)
     assert "switched those off: create a workflow" in target.remark
 
 
 async def test_a_workflow_is_sent_a_card_with_the_message() -> None:
     with running_webhook(status=202) as hook:
-        target = Target(service="teams", way=Way.CARD, url=f"http://{hook.address}{WORKFLOW}{QUERY}")
-        assert await send("Draining node n1\nin prod", [target], seconds=LONG_SECONDS) == (Outcome(service="teams"),)
+        target = Target(service="teams", way=DeliveryMethod.CARD, url=f"http://{hook.address}{WORKFLOW}{QUERY}")
+        assert await send("Draining node n1\nin prod", [target], seconds=LONG_SECONDS) == (Delivery(service="teams"),)
     ((verb, path, body, headers),) = hook.got
     assert (verb, path, headers["Content-Type"]) == ("POST", f"{WORKFLOW}{QUERY}", "application/json")
     (attachment,) = json.loads(body)["attachments"]
@@ -81,8 +81,8 @@ async def test_a_workflow_is_sent_a_card_with_the_message() -> None:
 
 async def test_a_workflow_that_refuses_is_told_by_its_status() -> None:
     with running_webhook(status=401) as hook:
-        target = Target(service="teams", way=Way.CARD, url=f"http://{hook.address}{WORKFLOW}{QUERY}")
-        assert await send("x", [target], seconds=LONG_SECONDS) == (Outcome(service="teams", why="status 401"),)
+        target = Target(service="teams", way=DeliveryMethod.CARD, url=f"http://{hook.address}{WORKFLOW}{QUERY}")
+        assert await send("x", [target], seconds=LONG_SECONDS) == (Delivery(service="teams", why="status 401"),)
 
 
 def test_an_empty_message_is_still_a_card() -> None:

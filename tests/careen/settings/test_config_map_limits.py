@@ -10,7 +10,7 @@ import pytest
 
 from careen.settings import kinds, last_good
 from careen.settings.config_map_limits import POWERS, Power
-from careen.settings.live import Given, LiveSettings, SeenConfigMap
+from careen.settings.live import Invocation, LiveSettings, SeenConfigMap
 from careen.settings.sources import BadSettings, resolve
 from careen.settings.tree import DEFAULTS, SETTINGS, Settings, flag
 
@@ -172,7 +172,7 @@ def with_extender(**tls: str) -> str:
 def started(given: tuple[str, dict[str, tuple[str, ...]]], text: str, **flags: str) -> LiveSettings:
     config, more = given
     return LiveSettings(
-        Given(flags={**flags_for("", **flags), **more}, environment={}),
+        Invocation(flags={**flags_for("", **flags), **more}, environment={}),
         SeenConfigMap(uid="u", data={"config.yaml": config, "scheduler.yaml": text}),
         config_map_name=NAME,
     )
@@ -267,7 +267,7 @@ def test_an_edit_that_would_gain_root_changes_nothing_at_all() -> None:
         return SeenConfigMap(uid="u", data={"config.yaml": text})
 
     there = LiveSettings(
-        Given(flags=flags_for(""), environment={}), seen("concurrency: 2"), config_map_name="careen/careen"
+        Invocation(flags=flags_for(""), environment={}), seen("concurrency: 2"), config_map_name="careen/careen"
     )
     (problem,) = there.offer(seen("concurrency: 3\nreboot-command: /bin/evil"))
     assert "`reboot-command` in ConfigMap careen/careen is refused" in problem

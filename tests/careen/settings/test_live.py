@@ -12,14 +12,14 @@ import pytest
 from careen.core.facts.observation import Unknown
 from careen.settings import last_good
 from careen.settings.last_good import LastGood
-from careen.settings.live import Given, LiveSettings, SeenConfigMap
+from careen.settings.live import Invocation, LiveSettings, SeenConfigMap
 from careen.settings.sources import BadSettings
 
-GIVEN = Given(flags={"node_id": ("n1",), "drain_timeout": ("5m",)}, environment={})
+GIVEN = Invocation(flags={"node_id": ("n1",), "drain_timeout": ("5m",)}, environment={})
 
 
 # The ConfigMap is trusted with everything.
-TRUSTED = Given(
+TRUSTED = Invocation(
     flags={**GIVEN.flags, "config_map_may_run_commands": ("true",), "config_map_may_name_files": ("true",)},
     environment={},
 )
@@ -29,7 +29,7 @@ def config(text: str, **more: str) -> SeenConfigMap:
     return SeenConfigMap(uid="u", data={"config.yaml": text, **more})
 
 
-def live(text: str = "", given: Given = GIVEN) -> LiveSettings:
+def live(text: str = "", given: Invocation = GIVEN) -> LiveSettings:
     return LiveSettings(given, config(text), config_map_name="careen/careen")
 
 
@@ -251,7 +251,7 @@ def test_a_large_configuration_is_checked_in_the_child() -> None:
 # ---- older settings that stand in ----
 
 
-def older(text: str = "", given: Given = GIVEN, **more: str) -> LastGood:
+def older(text: str = "", given: Invocation = GIVEN, **more: str) -> LastGood:
     kept = last_good.to_annotation(LiveSettings(given, config(text, **more), config_map_name="careen/careen").resolved)
     return last_good.restore(kept, "the ConfigMap is bad", flags=given.flags, environment={}, name="careen/careen")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from careen.host.probes import PROBES, Reach
+from careen.host.probes import PROBES, HostAccess
 from careen.settings.sources import BadSettings, resolve
 from careen.settings.tree import Settings
 
@@ -51,14 +51,14 @@ def test_the_default_manifest_supports_every_probe() -> None:
     settle(reboot_probes=(",".join(PROBES),), reboot_max_uptime=("720h",), **DEFAULT_MANIFEST)
 
 
-@pytest.mark.parametrize("name", [name for name, reach in PROBES.items() if reach is not Reach.NOTHING])
+@pytest.mark.parametrize("name", [name for name, reach in PROBES.items() if reach is not HostAccess.NOTHING])
 def test_probes_that_need_host_access_are_refused_with_the_signal_method(name: str) -> None:
     problem = refused(reboot_probes=(name,), reboot_method=("signal",), host_root=("/host",))
     assert problem.startswith(f"the probe {name} of --reboot-probes ")
     assert problem.endswith("which --reboot-method=signal has no right to: it needs --reboot-method=command")
 
 
-@pytest.mark.parametrize("name", [name for name, reach in PROBES.items() if reach is Reach.FILES])
+@pytest.mark.parametrize("name", [name for name, reach in PROBES.items() if reach is HostAccess.FILES])
 def test_a_file_probe_without_host_files_is_refused(name: str) -> None:
     assert "give --host-root=/proc/1/root" in refused(reboot_probes=(name,))
     settle(reboot_probes=(name,), host_exec=("direct",))

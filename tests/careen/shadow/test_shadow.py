@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from careen.shadow import shadow as module
-from careen.shadow.outcomes import Outcome, Reason
+from careen.shadow.outcomes import Agreement, AgreementReason
 from careen.shadow.shadow import Shadow
 from scheduler_core import ClusterCache, Scheduler
 from scheduler_core.config.configuration import Configuration
@@ -53,7 +53,7 @@ class Town:
     def bound(self, name: str, on: str, **more: Any) -> None:
         self.event("MODIFIED", pod(name, on=on, **more))
 
-    def said(self) -> dict[str, Reason]:
+    def said(self) -> dict[str, AgreementReason]:
         """Everything that was compared or counted, by reason, when a second has passed."""
         self.seconds += 1.0
         while self.shadow.compare():
@@ -343,7 +343,7 @@ def test_the_tally_knows_outcomes_and_bounds_what_it_keeps() -> None:
         town.bound(f"web-{number}", "n1", cpu="1m")
         town.said()
     tally = town.shadow.tally
-    missed = tally.number(Outcome.DISAGREED)
+    missed = tally.number(Agreement.DISAGREED)
     assert missed >= 30
     assert tally.is_too_low
     assert any("lower score" in cause for cause in tally.causes())

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import yaml
 
-from drydock.rollout.patience import Patience
+from drydock.rollout.patience import TimeLimit
 from tests.cluster.harness.api import Api, ApiError, Object
 from tests.cluster.harness.machines.control_plane import REPOSITORY, ControlPlane
 from tests.cluster.harness.machines.hosts import AgentCommand, Fleet, Host
@@ -96,7 +96,7 @@ class Cluster:
 
     def wait_for(self, sentence: str, condition: Callable[[], T | None], seconds: float = 60) -> T:
         """The first truthy answer of the condition. Fails with the sentence, and with what the agents said last."""
-        patience = Patience(seconds)  # seconds of a machine with nothing else to do: a slow one makes stories slow
+        patience = TimeLimit(seconds)  # seconds of a machine with nothing else to do: a slow one makes stories slow
         while True:
             try:
                 if answer := condition():

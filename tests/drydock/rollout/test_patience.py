@@ -6,13 +6,13 @@ import os
 
 import pytest
 
-from drydock.rollout.patience import Patience, crowding
+from drydock.rollout.patience import TimeLimit, crowding
 
 
 class World:
     def __init__(self, seconds: float = 10.0) -> None:
         self.now, self.crowd = 0.0, 1.0
-        self.patience = Patience(seconds, clock=lambda: self.now, crowding=lambda: self.crowd)
+        self.patience = TimeLimit(seconds, clock=lambda: self.now, crowding=lambda: self.crowd)
 
     def after(self, seconds: float, progress: object = None) -> bool:
         """Looks each second for so long; whether the patience is over then."""

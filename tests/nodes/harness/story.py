@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from drydock.rollout.patience import Patience
+from drydock.rollout.patience import TimeLimit
 from tests.cluster.harness.api import ApiError, Object
 from tests.cluster.harness.cluster import CAREEN, KURED, LOCK_ANNOTATION, Identity
 from tests.cluster.harness.observer import NodeSeen, Observer, PodLife
@@ -156,7 +156,7 @@ class Story:
     # -- waiting
 
     def wait_for(self, sentence: str, condition: Callable[[], T | None], seconds: float = 240) -> T:
-        patience = Patience(seconds)
+        patience = TimeLimit(seconds)
         while True:
             problem = ""
             try:

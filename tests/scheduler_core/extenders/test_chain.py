@@ -9,7 +9,7 @@ import pytest
 from scheduler_core.config.configuration import ExtenderSettings, ManagedResource
 from scheduler_core.extenders.chain import ExtenderChain, Survivors
 from scheduler_core.extenders.transport import HttpTransport
-from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, error
+from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, error
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Container, Pod, PodSpec
 from scheduler_core.preemption.victims import Victims
@@ -78,8 +78,8 @@ def test_an_unresolvable_refusal_wins_over_a_resolvable_one(servers: Any) -> Non
     )
     refusals = chain(settings).filter(POD, NODES).refusals
     assert refusals == {
-        "n2": Verdict(Code.UNSCHEDULABLE, ("busy",), "Extender"),
-        "n3": Verdict(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("broken",), "Extender"),
+        "n2": Verdict(VerdictCode.UNSCHEDULABLE, ("busy",), "Extender"),
+        "n3": Verdict(VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE, ("broken",), "Extender"),
     }
 
 
@@ -102,7 +102,7 @@ def test_an_error_ends_the_cycle_unless_the_extender_may_be_ignored(servers: Any
     assert [node.name for node in ignored.nodes] == ["n1"]
     assert failed.nodes == ()
     assert failed.problem is not None
-    assert failed.problem.code is Code.ERROR
+    assert failed.problem.code is VerdictCode.ERROR
     assert failed.problem.reasons[0].startswith("extender http://127.0.0.1:9: POST http://127.0.0.1:9/filter: ")
 
 
@@ -224,7 +224,7 @@ def test_an_extender_that_fails_to_preempt_fails_the_search_unless_it_may_be_ign
     assert chain(dead(preempt_verb="preempt", ignorable=True)).narrow_preemption(POD, CANDIDATES, PODS_ON) == CANDIDATES
     failed = chain(dead(preempt_verb="preempt")).narrow_preemption(POD, CANDIDATES, PODS_ON)
     assert isinstance(failed, Verdict)
-    assert failed.code is Code.ERROR
+    assert failed.code is VerdictCode.ERROR
 
 
 # ---- bind ----

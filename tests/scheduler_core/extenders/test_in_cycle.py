@@ -8,7 +8,7 @@ import pytest
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult, Scheduler
-from scheduler_core.framework.verdict import Code, Verdict
+from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod
 from tests.scheduler_core.extenders.extender_server import Answer, ExtenderServer
@@ -52,9 +52,9 @@ def test_refusals_of_extenders_appear_in_the_diagnosis_and_in_the_message(extend
     answer = passing(FailedNodes={"n1": "no licence"}, FailedAndUnresolvableNodes={"n2": "wrong site"})
     result = cycle(extender({"filter": answer}, filterVerb="filter")[1])
     assert result.node is None
-    assert result.statuses["n1"] == Verdict(Code.UNSCHEDULABLE, ("no licence",), "Extender")
-    assert result.statuses["n2"] == Verdict(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("wrong site",), "Extender")
-    assert result.statuses["n3"] == Verdict(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), "Extender")
+    assert result.statuses["n1"] == Verdict(VerdictCode.UNSCHEDULABLE, ("no licence",), "Extender")
+    assert result.statuses["n2"] == Verdict(VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE, ("wrong site",), "Extender")
+    assert result.statuses["n3"] == Verdict(VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE, (), "Extender")
     assert result.sentence.startswith("0/3 nodes are available: 1 no licence, 1 wrong site. ")
     assert result.diagnosis.refusing_plugins() == {"Extender"}
 

@@ -7,11 +7,11 @@ import pytest
 from scheduler_core.framework.binding import BindingCycle, BindingProgress, Stage
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.plugin_set import METHOD_OF, PluginSet, serves
-from scheduler_core.framework.verdict import SKIP, SUCCESS, Code, Verdict, error, unresolvable, unschedulable
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, VerdictCode, error, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
 
 POD = Pod(name="p")
-WAIT = Verdict(Code.WAIT)
+WAIT = Verdict(VerdictCode.WAIT)
 
 
 @dataclass
@@ -80,15 +80,30 @@ def test_all_extension_points_run_in_order_and_the_first_bind_plugin_binds() -> 
 @pytest.mark.parametrize(
     ("point", "answer", "stage", "verdict"),
     [
-        ("reserve", unschedulable("taken"), Stage.RESERVED, Verdict(Code.UNSCHEDULABLE, ("taken",), "B")),
-        ("reserve", error("broken"), Stage.RESERVED, Verdict(Code.ERROR, ('running Reserve plugin "B": broken',), "B")),
-        ("permit", unresolvable("no"), Stage.PERMITTED, Verdict(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("no",), "B")),
-        ("permit", error("broken"), Stage.PERMITTED, Verdict(Code.ERROR, ('running Permit plugin "B": broken',), "B")),
+        ("reserve", unschedulable("taken"), Stage.RESERVED, Verdict(VerdictCode.UNSCHEDULABLE, ("taken",), "B")),
+        (
+            "reserve",
+            error("broken"),
+            Stage.RESERVED,
+            Verdict(VerdictCode.ERROR, ('running Reserve plugin "B": broken',), "B"),
+        ),
+        (
+            "permit",
+            unresolvable("no"),
+            Stage.PERMITTED,
+            Verdict(VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE, ("no",), "B"),
+        ),
+        (
+            "permit",
+            error("broken"),
+            Stage.PERMITTED,
+            Verdict(VerdictCode.ERROR, ('running Permit plugin "B": broken',), "B"),
+        ),
         (
             "pre_bind",
             error("no volume"),
             Stage.PREPARED,
-            Verdict(Code.ERROR, ('running PreBind plugin "B": no volume',), "B"),
+            Verdict(VerdictCode.ERROR, ('running PreBind plugin "B": no volume',), "B"),
         ),
     ],
 )
@@ -102,7 +117,7 @@ def test_a_failure_unreserves_in_reverse_order(point: str, answer: Verdict, stag
 def test_a_failed_binding_unreserves_every_plugin() -> None:
     calls, a, b = spies(a={"bind": error("conflict")})
     assert run(cycle_of(a, b)) == BindingProgress(
-        stage=Stage.BOUND, verdict=Verdict(Code.ERROR, ('running Bind plugin "A": conflict',), "A")
+        stage=Stage.BOUND, verdict=Verdict(VerdictCode.ERROR, ('running Bind plugin "A": conflict',), "A")
     )
     assert calls[-3:] == ["A.bind", "B.unreserve", "A.unreserve"]
 
@@ -131,7 +146,7 @@ def test_a_pod_that_permit_makes_wait_keeps_its_reservation() -> None:
 
 def test_a_permit_refusal_outweighs_a_wait() -> None:
     _, a, b = spies(a={"permit": WAIT}, b={"permit": unschedulable("no")})
-    assert run(cycle_of(a, b)).verdict == Verdict(Code.UNSCHEDULABLE, ("no",), "B")
+    assert run(cycle_of(a, b)).verdict == Verdict(VerdictCode.UNSCHEDULABLE, ("no",), "B")
 
 
 def test_an_extender_that_binds_runs_before_the_bind_plugins() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from scheduler_core import Scheduler
 from scheduler_core.framework.diagnosis import Diagnosis
-from scheduler_core.framework.verdict import Code, Verdict, unknown, unresolvable, unschedulable
+from scheduler_core.framework.verdict import Verdict, VerdictCode, unknown, unresolvable, unschedulable
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.testing.builders import PodBuilder, a_node, a_pod, manifests
@@ -56,16 +56,16 @@ def test_refusals_are_counted_by_verdict_and_each_plugin_is_named_once() -> None
 
 def test_the_first_verdict_of_a_code_is_found_on_any_node() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
-    too_small, gone = (diagnosis.first_of(code) for code in (Code.UNSCHEDULABLE, Code.UNKNOWN))
+    too_small, gone = (diagnosis.first_of(code) for code in (VerdictCode.UNSCHEDULABLE, VerdictCode.UNKNOWN))
     assert (too_small is not None and too_small.plugin, gone) == ("NodeResourcesFit", None)
     diagnosis.replaced[3] = unknown("who knows").by("Extender")
-    assert diagnosis.first_of(Code.UNKNOWN) == unknown("who knows").by("Extender")
+    assert diagnosis.first_of(VerdictCode.UNKNOWN) == unknown("who knows").by("Extender")
 
 
 def test_a_verdict_that_was_replaced_is_not_found() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     diagnosis.replaced[2] = unresolvable("for good").by("Extender")  # the only one that eviction could have helped
-    assert diagnosis.first_of(Code.UNSCHEDULABLE) is None
+    assert diagnosis.first_of(VerdictCode.UNSCHEDULABLE) is None
 
 
 def test_the_message_counts_reasons_not_verdicts() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.cycle import Scheduler
-from scheduler_core.framework.verdict import SUCCESS, Code, error, unknown, unresolvable
+from scheduler_core.framework.verdict import SUCCESS, VerdictCode, error, unknown, unresolvable
 from scheduler_core.plugins.dynamic_resources import DynamicResources
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node, a_pod
@@ -181,7 +181,7 @@ def test_a_device_class_can_be_requested_by_its_implicit_resource_name() -> None
         .with_container({"name": "c", "resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}}})
         .manifest
     )
-    assert ask(PLUGIN, pod, A, device_class())["a"].code is Code.UNKNOWN
+    assert ask(PLUGIN, pod, A, device_class())["a"].code is VerdictCode.UNKNOWN
 
 
 def test_before_1_36_device_classes_offered_no_extended_resources() -> None:

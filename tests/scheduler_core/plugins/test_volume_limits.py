@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scheduler_core.config.kube_version import KubeVersion
-from scheduler_core.framework.verdict import Code, Verdict, unresolvable, unschedulable
+from scheduler_core.framework.verdict import Verdict, VerdictCode, unresolvable, unschedulable
 from scheduler_core.plugins.volume_limits import NodeVolumeLimits
 from scheduler_core.testing.builders import a_node, a_pod
 from tests.scheduler_core.plugins.asking import (
@@ -155,7 +155,7 @@ def test_an_ephemeral_volume_counts_and_the_pod_must_own_its_claim() -> None:
     assert is_full(owned, *objects)
     stranger = ask(PLUGIN, N1, claim("pod-scratch"), *objects)["n1"]
     assert stranger == Verdict(
-        Code.ERROR, ("PVC default/pod-scratch was not created for pod default/pod (pod is not owner)",)
+        VerdictCode.ERROR, ("PVC default/pod-scratch was not created for pod default/pod (pod is not owner)",)
     )
 
 

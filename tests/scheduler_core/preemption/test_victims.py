@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.verdict import SUCCESS, Code, Verdict, error, unresolvable, unschedulable
+from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, error, unresolvable, unschedulable
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.labels import LabelSelector, Requirement
 from scheduler_core.model.node import Node
@@ -184,7 +184,7 @@ def test_the_preemptor_fits_and_no_further_victim_could_be_reprieved(
     found = select(PREEMPTOR, *others, room=room)
     total = sum(map(size_of, others)) + 1
     if isinstance(found, Verdict):
-        assert (found.code is Code.ERROR) is (total <= room)
+        assert (found.code is VerdictCode.ERROR) is (total <= room)
         return
     kept = [other for other in others if other not in found.pods]
     used = sum(map(size_of, kept)) + 1

@@ -7,7 +7,7 @@ import pytest
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.framework.extension_points import Nomination, PreFilterResult
-from scheduler_core.framework.verdict import Code, Verdict, error
+from scheduler_core.framework.verdict import Verdict, VerdictCode, error
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.failed_cycle import FailedCycle, handle_failed_cycle, nominated_by
 from scheduler_core.queue.queued_pod import QueuedPod
@@ -152,7 +152,7 @@ def test_a_plugin_that_returned_wait_is_recorded_as_pending() -> None:
         name = "Patient"
 
         def filter(self, state: Any, pod: Pod, node_info: Any) -> Verdict:
-            return Verdict(Code.PENDING, ("not yet",))
+            return Verdict(VerdictCode.PENDING, ("not yet",))
 
     configuration = Configuration.from_mapping(
         {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Patient"}]}}}]}

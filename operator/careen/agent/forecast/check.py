@@ -13,7 +13,7 @@ from typing import NamedTuple
 from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import Turned
 from careen.cluster.pods import places_of
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
@@ -42,7 +42,7 @@ class Score(NamedTuple):
         return Score(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
-class Drain(NamedTuple):
+class EndedDrain(NamedTuple):
     """A drain that is over: what was said, whose pods moved, and since when. `sampled` are the pods for which the
     scheduler looked at a part of the nodes."""
 
@@ -52,7 +52,7 @@ class Drain(NamedTuple):
     sampled: frozenset[str] = frozenset()
 
 
-def finished_drain(turned: Turned) -> Drain | None:
+def finished_drain(turned: Turned) -> EndedDrain | None:
     """The drain whose claim this turn gave back; None for every other turn, and where no forecast was written."""
     node = turned.observation.node
     if (
@@ -72,10 +72,10 @@ def finished_drain(turned: Turned) -> Drain | None:
     )
     sampled = frozenset(title for title in landings if isinstance(shares, dict) and title in shares)
     owners = tuple(owner for owner in record.owners if owner.kind != "DaemonSet")  # none of its pods moved
-    return Drain(landings, owners, since, sampled) if since and landings and owners else None
+    return EndedDrain(landings, owners, since, sampled) if since and landings and owners else None
 
 
-async def check(api: ApiServer, drain: Drain, metrics: Metrics, node: str) -> None:
+async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str) -> None:
     """Looks where the replacements are and counts. Raises `ClusterError`; nobody's turn waits for this."""
     for is_sampled, score in (await scores_of(api, drain)).items():
         sampled = str(is_sampled).lower()
@@ -86,7 +86,7 @@ async def check(api: ApiServer, drain: Drain, metrics: Metrics, node: str) -> No
         metrics.forecast_first.labels(node, "miss", sampled).inc(score.hits + score.misses - score.firsts)
 
 
-async def scores_of(api: ApiServer, drain: Drain) -> dict[bool, Score]:
+async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
     """Apart, the owners of pods for which the scheduler looked at a part of the nodes (True) and the others. One
     list of pods for each namespace that pods moved in."""
     by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)

@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from careen.agent.forecast.order import AHEAD, Order
+from careen.agent.forecast.order import AHEAD, ForecastRequest
 from careen.cluster.wire.lean_imports import load_lean_client
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def main() -> int:
     whoever asked was wrong."""
     if sys.argv[1:2] == [AHEAD]:
         _get_ready(int(sys.argv[2]))
-    order = Order.from_json(sys.stdin.read())
+    order = ForecastRequest.from_json(sys.stdin.read())
     signal.alarm(0)
     _be_small(order.memory_bytes)
     answer: dict[str, Any]
@@ -110,7 +110,7 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _answer(order: Order) -> dict[str, Any]:
+def _answer(order: ForecastRequest) -> dict[str, Any]:
     from scheduler_core.simulation.drain import simulate_drain
     from scheduler_core.simulation.evicted.replacements import moves_all
     from scheduler_core.simulation.forecast import Outcome
@@ -186,7 +186,7 @@ def _from_dump(path: str) -> tuple[Snapshot, str, str, object]:
     return dump.snapshot, dump.header.kube_version, dump.header.taken_at, dump.learnt
 
 
-def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:
+def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
     """The cluster as its API server lists it, its release, and when the first list was asked for."""
     import asyncio  # only where a cluster is asked: a dump needs none of it
 
@@ -194,7 +194,7 @@ def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:
     from careen.agent.clock import SystemClock
     from careen.cluster.snapshot_reader import server_version
     from careen.cluster.whole_cluster import read_cluster
-    from careen.cluster.wire.api import ApiServer
+    from careen.cluster.wire.api import ClusterApi
     from careen.cluster.wire.client import ClientTransport, load_configuration, user_agent
     from careen.core.facts.times import rfc3339
 
@@ -203,7 +203,7 @@ def _from_cluster(order: Order) -> tuple[Snapshot, str, str]:
         lambda: load_configuration(kubeconfig, context=order.context or None), agent=user_agent("forecast"), threads=1
     )
     clock = SystemClock()
-    api = ApiServer(transport, clock, chance=random.random)
+    api = ClusterApi(transport, clock, chance=random.random)
     with asyncio.Runner() as runner:
         release = runner.run(server_version(api))
         made_at = rfc3339(clock.now())
@@ -230,7 +230,7 @@ class _NoConfigurationError(Exception):
     """The text is not what it should be; the agent judges short ones itself, when it takes its settings."""
 
 
-def _configuration(order: Order) -> Configuration:
+def _configuration(order: ForecastRequest) -> Configuration:
     from careen.settings import yaml_text
     from careen.settings.scheduler_config import told
     from scheduler_core.config.configuration import Configuration

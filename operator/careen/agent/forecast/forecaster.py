@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from careen.agent.forecast.ahead import Ahead
-from careen.agent.forecast.order import AHEAD, MoreNodes, Order
+from careen.agent.forecast.order import AHEAD, ForecastRequest, NodesToAdd
 from careen.core.facts.observation import Unknown
 from careen.core.facts.times import span
 from careen.host import environment
@@ -39,7 +39,7 @@ class Limits(Value, kw_only=True):
     scheduler_config: str
     may_name_files: bool = False  # in the text of `scheduler_config`
     drain_pod_selector: Selector | None = None
-    more_nodes: MoreNodes | None = None
+    more_nodes: NodesToAdd | None = None
     suggests_nodes: bool = False
 
 
@@ -101,7 +101,7 @@ async def forecast_together(
     """A simulation in a process of its own: several nodes drained at once, a forecast each, in the order given;
     with `dump`, in that file's cluster. `process`: one that was started ahead."""
     return await _run(
-        Order(
+        ForecastRequest(
             nodes=tuple(nodes),
             kubeconfig=kubeconfig,
             context=context,
@@ -118,7 +118,9 @@ async def forecast_together(
     )
 
 
-async def _run(order: Order, seconds: float, ahead: Process | None) -> tuple[Forecast, ...] | Unknown | Mistake:
+async def _run(
+    order: ForecastRequest, seconds: float, ahead: Process | None
+) -> tuple[Forecast, ...] | Unknown | Mistake:
     """One that was started ahead and fails is as if it had not been there, within the same time."""
     until = asyncio.get_running_loop().time() + seconds
     answer = await _answer(ahead, order, until) if ahead is not None else None
@@ -149,7 +151,7 @@ async def _started(*arguments: str) -> Process:
     )
 
 
-async def _answer(process: Process, order: Order, until: float) -> tuple[int | None, bytes, bytes] | None:
+async def _answer(process: Process, order: ForecastRequest, until: float) -> tuple[int | None, bytes, bytes] | None:
     """Exit code, output and errors; None at the deadline."""
     try:
         async with asyncio.timeout_at(until):

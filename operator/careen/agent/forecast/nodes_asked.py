@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from careen.agent.forecast.order import MoreNodes, Order
+from careen.agent.forecast.order import ForecastRequest, NodesToAdd
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.manifests.error import ManifestError
@@ -20,7 +20,7 @@ class NoTemplateError(ValueError):
 
 
 def nodes_asked(
-    order: Order, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
+    order: ForecastRequest, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
 ) -> dict[str, Any]:
     """What each forecast says besides: `moreNodes` where nodes were asked for, otherwise `notes` with what would help.
     Raises NoTemplateError."""
@@ -35,7 +35,7 @@ def nodes_asked(
     return {"notes": [told]} if told else {}
 
 
-def _template(wanted: MoreNodes, snapshot: Snapshot, scheduler: Scheduler) -> NodeTemplate:
+def _template(wanted: NodesToAdd, snapshot: Snapshot, scheduler: Scheduler) -> NodeTemplate:
     try:
         if wanted.manifest is not None:
             return of_manifest(snapshot, node_from_manifest(wanted.manifest), scheduler)

@@ -12,7 +12,7 @@ AHEAD = "--ahead"
 """The argument of a child that is started before its order; the memory that it may take, in bytes, follows."""
 
 
-class MoreNodes(Value):
+class NodesToAdd(Value):
     """So many nodes like the one of that name, or as the manifest describes them."""
 
     count: int
@@ -20,7 +20,7 @@ class MoreNodes(Value):
     manifest: dict[str, Any] | None = None
 
 
-class Order(Value, kw_only=True):
+class ForecastRequest(Value, kw_only=True):
     """What is to be known, and how the cluster is reached: through the API server, or in a file."""
 
     nodes: tuple[str, ...]
@@ -37,7 +37,7 @@ class Order(Value, kw_only=True):
     """Path of a dump of `careen snapshot`; then no cluster is asked."""
     drain_pod_selector: str = ""
     """Only pods that match are evicted; empty: all that a drain moves."""
-    more_nodes: MoreNodes | None = None
+    more_nodes: NodesToAdd | None = None
     """The question of what these nodes would do for the pods that find no room."""
     suggests_nodes: bool = False
     """Whether a note names nodes that would take the pods that find no room; people wait for that, agents do not."""
@@ -69,7 +69,7 @@ class Order(Value, kw_only=True):
         ).encode()
 
     @classmethod
-    def from_json(cls, text: str) -> Order:
+    def from_json(cls, text: str) -> ForecastRequest:
         """From stdin."""
         order = json.loads(text)
         return cls(
@@ -81,6 +81,6 @@ class Order(Value, kw_only=True):
             may_name_files=order["mayNameFiles"],
             dump=order["dump"],
             drain_pod_selector=order["drainPodSelector"],
-            more_nodes=MoreNodes(*order["moreNodes"]) if order["moreNodes"] else None,
+            more_nodes=NodesToAdd(*order["moreNodes"]) if order["moreNodes"] else None,
             suggests_nodes=order["suggestsNodes"],
         )

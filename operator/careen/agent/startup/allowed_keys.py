@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from careen.cluster import objects
 from careen.cluster.events import Subject, post_event
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound
 from careen.core.facts import keys
 from careen.core.plain_text import one_line
@@ -60,7 +60,7 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
 class AllowedKeys:
     """Asks for the DaemonSet's lists and tells what is missing, once for each set of keys."""
 
-    def __init__(self, api: ApiServer, basics: Settings) -> None:
+    def __init__(self, api: ClusterApi, basics: Settings) -> None:
         self._api = api
         self._node = basics.node_id
         self._namespace, self._name = basics.ds_namespace, basics.ds_name

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from careen.cluster.lock_store import LockStore
 from careen.cluster.pods import read_controller
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotFound
 from scheduler_core.values import Value
 
 
-class Place(Value):
+class LockPlace(Value):
     """A DaemonSet."""
 
     namespace: str
@@ -43,7 +43,7 @@ class Judged(Value):
     remark: str = ""
 
 
-async def judge(api: ApiServer, named: Place, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
+async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
     """`is_given`: both flags were given, none is a default. `pod` None: no pod. Raises `ClusterError` when it
     cannot be told."""
     if pod is None and is_given:
@@ -69,12 +69,12 @@ async def judge(api: ApiServer, named: Place, *, is_given: bool, pod: OwnPod | N
     return Judged(remark=f"this agent belongs to {own} and shares the lock of {named}") if own else Judged()
 
 
-async def _own_place(api: ApiServer, pod: OwnPod) -> Place | None:
+async def _own_place(api: ClusterApi, pod: OwnPod) -> LockPlace | None:
     owner = await read_controller(api, pod.namespace, pod.name)
-    return Place(owner.namespace, owner.name) if owner and owner.kind == "DaemonSet" else None
+    return LockPlace(owner.namespace, owner.name) if owner and owner.kind == "DaemonSet" else None
 
 
-async def _is_there(api: ApiServer, place: Place, annotation: str) -> bool:
+async def _is_there(api: ClusterApi, place: LockPlace, annotation: str) -> bool:
     try:
         await LockStore(api, namespace=place.namespace, name=place.name, annotation=annotation).read()
     except NotFound:

@@ -6,7 +6,7 @@ import logging
 
 from careen.core.plain_text import one_line
 from careen.services import notification_files
-from careen.services.notify import Outcome, refusals
+from careen.services.notify import Delivery, refusals
 from careen.settings.sources import BadSettings, Resolved
 
 _LOG = logging.getLogger("careen.config")
@@ -43,5 +43,5 @@ async def tell(resolved: Resolved) -> None:
             _LOG.error("no message can be sent there: %s", problem)
 
 
-def _sentence(given: str, outcome: Outcome) -> str:
+def _sentence(given: str, outcome: Delivery) -> str:
     return f"{given}: {outcome.service}: {one_line(outcome.why)}"

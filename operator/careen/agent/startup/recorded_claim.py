@@ -4,7 +4,7 @@ must be brought home first."""
 from __future__ import annotations
 
 from careen.cluster.nodes import read_node
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.progress import Progress
@@ -37,7 +37,7 @@ def claim_of(node: NodeView) -> RecordedClaim | None:
     )
 
 
-async def own_node(api: ApiServer, name: str) -> NodeView | None:
+async def own_node(api: ClusterApi, name: str) -> NodeView | None:
     """The Node; None if there is none. Raises `ClusterError`."""
     found = await read_node(api, name)
     return found if isinstance(found, NodeView) else None

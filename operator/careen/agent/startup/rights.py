@@ -13,36 +13,36 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from careen.agent.telemetry.metrics import Metrics
-from careen.cluster.access import Part, Right, missing_rights
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.access import OptionalRight, Right, missing_rights
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.cluster.wire.transport import Clock, Request
-from careen.settings.sources import Given, Source
+from careen.settings.sources import Source, Supplied
 
 _LOG = logging.getLogger("careen.rights")
 
 AGAIN_SECONDS = 600.0
 UNKNOWN_SECONDS = 60.0
 
-_DOES_WITHOUT: dict[Part, str] = {
-    Part.SETTINGS: "no ConfigMap is read, so flags and environment are all the settings there are",
-    Part.FOLLOWING: "a change of the ConfigMap counts from the next start on",
-    Part.PATCH: "claims are written into the lock by an update of the whole DaemonSet, as kured writes them",
-    Part.NODES: "each Node is read by itself, and one without an agent does not count as down",
-    Part.COORDINATORS: "another coordinator is seen at kube-system/kured alone",
-    Part.OWNERS: "their pods' owners are not waited for after a reboot, nor asked whether they bind pods to this node",
-    Part.EVENTS: "no Events are posted there; the log tells the same",
-    Part.FORECAST: "no drain is forecast; evictions are still tried with a dry run before anything moves",
+_DOES_WITHOUT: dict[OptionalRight, str] = {
+    OptionalRight.SETTINGS: "no ConfigMap is read, so flags and environment are all the settings there are",
+    OptionalRight.FOLLOWING: "a change of the ConfigMap counts from the next start on",
+    OptionalRight.PATCH: "claims are written into the lock by an update of the whole DaemonSet, as kured writes them",
+    OptionalRight.NODES: "each Node is read by itself, and one without an agent does not count as down",
+    OptionalRight.COORDINATORS: "another coordinator is seen at kube-system/kured alone",
+    OptionalRight.OWNERS: "nodes do not wait for their pods' owners after a reboot, nor ask if they bind pods to it",
+    OptionalRight.EVENTS: "no Events are posted there; the log has the same messages",
+    OptionalRight.FORECAST: "no drain is forecast; evictions are still tried with a dry run before anything moves",
 }
 
-_PROTECTS_NOTHING = frozenset({Part.EVENTS, Part.FOLLOWING})
+_PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING})
 """Switched off under any roles."""
 
-_BY_SETTING = {"forecast": Part.FORECAST, "settle_policy": Part.OWNERS, "budget": Part.NODES}
+_BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRight.OWNERS, "budget": OptionalRight.NODES}
 """What a person asks for who gives one of these settings."""
 
 
-def asked_for_by(origins: Mapping[str, Given]) -> frozenset[Part]:
+def asked_for_by(origins: Mapping[str, Supplied]) -> frozenset[OptionalRight]:
     """The parts that somebody has asked for, whichever source the settings came from."""
     return frozenset(
         part for name, part in _BY_SETTING.items() if name in origins and origins[name].source is not Source.DEFAULT
@@ -54,13 +54,13 @@ class Rights:
 
     def __init__(
         self,
-        api: ApiServer,
+        api: ClusterApi,
         clock: Clock,
         metrics: Metrics,
         *,
         node: str,
         needed: tuple[Right, ...],
-        kept: Collection[Part] = (),
+        kept: Collection[OptionalRight] = (),
     ) -> None:
         """`kept`: parts that a person has asked for."""
         self._api = api
@@ -72,7 +72,7 @@ class Rights:
         self._missing: tuple[Right, ...] | None = None
         self._are_kureds = False
         self._told: frozenset[Right] = frozenset()
-        self.without: frozenset[Part] = frozenset()
+        self.without: frozenset[OptionalRight] = frozenset()
         """What is switched off."""
 
     @property
@@ -94,12 +94,12 @@ class Rights:
             return
         self._switch_off()
 
-    def keep(self, parts: Collection[Part]) -> None:
+    def keep(self, parts: Collection[OptionalRight]) -> None:
         """A person has asked for them."""
         self._kept |= {*parts}
         self._switch_off()
 
-    def tell(self, *, besides: Collection[Part] = ()) -> None:
+    def tell(self, *, besides: Collection[OptionalRight] = ()) -> None:
         """In the log each once, in the metric how many; `besides` are parts that the settings do not want, or that are
         told later."""
         missing = [right for right in self._missing or () if right.part not in besides]
@@ -112,7 +112,7 @@ class Rights:
         if all(right.part is None for right in missing):
             return missing
         # kured's Role lets the lock be updated, and ours only patched: so they are told apart.
-        patch = next(right for right in self._needed if right.part is Part.PATCH)
+        patch = next(right for right in self._needed if right.part is OptionalRight.PATCH)
         self._are_kureds = not await missing_rights(self._api, (replace(patch, verb="update"),))
         return missing if self._are_kureds else tuple(_needed_after_all(right, patch) for right in missing)
 
@@ -128,14 +128,14 @@ class Rights:
 
         self._api.withheld = why
 
-    def _kept_by_the_roles(self, missing: Iterable[Right]) -> frozenset[Part]:
+    def _kept_by_the_roles(self, missing: Iterable[Right]) -> frozenset[OptionalRight]:
         # A role that is not bound yet gives the rest too, and a window may stand in the ConfigMap.
         if any(right.part is None for right in missing):
-            return frozenset(Part) - {Part.PATCH}
-        return frozenset() if self._are_kureds else frozenset(Part) - _PROTECTS_NOTHING
+            return frozenset(OptionalRight) - {OptionalRight.PATCH}
+        return frozenset() if self._are_kureds else frozenset(OptionalRight) - _PROTECTS_NOTHING
 
     def _log(self, missing: Iterable[Right]) -> None:
-        parts: dict[Part | None, list[Right]] = defaultdict(list)
+        parts: dict[OptionalRight | None, list[Right]] = defaultdict(list)
         for right in missing:
             parts[right.part].append(right)
         for right in parts.pop(None, []):

@@ -20,16 +20,16 @@ from careen.agent.startup.rights import Rights, asked_for_by
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.metrics import Metrics
 from careen.cluster import objects
-from careen.cluster.access import Part, needed_rights
+from careen.cluster.access import OptionalRight, needed_rights
 from careen.cluster.events import Subject, post_event
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound, Withheld
 from careen.cluster.wire.transport import Clock
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import ForecastPolicy, Policy
 from careen.core.facts.reasons import Code, event_reason
 from careen.settings import last_good
-from careen.settings.live import Given, LiveSettings, SeenConfigMap
+from careen.settings.live import Invocation, LiveSettings, SeenConfigMap
 from careen.settings.sources import BadSettings, is_written
 from careen.settings.tree import DEFAULTS, Settings
 
@@ -62,10 +62,10 @@ _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 class Start:
     """First the lock is asked for, then the settings; afterwards this knows what was wrong with them."""
 
-    given: Given
+    given: Invocation
     basics: Settings
     is_place_given: bool
-    api: ApiServer
+    api: ClusterApi
     clock: Clock
     metrics: Metrics
     heartbeat: Heartbeat
@@ -88,7 +88,7 @@ class Start:
             forecast=True,
         )
         # A ConfigMap that somebody has named may hold a window: without its right nothing is begun.
-        kept = {Part.SETTINGS} if is_written("config_map", self.given.flags, self.given.environment) else set()
+        kept = {OptionalRight.SETTINGS} if is_written("config_map", self.given.flags, self.given.environment) else set()
         self.rights = Rights(self.api, self.clock, self.metrics, node=basics.node_id, needed=needed, kept=kept)
 
     @property
@@ -126,8 +126,8 @@ class Start:
             return
 
     @property
-    def _lock_place(self) -> lock_place.Place:
-        return lock_place.Place(self.basics.ds_namespace, self.basics.ds_name)
+    def _lock_place(self) -> lock_place.LockPlace:
+        return lock_place.LockPlace(self.basics.ds_namespace, self.basics.ds_name)
 
     async def _judge_lock(self) -> lock_place.Judged:
         basics = self.basics
@@ -185,7 +185,7 @@ class Start:
         """Before the first of them is missed; what the settings may not want is told when they are known."""
         self.heartbeat.expect_within(120.0, "asking which rights the agent has")
         await self.rights.review()
-        self.rights.tell(besides=(Part.FORECAST,))
+        self.rights.tell(besides=(OptionalRight.FORECAST,))
 
     async def _review_rights_after(self, error: ClusterError) -> None:
         """A role may be bound only now."""
@@ -267,7 +267,7 @@ class Start:
         asked for is not made without its rights.
         """
         policy = live.policy
-        if Part.FORECAST in self.rights.without - asked_for_by(live.resolved.origins):
+        if OptionalRight.FORECAST in self.rights.without - asked_for_by(live.resolved.origins):
             policy = replace(policy, forecast=ForecastPolicy.OFF)
         if not self.lock_problem:
             return policy

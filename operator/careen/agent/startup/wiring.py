@@ -36,10 +36,10 @@ from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
 from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import Mind, Turned
-from careen.cluster.access import Part
+from careen.cluster.access import OptionalRight
 from careen.cluster.events import Subject, post_event
 from careen.cluster.lock_store import LockStore
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import ClientTransport, connect
 from careen.cluster.wire.errors import ClusterError
 from careen.cluster.wire.transport import Request, Response
@@ -49,7 +49,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code, event_reason
 from careen.host import single_agent
 from careen.host.node_host import Host
-from careen.settings.live import Given, LiveSettings, SeenConfigMap
+from careen.settings.live import Invocation, LiveSettings, SeenConfigMap
 from careen.settings.sources import Source, resolve
 from careen.settings.tree import Settings, flag
 
@@ -70,7 +70,7 @@ _TEST_AGAIN_SECONDS = 60.0
 class Agent:
     """One agent, from its start to SIGTERM."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: Invocation) -> None:
         """Raises `BadSettings` and `CannotReachCluster`, both for exit code 2."""
         self._given = given
         # Without the ConfigMap only what must be known before it: the rest is judged when it has been read.
@@ -87,7 +87,7 @@ class Agent:
         self._place = logs.set_up(form=self._basics.log_format, level=self._basics.log_level, node=self._node)
         self._metrics = Metrics(self._node)
         self._heartbeat = Heartbeat(self._clock.monotonic)
-        self._api = ApiServer(self._transport, self._clock, chance=random.random, observer=self._count)
+        self._api = ClusterApi(self._transport, self._clock, chance=random.random, observer=self._count)
         self._background: set[asyncio.Task[object]] = set()
         self._loop: Loop | None = None
         self._messages: Messenger | None = None
@@ -235,7 +235,7 @@ class Agent:
         self._in_background(test)
         if self._start.lock_problem:
             self._in_background(self._start.judge_lock_again(live, loop.wake))
-        if self._basics.config_map and not {Part.SETTINGS, Part.FOLLOWING} & self._rights.without:
+        if self._basics.config_map and not {OptionalRight.SETTINGS, OptionalRight.FOLLOWING} & self._rights.without:
             self._follow_config_map(live, loop)
         self._in_background(self._review_rights(live, mind))
         self._start.check_keys(live)
@@ -288,7 +288,7 @@ class Agent:
 
     def _tell_rights(self, live: LiveSettings) -> None:
         self._rights.keep(asked_for_by(live.resolved.origins))
-        self._rights.tell(besides=() if live.settings.forecast != "off" else (Part.FORECAST,))
+        self._rights.tell(besides=() if live.settings.forecast != "off" else (OptionalRight.FORECAST,))
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
         """Again as long as some are missing, when nothing is in progress. What has come counts in the next process: it

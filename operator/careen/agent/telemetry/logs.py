@@ -21,7 +21,7 @@ _LONGEST_ENTRY = 16_000  # characters; container runtimes split lines that are l
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "node", "phase", "reason", "taskName"}
 
 
-class Place(logging.Filter):
+class LogContext(logging.Filter):
     """Adds to every line where the node is on its way; the loop keeps it up to date."""
 
     def __init__(self, node: str) -> None:
@@ -72,10 +72,10 @@ class JsonFormat(logging.Formatter):
         return json_text(json.dumps(line, ensure_ascii=False))
 
 
-def set_up(*, form: str, level: str, node: str, stream: TextIO | None = None) -> Place:
+def set_up(*, form: str, level: str, node: str, stream: TextIO | None = None) -> LogContext:
     """Every logger of the process writes to `stream` (stderr) in the given form. Returns the place to keep up
     to date."""
-    place = Place(node)
+    place = LogContext(node)
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormat() if form == "json" else TextFormat())
     handler.addFilter(place)

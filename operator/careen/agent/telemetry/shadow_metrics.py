@@ -10,7 +10,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from careen.shadow.outcomes import outcome_of
-from careen.shadow.tally import Tally
+from careen.shadow.tally import RunCounts
 from scheduler_core.values import Value
 
 
@@ -31,7 +31,7 @@ class Traffic(Value, kw_only=True):
 class ShadowMetrics(Collector):
     """The exposition of one shadow."""
 
-    def __init__(self, tally: Tally, traffic: Callable[[], Traffic]) -> None:
+    def __init__(self, tally: RunCounts, traffic: Callable[[], Traffic]) -> None:
         self._tally = tally
         self._traffic = traffic
         self._registry = CollectorRegistry()

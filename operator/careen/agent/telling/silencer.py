@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from careen.cluster.events import Subject, post_event
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.core.facts.observation import NodeView, Observation, Unknown
 from careen.core.facts.phases import Phase
 from careen.services.asking import Access
@@ -35,7 +35,7 @@ class Silencer:
         self,
         *,
         node: str,
-        api: ApiServer,
+        api: ClusterApi,
         settings: Callable[[], Settings],
         in_background: Callable[[Coroutine[Any, Any, object]], None],
         silences: Callable[..., Silences] | None = None,

@@ -10,7 +10,7 @@ from careen.agent.messages import Messenger
 from careen.agent.telling.held_back import HeldBack, due
 from careen.cluster.events import Subject, is_first
 from careen.cluster.nodes import list_nodes
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.core.actions import Occasion
 from careen.core.facts.observation import LockReading, NodeView, Observation
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("careen.messages")
 
 
-async def figures_of_rollout(api: ApiServer) -> Figures | None:
+async def figures_of_rollout(api: ClusterApi) -> Figures | None:
     """By one list of the Nodes; None where it cannot be had."""
     from careen.core.people.rollout import figures  # once in a roll-out
 
@@ -40,7 +40,7 @@ class Teller:
     def __init__(
         self,
         *,
-        api: ApiServer,
+        api: ClusterApi,
         settings: Callable[[], Settings],
         messages: Messenger,
         in_background: Callable[[Coroutine[Any, Any, object]], None],

@@ -10,7 +10,7 @@ import msgspec
 from careen.cli.agent import agent as agent_command
 from careen.cli.support.agent_options import given_flags
 from careen.cluster import objects
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotFound
 from careen.settings.live import KEY, parse
 from careen.settings.sources import Resolved, resolve
@@ -77,7 +77,7 @@ class _DaemonSet(msgspec.Struct, frozen=True):
     spec: _Spec
 
 
-async def settings_of_agents(api: ApiServer, *, namespace: str, name: str) -> tuple[Resolved, Mapping[str, str]]:
+async def settings_of_agents(api: ClusterApi, *, namespace: str, name: str) -> tuple[Resolved, Mapping[str, str]]:
     """The settings of the agents of this DaemonSet, and the data of their ConfigMap.
 
     Raises `ClusterError` if they cannot be read, `BadSettings` and click's errors if no agent could start with them.
@@ -89,7 +89,7 @@ async def settings_of_agents(api: ApiServer, *, namespace: str, name: str) -> tu
     return settings_of(launch, basics, data), data
 
 
-async def launch_of_agents(api: ApiServer, basics: Settings) -> Launch:
+async def launch_of_agents(api: ClusterApi, basics: Settings) -> Launch:
     """How the DaemonSet that `basics` names starts its agents. Raises `ClusterError`, and ends the command if
     it starts none."""
     title = f"DaemonSet {basics.ds_namespace}/{basics.ds_name}"
@@ -118,7 +118,7 @@ _SECRETS = {
 }
 
 
-async def config_map_data(api: ApiServer, basics: Settings) -> Mapping[str, str]:
+async def config_map_data(api: ClusterApi, basics: Settings) -> Mapping[str, str]:
     """The data of the ConfigMap that `basics` names; nothing when there is none. Raises `ClusterError`."""
     if not basics.config_map:
         return {}

@@ -21,7 +21,7 @@ from careen.cli.support import lock_place
 from careen.cli.support.screen import BadInput, did_you_mean, no_such_node
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import list_nodes, patch_node, read_node
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError, Forbidden, NotFound, NotSent, Unauthorized
 from careen.cluster.wire.lean_imports import load_lean_client
 from careen.cluster.wire.writes import Landed, Stale, StillUnclear
@@ -48,7 +48,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 class Cluster(Value, kw_only=True):
     """A cluster to ask, and where careen's lock lies in it."""
 
-    api: ApiServer
+    api: ClusterApi
     clock: SystemClock
     kubeconfig: str
     """The file in use; empty for the service account of the pod we are in."""
@@ -95,7 +95,7 @@ def ask(
     transport = transport_to(file, context)
     clock = SystemClock()
     # One person's command needs no jitter.
-    api = ApiServer(transport, clock, chance=lambda: 0.0)
+    api = ClusterApi(transport, clock, chance=lambda: 0.0)
 
     async def find_and_ask() -> T:
         found = await lock_place.find(api, namespace=namespace, name=name, annotation=annotation)

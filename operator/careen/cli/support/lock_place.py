@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from careen.cluster.lock_store import LockStore
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import Forbidden, NotFound
 
 OURS = ("careen", "careen")
@@ -13,7 +13,7 @@ KUREDS = ("kube-system", "kured")
 """The defaults of the settings, whose tree takes longer to load than a command to answer; a test holds them equal."""
 
 
-async def find(api: ApiServer, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:
+async def find(api: ClusterApi, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:
     """Namespace and name; what is given holds. Where no such DaemonSet exists, or none may be read, the first
     that it could be.
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from careen.agent.forecast.order import MoreNodes
+from careen.agent.forecast.order import NodesToAdd
 from careen.cli.support.files import text_of
 
 MOST = 1000
 _ENDINGS = (".yaml", ".yml", ".json")
 
 
-class NodesWanted(click.ParamType[MoreNodes]):
+class NodesWanted(click.ParamType[NodesToAdd]):
     """Refuses with exit code 2 what is no template, no number, or a number that nobody can mean."""
 
     name = "nodes"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> MoreNodes:
-        if isinstance(value, MoreNodes):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> NodesToAdd:
+        if isinstance(value, NodesToAdd):
             return value
         template, sign, number = str(value).rpartition("=")
         if not sign or not template:
@@ -29,8 +29,8 @@ class NodesWanted(click.ParamType[MoreNodes]):
         if not (number.isascii() and number.isdecimal()) or len(number) > 9 or not 1 <= int(number) <= MOST:
             self.fail(f"{number!r} is no number of nodes from 1 to {MOST}", param, ctx)
         if "/" not in template and not template.endswith(_ENDINGS):
-            return MoreNodes(int(number), name=template)
-        return MoreNodes(int(number), manifest=self._manifest(Path(template), param, ctx))
+            return NodesToAdd(int(number), name=template)
+        return NodesToAdd(int(number), manifest=self._manifest(Path(template), param, ctx))
 
     def _manifest(self, path: Path, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
         from careen.settings import yaml_text

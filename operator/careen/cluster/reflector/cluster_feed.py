@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Protocol
 
-from careen.cluster.reflector.reflector import Reflector, Source
+from careen.cluster.reflector.reflector import Reflector, WatchedKind
 from careen.cluster.reflector.streams import Streams
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cache.events import Sync
@@ -35,9 +35,9 @@ class ClusterFeed:
 
     def __init__(
         self,
-        api: ApiServer,
+        api: ClusterApi,
         streams: Streams,
-        sources: Sequence[Source],
+        sources: Sequence[WatchedKind],
         *,
         cache: ClusterCache,
         audience: Audience,

@@ -14,7 +14,7 @@ import msgspec
 from careen.cluster.reflector.streams import Streams
 from careen.cluster.reflector.watch_lines import Said, is_further, lines_of, read_line
 from careen.cluster.wire.answers import asked_for
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import (
     ClusterError,
     Expired,
@@ -36,7 +36,7 @@ NOT_SERVED_PAUSE_SECONDS: Final = 300.0  # a kind that is not installed may be i
 MOST_USELESS_WATCHES: Final = 3
 
 
-class Source(Value, kw_only=True):
+class WatchedKind(Value, kw_only=True):
     """A kind of object and where it is served: the first of these paths that the server knows."""
 
     kind: str
@@ -67,7 +67,7 @@ class Reflector:
     """Follows one kind for ever."""
 
     def __init__(
-        self, source: Source, api: ApiServer, streams: Streams, sink: Sink, *, chance: Callable[[], float]
+        self, source: WatchedKind, api: ClusterApi, streams: Streams, sink: Sink, *, chance: Callable[[], float]
     ) -> None:
         self._source = source
         self._api = api

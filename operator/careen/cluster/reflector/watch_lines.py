@@ -24,7 +24,7 @@ class Said(StrEnum):
     FAILED = "failed"  # the server ends the watch and says why
 
 
-class Line(Value, kw_only=True):
+class WatchLine(Value, kw_only=True):
     """One line. `version` is where to watch on from; None where the line does not say."""
 
     said: Said
@@ -73,7 +73,7 @@ async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[by
             raise UnreadableAnswer(f"{what}: the answer has a line of more than {_LONGEST_LINE // 2**20} MiB")
 
 
-def read_line(line: bytes, kind: str, api_version: str, what: str) -> Line:
+def read_line(line: bytes, kind: str, api_version: str, what: str) -> WatchLine:
     """What a line says of this kind. Raises UnreadableAnswer for what is no event of such a watch."""
     try:
         event = _EVENT.decode(line)
@@ -88,13 +88,13 @@ def read_line(line: bytes, kind: str, api_version: str, what: str) -> Line:
     version = event.object.metadata.resource_version
     if not version or (event.type != "BOOKMARK" and event.type not in _CHANGES):
         raise UnreadableAnswer(f"{what}: the answer has an event that says nothing: {event.type!r} of {version!r}")
-    return Line(said=Said.BOOKMARK if event.type == "BOOKMARK" else Said.CHANGE, version=version)
+    return WatchLine(said=Said.BOOKMARK if event.type == "BOOKMARK" else Said.CHANGE, version=version)
 
 
-def _error(status: _Object) -> Line:
+def _error(status: _Object) -> WatchLine:
     is_too_old = status.code == _GONE or status.reason in ("Expired", "Gone")
     why = status.message or status.reason or f"code {status.code}"
-    return Line(said=Said.TOO_OLD if is_too_old else Said.FAILED, why=why)
+    return WatchLine(said=Said.TOO_OLD if is_too_old else Said.FAILED, why=why)
 
 
 def is_further(version: str, than: str) -> bool:

@@ -47,7 +47,7 @@ KINDS = {
 """Of everything that is asked for; an answer about anything else could not be told from a page of a proxy."""
 
 
-class Asked(Value):
+class RequestedObject(Value):
     """What a path asks for. `namespace` and `name` are empty where the path leaves them open."""
 
     api_version: str
@@ -56,14 +56,14 @@ class Asked(Value):
     name: str
 
 
-def asked_for(path: str) -> Asked:
+def asked_for(path: str) -> RequestedObject:
     """The object or collection at the path. Raises KeyError for a resource that `KINDS` does not know."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     version, rest = (parts[1], parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]
-    return Asked(version, KINDS[rest[0]], namespace, rest[1] if len(rest) > 1 else "")
+    return RequestedObject(version, KINDS[rest[0]], namespace, rest[1] if len(rest) > 1 else "")
 
 
 class _Meta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -175,7 +175,7 @@ def refuse_others(others: Iterable[str], what: str) -> None:
         raise UnreadableAnswer(f"{what}: the answer has {other}, which was not asked for")
 
 
-def _same_kind(head: _Object | _Kind | _List, kind: str, asked: Asked, what: str) -> None:
+def _same_kind(head: _Object | _Kind | _List, kind: str, asked: RequestedObject, what: str) -> None:
     if head.kind != kind or head.api_version not in (None, asked.api_version):
         raise UnreadableAnswer(
             f"{what}: the answer is a {head.kind or 'nameless kind'} of {head.api_version or 'no version'}, "
@@ -183,7 +183,7 @@ def _same_kind(head: _Object | _Kind | _List, kind: str, asked: Asked, what: str
         )
 
 
-def _same_object(meta: _Meta, asked: Asked, what: str) -> None:
+def _same_object(meta: _Meta, asked: RequestedObject, what: str) -> None:
     if not (meta.name and meta.uid and meta.resource_version):
         raise UnreadableAnswer(f"{what}: the answer has an object without name, uid or resourceVersion")
     if (asked.name and meta.name != asked.name) or (asked.namespace and meta.namespace != asked.namespace):

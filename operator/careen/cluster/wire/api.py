@@ -42,7 +42,7 @@ LONGEST_PAUSE_SECONDS = 5.0
 Observer = Callable[[Request, "Response | None"], None]
 
 
-class ApiServer:
+class ClusterApi:
     """One API server: `get`, `pages`, `write`. Every failure is an error of `errors.py`."""
 
     def __init__(

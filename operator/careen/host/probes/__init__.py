@@ -17,7 +17,7 @@ from careen.host.commands import Outcome
 from scheduler_core.values import Value
 
 
-class Reach(StrEnum):
+class HostAccess(StrEnum):
     """How far a probe reaches into the host."""
 
     NOTHING = "nothing"
@@ -27,15 +27,15 @@ class Reach(StrEnum):
 
 SENTINEL = "sentinel"
 
-PROBES: dict[str, Reach] = {
-    SENTINEL: Reach.NOTHING,  # --reboot-sentinel and --reboot-sentinel-command say where to look
-    "needs-restarting": Reach.COMMAND,
-    "suse": Reach.FILES,
-    "zypper": Reach.COMMAND,
-    "kernel": Reach.FILES,
-    "uptime": Reach.NOTHING,
-    "flatcar": Reach.COMMAND,
-    "staged-deployment": Reach.FILES,
+PROBES: dict[str, HostAccess] = {
+    SENTINEL: HostAccess.NOTHING,  # --reboot-sentinel and --reboot-sentinel-command say where to look
+    "needs-restarting": HostAccess.COMMAND,
+    "suse": HostAccess.FILES,
+    "zypper": HostAccess.COMMAND,
+    "kernel": HostAccess.FILES,
+    "uptime": HostAccess.NOTHING,
+    "flatcar": HostAccess.COMMAND,
+    "staged-deployment": HostAccess.FILES,
 }
 """Every probe, and what it needs."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from careen.report.tables import count_of, paragraph, table
-from careen.shadow.outcomes import MEANINGS, Compared, Outcome, outcome_of
-from careen.shadow.tally import LEAST_AGREEMENT, Tally, agreement_of
+from careen.shadow.outcomes import MEANINGS, Agreement, Compared, outcome_of
+from careen.shadow.tally import LEAST_AGREEMENT, RunCounts, agreement_of
 from scheduler_core.values import Value
 
 AGREES = 0
@@ -26,14 +26,14 @@ class Followed(Value, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def exit_code(tally: Tally) -> int:
+def exit_code(tally: RunCounts) -> int:
     """0: they agree; 3: so seldom that the scheduler probably has another configuration; 4: nothing was compared."""
     if tally.is_too_low:
         return DISAGREES
     return AGREES if tally.compared else NOTHING_TO_SAY
 
 
-def shadow_text(tally: Tally, followed: Followed, *, last: int, width: int | None = None) -> str:
+def shadow_text(tally: RunCounts, followed: Followed, *, last: int, width: int | None = None) -> str:
     """The sentence, a line for each profile and reason, what the disagreements point to, and the last of them."""
     parts = [paragraph(_headline(tally, followed), width=width)]
     if tally.counts:
@@ -48,8 +48,8 @@ def shadow_text(tally: Tally, followed: Followed, *, last: int, width: int | Non
     return "\n\n".join(parts)
 
 
-def _headline(tally: Tally, followed: Followed) -> str:
-    agreed, unsaid = tally.number(Outcome.AGREED), tally.number(Outcome.CANNOT_SAY)
+def _headline(tally: RunCounts, followed: Followed) -> str:
+    agreed, unsaid = tally.number(Agreement.AGREED), tally.number(Agreement.CANNOT_SAY)
     seen = (
         f"{count_of(followed.nodes, 'node')} and {count_of(followed.pods, 'pod')} were followed for "
         f"{followed.seconds:.0f} s ({count_of(followed.events, 'event')})"
@@ -70,7 +70,7 @@ def _besides(unsaid: int) -> str:
     return f"; of {count_of(unsaid, 'pod')} nobody can say" if unsaid else ""
 
 
-def _rows(tally: Tally) -> list[list[str]]:
+def _rows(tally: RunCounts) -> list[list[str]]:
     order = list(MEANINGS)
     counts = sorted(tally.counts.items(), key=lambda pair: (pair[0][0], order.index(pair[0][1])))
     return [
@@ -88,14 +88,14 @@ def nodes_said(each: Compared) -> str:
     return ", ".join(names[:_SHOWN_NODES]) + (f" and {more} more" if more > 0 else "")
 
 
-def shadow_json(tally: Tally, followed: Followed, *, last: int) -> dict[str, Any]:
+def shadow_json(tally: RunCounts, followed: Followed, *, last: int) -> dict[str, Any]:
     """The same for programs."""
     profiles = sorted({profile for profile, _ in tally.counts})
     return {
         "agreement": tally.agreement,
-        "agreed": tally.number(Outcome.AGREED),
-        "disagreed": tally.number(Outcome.DISAGREED),
-        "cannotSay": tally.number(Outcome.CANNOT_SAY),
+        "agreed": tally.number(Agreement.AGREED),
+        "disagreed": tally.number(Agreement.DISAGREED),
+        "cannotSay": tally.number(Agreement.CANNOT_SAY),
         "meanSet": tally.mean_set,
         "gaps": tally.gaps,
         "seconds": round(followed.seconds, 1),
@@ -111,8 +111,8 @@ def shadow_json(tally: Tally, followed: Followed, *, last: int) -> dict[str, Any
     }
 
 
-def _profile(tally: Tally, profile: str) -> dict[str, Any]:
-    agreed, disagreed = tally.number(Outcome.AGREED, profile), tally.number(Outcome.DISAGREED, profile)
+def _profile(tally: RunCounts, profile: str) -> dict[str, Any]:
+    agreed, disagreed = tally.number(Agreement.AGREED, profile), tally.number(Agreement.DISAGREED, profile)
     return {
         "profile": profile,
         "agreement": agreement_of(agreed, disagreed),

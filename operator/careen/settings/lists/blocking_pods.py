@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from careen.core.facts.policy import BlockingPods, BlockingScope
 from careen.settings import kinds
-from careen.settings.lists.fields import FieldError, fields_of
+from careen.settings.lists.fields import ListFieldError, fields_of
 from scheduler_core.values import Value
 
 FIELDS = ("name", "pods", "namespaces", "scope", "group", "longest")
@@ -19,14 +19,14 @@ class ConfiguredBlocker(Value, kw_only=True):
 
 
 def parse(text: str) -> ConfiguredBlocker:
-    """The entry that the text writes. Raises `FieldError`."""
+    """The entry that the text writes. Raises `ListFieldError`."""
     fields = fields_of(text, FIELDS)
     scope = BlockingScope(fields.one("scope", kinds.one_of(*BlockingScope), BlockingScope.NODE.value))
     if (scope is BlockingScope.GROUP) is not ("group" in fields):
-        raise FieldError("group", "belongs to `scope: group`: give both, or neither")
+        raise ListFieldError("group", "belongs to `scope: group`: give both, or neither")
     namespaces = fields.several("namespaces", kinds.namespace)
     if len(namespaces) > _MOST_NAMESPACES:
-        raise FieldError("namespaces", f"has more than {_MOST_NAMESPACES} entries")
+        raise ListFieldError("namespaces", f"has more than {_MOST_NAMESPACES} entries")
     rule = BlockingPods(
         name=fields.one("name", kinds.short_name),
         selector=fields.one("pods", kinds.set_selector),

@@ -12,7 +12,7 @@ from careen.settings import yaml_text
 T = TypeVar("T")
 
 
-class FieldError(ValueError):
+class ListFieldError(ValueError):
     """A field cannot be used. `field` is empty where the whole mapping is meant."""
 
     def __init__(self, field: str, why: str) -> None:
@@ -24,39 +24,39 @@ class Fields:
     """The fields of one mapping, each asked for by name. Mutable: it keeps which names it knows."""
 
     def __init__(self, values: Mapping[str, Any], known: Collection[str]) -> None:
-        """Raises `FieldError` for a name that is not known."""
+        """Raises `ListFieldError` for a name that is not known."""
         self._values = values
         self.text = json.encode(values, order="sorted").decode()
         for name in values:
             if name not in known:
-                raise FieldError(name, f"is no field; the fields are {', '.join(known)}")
+                raise ListFieldError(name, f"is no field; the fields are {', '.join(known)}")
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
     def refuse(self, name: str, why: str) -> NoReturn:
-        """Raises `FieldError`."""
-        raise FieldError(name, why)
+        """Raises `ListFieldError`."""
+        raise ListFieldError(name, why)
 
     def one(self, name: str, parse: Callable[[str], T], default: T | None = None) -> T:
-        """The value of a field that holds one text. Without a default it is needed. Raises `FieldError`."""
+        """The value of a field that holds one text. Without a default it is needed. Raises `ListFieldError`."""
         if name not in self._values:
             if default is None:
-                raise FieldError(name, "is missing")
+                raise ListFieldError(name, "is missing")
             return default
         value = self._values[name]
         if not isinstance(value, str) or not value.strip():
-            raise FieldError(name, "expected one value")
+            raise ListFieldError(name, "expected one value")
         return _parsed(name, value, parse)
 
     def several(self, name: str, parse: Callable[[str], T]) -> tuple[T, ...]:
-        """The values of a field that holds a list, or one text; none where it is not given. Raises `FieldError`."""
+        """The values of a field that holds a list, or one text; none where it is not given. Raises `ListFieldError`."""
         value = self._values.get(name, [])
         values = [value] if isinstance(value, str) else value
         if not isinstance(values, list) or not all(isinstance(each, str) and each.strip() for each in values):
-            raise FieldError(name, "expected a list of values")
+            raise ListFieldError(name, "expected a list of values")
         if name in self._values and not values:
-            raise FieldError(name, "expected a list with at least one value")
+            raise ListFieldError(name, "expected a list with at least one value")
         return tuple(_parsed(name, each, parse) for each in values)
 
 
@@ -64,18 +64,18 @@ def _parsed(name: str, text: str, parse: Callable[[str], T]) -> T:
     try:
         return parse(text.strip())
     except ValueError as error:
-        raise FieldError(name, f"{text.strip()[:80]!r}: {error}") from None
+        raise ListFieldError(name, f"{text.strip()[:80]!r}: {error}") from None
 
 
 def fields_of(text: str, known: Collection[str]) -> Fields:
-    """The mapping that the text writes as YAML or JSON. Raises `FieldError`."""
+    """The mapping that the text writes as YAML or JSON. Raises `ListFieldError`."""
     try:
         found = yaml_text.items(text)
     except yaml_text.BadYaml as error:
-        raise FieldError("", f"is no YAML: {error}") from None
+        raise ListFieldError("", f"is no YAML: {error}") from None
     if len(found) != 1:
-        raise FieldError("", "expected one mapping")
+        raise ListFieldError("", "expected one mapping")
     values = json.decode(str(found[0])) if found[0].startswith("{") else None
     if not isinstance(values, dict):
-        raise FieldError("", f"expected a mapping with the fields {', '.join(known)}")
+        raise ListFieldError("", f"expected a mapping with the fields {', '.join(known)}")
     return Fields(values, known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-class Item(str):
+class ListElement(str):
     """JSON in which every value is a text, a list or a mapping: `22:00` and `2026-12-24` stay what was written, where
     YAML would make a number and a date of them.
 
@@ -15,7 +15,7 @@ class Item(str):
     lines: Mapping[str, int]
 
     @classmethod
-    def of(cls, text: str, lines: Mapping[str, int]) -> Item:
+    def of(cls, text: str, lines: Mapping[str, int]) -> ListElement:
         """The text with its lines."""
         item = cls(text)
         item.lines = lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from careen.settings.kinds import Kind, one_per_line
+from careen.settings.kinds import ValueKind, one_per_line
 from careen.settings.lists import silence_matchers
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def _blocker(text: str) -> ConfiguredBlocker:
     return parse(text)
 
 
-def _kind(parse: Callable[[str], Any]) -> Kind:
-    return Kind(
+def _kind(parse: Callable[[str], Any]) -> ValueKind:
+    return ValueKind(
         metavar="YAML",
         parse=parse,
         many=True,
@@ -56,5 +56,5 @@ def _kind(parse: Callable[[str], Any]) -> Kind:
 
 WINDOWS = _kind(_window)
 HEALTH_QUERIES = _kind(_query)
-SILENCES = Kind(metavar="MATCHERS", parse=silence_matchers.matchers, many=True, split=one_per_line, show=_written)
+SILENCES = ValueKind(metavar="MATCHERS", parse=silence_matchers.matchers, many=True, split=one_per_line, show=_written)
 BLOCKING_PODS = _kind(_blocker)

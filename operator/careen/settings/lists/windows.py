@@ -8,7 +8,7 @@ from datetime import UTC, date, time, tzinfo
 from careen.core.windows import cron
 from careen.core.windows.values import Cron, Dates, NamedWindow, Window
 from careen.settings import kinds
-from careen.settings.lists.fields import FieldError, Fields, fields_of
+from careen.settings.lists.fields import Fields, ListFieldError, fields_of
 from scheduler_core.values import Value
 
 FIELDS = ("name", "days", "start", "end", "cron", "duration", "time-zone", "nodes", "exclude")
@@ -28,7 +28,7 @@ class ConfiguredWindow(Value, kw_only=True):
 
 
 def parse(text: str) -> ConfiguredWindow:
-    """The window that the text writes. Raises `FieldError`."""
+    """The window that the text writes. Raises `ListFieldError`."""
     fields = fields_of(text, FIELDS)
     utc: tzinfo = UTC
     zone = fields.one("time-zone", kinds.time_zone, utc)
@@ -46,11 +46,11 @@ def parse(text: str) -> ConfiguredWindow:
 def _is_cron(fields: Fields) -> bool:
     by_days = next((name for name in _BY_DAYS if name in fields), "")
     if "cron" in fields and by_days:
-        raise FieldError(by_days, "stands beside `cron`: a window has either")
+        raise ListFieldError(by_days, "stands beside `cron`: a window has either")
     if "duration" in fields and "cron" not in fields:
-        raise FieldError("duration", "needs `cron`; a window of days has `start` and `end`")
+        raise ListFieldError("duration", "needs `cron`; a window of days has `start` and `end`")
     if "cron" not in fields and not by_days:
-        raise FieldError("", "says not when it opens: give `cron` and `duration`, or `days`, `start` and `end`")
+        raise ListFieldError("", "says not when it opens: give `cron` and `duration`, or `days`, `start` and `end`")
     return "cron" in fields
 
 
@@ -59,14 +59,14 @@ def _by_days(fields: Fields, zone: tzinfo) -> Window:
     start = fields.one("start", kinds.time_of_day, time(0, 0))
     end = fields.one("end", kinds.time_of_day, time(23, 59, 59))
     if start == end:
-        raise FieldError("end", "is the start: the window would be open for a second")
+        raise ListFieldError("end", "is the start: the window would be open for a second")
     return Window(days=frozenset(days), start=start, end=end, zone=zone)
 
 
 def _excluded(fields: Fields) -> tuple[Dates, ...]:
     dates = fields.several("exclude", _dates)
     if len(dates) > _MOST_DATES:
-        raise FieldError("exclude", f"has more than {_MOST_DATES} entries")
+        raise ListFieldError("exclude", f"has more than {_MOST_DATES} entries")
     return tuple(sorted(dates, key=lambda each: (each.first, each.last)))
 
 

@@ -16,7 +16,7 @@ import pytest
 from careen.agent.forecast import forecaster as forecast
 from careen.agent.forecast.ahead import AGAIN_SECONDS, Ahead
 from careen.agent.forecast.forecaster import ChildForecaster
-from careen.agent.forecast.order import Order
+from careen.agent.forecast.order import ForecastRequest
 from careen.core.facts.observation import Unknown
 from drydock.server.testing import running_server
 from scheduler_core.simulation.forecast import Forecast
@@ -186,18 +186,18 @@ async def test_a_prestarted_process_has_all_modules_loaded_before_the_request(tm
     program = """
         import json, sys
         from careen.agent.forecast import child
-        from careen.agent.forecast.order import Order
+        from careen.agent.forecast.order import ForecastRequest
 
         child._get_ready(512 * 2**20)
         before = set(sys.modules)
-        answer = child._answer(Order.from_json(sys.stdin.read()))
+        answer = child._answer(ForecastRequest.from_json(sys.stdin.read()))
         assert "forecasts" in answer, answer
         ours = ("careen", "scheduler_core", "numpy", "kubernetes", "urllib3", "asyncio", "msgspec")
         json.dump([name for name in {*sys.modules} - before if name.partition(".")[0] in ours], sys.stdout)
     """
     async with running_server() as server:
         put_cluster(server)
-        order = Order(
+        order = ForecastRequest(
             nodes=("n1",),
             kubeconfig=str(server.write_kubeconfig(tmp_path / "kc")),
             memory_bytes=512 * 2**20,

@@ -11,7 +11,7 @@ import pytest
 
 from careen.agent.apply import Stop
 from careen.agent.forecast.check import (
-    Drain,
+    EndedDrain,
     Score,
     check,
     finished_drain,
@@ -127,7 +127,7 @@ async def test_only_pods_created_since_the_drain_by_affected_owners_count(shell:
     put(shell, "stranger-1", "stranger", "n2")
     put(shell, "db-0", "db", "n4", namespace="other")
     owners = (owner("web"), owner("web-api"), owner("db", "other"))
-    drain = Drain(landings, owners, SINCE, frozenset({"shop/web-api-1"}))
+    drain = EndedDrain(landings, owners, SINCE, frozenset({"shop/web-api-1"}))
     assert await scores_of(shell.api, drain) == {False: Score(2, 1, firsts=1), True: Score(1, 0, firsts=1)}
     assert shell.requests == ["GET /api/v1/namespaces/other/pods", "GET /api/v1/namespaces/shop/pods"]
     await check(shell.api, drain, shell.metrics, "n1")
@@ -139,7 +139,7 @@ async def test_only_pods_created_since_the_drain_by_affected_owners_count(shell:
 
 
 async def test_owners_without_a_forecast_cost_no_request(shell: Shell) -> None:
-    scores = await scores_of(shell.api, Drain({"shop/bare": ("n2",)}, (owner("web"),), SINCE))
+    scores = await scores_of(shell.api, EndedDrain({"shop/bare": ("n2",)}, (owner("web"),), SINCE))
     assert set(scores.values()) == {Score(hits=0, misses=0)}
     assert shell.requests == []
 
@@ -175,7 +175,7 @@ def turned(
 
 @pytest.mark.parametrize("after", [Phase.IDLE, Phase.WAITING])
 def test_the_turn_that_releases_the_claim_is_checked(after: Phase) -> None:
-    assert finished_drain(turned(after=after)) == Drain(
+    assert finished_drain(turned(after=after)) == EndedDrain(
         {"shop/web-1": ("n2",), "shop/web-2": ("n3",)}, (owner("web"),), SINCE
     )
 

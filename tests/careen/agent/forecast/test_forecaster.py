@@ -16,7 +16,7 @@ from careen.agent.clock import SystemClock
 from careen.agent.forecast import forecaster as forecast
 from careen.agent.forecast.child import supported
 from careen.agent.forecast.forecaster import ChildForecaster, Limits, Mistake, forecast_together
-from careen.agent.forecast.order import Order
+from careen.agent.forecast.order import ForecastRequest
 from careen.agent.telemetry.metrics import Metrics
 from careen.core.facts.observation import Unknown
 from careen.core.facts.selectors import Selector
@@ -336,7 +336,7 @@ async def test_the_metrics_count_forecasts(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_a_request_survives_a_round_trip() -> None:
-    order = Order(
+    order = ForecastRequest(
         nodes=("n1", "n2"),
         kubeconfig="/k",
         memory_bytes=7,
@@ -346,7 +346,7 @@ def test_a_request_survives_a_round_trip() -> None:
         dump="/d.gz",
         drain_pod_selector="a=b",
     )
-    assert Order.from_json(order.to_json().decode()) == order
+    assert ForecastRequest.from_json(order.to_json().decode()) == order
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from careen.agent.startup import lock_place
-from careen.agent.startup.lock_place import Judged, OwnPod, Place
+from careen.agent.startup.lock_place import Judged, LockPlace, OwnPod
 from careen.cluster.wire.client import connect
 from careen.cluster.wire.errors import Unclear
 from careen.core.facts import keys
 from drydock.server.testing import running_server
 from tests.careen.virtual_shell import Meddling, VirtualClock, api_on
 
-OURS, KUREDS = Place("careen", "careen"), Place("kube-system", "kured")
+OURS, KUREDS = LockPlace("careen", "careen"), LockPlace("kube-system", "kured")
 POD = OwnPod(namespace="careen", name="careen-x7k2p")
 
 
-def a_daemonset(place: Place) -> dict[str, Any]:
+def a_daemonset(place: LockPlace) -> dict[str, Any]:
     pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     return {
         "apiVersion": "apps/v1",
@@ -31,7 +31,7 @@ def a_daemonset(place: Place) -> dict[str, Any]:
     }
 
 
-def a_pod(owner: Place | None = OURS) -> dict[str, Any]:
+def a_pod(owner: LockPlace | None = OURS) -> dict[str, Any]:
     owners = (
         [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": owner.name, "uid": "u", "controller": True}]
         if owner
@@ -51,7 +51,7 @@ class Asked:
     def __init__(self, server: Any, wire: Meddling) -> None:
         self.server, self.wire = server, wire
 
-    async def judge(self, named: Place, *, is_given: bool, pod: OwnPod | None = POD) -> Judged:
+    async def judge(self, named: LockPlace, *, is_given: bool, pod: OwnPod | None = POD) -> Judged:
         return await lock_place.judge(
             api_on(self.wire, VirtualClock()), named, is_given=is_given, pod=pod, annotation=keys.LOCK_ANNOTATION
         )

@@ -11,7 +11,7 @@ import yaml
 
 from careen.agent.startup.rights import Rights, asked_for_by, rules
 from careen.agent.telemetry.metrics import Metrics
-from careen.cluster.access import Part, Right, needed_rights
+from careen.cluster.access import OptionalRight, Right, needed_rights
 from careen.cluster.agents_nodes import AgentsNodes
 from careen.cluster.events import Subject, post_event
 from careen.cluster.foreign import find_foreign
@@ -63,7 +63,7 @@ class World:
         self.rights = self.of()
         server.api.authorizer = self._allows
 
-    def of(self, *kept: Part) -> Rights:
+    def of(self, *kept: OptionalRight) -> Rights:
         return Rights(self.api, self.api.clock, self.metrics, node="n1", needed=NEEDED, kept=kept)
 
     def _allows(self, user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
@@ -111,11 +111,11 @@ async def test_under_kureds_roles_all_parts_that_need_more_rights_are_switched_o
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     await world.rights.review()
-    assert world.rights.without == set(Part)
+    assert world.rights.without == set(OptionalRight)
     world.rights.tell()
     world.rights.tell()
     told = [record.getMessage() for record in caplog.records if record.name == "careen.rights"]
-    assert len(told) == len(Part), "one line a part, once"
+    assert len(told) == len(OptionalRight), "one line a part, once"
     assert all(record.levelno < logging.ERROR for record in caplog.records)
     assert any(
         line.endswith('add to a ClusterRole: - {apiGroups: [""], resources: [nodes], verbs: [list]}') for line in told
@@ -183,7 +183,9 @@ async def test_without_the_right_to_write_the_lock_an_error_is_logged_and_the_wr
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     (error,) = [each for each in errors if "a right is missing: patch daemonsets.apps kube-system/kured" in each]
     assert "resourceNames: [kured], verbs: [patch]}" in error
-    assert Part.SETTINGS not in world.rights.without, "the role that is not bound yet may give the ConfigMap too"
+    assert OptionalRight.SETTINGS not in world.rights.without, (
+        "the role that is not bound yet may give the ConfigMap too"
+    )
     lock = LockStore(world.api, namespace="kube-system", name="kured", annotation="example.com/lock")
     seen = await lock.read()
     wanted = WriteLock(
@@ -205,11 +207,11 @@ async def test_without_list_rights_kured_is_looked_up_only_in_its_default_place(
 async def test_a_part_that_a_setting_requests_is_never_switched_off(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rights = world.of(Part.SETTINGS)
+    rights = world.of(OptionalRight.SETTINGS)
     await rights.review()
-    rights.keep({Part.FORECAST})
+    rights.keep({OptionalRight.FORECAST})
     rights.tell()
-    assert rights.without == set(Part) - {Part.SETTINGS, Part.FORECAST}
+    assert rights.without == set(OptionalRight) - {OptionalRight.SETTINGS, OptionalRight.FORECAST}
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 2
     assert all("nothing is begun: add " in error for error in errors)
@@ -227,20 +229,24 @@ async def test_under_careens_roles_a_missing_right_switches_off_no_safety_check(
         rights = world.of()
         await rights.review()
         assert not rights.is_whole
-        assert rights.without <= {Part.EVENTS, Part.FOLLOWING}, (right, part)
+        assert rights.without <= {OptionalRight.EVENTS, OptionalRight.FOLLOWING}, (right, part)
 
 
 async def test_kureds_roles_plus_the_right_to_patch_the_lock_count_as_kureds(world: World) -> None:
     world.grants |= {("patch", "apps", "daemonsets", "kured")}
     await world.rights.review()
-    assert world.rights.without == set(Part) - {Part.PATCH}
+    assert world.rights.without == set(OptionalRight) - {OptionalRight.PATCH}
 
 
 @pytest.mark.parametrize(
     ("name", "value", "part"),
-    [("forecast", "refuse", Part.FORECAST), ("settle_policy", "halt", Part.OWNERS), ("budget", "zone=1", Part.NODES)],
+    [
+        ("forecast", "refuse", OptionalRight.FORECAST),
+        ("settle_policy", "halt", OptionalRight.OWNERS),
+        ("budget", "zone=1", OptionalRight.NODES),
+    ],
 )
-def test_a_given_setting_requests_the_part_it_needs(name: str, value: str, part: Part) -> None:
+def test_a_given_setting_requests_the_part_it_needs(name: str, value: str, part: OptionalRight) -> None:
     given = {"node_id": ("n1",), "kubeconfig": ("k",)}
     assert asked_for_by(resolve(flags=given, environment={}).origins) == frozenset()
     assert asked_for_by(resolve(flags={**given, name: (value,)}, environment={}).origins) == {part}
@@ -248,8 +254,8 @@ def test_a_given_setting_requests_the_part_it_needs(name: str, value: str, part:
 
 async def test_a_right_that_the_settings_do_not_need_is_not_missing(world: World) -> None:
     await world.rights.review()
-    world.rights.tell(besides=(Part.FORECAST,))
-    with_forecast = sum(right.part is Part.FORECAST for right in NEEDED)
+    world.rights.tell(besides=(OptionalRight.FORECAST,))
+    with_forecast = sum(right.part is OptionalRight.FORECAST for right in NEEDED)
     fewer = _missing(world.metrics)
     world.rights.tell()
     assert _missing(world.metrics) - fewer == with_forecast
@@ -270,7 +276,7 @@ async def test_a_right_granted_later_is_found(world: World) -> None:
     await world.rights.review()
     world.grants |= {("list", "", "nodes", "")}
     await world.rights.review()
-    assert Part.NODES not in world.rights.without
+    assert OptionalRight.NODES not in world.rights.without
     world.seed_node("n1")
     assert [node.name for node in await list_nodes(world.api)] == ["n1"]
 

@@ -21,7 +21,7 @@ from careen.core.facts import keys
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import ForecastPolicy
 from careen.core.facts.progress import Progress, to_annotation
-from careen.settings.live import Given, LiveSettings
+from careen.settings.live import Invocation, LiveSettings
 from careen.settings.sources import BadSettings, resolve
 from drydock.server.testing import RunningServer, running_server
 from tests.careen.virtual_shell import Meddling, VirtualClock, api_on
@@ -41,7 +41,7 @@ class World:
     background: list[asyncio.Task[object]] = field(default_factory=list)
 
     def start(self, *, is_place_given: bool = True, **flags: str) -> Start:
-        given = Given(
+        given = Invocation(
             flags={
                 "node_id": ("n1",),
                 "kubeconfig": ("k",),
@@ -315,7 +315,7 @@ async def test_without_a_claim_the_start_waits_for_an_unreadable_lock(world: Wor
 
 
 def _live() -> LiveSettings:
-    return LiveSettings(Given(flags={"node_id": ("n1",)}, environment={}), None, config_map_name="careen/careen")
+    return LiveSettings(Invocation(flags={"node_id": ("n1",)}, environment={}), None, config_map_name="careen/careen")
 
 
 async def test_a_refused_lock_and_an_unreadable_node_cause_no_traceback(world: World) -> None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from careen.agent.telemetry.shadow_metrics import ShadowMetrics, Traffic
-from careen.shadow.outcomes import Compared, Reason
-from careen.shadow.tally import Tally
+from careen.shadow.outcomes import AgreementReason, Compared
+from careen.shadow.tally import RunCounts
 
 TRAFFIC = Traffic(events=5, bytes=700, lists=17, troubled=1, waiting=2, nodes=20, pods=300)
 
 
 def test_a_scrape_reads_the_tally_as_it_is_then() -> None:
-    tally = Tally()
+    tally = RunCounts()
     metrics = ShadowMetrics(tally, lambda: TRAFFIC)
     before = metrics.exposition().decode()
     assert "careen_shadow_agreement " not in before
     assert "careen_shadow_pods_total{" not in before
-    tally.add(Compared(pod="a/b", profile="default-scheduler", at="", reason=Reason.FIRST, node="n1"))
-    tally.add(Compared(pod="a/c", profile="gang", at="", reason=Reason.OTHER_SCHEDULER, node="n1"))
+    tally.add(Compared(pod="a/b", profile="default-scheduler", at="", reason=AgreementReason.FIRST, node="n1"))
+    tally.add(Compared(pod="a/c", profile="gang", at="", reason=AgreementReason.OTHER_SCHEDULER, node="n1"))
     text = metrics.exposition().decode()
     assert 'careen_shadow_pods_total{outcome="agreed",profile="default-scheduler",reason="first"} 1.0' in text
     assert 'careen_shadow_pods_total{outcome="cannot-say",profile="gang",reason="other-scheduler"} 1.0' in text

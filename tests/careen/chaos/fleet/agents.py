@@ -18,11 +18,11 @@ from careen.agent.need_watch import NeedWatch
 from careen.agent.observe import AlertSource, Forecaster, Observer, Senses
 from careen.agent.self_test import SelfTests
 from careen.agent.telemetry.http_server import Heartbeat
-from careen.agent.telemetry.logs import Place
+from careen.agent.telemetry.logs import LogContext
 from careen.agent.telemetry.metrics import Metrics
 from careen.agent.turn import Mind
 from careen.cluster.lock_store import LockStore
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotSent, Unclear
 from careen.cluster.wire.transport import Request, Response
 from careen.core.facts.policy import Policy
@@ -246,7 +246,7 @@ class Agents:
         """The additional time of a request."""
         self.cut_off: dict[str, tuple[float, CutOff]] = {}
         """Until when a node's agent has no network, and how that shows."""
-        self.forecaster: Callable[[ApiServer, str], Forecaster] = lambda _api, _node: Fine()
+        self.forecaster: Callable[[ClusterApi, str], Forecaster] = lambda _api, _node: Fine()
         self.is_older: Callable[[str], bool] = lambda _node: False
         """Whether the node's agent is of an older release when it starts."""
         self.alerts: AlertSource | None = None
@@ -280,7 +280,7 @@ class Agents:
         self.processes.append(process)
         clock = ProcessClock(self.clocks.setdefault(node, Clock(self._loop)), process)
         metrics = self._metrics.setdefault(node, Metrics(node))
-        api = ApiServer(Wire(self, process), clock, chance=chance)
+        api = ClusterApi(Wire(self, process), clock, chance=chance)
         api.withheld = self.withheld
         lock = LockStore(api, namespace="careen", name="careen", annotation=LOCK)
         need = NeedWatch(host.read_need, clock, period_seconds=lambda: 60.0)
@@ -317,7 +317,7 @@ class Agents:
             need=need,
             clock=clock,
             chance=chance,
-            place=Place(node),
+            place=LogContext(node),
             metrics=metrics,
             heartbeat=Heartbeat(clock.monotonic),
             after_first_turn=lambda: None,

@@ -14,14 +14,14 @@ from types import FrameType
 from typing import NamedTuple
 
 import careen
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 
 _SOURCE = Path(careen.__file__).parent
 _WIRE = "cluster/wire/"
 """Modules that transport requests are no call sites."""
 _RECEIVERS = frozenset({"api", "_api", "transport"})
 QUESTIONS = frozenset(
-    name for name, each in inspect.getmembers(ApiServer, inspect.isfunction) if not name.startswith("_")
+    name for name, each in inspect.getmembers(ClusterApi, inspect.isfunction) if not name.startswith("_")
 ) | {"send"}
 """The methods that send a request."""
 

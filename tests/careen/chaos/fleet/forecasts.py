@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 
 from careen.cluster.whole_cluster import read_cluster
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.core.facts.observation import Unknown
 from scheduler_core.simulation.drain import simulate_drain
@@ -19,7 +19,7 @@ _CHILD_SECONDS = 1.0  # a child process starts and computes
 class Real:
     """One agent's forecasts; its requests meet the same faults as the agent's own."""
 
-    def __init__(self, api: ApiServer) -> None:
+    def __init__(self, api: ClusterApi) -> None:
         self._api = api
         self.made = 0
 

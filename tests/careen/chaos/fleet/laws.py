@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from drydock.checker import judge
-from drydock.checker.evidence import Evidence, HostEvent, Write, agent_node, events, is_cordoned, is_ready
+from drydock.checker.evidence import HostEvent, RolloutTrace, Write, agent_node, events, is_cordoned, is_ready
 
 if TYPE_CHECKING:
     from tests.careen.chaos.fleet.world import World
@@ -19,7 +19,7 @@ def verdict(
     world: World, *, but: Collection[str] = (), taint_seconds: float = 10.0, answer_seconds: float = 0.0
 ) -> list[str]:
     """A sentence for everything that was broken; `but` names rules of the demo's judge that the story itself breaks."""
-    evidence = Evidence(
+    evidence = RolloutTrace(
         writes=_writes(world),
         host_log=tuple(world.fleet.log),
         concurrency=world.shape.concurrency,
@@ -61,7 +61,7 @@ def _writes(world: World) -> tuple[Write, ...]:
     )
 
 
-def _groups(world: World, evidence: Evidence) -> Iterator[str]:
+def _groups(world: World, evidence: RolloutTrace) -> Iterator[str]:
     """Of each group never more down because of us than its limit."""
     down: set[str] = set()
     for event in events(evidence):
@@ -87,7 +87,7 @@ def _groups(world: World, evidence: Evidence) -> Iterator[str]:
                 return
 
 
-def _is_rebooting(evidence: Evidence, name: str, at: float) -> bool:
+def _is_rebooting(evidence: RolloutTrace, name: str, at: float) -> bool:
     log = [event for event in evidence.host_log if event.host == name and event.at <= at and event.what != "need"]
     return bool(log) and log[-1].what in ("asked", "down")
 
@@ -162,7 +162,7 @@ def _asked_twice(world: World) -> Iterator[str]:
         before[event.host] = event
 
 
-def _given_back_early(evidence: Evidence) -> Iterator[str]:
+def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
     """From the request to the host until its next boot no agent removes the claim from the lock while the claiming Node
     exists. A person may remove it."""
     under_way: set[str] = set()
@@ -207,7 +207,7 @@ def _told(world: World) -> Iterator[str]:
                 yield f"told: no Event tells that {name} gave its claim back after the boot at {at:.2f}"
 
 
-def _reboots(world: World, evidence: Evidence) -> Iterator[str]:
+def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
     """At each reboot that was asked for: a claim of the node's own stood in the lock within the last seconds,
     and the node was cordoned."""
     held: dict[str, float] = {}

@@ -62,15 +62,15 @@ class Host:
     async def test_reboot(self) -> SelfTest:
         return SelfTest()
 
-    async def ask_reboot(self) -> reboot.Answer:
+    async def ask_reboot(self) -> reboot.RebootAnswer:
         self.fleet.log_host(self, "asked")
         if self.behaviour != "works":
             self.fleet.log_host(self, "ignored")
         if self.behaviour == "fails":
-            return reboot.Refused("the reboot command failed with exit code 1")
+            return reboot.RebootRefused("the reboot command failed with exit code 1")
         if self.behaviour == "works":
             self.fleet.begin_reboot(self)
-        return reboot.Asked()
+        return reboot.RebootRequested()
 
     def needs_reboot(self) -> None:
         if not self.has_need:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from careen.settings.live import KEY, Given, LiveSettings, SeenConfigMap
+from careen.settings.live import KEY, Invocation, LiveSettings, SeenConfigMap
 from tests.careen.chaos.fleet.agents import CutOff
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def live_settings(world: World, name: str) -> LiveSettings:
     """The settings in force in the agent process of this node."""
     if name not in world.live:
         flags = {"node_id": (name,), "concurrency": (str(world.shape.concurrency),)}
-        world.live[name] = LiveSettings(Given(flags=flags, environment={}), None, config_map_name="careen/careen")
+        world.live[name] = LiveSettings(Invocation(flags=flags, environment={}), None, config_map_name="careen/careen")
     return world.live[name]
 
 

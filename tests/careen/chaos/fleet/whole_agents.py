@@ -14,15 +14,15 @@ from unittest.mock import patch
 
 from careen.agent.startup import start as starting
 from careen.agent.startup import wiring
-from careen.agent.telemetry.logs import Place
+from careen.agent.telemetry.logs import LogContext
 from careen.agent.telemetry.metrics import Metrics
 from careen.cluster.pods import list_pods_on
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.whole_cluster import read_cluster
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.core.facts.observation import Unknown
-from careen.settings.live import Given
+from careen.settings.live import Invocation
 from careen.settings.sources import BadSettings
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.chaos.fleet.agents import LOCK, START, Agents, Clock, Process, ProcessClock, Wire
@@ -75,7 +75,7 @@ class WholeAgent(wiring.Agent):
         wire, clock = Wire(agents, process), agents.clock_of(process)
         with (
             patch.multiple(wiring, connect=lambda *_, **__: wire, SystemClock=lambda: clock, Metrics=agents.metrics_of),
-            patch.object(wiring.logs, "set_up", lambda *, node, **_: Place(node)),
+            patch.object(wiring.logs, "set_up", lambda *, node, **_: LogContext(node)),
         ):
             super().__init__(_given(process.node))
 
@@ -95,7 +95,7 @@ class WholeAgent(wiring.Agent):
 class ListingForecaster:
     """Sends the requests of the forecast's process, and forecasts that each pod moves to any node."""
 
-    def __init__(self, api: ApiServer) -> None:
+    def __init__(self, api: ClusterApi) -> None:
         self._api = api
 
     async def forecast(self, node: str) -> Forecast | Unknown:
@@ -122,8 +122,8 @@ class ListingForecaster:
         return Forecast(node=node, made_at=START.isoformat(), pods=moving)
 
 
-def _given(node: str) -> Given:
-    return Given(
+def _given(node: str) -> Invocation:
+    return Invocation(
         flags={
             "node_id": [node],
             "ds_namespace": ["careen"],

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from careen.agent.observe import Forecaster
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.core.facts.policy import Budget, Policy
 from careen.settings.live import LiveSettings
 from tests.careen.chaos.fleet.agents import LOCK, START, Agents, Plan
@@ -125,7 +125,7 @@ class World:
         for name in shape.names:
             self.agents.start(name)
 
-    def _real_forecaster(self, api: ApiServer, _node: str) -> Forecaster:
+    def _real_forecaster(self, api: ClusterApi, _node: str) -> Forecaster:
         from tests.careen.chaos.fleet.forecasts import Real  # it loads numpy
 
         self.forecasts.append(Real(api))

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from careen.cluster.reflector.reflector import Source
+from careen.cluster.reflector.reflector import WatchedKind
 from careen.cluster.wire.errors import NotSent, Unclear, raise_unless_ok
 from careen.cluster.wire.transport import Request, Response
 from scheduler_core.testing.builders import a_node, a_pod
@@ -16,9 +16,9 @@ from tests.careen.virtual_shell import START, status
 
 Json = dict[str, Any]
 
-NODES = Source(kind="Node", paths=("/api/v1/nodes",))
-PODS = Source(kind="Pod", paths=("/api/v1/pods",))
-CLASSES = Source(
+NODES = WatchedKind(kind="Node", paths=("/api/v1/nodes",))
+PODS = WatchedKind(kind="Pod", paths=("/api/v1/pods",))
+CLASSES = WatchedKind(
     kind="DeviceClass",
     paths=tuple(f"/apis/resource.k8s.io/{version}/deviceclasses" for version in ("v1", "v1beta2", "v1beta1")),
 )

@@ -16,7 +16,7 @@ from careen.cluster.reflector.cluster_feed import ClusterFeed
 from careen.cluster.reflector.sources import sources
 from careen.cluster.reflector.streams import ClientStreams
 from careen.cluster.snapshot_reader import pages
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import connect
 from drydock.server.faults import FaultRates, seeded_faults
 from drydock.server.testing import RunningServer, running_server
@@ -39,7 +39,7 @@ async def following(server: RunningServer, folder: Path) -> AsyncIterator[Cluste
     transport = connect(server.write_kubeconfig(folder / "kubeconfig", user="shadow"), part="test")
     clock = Impatient()
     feed = ClusterFeed(
-        ApiServer(transport, clock, chance=lambda: 0.5),
+        ClusterApi(transport, clock, chance=lambda: 0.5),
         ClientStreams(transport, clock.now),
         sources(),
         cache=ClusterCache(),
@@ -73,7 +73,7 @@ async def agrees(server: RunningServer, feed: ClusterFeed, folder: Path) -> None
     transport = connect(server.write_kubeconfig(folder / "admin", user="admin"), part="test")
     fresh: Any = None
     try:
-        api = ApiServer(transport, Impatient(), chance=lambda: 0.5)
+        api = ClusterApi(transport, Impatient(), chance=lambda: 0.5)
         fresh = seen(load_pages([page async for page in pages(api)]))
         # The first two parts: nodes, and pods with all that is in them.
         await until(lambda: seen(feed.cache.snapshot())[:4] == fresh[:4], lambda: f"{feed.troubles}\n{fresh[:2]}")

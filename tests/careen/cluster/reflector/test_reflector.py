@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from careen.cluster.reflector.cluster_feed import ClusterFeed
-from careen.cluster.reflector.reflector import Source
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.reflector.reflector import WatchedKind
+from careen.cluster.wire.api import ClusterApi
 from scheduler_core import ClusterCache, Snapshot
 from scheduler_core.snapshot.loading import load_pages
 from tests.careen.cluster.reflector.broken_server import FAULTS, NODES, PODS, SOURCES, BrokenServer, drawn_changes
@@ -35,10 +35,10 @@ class Silent:
 class Following:
     """A feed on a broken server, and its clock."""
 
-    def __init__(self, server: BrokenServer, sources: Sequence[Source] = SOURCES) -> None:
+    def __init__(self, server: BrokenServer, sources: Sequence[WatchedKind] = SOURCES) -> None:
         self.server = server
         self.clock = VirtualClock()
-        api = ApiServer(server, self.clock, chance=lambda: 0.5)
+        api = ClusterApi(server, self.clock, chance=lambda: 0.5)
         self.feed = ClusterFeed(api, server, sources, cache=ClusterCache(), audience=Silent(), chance=lambda: 0.5)
 
     async def until(self, condition: Callable[[], Any]) -> None:
@@ -59,7 +59,7 @@ class Following:
     def told(self) -> str:
         return f"{self.server.faults} {self.server.changes} {self.server.waiting} {self.feed.troubles}"
 
-    def lists(self, source: Source) -> int:
+    def lists(self, source: WatchedKind) -> int:
         """How often the kind was listed."""
         return sum(
             1

@@ -17,8 +17,8 @@ from careen.cluster.nodes import list_nodes, patch_node, read_node
 from careen.cluster.pods import list_pods_on, places_of, read_controller
 from careen.cluster.snapshot_reader import ALWAYS, DEVICE_VERSIONS, DEVICES, VOLUMES, server_version
 from careen.cluster.whole_cluster import read_cluster
-from careen.cluster.wire.answers import KINDS, Asked, asked_for, is_evicted, the_object, the_page, the_review
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.answers import KINDS, RequestedObject, asked_for, is_evicted, the_object, the_page, the_review
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError, UnreadableAnswer
 from careen.cluster.wire.writes import StillUnclear
 from careen.core.actions import PatchNode, WriteLock
@@ -35,11 +35,11 @@ NOTHING: dict[str, Any] = {
 }
 
 
-def lock(api: ApiServer) -> LockStore:
+def lock(api: ClusterApi) -> LockStore:
     return LockStore(api, namespace="careen", name="careen", annotation="lock")
 
 
-READERS: dict[str, Callable[[ApiServer], Awaitable[object]]] = {
+READERS: dict[str, Callable[[ClusterApi], Awaitable[object]]] = {
     "a Node": lambda api: read_node(api, "n1"),
     "all Nodes": list_nodes,
     "the waiting Nodes": lambda api: list_nodes(api, reboot_label=("ready",)),
@@ -58,7 +58,7 @@ READERS: dict[str, Callable[[ApiServer], Awaitable[object]]] = {
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
 async def test_a_read_with_an_empty_answer_is_unclear(
-    read: Callable[[ApiServer], Awaitable[object]], nothing: Any
+    read: Callable[[ClusterApi], Awaitable[object]], nothing: Any
 ) -> None:
     with pytest.raises(UnreadableAnswer):
         await read(api_on(Scripted(*[answer(200, nothing)] * 50)))
@@ -93,15 +93,18 @@ async def test_a_node_outside_the_label_selector_is_not_counted_as_waiting() -> 
 @pytest.mark.parametrize(
     ("path", "asked"),
     [
-        ("/api/v1/nodes", Asked("v1", "Node", "", "")),
-        ("/api/v1/nodes/n%2F1", Asked("v1", "Node", "", "n/1")),
-        ("/api/v1/namespaces", Asked("v1", "Namespace", "", "")),
-        ("/api/v1/namespaces/shop", Asked("v1", "Namespace", "", "shop")),
-        ("/api/v1/namespaces/shop/pods/a", Asked("v1", "Pod", "shop", "a")),
-        ("/apis/apps/v1/namespaces/careen/daemonsets/careen", Asked("apps/v1", "DaemonSet", "careen", "careen")),
+        ("/api/v1/nodes", RequestedObject("v1", "Node", "", "")),
+        ("/api/v1/nodes/n%2F1", RequestedObject("v1", "Node", "", "n/1")),
+        ("/api/v1/namespaces", RequestedObject("v1", "Namespace", "", "")),
+        ("/api/v1/namespaces/shop", RequestedObject("v1", "Namespace", "", "shop")),
+        ("/api/v1/namespaces/shop/pods/a", RequestedObject("v1", "Pod", "shop", "a")),
+        (
+            "/apis/apps/v1/namespaces/careen/daemonsets/careen",
+            RequestedObject("apps/v1", "DaemonSet", "careen", "careen"),
+        ),
     ],
 )
-def test_a_path_determines_the_expected_kind_of_its_answer(path: str, asked: Asked) -> None:
+def test_a_path_determines_the_expected_kind_of_its_answer(path: str, asked: RequestedObject) -> None:
     assert asked_for(path) == asked
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from careen.core.facts.observation import NeedAnswer
 from careen.host.commands import Exited, NotFollowed, NotStarted, Outcome, TimedOut
-from careen.host.probes import PROBES, Reach, running
+from careen.host.probes import PROBES, HostAccess, running
 
 YES, NO, UNKNOWN = NeedAnswer.YES, NeedAnswer.NO, NeedAnswer.UNKNOWN
 
@@ -99,7 +99,7 @@ def test_the_answer_of_a_tool_is_read_as_its_source_defines(
     assert (need.answer, words in need.detail) == (answer, True), need
 
 
-COMMANDS = [name for name, reach in PROBES.items() if reach is Reach.COMMAND]
+COMMANDS = [name for name, reach in PROBES.items() if reach is HostAccess.COMMAND]
 
 
 @pytest.mark.parametrize("probe", COMMANDS)

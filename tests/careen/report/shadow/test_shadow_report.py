@@ -7,29 +7,29 @@ import json
 import pytest
 
 from careen.report.shadow.shadow_report import Followed, exit_code, shadow_json, shadow_text
-from careen.shadow.outcomes import MEANINGS, Compared, Reason
-from careen.shadow.tally import Tally
+from careen.shadow.outcomes import MEANINGS, AgreementReason, Compared
+from careen.shadow.tally import RunCounts
 
 FOLLOWED = Followed(seconds=61.4, nodes=20, pods=300, events=1234, lists=17, notes=("a note",))
 AT = "2026-03-04T12:00:00Z"
 
 
-def one(reason: Reason, **more: object) -> Compared:
+def one(reason: AgreementReason, **more: object) -> Compared:
     base = {"pod": "shop/web", "profile": "default-scheduler", "at": AT, "reason": reason, "node": "n9"}
     return Compared(**{**base, **more})  # type: ignore[arg-type]
 
 
-def tally(*each: Compared) -> Tally:
-    made = Tally()
+def tally(*each: Compared) -> RunCounts:
+    made = RunCounts()
     for compared in each:
         made.add(compared)
     return made
 
 
-def many(agreed: int, disagreed: int, **more: object) -> Tally:
+def many(agreed: int, disagreed: int, **more: object) -> RunCounts:
     said = {"said": (("n1", 0.7), ("n2", 0.2), ("n3", 0.05), ("n4", 0.05))}
-    agreeing = [one(Reason.FIRST, **said)] * agreed
-    return tally(*agreeing, *[one(Reason.OTHER_NODE, why="its score is 1", **said, **more)] * disagreed)
+    agreeing = [one(AgreementReason.FIRST, **said)] * agreed
+    return tally(*agreeing, *[one(AgreementReason.OTHER_NODE, why="its score is 1", **said, **more)] * disagreed)
 
 
 def test_the_first_sentence_says_how_often_they_agree() -> None:
@@ -44,23 +44,23 @@ def test_the_first_sentence_says_how_often_they_agree() -> None:
 
 
 def test_an_empty_tally_says_that_nothing_can_be_said() -> None:
-    text = shadow_text(Tally(), FOLLOWED, last=10)
+    text = shadow_text(RunCounts(), FOLLOWED, last=10)
     assert "no pod was bound of which something can be said." in text
-    assert shadow_json(Tally(), FOLLOWED, last=10)["agreement"] is None
+    assert shadow_json(RunCounts(), FOLLOWED, last=10)["agreement"] is None
 
 
 @pytest.mark.parametrize(
     ("made", "code"),
     [
-        (Tally(), 4),
-        (tally(one(Reason.ORDER)), 4),
+        (RunCounts(), 4),
+        (tally(one(AgreementReason.ORDER)), 4),
         (many(1, 0), 0),
         (many(5, 24), 0),  # too few to tell
         (many(6, 24), 3),
         (many(24, 6), 0),
     ],
 )
-def test_the_exit_code_says_whether_they_agree(made: Tally, code: int) -> None:
+def test_the_exit_code_says_whether_they_agree(made: RunCounts, code: int) -> None:
     assert exit_code(made) == code
 
 
@@ -85,7 +85,7 @@ def test_what_the_disagreements_have_in_common_names_the_cause(more: dict[str, o
 
 
 def test_plugins_that_refuse_the_nodes_taken_are_named() -> None:
-    made = tally(*[one(Reason.REFUSED_NODE, plugin="NodeAffinity")] * 40)
+    made = tally(*[one(AgreementReason.REFUSED_NODE, plugin="NodeAffinity")] * 40)
     (found,) = made.causes()
     assert found.startswith("the plugin NodeAffinity refuses 40 of the 40 nodes that the scheduler took")
 
@@ -103,4 +103,4 @@ def test_json_carries_the_same() -> None:
 
 
 def test_every_reason_has_a_meaning() -> None:
-    assert set(MEANINGS) == set(Reason)
+    assert set(MEANINGS) == set(AgreementReason)

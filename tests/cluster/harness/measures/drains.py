@@ -22,7 +22,7 @@ from careen.agent.clock import SystemClock
 from careen.cluster.evictions import evict
 from careen.cluster.pods import list_pods_on
 from careen.cluster.snapshot_reader import pages as pages_of
-from careen.cluster.wire.api import ApiServer
+from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import ClientTransport, load_configuration
 from careen.core.actions import EvictPod
 from careen.core.drain.drain_plan import plan, requests
@@ -258,7 +258,7 @@ class Drainer:
             lambda: load_configuration(self.plane.folder / "admin.kubeconfig"), agent="accuracy", threads=1
         )
         try:
-            return [page async for page in pages_of(ApiServer(transport, SystemClock(), chance=random.random))]
+            return [page async for page in pages_of(ClusterApi(transport, SystemClock(), chance=random.random))]
         finally:
             transport.close()
 
@@ -284,7 +284,7 @@ def careen_engine(parallel: int = DrainPolicy().parallel, seconds: float = 60) -
 async def _evict_all(plane: ControlPlane, node: str, policy: DrainPolicy, seconds: float) -> None:
     clock = SystemClock()
     transport = ClientTransport(lambda: load_configuration(plane.folder / "admin.kubeconfig"), agent="drain")
-    api, memory, give_up = ApiServer(transport, clock, chance=random.random), Memory(), clock.monotonic() + seconds
+    api, memory, give_up = ClusterApi(transport, clock, chance=random.random), Memory(), clock.monotonic() + seconds
     few = asyncio.Semaphore(policy.parallel)
 
     async def ask(pod: EvictPod) -> None:
