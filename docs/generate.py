@@ -1,5 +1,5 @@
-"""Writes what is drawn from the code: two pages of docs/, the settings file and parts of the Helm chart. `make docs`
-runs it; tests hold them fresh."""
+"""Writes the generated files: two pages of docs/, the settings file and parts of the Helm chart. `make docs` runs it;
+tests fail while a file is out of date."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from careen.settings.tree import DEFAULTS, SETTINGS, flag, variable
 ROOT = Path(__file__).resolve().parents[1]
 NOTE = "<!-- Written by `make docs` from {source}; edit that file, not this one. -->\n"
 
-# The way of a node that meets no obstacle, for the picture; every other move is in the table below it.
+# The phases of a node that meets no obstacle, for the picture; the table below it has every other move.
 ROAD = (
     Phase.IDLE,
     Phase.WAITING,
@@ -31,12 +31,39 @@ ROAD = (
 )
 
 
+WHY_EXAMPLE = """\
+```console
+$ careen why node-01
+node-01 is Waiting since 8s: the lock is held by hand: uninstall kured.
+Lock: PAUSED by hand: uninstall kured; no claim held.
+Next: its agent looks again within 30 s.
+
+GATE                  ANSWER      SINCE   WHY
+hold                  refuses     8s      the lock is held by hand: uninstall kured
+halt                  yes         -       -
+…
+dry-run-evictions     not asked   -       it is asked under a claim
+
+What would change it:
+  paused: `careen lock resume`.
+```
+"""
+
+PHASE_EXAMPLE = """\
+```console
+$ kubectl get node node-01 -o jsonpath='{.metadata.annotations.careen\\.dev/phase}'
+Waiting
+```
+"""
+
+
 def phases_page() -> str:
     """The phases, a picture of the moves between them, and the reason of each move."""
     lines = [
         NOTE.format(source="operator/careen/core/facts/phases.py"),
-        "# A node's way",
+        "# A node's phases",
         "",
+        PHASE_EXAMPLE,
         "A phase says what has already happened. It stands on the Node as the annotation `careen.dev/phase`.",
         "",
         "| phase | has already happened | looked at in every turn |",
@@ -64,6 +91,7 @@ def reasons_page() -> str:
         NOTE.format(source="operator/careen/core/facts/reasons.py"),
         "# Why is my node not rebooting?",
         "",
+        WHY_EXAMPLE,
         "`careen why NODE` answers for one node, in one command: every gate that refuses, since when, and what would",
         (
             "change it. This page explains each code. Codes stand in annotations, logs and metrics; Events carry "

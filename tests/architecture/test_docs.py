@@ -33,6 +33,18 @@ PAGES = sorted(
 ids = [str(path.relative_to(ROOT)) for path in PAGES]
 
 
+# Not docs/decisions/: a record of a choice has no output to show.
+READ_BY_USERS = [page for page in PAGES if page.parent == ROOT / "docs"]
+
+
+@pytest.mark.parametrize("page", READ_BY_USERS, ids=lambda page: page.name)
+def test_a_page_shows_an_example_before_its_second_heading(page: Path) -> None:
+    first_screen = re.split(r"^#", page.read_text(), maxsplit=2, flags=re.MULTILINE)[1]
+    before = first_screen.split("```")[0]
+    assert "```" in first_screen, "begin the page with an example"
+    assert len(before.splitlines()) <= 25, "the example is below the first screen"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_every_file_named_in_the_docs_exists(page: Path) -> None:
     named = set(re.findall(r"(?<![\w/.*-])((?:[\w-]+/)+[\w-]+\.(?:py|yaml|md|mk|toml))\b", page.read_text()))
