@@ -1,7 +1,7 @@
 """`python -m careen`, and what the console scripts call: `careen`, `kubectl-careen` and `kured`.
 
-Loads nothing but the handler for SIGTERM before that handler is there: a pod that is stopped while its agent still
-loads has done nothing yet, and ends as completed."""
+Installs the handler for SIGTERM before it loads anything else, so that a pod that is stopped while its agent loads
+ends as completed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def main() -> None:
     arguments = with_command(sys.argv[0], sys.argv[1:])
     if arguments[:1] == ["agent"]:
         signal.signal(signal.SIGTERM, _leave)
-    # The image starts its scripts with SIGTERM blocked, so that none is lost while Python itself starts.
+    # The image starts its scripts with SIGTERM blocked, so that a signal that arrives while Python starts is not lost.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     from careen.cli import main as run
 
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def with_command(called_as: str, arguments: Sequence[str]) -> list[str]:
-    """The arguments with the word `agent` where kured's manifests leave it out: kured has one program and no commands.
+    """The arguments, with `agent` added where kured's manifests leave it out: kured has one program and no commands.
 
     Flags without a command are the agent's too, so that `args: [--period=1h]` works in a DaemonSet."""
     first = arguments[0] if arguments else ""
@@ -39,7 +39,7 @@ def with_command(called_as: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
-    # Until the agent puts its own handler in place: nothing is open, and nothing was asked or written.
+    # In force until the agent installs its own handler: no connection is open, and no request was sent.
     os._exit(0)
 
 

@@ -1,1 +1,1 @@
-"""The node's host: what it asks for, which boot it is in, and how it is told to reboot."""
+"""The node's host: whether it needs a reboot, which boot it runs, and how the agent reboots it."""

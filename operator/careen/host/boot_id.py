@@ -1,4 +1,4 @@
-"""Which boot the host is in, and for how long."""
+"""The host's boot id and uptime."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from careen.core.facts.progress import SOFT_REBOOTS
 from careen.host.commands import Exited, HostExec, run_on_host
 
 DEFAULT_FILE = "/proc/sys/kernel/random/boot_id"
-"""The kernel makes one per boot, and the kubelet reports the same one in `status.nodeInfo.bootID`. Not in a namespace:
-a container reads the host's."""
+"""The kernel makes one per boot, and the kubelet reports it in `status.nodeInfo.bootID`. It is not namespaced: a
+container reads the host's."""
 
 
 def read_boot_id(file: Path) -> str | Unknown:
-    """The boot id, or why it is not known."""
+    """The boot id, or why it is unknown."""
     try:
         text = file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -25,8 +25,8 @@ def read_boot_id(file: Path) -> str | Unknown:
 
 
 def uptime_seconds() -> float:
-    """Seconds since the host booted, sleep included. It runs on across restarts of the agent, so deadlines can
-    be kept."""
+    """Seconds since the host booted, sleep included. A restart of the agent does not reset it, so deadlines survive
+    one."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -37,8 +37,8 @@ _UNREAD = Unknown("how many soft reboots the host has made is not known yet")
 class SoftReboots:
     """How many soft reboots the host has made since its boot, as systemd counts them.
 
-    A soft reboot ends every process and keeps the kernel with its boot id, so the count is asked for once in the life
-    of this process, again while there is no answer."""
+    A soft reboot ends every process and keeps the kernel with its boot id. One answer is therefore valid
+    for the life of this process; a failed query is repeated."""
 
     def __init__(self, how: HostExec, *, deadline_seconds: float) -> None:
         self._how = how
@@ -46,14 +46,14 @@ class SoftReboots:
         self.count: int | Unknown = _UNREAD
 
     async def read(self) -> int | Unknown:
-        """The count, or why it is not known."""
+        """The count, or why it is unknown."""
         if isinstance(self.count, Unknown):
             seconds = self._deadline_seconds
             self.count = _counted(await run_on_host(_COUNT_COMMAND, how=self._how, deadline_seconds=seconds))
         return self.count
 
     def added_to(self, boot_id: str | Unknown) -> str | Unknown:
-        """The boot id with the count, which together name one run of the host's userspace."""
+        """The boot id with the count; together they identify one run of the host's userspace."""
         if isinstance(boot_id, Unknown):
             return boot_id
         return self.count if isinstance(self.count, Unknown) else f"{boot_id}{SOFT_REBOOTS}{self.count}"
@@ -66,4 +66,4 @@ def _counted(outcome: object) -> int | Unknown:
         case Exited(code=0, output=""):
             return Unknown("systemd on the host does not count soft reboots, as --reboot-proof=soft-reboots needs it")
         case _:
-            return Unknown(f"how many soft reboots the host has made cannot be told: {outcome}")
+            return Unknown(f"cannot read how many soft reboots the host has made: {outcome}")

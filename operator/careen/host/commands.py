@@ -1,4 +1,4 @@
-"""Runs a command on the host, with a deadline. Through nsenter into the mount namespace of PID 1, or directly."""
+"""Runs a command on the host with a deadline, either directly or through nsenter in the mount namespace of PID 1."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scheduler_core.values import Value
 
 # Kured enters PID 1's mount namespace and nothing else; hostPID makes /proc/1 the host's.
 NSENTER = ("nsenter", "--mount=/proc/1/ns/mnt", "--")
-_END_SECONDS = 2.0  # a process that was killed is gone in milliseconds
-_CANNOT_EXECUTE, _NO_SUCH_PROGRAM = 126, 127  # as a shell has it, and nsenter after it
-_END_BYTES = 1_000  # kept of the beginning and of the end of what a command prints: enough for a sentence
+_END_SECONDS = 2.0  # a killed process ends within milliseconds
+_CANNOT_EXECUTE, _NO_SUCH_PROGRAM = 126, 127  # as shells and nsenter use them
+_END_BYTES = 1_000  # kept of the beginning and of the end of a command's output: enough for a sentence
 _CHUNK_BYTES = 64 * 1024
 
 
@@ -28,7 +28,7 @@ class HostExec(StrEnum):
 
 
 class Exited(Value, kw_only=True):
-    """It ended by itself. A code of 128 + N, or a negative one, means that a signal ended it."""
+    """The command ended by itself. A code of 128 + N, or a negative one, means that a signal ended it."""
 
     code: int
     output: str
@@ -36,9 +36,9 @@ class Exited(Value, kw_only=True):
 
 
 class NotStarted(Value):
-    """It could not be started: the program is missing or may not be executed. Certainly nothing happened.
+    """The command could not be started: the program is missing or not executable. It certainly had no effect.
 
-    `is_program`: the host was reached, and it is this program that it could not run.
+    `is_program`: the host was reached, and it could not run this program.
     """
 
     why: str
@@ -46,21 +46,21 @@ class NotStarted(Value):
 
 
 class TimedOut(Value):
-    """It was still running at the deadline and was killed. What it did is not known."""
+    """The command was still running at the deadline and was killed. Its effect is unknown."""
 
     after_seconds: float
 
 
 class NotFollowed(Value):
-    """It may have been started, and nobody could wait for it: no thread to be had. What it did is not known."""
+    """The command may have been started, but there was no thread to wait for it. Its effect is unknown."""
 
     why: str
 
 
 Outcome = Exited | NotStarted | TimedOut | NotFollowed
 
-# asyncio also kills the child of a process object that is collected; those that outlive us are kept for as long
-# as we run.
+# asyncio kills the child when its process object is garbage-collected. Objects of children that may outlive the agent
+# are kept here.
 _kept: list[asyncio.subprocess.Process] = []
 
 
@@ -69,7 +69,7 @@ async def run_on_host(
 ) -> Outcome:
     """Runs `argv` to its end or to the deadline; never raises for what the command does.
 
-    If we are cancelled the command is killed, unless it `outlives_us`: a reboot that was ordered is not called back.
+    Cancellation kills the command, unless it `outlives_us`: a requested reboot is not interrupted.
     """
     full = [*NSENTER, *argv] if how is HostExec.NSENTER else list(argv)
     try:
@@ -90,8 +90,7 @@ async def run_on_host(
         raise
     assert process.returncode is not None
     if how is HostExec.NSENTER and _text(errors).startswith("nsenter:"):
-        # nsenter's own failures leave with 1 (no right to enter) or 127 (no such program), and 1 would read as
-        # an answer.
+        # nsenter itself exits with 1 (not permitted) or 127 (no such program), and 1 would be mistaken for an answer.
         return NotStarted(_text(errors), is_program=process.returncode in (_CANNOT_EXECUTE, _NO_SUCH_PROGRAM))
     return Exited(code=process.returncode, output=_text(output), errors=_text(errors))
 
@@ -104,7 +103,7 @@ async def _started(argv: Sequence[str], *, outlives_us: bool) -> asyncio.subproc
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=environment.of_children(),
-            start_new_session=True,  # a signal to our process group must not end a reboot half-way
+            start_new_session=True,  # a signal to the agent's process group must not interrupt a reboot
         )
     )
     if not outlives_us:
@@ -119,20 +118,19 @@ def _keep(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
 
 
 async def kill_group(process: asyncio.subprocess.Process) -> None:
-    """Ends a child that was started in a session of its own, and its group; back within two seconds whatever
-    holds its pipes open."""
+    """Ends a child that was started in its own session, and its process group. Returns within two seconds even if
+    another process holds its pipes open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    # Read to their end, its pipes are closed and not left to the loop, which may end first. A grandchild in
-    # another session may keep them open; then asyncio's own wait() would not return either, though the process
-    # is gone.
+    # Reading the pipes to their end closes them; the event loop may end before it would. A grandchild in another
+    # session may keep them open. Then asyncio's own wait() would not return either, although the process has ended.
     with suppress(TimeoutError):
         async with asyncio.timeout(_END_SECONDS):
             await _read_to_the_end(process)
 
 
 async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    """Waits until the process has ended and both pipes are closed; the kept parts of its output and its errors."""
+    """Waits until the process has ended and both pipes are closed. Returns the kept parts of stdout and stderr."""
     if process.stdin is not None:
         process.stdin.close()
     output, errors, _ = await asyncio.gather(_ends_of(process.stdout), _ends_of(process.stderr), process.wait())
@@ -140,8 +138,8 @@ async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, 
 
 
 async def _ends_of(pipe: asyncio.StreamReader | None) -> bytes:
-    """The beginning and the end of what comes through the pipe. All of it is read, so that the command is never held
-    up by a full pipe, and no more than two chunks of it are in memory at once."""
+    """The beginning and the end of the pipe's content. Reads all of it, so that a full pipe never blocks the command,
+    and keeps at most two chunks in memory."""
     head, tail, is_cut = b"", b"", False
     while pipe is not None and (chunk := await pipe.read(_CHUNK_BYTES)):
         room = _END_BYTES - len(head)

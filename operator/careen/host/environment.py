@@ -1,6 +1,7 @@
-"""What a child process sees of the agent's environment: not the settings, where the addresses of messages stand.
+"""The environment of the agent's child processes: the agent's own, without its settings, because those hold
+notification URLs.
 
-Everybody who is root on the host, and every program that a command starts, could read them in `/proc/PID/environ`.
+Root on the host, and every program that a command starts, could read them in `/proc/PID/environ`.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import os
 
 _SETTINGS = ("CAREEN_", "KURED_")
-_NODE = frozenset({"CAREEN_NODE_ID", "KURED_NODE_ID"})  # scripts written for kured ask it whose node they are on
+_NODE = frozenset({"CAREEN_NODE_ID", "KURED_NODE_ID"})  # scripts written for kured read their node's name from it
 
 
 def of_children() -> dict[str, str]:
-    """The agent's own environment without its settings: paths, proxies and the place of the API server."""
+    """The agent's own environment without its settings: paths, proxies and the API server's address."""
     return {key: value for key, value in os.environ.items() if key in _NODE or not key.startswith(_SETTINGS)}

@@ -1,8 +1,7 @@
-"""Who has asked systemd-logind to hold up a shutdown, as far as logind's own files about it can be seen.
+"""The inhibitors that delay or block a shutdown in systemd-logind, read from logind's own files.
 
-The only other way to know is D-Bus, which an agent with few rights cannot reach. logind calls the files private;
-they have looked the same since 2012 (`inhibitor_save` in systemd's src/login/logind-inhibit.c). What cannot be read
-is left out, never guessed at.
+The only alternative is D-Bus, which an agent with few rights cannot reach. logind calls the files private; their format
+has not changed since 2012 (`inhibitor_save` in systemd's src/login/logind-inhibit.c). Unreadable files are left out.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 from careen.host.paths import under_root
 from scheduler_core.values import Value
 
-# Where the host's /run is mounted as /var/run, because a sentinel is looked for there, it is in the second.
+# The second applies if the host's /run is mounted as /var/run, because the sentinel is in that folder.
 FOLDERS = ("/run/systemd/inhibit", "/var/run/systemd/inhibit")
 _MOST_FILES = 1_000
 _MOST_BYTES = 16 * 1024
@@ -24,14 +23,14 @@ _LINE = re.compile(r"^(WHAT|WHO|MODE)=(.*)$", re.MULTILINE)
 
 
 class Inhibitor(Value):
-    """`who` holds a shutdown up; `mode` is delay, block or block-weak."""
+    """`who` inhibits a shutdown; `mode` is delay, block or block-weak."""
 
     who: str
     mode: str
 
 
 def of_shutdown(root: Path) -> tuple[Inhibitor, ...]:
-    """Those of a shutdown, by name; empty also where the files cannot be seen."""
+    """The inhibitors of a shutdown, sorted by name; empty also if the files cannot be read."""
     for folder in FOLDERS:
         try:
             with os.scandir(under_root(root, folder)) as listing:
@@ -45,8 +44,8 @@ def of_shutdown(root: Path) -> tuple[Inhibitor, ...]:
 
 def _read(file: Path) -> Inhibitor | None:
     try:
-        # Beside each file lies a pipe, `<id>.ref`, which must not be opened: logind takes its end for the
-        # inhibitor's.
+        # Beside each file is a pipe, `<id>.ref`, which must not be opened: when it closes, logind removes the
+        # inhibitor.
         if not stat.S_ISREG(file.lstat().st_mode):
             return None
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

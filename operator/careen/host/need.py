@@ -1,6 +1,6 @@
-"""Everything that says whether the host wants a reboot: sentinels, probes, and who is at work on its packages.
+"""Whether the host needs a reboot: sentinels, probes, and whether a package manager is working.
 
-Files can be asked whenever somebody wants to know. Commands cost more, and are asked once in a while
+Files are cheap and are read whenever the answer is needed. Commands cost more and run once per period
 (`agent/need_watch.py`).
 """
 
@@ -22,7 +22,7 @@ from scheduler_core.values import Value
 
 
 class Sources(Value, kw_only=True):
-    """What is asked: names of `host/probes`, the files and the command of the probe `sentinel`, and limits."""
+    """The sources: names of `host/probes`, the files and the command of the probe `sentinel`, and limits."""
 
     files: tuple[str, ...] = ()
     command: str = ""
@@ -30,7 +30,7 @@ class Sources(Value, kw_only=True):
     packages: re.Pattern[str] | None = None
     longest_uptime_seconds: float = 0.0
     seconds: float
-    """How long one of them may take."""
+    """The deadline of each source."""
 
 
 class HostNeed:
@@ -52,16 +52,16 @@ class HostNeed:
 
     @property
     def has_commands(self) -> bool:
-        """Whether some of the sources are commands."""
+        """Whether any source is a command."""
         return bool(self._command or self._running)
 
     async def look(self) -> Need:
-        """What the files say; no where none is a source. With the package manager that works: a person may ask for a
-        reboot at any time."""
+        """The answer of the files; no if no source is a file. Names the package manager that is working, because a
+        person may request a reboot at any time."""
         return await self._files.read()
 
     async def ask(self) -> Need:
-        """What the commands say, each within its own time."""
+        """The answer of the commands, each with its own deadline."""
         return together(await asyncio.gather(*self._asked()))
 
     def _asked(self) -> list[asyncio.Task[Need]]:
@@ -76,7 +76,7 @@ class HostNeed:
         return probe.judge(await run_on_host(probe.ARGV, how=self._how, deadline_seconds=self._sources.seconds))
 
     def _look_now(self) -> Need:
-        """In a thread: a file system may hang."""
+        """Runs in a thread, because a file system may hang."""
         found = [sentinel.read_file(self._root, path, self._sources.packages) for path in self._paths]
         found += [probes.looking(name)(self._facts()) for name in self._looking]
         need = together(found) if found else Need(answer=NeedAnswer.NO)

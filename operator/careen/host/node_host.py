@@ -1,4 +1,4 @@
-"""The host as the shell sees it: one port, and the real thing behind it."""
+"""The port to a node's host, and its implementation for the host that this process runs on."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from careen.host.inhibitors import Inhibitor
 from careen.host.need import HostNeed
 
 TEST_SECONDS = 10.0
-"""A look at one file; the turn waits for it."""
+"""The deadline for reading files; the turn waits for it."""
 
 
 class Host(Protocol):
-    """What the shell asks of a host. A simulator has hosts of its own."""
+    """What the agent needs from a host. The simulator has its own implementation."""
 
     async def read_need(self) -> Need:
-        """Does the host want a reboot, as far as that can be asked at any time?"""
+        """Whether the host needs a reboot, from the sources that are cheap to read."""
         ...
 
     def read_boot_id(self) -> str | Unknown:
-        """Which boot is this?"""
+        """The id of the current boot."""
         ...
 
     def uptime(self) -> float:
@@ -34,18 +34,18 @@ class Host(Protocol):
         ...
 
     async def ask_reboot(self) -> reboot.RebootAnswer:
-        """Asks for a reboot; returns before it happens."""
+        """Requests a reboot; returns before it happens."""
         ...
 
     async def test_reboot(self) -> SelfTest:
-        """What is known against a reboot, without one."""
+        """Known reasons why a reboot would fail; does not reboot."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalHost:
-    """The host that this process runs on. Commands are given as one line and split as a shell would, without a
-    shell."""
+    """The host that this process runs on. Commands are one line each, split as a shell would split them; no shell runs
+    them."""
 
     root: Path
     need: HostNeed
@@ -57,11 +57,11 @@ class LocalHost:
     reboot_seconds: float
     test_seconds: float = TEST_SECONDS
     soft_reboots: boot_id.SoftReboots | None = None
-    """Counted beside the boot id; None: the boot id alone proves a reboot."""
+    """The count of soft reboots, appended to the boot id; None: the boot id alone proves a reboot."""
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:
-        """From files; what commands say, `need` is asked for itself."""
+        """From files; for commands, see `need`."""
         return await self.need.look()
 
     def read_boot_id(self) -> str | Unknown:
@@ -82,8 +82,8 @@ class LocalHost:
         )
 
     async def test_reboot(self) -> SelfTest:
-        """The program or the signal is tried, as far as that goes; and for the signal, who would not hear of
-        the shutdown."""
+        """Tests the program or the signal without a reboot; for the signal, also reports the inhibitors that it would
+        bypass."""
         if self.reboot_method == "signal":
             return await asyncio.to_thread(self._test_signal)
         argv = shlex.split(self.reboot_command)
@@ -96,13 +96,13 @@ class LocalHost:
 
 
 def _unheard(holding: tuple[Inhibitor, ...]) -> str:
-    """Whom the signal would pass over; empty when nobody holds a shutdown up, or it cannot be seen."""
+    """A warning about the inhibitors that the signal would bypass; empty if there are none or they cannot be read."""
     if not holding:
         return ""
     names = ", ".join(f"{each.who} ({each.mode})" for each in holding[:5])
     has_kubelet = any(each.who == "kubelet" for each in holding)
     lost = "; pods that are still on the node get no grace" if has_kubelet else ""
     return (
-        "--reboot-method=signal goes past systemd-logind, so that those who hold up a shutdown do not hear of it: "
+        "--reboot-method=signal bypasses systemd-logind and its shutdown inhibitors: "
         f"{names}{lost}. --reboot-method=command with `systemctl reboot` waits for them"
     )

@@ -1,9 +1,8 @@
-"""Is a package manager at work on the host? A reboot in the middle of a transaction may leave a host that does not
-boot.
+"""Whether a package manager is working on the host. A reboot during a transaction may leave a host that does not boot.
 
-The managers say so by locks on files of their own. Whether a lock is held is asked and never tried: a lock that we
-took for an instant could make `dpkg` give up. What cannot be seen is left out; with --reboot-method=signal that is
-everything, because none of these files is mounted.
+A working manager holds a lock on a file of its own. The agent queries locks and never takes one: even a brief lock
+could make `dpkg` fail. Unreadable files are left out; with --reboot-method=signal that is all of them, because none is
+mounted.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from scheduler_core.values import Value
 
 
 class LockFile(Value):
-    """Where a manager holds its lock, and the manager's name for people."""
+    """A manager's lock file, and the manager's name in messages."""
 
     path: str
     manager: str
@@ -35,13 +34,13 @@ RECORD_LOCKS = (
 """Locks of fcntl(2)."""
 
 WHOLE_LOCKS = (LockFile("/var/lib/apt/daily_lock", "apt's daily service"),)  # apt.systemd.daily: flock -w 3600
-"""Locks of flock(2), which nobody can ask about: the kernel's list has them."""
+"""Locks of flock(2). There is no call to query them; the kernel lists them in /proc/locks."""
 
 PID_FILES = (
     LockFile("/run/zypp.pid", "zypper"),  # libzypp, zypp/zypp_detail/ZyppLock.cc: the process, while it runs
     LockFile("/run/zypp-rpm.pid", "zypper"),
 )
-"""Files with the number of the process that holds the lock."""
+"""Files that contain the id of the process that holds the lock."""
 
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock: l_type, l_whence, l_start, l_len, l_pid
 _LOCKS_BYTES = 1024 * 1024
@@ -49,7 +48,7 @@ _HELD = re.compile(r"^\d+: FLOCK +\S+ +\S+ +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+
 
 
 def at_work(root: Path, *, proc: Path = Path("/proc")) -> str:
-    """The manager that works on the host, and its process where it is known; empty when none is seen."""
+    """The manager that is working, and its process if known; empty if none is found."""
     for lock in RECORD_LOCKS:
         if (pid := _record_lock_holder(root, lock.path)) is not None:
             return _told(lock.manager, pid, proc)
@@ -63,7 +62,7 @@ def at_work(root: Path, *, proc: Path = Path("/proc")) -> str:
 
 
 def _record_lock_holder(root: Path, path: str) -> int | None:
-    """Who holds a lock that would keep a writer out; 0 or less where the kernel does not say, None when nobody does."""
+    """The process whose lock excludes a writer; 0 or less if the kernel does not name it, None if there is no lock."""
     try:
         descriptor = open_regular_file(root, path)
     except OSError:
@@ -79,7 +78,8 @@ def _record_lock_holder(root: Path, path: str) -> int | None:
 
 
 def _whole_lock_holder(root: Path, path: str, proc: Path) -> int | None:
-    """The same from `/proc/locks`. On btrfs the device there is another than the file's, and the lock is not found."""
+    """The same from `/proc/locks`. On btrfs the device number there differs from the file's, so the lock is not
+    found."""
     try:
         file = under_root(root, path).lstat()
         with (proc / "locks").open(encoding="ascii", errors="replace") as listing:
@@ -94,7 +94,7 @@ def _whole_lock_holder(root: Path, path: str, proc: Path) -> int | None:
 
 
 def _living(root: Path, path: str, proc: Path) -> int | None:
-    """The process of a pid file, as libzypp looks at it: one without a command line is a zombie."""
+    """The live process that a pid file names. As in libzypp, a process without a command line is a zombie."""
     number = (read_regular_file(root, path, 32) or "").strip()
     if not re.fullmatch(r"[1-9][0-9]{0,9}", number, re.ASCII):
         return None

@@ -7,15 +7,15 @@ import os
 import stat
 from pathlib import Path, PurePosixPath
 
-_MOST_LINKS = 40  # what Linux follows before it says ELOOP
+_MOST_LINKS = 40  # what Linux follows before it returns ELOOP
 
 
 def under_root(root: Path, path: str) -> Path:
     """`path` of the host below `root`.
 
-    Every part but the last may be a symbolic link, and is followed as the host would: Debian's `/var/run` is a link to
-    `/run`, which taken literally would lead out of the mounted root into our own container. Raises OSError (ELOOP) on a
-    circle of links.
+    Symbolic links in every part but the last are resolved as the host would: Debian's `/var/run` is a link to `/run`,
+    which taken literally would lead out of the mounted root into the agent's own container. Raises OSError (ELOOP) if
+    links form a cycle.
     """
     if root == Path("/"):
         return Path(path)
@@ -42,8 +42,8 @@ def under_root(root: Path, path: str) -> Path:
 
 
 def read_regular_file(root: Path, path: str, most_bytes: int) -> str | None:
-    """The beginning of a small text file of the host; None where there is none that can be read. The last part of the
-    path may be no link, and a pipe or a device is never opened for longer than a look."""
+    """The beginning of a small text file of the host; None if there is no readable one. The last part of the path must
+    not be a link. A pipe or device is closed at once."""
     try:
         descriptor = open_regular_file(root, path)
     except OSError:
@@ -57,7 +57,7 @@ def read_regular_file(root: Path, path: str, most_bytes: int) -> str | None:
 
 
 def open_regular_file(root: Path, path: str) -> int:
-    """A descriptor for reading, which the caller closes. Raises OSError, also for what is no regular file."""
+    """A descriptor for reading, which the caller closes. Raises OSError, also if it is not a regular file."""
     file = under_root(root, path)
     if not stat.S_ISREG(file.lstat().st_mode):
         raise OSError(22, "not a regular file", str(file))

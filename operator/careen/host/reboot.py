@@ -1,5 +1,4 @@
-"""Asks the host to reboot, by a command or by a signal to PID 1. Returns before it happens, and says what was
-answered."""
+"""Requests a reboot by a command or by a signal to PID 1. Returns the host's answer, before the reboot happens."""
 
 from __future__ import annotations
 
@@ -14,30 +13,29 @@ from scheduler_core.values import Value
 
 
 class RebootRequested(Value):
-    """The host took the order. Whether it reboots shows in the boot id."""
+    """The host accepted the request. Only a new boot id proves the reboot."""
 
 
 class RebootRefused(Value):
-    """The host surely does not reboot because of this: the command failed, or the signal was not allowed."""
+    """The host will not reboot because of this request: the command failed, or the signal was not permitted."""
 
     why: str
 
 
 class RebootUnclear(Value):
-    """The order may have been taken: the command did not end in time, or a signal ended it (as a shutdown does)."""
+    """The host may have accepted the request: the command did not end in time, or a signal ended it (as a shutdown
+    does)."""
 
     why: str
 
 
 RebootAnswer = RebootRequested | RebootRefused | RebootUnclear
 
-# Exit codes of the look at a program, which no shell gives by itself.
+# Exit codes of the script that examines a program; no shell uses them itself.
 _MISSING, _FOLDER, _NOT_EXECUTABLE = 81, 82, 83
 
-# Not `command -v`: it also finds what is no program (a shell's own commands), and dash takes a folder or a
-# plain file for one.
-# A program without a slash is looked for as it will be when it is run: in the PATH of this process, on the
-# host.
+# Not `command -v`: it also finds shell built-ins, and dash accepts a folder or a file that is not executable.
+# A program without a slash is searched for as execution will search for it: in the PATH of this process, on the host.
 _LOOK_AT_PROGRAM = f"""
 verdict={_MISSING}
 look() {{
@@ -78,9 +76,9 @@ async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: fl
 
 
 async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> str:
-    """Why the command would surely fail; empty when nothing is known against it.
+    """Why the command would certainly fail; empty if no reason is known.
 
-    Only its program can be tried: not what a shell is given.
+    Only the program can be tested; if it is a shell, its script cannot.
     """
     program = argv[0]
     match await run_on_host(["sh", "-c", _LOOK_AT_PROGRAM, program], how=how, deadline_seconds=deadline_seconds):
@@ -93,12 +91,12 @@ async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_sec
         case Exited(code=code) if code == _NOT_EXECUTABLE:
             return f"{program} may not be executed on the host, so the reboot command would fail"
         case _:
-            return ""  # no shell on the host, too slow, killed: that says nothing
+            return ""  # no shell on the host, too slow or killed: no conclusion
 
 
 def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) -> str:
-    """Why the signal would surely not reboot the host; empty when nothing is known against it."""
-    answer = by_signal(0, pid=pid)  # signal 0 is none: only the right to send one is tried
+    """Why the signal would certainly not reboot the host; empty if no reason is known."""
+    answer = by_signal(0, pid=pid)  # signal 0 tests the permission and sends nothing
     if isinstance(answer, RebootRefused):
         return answer.why
     try:

@@ -1,4 +1,4 @@
-"""Does the host want a reboot: from files or from a command. What cannot be told is unknown, never "no"."""
+"""Whether the host needs a reboot, from files or from a command. A failed read is unknown, never "no"."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from careen.host.paths import read_regular_file, under_root
 from careen.host.probes.said import a_few
 
 # `sh -c "! needs-restarting"` on a host without that program exits with 0: "yes" for ever, reboot after reboot.
-# The shell says so on its standard error, and that is the only trace of it (kured issue 976).
+# The shell's message on stderr is the only sign of it (kured issue 976).
 _PROGRAM_MISSING = re.compile(r"(command |: )not found|No such file or directory", re.IGNORECASE)
 
 PACKAGES_BESIDE = "reboot-required"
-"""The name of the sentinel beside which Debian and Ubuntu list the packages that ask for the reboot. Beside no other
-name is a list opened: the ConfigMap may name sentinels, and must not choose what is opened."""
+"""The sentinel beside which Debian and Ubuntu list the packages that need the reboot. The agent opens no list beside
+another sentinel: the ConfigMap may name sentinels, and must not choose which files are opened."""
 
 _MOST_BYTES = 64 * 1024
 _LONGEST_NAME = 255
 
 
 def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) -> Need:
-    """Whether the sentinel file exists, and which packages ask. The folder that would hold it must be there and
-    readable. With `packages`, the names of those that count, a file that no such package asks for is no need."""
+    """Whether the sentinel file exists, and which packages ask. Its folder must exist and be readable. With `packages`,
+    only packages whose names match count as a need."""
     need = _look_for(root, path)
     if need.answer is not NeedAnswer.YES or (path.rpartition("/")[2] != PACKAGES_BESIDE and packages is None):
         return need
@@ -39,7 +39,7 @@ def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) ->
         asking = f"; asked for by {a_few(names)}" if names else ""
         return Need(answer=NeedAnswer.YES, detail=f"{need.detail}{asking}")
     if not names:
-        return _unknown(f"{need.detail}, but which packages ask for the reboot cannot be told: no {path}.pkgs")
+        return _unknown(f"{need.detail}, but it is unknown which packages need the reboot: no {path}.pkgs")
     counting = [name for name in names if packages.search(name)]
     if counting:
         return Need(answer=NeedAnswer.YES, detail=f"{need.detail}; asked for by {a_few(counting)}")
@@ -50,7 +50,7 @@ def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) ->
 
 
 def _packages_beside(root: Path, path: str) -> list[str]:
-    """The names in the list beside the sentinel, each once, in their order; empty where there is no list."""
+    """The names in the list beside the sentinel, each once, in order; empty if there is no list."""
     if path.rpartition("/")[2] != PACKAGES_BESIDE:
         return []
     text = read_regular_file(root, f"{path}.pkgs", _MOST_BYTES) or ""
@@ -67,8 +67,8 @@ def _look_for(root: Path, path: str) -> Need:
     except OSError as error:
         return _unknown(f"cannot look at the sentinel file {path}: {error}")
     if stat.S_ISDIR(found.st_mode):
-        # What a container runtime makes of a hostPath of a file that was not there. It would ask for a reboot
-        # after every reboot.
+        # A container runtime creates a folder for the hostPath of a missing file. It would ask for a reboot after every
+        # reboot.
         return _unknown(
             f"the sentinel {path} is a folder, not a file: remove it, and mount the folder above it instead of the file"
         )
@@ -76,7 +76,7 @@ def _look_for(root: Path, path: str) -> Need:
 
 
 def _absent(root: Path, path: str) -> Need:
-    """Absent is "no" only if we could have seen it: a mount that is missing looks exactly like a file that is."""
+    """A missing sentinel is "no" only if its folder is readable: a missing mount looks exactly like a missing file."""
     folder = under_root(root, path).parent
     try:
         listing = folder.stat()
@@ -88,7 +88,7 @@ def _absent(root: Path, path: str) -> Need:
 
 
 async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> Need:
-    """What the sentinel command says: exit code 0 is yes, 1 is no, anything else is unknown."""
+    """The sentinel command's answer: exit code 0 is yes, 1 is no, anything else is unknown."""
     name = " ".join(argv)
     match await run_on_host(argv, how=how, deadline_seconds=deadline_seconds):
         case NotStarted(why):
@@ -112,14 +112,14 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
 
 
 class FileLook:
-    """A look at files of a host whose file system may hang (NFS): at most one at a time, in a thread of its own.
+    """Reads files of a host whose file system may hang (NFS): at most one read at a time, in its own thread.
 
-    A hung look makes the need unknown after its deadline, and no other begins until it ends. Nobody else needs the
-    thread: no request, no alert, no reboot waits for it, and it does not keep the process from ending.
+    After its deadline a hung read makes the need unknown, and no other read begins until it ends. Nothing else uses the
+    thread, and it does not keep the process from ending.
     """
 
     def __init__(self, look: Callable[[], Need], what: str, *, deadline_seconds: float) -> None:
-        """`what` is looked at, in the words of a sentence."""
+        """`what` names the files in messages."""
         self._look = look
         self._what = what
         self._deadline_seconds = deadline_seconds
@@ -127,7 +127,7 @@ class FileLook:
         self._began_at = 0.0
 
     async def read(self) -> Need:
-        """What the look that is under way says, or a new one; unknown when it has taken too long."""
+        """The answer of the current read, or of a new one; unknown after the deadline."""
         now = asyncio.get_running_loop().time()
         if self._under_way is None:
             try:
@@ -148,9 +148,9 @@ class FileLook:
         def look() -> None:
             try:
                 need = self._look()
-            except Exception as error:  # the thread would end without an answer, and the look would never
+            except Exception as error:  # the thread would end without an answer, and the read would never
                 need = _unknown(f"cannot look at {self._what}: {error!r}")
-            with suppress(RuntimeError):  # the loop has ended meanwhile
+            with suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(ended.set_result, need)
 
         threading.Thread(target=look, name="sentinel", daemon=True).start()

@@ -1,7 +1,8 @@
-"""A file lock on the host: two agents of one node (a force-deleted pod that still runs) must not both work.
+"""A file lock on the host that prevents two agents of one node (a force-deleted pod that still runs) from working at
+once.
 
-The kernel drops it with the process, however that ends. Where no lock can be had, the resourceVersion of the
-announcement on the Node and the read of the lock before the reboot still hold.
+The kernel releases it when the process ends. If the host offers no lock, the resourceVersion of the announcement on the
+Node and the read of the cluster's lock before the reboot still protect.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from scheduler_core.values import Value
 
 
 class Held(Value):
-    """This process is the only agent of the node; keep the value as long as the agent works."""
+    """This process is the node's only agent. Keep the value while the agent works."""
 
     descriptor: int
 
 
 class HeldByOther(Value):
-    """Another process of this host is the agent of the node."""
+    """Another process of this host is the node's agent."""
 
     file: Path
 
 
 class CannotLock(Value):
-    """The host offers no place for the lock (read-only mount, missing folder)."""
+    """The lock file cannot be written (read-only mount, missing folder)."""
 
     why: str
 

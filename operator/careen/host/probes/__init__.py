@@ -1,7 +1,6 @@
-"""What can ask for a reboot, by the names of --reboot-probes: one file each, loaded when it is named.
+"""The probes that can request a reboot, by their names in --reboot-probes: one file each, loaded when named.
 
-A probe says yes, no or unknown, with a sentence; unknown never reboots anybody. Which tools they follow is told in
-docs/probes.md.
+A probe answers yes, no or unknown, with a sentence; unknown never reboots a node. docs/probes.md lists the tools.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class HostAccess(StrEnum):
-    """How far a probe reaches into the host."""
+    """What a probe needs of the host."""
 
     NOTHING = "nothing"
     FILES = "files"
@@ -28,7 +27,7 @@ class HostAccess(StrEnum):
 SENTINEL = "sentinel"
 
 PROBES: dict[str, HostAccess] = {
-    SENTINEL: HostAccess.NOTHING,  # --reboot-sentinel and --reboot-sentinel-command say where to look
+    SENTINEL: HostAccess.NOTHING,  # --reboot-sentinel and --reboot-sentinel-command name its sources
     "needs-restarting": HostAccess.COMMAND,
     "suse": HostAccess.FILES,
     "zypper": HostAccess.COMMAND,
@@ -51,11 +50,11 @@ _MODULES = {
 
 
 class HostFacts(Value, kw_only=True):
-    """What the probes without a command look at."""
+    """What the probes without a command read."""
 
     root: Path
     release: str
-    """Of the kernel that runs."""
+    """The running kernel's release."""
     uptime_seconds: float
     longest_uptime_seconds: float
 
@@ -67,12 +66,12 @@ class CommandProbe(Protocol):
 
     @staticmethod
     def judge(outcome: Outcome) -> Need:
-        """What the outcome of the command says."""
+        """The answer, from the command's outcome."""
         ...
 
 
 def looking(name: str) -> Callable[[HostFacts], Need]:
-    """The look of a probe that runs no command."""
+    """The function of a probe that runs no command."""
     return cast("Callable[[HostFacts], Need]", _module(name).look)  # type: ignore[attr-defined]
 
 

@@ -17,7 +17,7 @@ _WAITS = "UPDATE_STATUS_UPDATED_NEED_REBOOT"
 
 
 def judge(outcome: Outcome) -> Need:
-    """By the state that the engine is in: every other than the one that waits for a boot is none."""
+    """Yes if the engine's state is the one that waits for a boot; no in every other state."""
     if isinstance(outcome, Exited) and outcome.code == 0 and (state := _STATE.search(outcome.output)):
         version = _VERSION.search(outcome.output)
         if state[1] != _WAITS:

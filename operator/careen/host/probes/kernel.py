@@ -1,8 +1,7 @@
-"""A newer kernel of the same kind is installed than the one that runs.
+"""Yes if a newer kernel of the running kernel's kind is installed.
 
-Kernels are told by what can be booted: `/boot/vmlinuz-RELEASE`, and the `vmlinuz` beside a kernel's modules. Only
-releases of one kind are compared, those with the same words in the same places: an `-rt` beside a `-generic` is
-nobody's successor.
+A kernel is installed if it can be booted: `/boot/vmlinuz-RELEASE`, or `vmlinuz` beside its modules. Only releases with
+the same words in the same places are compared: an `-rt` kernel does not succeed a `-generic` one.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _PART = re.compile(r"(\d+)|([A-Za-z]+)")
 
 
 def look(host: HostFacts) -> Need:
-    """Unknown where no kernel of the running one's kind can be seen: perhaps the folders are not the host's."""
+    """Unknown if no kernel of the running kernel's kind is found: the folders may not be the host's."""
     try:
         found = {*_in_boot(host.root), *_beside_modules(host.root)}
     except OSError as error:
@@ -49,7 +48,7 @@ def _beside_modules(root: Path) -> list[str]:
 
 
 def _entries(root: Path, folder: str) -> list[Path]:
-    """A folder that is not there holds none."""
+    """The entries of a folder; none if it does not exist."""
     try:
         return list(islice(under_root(root, f"{folder}/any").parent.iterdir(), _MOST_ENTRIES))
     except FileNotFoundError:

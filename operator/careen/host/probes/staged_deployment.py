@@ -1,6 +1,6 @@
 """bootc's and rpm-ostree's next deployment: staged while the host runs, made final when it goes down.
 
-Looked for where ostree's own `ostree-finalize-staged.path` looks for it, and bootc's composefs backend leaves its own.
+Checks the path that ostree's own `ostree-finalize-staged.path` watches, and the one of bootc's composefs backend.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COMPOSEFS_STAGED = "/run/composefs/staged-deployment"
 
 
 def look(host: HostFacts) -> Need:
-    """Unknown on a host that no deployment was booted on: there the files would never come."""
+    """Unknown on a host that did not boot a deployment: the files never appear there."""
     try:
         if _is_there(host, STAGED) and _is_there(host, LOCKED):
             return no(f"a deployment is staged ({STAGED}), but locked: a boot would not begin it")

@@ -10,5 +10,5 @@ FLAG = "/run/reboot-needed"
 
 
 def look(host: HostFacts) -> Need:
-    """As for any other sentinel."""
+    """Reads it like any other sentinel."""
     return sentinel.read_file(host.root, FLAG)

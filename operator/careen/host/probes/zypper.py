@@ -13,7 +13,7 @@ _REBOOT_NEEDED = 102  # ZYPPER_EXIT_INF_REBOOT_NEEDED, zypper(8)
 
 
 def judge(outcome: Outcome) -> Need:
-    """By the exit code alone: zypper has one for each answer, and others for failures."""
+    """Judges by the exit code alone: zypper has one for each answer, and others for failures."""
     match outcome:
         case Exited(code=code) if code == _REBOOT_NEEDED:
             return yes(f"`{_COMMAND}` exited with {code}: a core library or service was updated")
