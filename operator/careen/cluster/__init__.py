@@ -1,5 +1,5 @@
 """The API server: everything careen reads from it and writes to it.
 
-`client.py` is the only file of careen that imports the Kubernetes client; the others are written on the
-`Transport` port, so the same code runs against an API server that lives in the same process.
+`client.py` is the only file of careen that imports the Kubernetes client; the others use the `Transport` port, so the
+same code runs against an API server in the same process.
 """

@@ -1,9 +1,9 @@
 """The rights an agent needs, each with the call that needs it, and which of them are missing.
 
-The list is the source of `manifests/rbac.yaml`. The start asks, because a right that is missing shows otherwise
-only in the middle of a drain: first for our rules as a whole (SelfSubjectRulesReview, two requests), then for
-each right that they do not show (SelfSubjectAccessReview), because the rules may be incomplete where RBAC is
-not the only authorizer."""
+The list is the source of `manifests/rbac.yaml`. The agent checks its rights when it starts, because a missing one would
+otherwise be noticed only during a drain: first its rules as a whole (SelfSubjectRulesReview, two requests), then each
+right that they do not grant (SelfSubjectAccessReview), because the rules may be incomplete if RBAC is not the only
+authorizer."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class OptionalRight(StrEnum):
-    """What an agent can do without: kured does, so kured's own roles do not reach it."""
+    """The rights that an agent can work without. kured does not need them, so kured's roles do not grant them."""
 
     SETTINGS = "settings"  # the ConfigMap
     FOLLOWING = "following"  # its changes
-    PATCH = "patch"  # of the lock, where it may be updated
+    PATCH = "patch"  # of the lock, if it may be updated
     NODES = "nodes"  # in one list
-    COORDINATORS = "coordinators"  # wherever they are
+    COORDINATORS = "coordinators"  # in all namespaces
     OWNERS = "owners"  # of displaced pods
     EVENTS = "events"
     FORECAST = "forecast"
 
 
 class Right(Value, kw_only=True):
-    """One verb on one resource. `namespace` empty means all of them, `name` empty every object. `part` is what
-    goes without it; None: nothing goes without it."""
+    """One verb on one resource. An empty `namespace` means all namespaces, an empty `name` every object. `part` names
+    the feature that is off without the right; None: the agent does not start without it."""
 
     verb: str
     resource: str
@@ -70,7 +70,7 @@ _VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete
 
 
 def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str, forecast: bool) -> tuple[Right, ...]:
-    """Everything an agent asks of the API server, in the order of a node's way."""
+    """Every right that an agent needs, in the order of a node's phases."""
     rights = (
         Right(verb="get", resource="nodes", name=node, because="each turn begins with the own Node"),
         Right(
@@ -229,19 +229,19 @@ class _Review(msgspec.Struct, gc=False, frozen=True):
 
 
 async def missing_rights(api: ClusterApi, rights: tuple[Right, ...]) -> tuple[Right, ...]:
-    """Those of `rights` that we do not have. Raises `ClusterError` if the server cannot be asked."""
+    """The members of `rights` that this account does not have. Raises `ClusterError` if the server does not answer."""
     rules = {
         namespace: await _rules(api, namespace)
         for namespace in sorted({"default", *(right.namespace for right in rights if right.namespace)})
     }
     doubtful = [right for right in rights if not _is_given(right, rules)]
-    # One after the other: with rights in order there are none, and a fleet that starts at once must not ask in bursts.
+    # Sequential: usually no request is needed, and a fleet that starts at once must not send bursts.
     return tuple([right for right in doubtful if not await _is_allowed(api, right)])
 
 
 def _is_given(right: Right, rules: dict[str, list[_Rule]]) -> bool:
-    """Whether rules show the right. One for all namespaces must show in each: else only a Role may have given
-    it there."""
+    """Whether the rules grant the right. A right for all namespaces must be granted in each: a grant in one may come
+    from a Role."""
     where = [right.namespace] if right.namespace else list(rules)
     return all(any(rule.gives(right) for rule in rules[namespace]) for namespace in where)
 
@@ -251,7 +251,7 @@ def _has(listed: list[str], wanted: str) -> bool:
 
 
 async def _rules(api: ClusterApi, namespace: str) -> list[_Rule]:
-    """Our rules in the namespace; none if the server does not tell them."""
+    """This account's rules in the namespace; none if the server does not return them."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}
     try:
         return (await api.review(RULES, body, _RulesReview)).status.resource_rules or []

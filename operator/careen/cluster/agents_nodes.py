@@ -1,6 +1,6 @@
-"""The Nodes that agents run on, for an agent that may get Nodes and not list them, as kured's roles have it.
+"""The Nodes that agents run on, for an agent that may get but not list Nodes, as with kured's roles.
 
-Which they are the agents' own pods tell, in the DaemonSet's namespace. A node without an agent is not seen."""
+The agents' pods in the DaemonSet's namespace name the Nodes. A node without an agent is not found."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _AT_ONCE = 8  # half of the client's threads
 
 
 class AgentsNodes:
-    """Every Node, or as many as may be read."""
+    """Lists Nodes by the agents' pods."""
 
     def __init__(self, api: ClusterApi, *, own: str, namespace: str, daemonset: str) -> None:
-        """`own` is the node of this agent, whose pod may not show in the list yet."""
+        """`own` is this agent's node; its pod may be missing in the list."""
         self._api = api
         self._own = own
         self._namespace = namespace
@@ -30,7 +30,7 @@ class AgentsNodes:
 
     @property
     def may_be_listed(self) -> bool:
-        """Only a list of all of them proves that a Node is not there."""
+        """False: only a list of all Nodes proves that a Node does not exist."""
         return not self._api.withheld(Request(method="GET", path=NODES))
 
     async def read(self, *, reboot_label: Sequence[str] = ()) -> tuple[NodeView, ...]:

@@ -1,5 +1,5 @@
-"""Kubernetes Events on our Node, our ConfigMap and our DaemonSet. Texts come from the core; best effort, and never in
-the way."""
+"""Kubernetes Events on the agent's Node, ConfigMap and DaemonSet. Texts come from the core; posting is best effort and
+delays nothing."""
 
 from __future__ import annotations
 
@@ -43,9 +43,8 @@ async def post_event(
 ) -> str:
     """Posts one Event; the empty text, or why it could not be posted.
 
-    Of all Events about the subject with the same `once` the server keeps the first: they have one name. With
-    `pauses` it is posted again after each while the server does not surely answer; the name keeps it from being
-    there twice."""
+    Events about a subject with the same `once` have the same name, so the server keeps only the first. With `pauses`
+    the Event is posted again after each pause until the server answers; the name prevents duplicates."""
     at = api.clock.now()
     once = once or (f"{host}/{at.isoformat()}/{sentence}" if pauses else "")
     namespace = subject.namespace or NODE_EVENTS_NAMESPACE
@@ -117,7 +116,7 @@ def event(
 
 
 def _name(subject: Subject, reason: str, once: str) -> dict[str, str]:
-    """A name of the server's choice, or one that everybody chooses alike."""
+    """A name that the server generates, or one that every agent derives alike."""
     if not once:
         return {"generateName": f"{subject.name}."}
     return {"name": f"{subject.name}.{hashlib.sha256(f'{subject.uid}/{reason}/{once}'.encode()).hexdigest()[:16]}"}

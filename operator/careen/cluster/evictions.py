@@ -1,8 +1,8 @@
-"""Asks for one eviction (policy/v1) and says what became of it, as one of a closed set of outcomes; and how many the
+"""Requests an eviction (policy/v1) and returns one of a closed set of outcomes; also reads how many evictions the
 budgets allow.
 
-The request carries the pod's UID: after a pod was recreated under its old name, somewhere else, it would otherwise hit
-the successor. With `dry_run` the server answers as if, and budgets and webhooks are asked, but nothing moves.
+The request carries the pod's UID, so that it cannot evict a pod that was recreated under the same name. With `dry_run`
+the server consults budgets and webhooks and evicts nothing.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from scheduler_core.values import Value
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
 # Priority and fairness answers 429 as well, without naming a budget.
 _BUDGET = re.compile(r"disruption budget|DisruptionBudget", re.IGNORECASE)
-# How admission words its no, whatever status a webhook chose for it: apiserver
+# The words of a denial by admission, whatever status a webhook chose: apiserver
 # pkg/admission/plugin/webhook/errors/statuserror.go, and plugin/policy/validating. A webhook that does not
 # answer is "failed calling webhook" instead.
 _DENIED = re.compile(r"denied (?:the )?request", re.IGNORECASE)
 _WEBHOOK = re.compile(r"admission webhook", re.IGNORECASE)
-# How the authorizer words it: apiserver pkg/endpoints/handlers/responsewriters/errors.go. The eviction itself
-# was never looked at.
+# The authorizer's words: apiserver pkg/endpoints/handlers/responsewriters/errors.go. The eviction itself was not
+# examined.
 _NO_RIGHT = re.compile(r"\bcannot \w+ resource\b")
 
-# What careen's own policies say (manifests/admission): of us, not of the pod. An API server hears of a new claim a
-# moment late, or never if its copy of the lock is frozen; neither may count as a refusal that forces a reboot.
+# The message of careen's own policies (manifests/admission). It concerns the agent, not the pod. An API server may see
+# a new claim late, or never if its cache is stuck; neither may count as a refusal that forces a reboot.
 OWN_POLICY = "careen's agent may evict only"
 
 
@@ -50,7 +50,8 @@ _BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 
 
 class Evicted(Value, kw_only=True):
-    """The outcome for one pod. `detail` has the server's words; `retry_after_seconds` is what it asks us to wait."""
+    """The outcome for one pod. `detail` has the server's message; `retry_after_seconds` is the wait that it
+    requests."""
 
     answer: EvictAnswer
     detail: str = ""
@@ -58,7 +59,7 @@ class Evicted(Value, kw_only=True):
 
 
 async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evicted:
-    """Asks once. Never raises for what the server says, nor for a lost answer: that is an outcome, too."""
+    """Sends one request. Every answer of the server, and a lost one, is an outcome; it does not raise."""
     path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     query = {"dryRun": "All"} if dry_run else {}
     try:
@@ -78,13 +79,13 @@ async def evict(api: ClusterApi, pod: EvictPod, *, dry_run: bool = False) -> Evi
 
 
 async def allowed_disruptions(api: ClusterApi) -> dict[str, int]:
-    """How many evictions each disruption budget allows just now, by namespace/name. Raises `ClusterError`."""
+    """How many evictions each disruption budget currently allows, by namespace/name. Raises `ClusterError`."""
     found = await api.items(_BUDGETS, objects.DisruptionBudget)
     return {f"{each.metadata.namespace}/{each.metadata.name}": each.status.disruptions_allowed for each in found}
 
 
 def _judged(error: Refused) -> EvictAnswer:
-    """Who said no: a budget, admission, somebody before them, or nobody who has judged the eviction."""
+    """The source of a refusal: a budget, admission, the authorizer or a proxy, or none that examined the eviction."""
     if isinstance(error, TooManyRequests) and _BUDGET.search(error.message):
         return EvictAnswer.BUDGET
     if OWN_POLICY in error.message:
@@ -115,8 +116,8 @@ def eviction(pod: EvictPod, *, dry_run: bool) -> dict[str, Any]:
 
 
 async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: NotFound | NotServed) -> Evicted:
-    """404 also comes from a server or a proxy that offers no evictions; only the pod's own 404 proves that it
-    is gone."""
+    """A server or proxy without the eviction API answers 404, too; only a 404 for the pod itself proves that it is
+    gone."""
     try:
         head = await api.get(path, objects.ObjectHead)
     except NotFound:
@@ -124,14 +125,14 @@ async def _explain_not_found(api: ClusterApi, path: str, pod: EvictPod, error: N
     except ClusterError as again:
         return Evicted(answer=EvictAnswer.UNCLEAR, detail=str(again))
     if head.metadata.uid != pod.uid:
-        return Evicted(answer=EvictAnswer.GONE, detail="another pod bears this name now")
+        return Evicted(answer=EvictAnswer.GONE, detail="another pod has this name now")
     return Evicted(answer=EvictAnswer.BARRED, detail=f"the pod exists, but its eviction was answered with: {error}")
 
 
 def _explain_conflict(error: Conflict) -> Evicted:
-    """409 with the UID in its words: another pod bears the name. Any other conflict is the server's own race."""
+    """A 409 that mentions the UID means that another pod has the name. Any other conflict is a race in the server."""
     if "uid" in error.message.lower():
-        return Evicted(answer=EvictAnswer.GONE, detail="another pod bears this name now")
+        return Evicted(answer=EvictAnswer.GONE, detail="another pod has this name now")
     return _said(EvictAnswer.UNCLEAR, error)
 
 

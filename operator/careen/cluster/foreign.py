@@ -1,8 +1,9 @@
-"""Other reboot coordinators in the cluster: one whose pods run, or the live lock of a kured that was taken away.
+"""Other reboot coordinators in the cluster: one whose pods run, or the lock of a kured that was removed while a node
+held it.
 
-Anybody who may create a DaemonSet in some namespace may give it kured's image name or kured's annotation. Such an
-object counts only while it has pods. Kured's own place, `kube-system/kured`, belongs to the administrators: pods that
-are wanted count there before they start, and a claim without any pods, because a node may be down under it."""
+Every tenant who may create a DaemonSet can give it kured's image name or annotation. Such an object counts only while
+it has pods. `kube-system/kured` belongs to the administrators: there desired pods count before they start, and a claim
+counts without pods, because a node may be down under it."""
 
 from __future__ import annotations
 
@@ -23,9 +24,10 @@ _SHOWN_HOLDERS = 3
 
 
 async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[str, ...]:
-    """A sentence for each foreign coordinator; `namespace` and `name` are our own DaemonSet's, which does not count.
+    """A sentence for each foreign coordinator; `namespace` and `name` are the agents' own DaemonSet, which does not
+    count.
 
-    Seen are DaemonSets with pods whose image is called kured, and kured's lock with a claim or a pause in it.
+    Finds DaemonSets with pods whose image is named kured, and kured's lock with a claim or a pause in it.
     """
     found: list[str] = []
     for each in await _daemonsets(api):
@@ -47,7 +49,7 @@ async def find_foreign(api: ClusterApi, *, namespace: str, name: str) -> tuple[s
 
 
 async def _daemonsets(api: ClusterApi) -> list[objects.DaemonSet]:
-    """All of them; without the right to list them, only what stands in kured's place."""
+    """All DaemonSets; without the right to list them, only `kube-system/kured`."""
     try:
         return await api.items(DAEMONSETS, objects.DaemonSet)
     except Withheld:
@@ -59,7 +61,7 @@ async def _daemonsets(api: ClusterApi) -> list[objects.DaemonSet]:
 
 
 class Pods(Value, kw_only=True):
-    """On how many nodes a DaemonSet has pods, and whether they are kured's."""
+    """The number of nodes with pods of a DaemonSet, and whether the pods are kured's."""
 
     number: int
     are_kureds: bool
@@ -73,13 +75,13 @@ async def pods_of(api: ClusterApi, *, namespace: str, name: str) -> Pods:
 
 
 def _pods(daemonset: objects.DaemonSet) -> int:
-    """On how many nodes its pods are, those on nodes that it does not want any more among them. One that is not
-    ready counts: it may start at any moment."""
+    """The number of nodes with its pods, including nodes that the DaemonSet no longer selects. A pod that is not ready
+    counts: it may start at any moment."""
     return max(0, daemonset.status.current_number_scheduled) + max(0, daemonset.status.number_misscheduled)
 
 
 def _held(annotation: str | None) -> str:
-    """What stands in the lock, in our words; empty where nothing is held. Kured leaves an empty list of claims."""
+    """The lock's state in words; empty if nobody holds it. Kured leaves an empty list of claims."""
     content = parse(annotation)
     if isinstance(content, Garbage):
         return "it cannot be understood"

@@ -1,6 +1,6 @@
-"""The lock annotation on our DaemonSet: read consistently, written by compare-and-swap on resourceVersion.
+"""The lock annotation on the agents' DaemonSet: read consistently, written by compare-and-swap on resourceVersion.
 
-What the annotation says is none of this file's business: `core/lock/content.py` reads and composes it.
+`core/lock/content.py` parses and composes the annotation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LockStore:
         return self._reading(await self._api.get(self._path, objects.LockObject))
 
     async def write(self, wanted: WriteLock) -> Written[LockReading]:
-        """Puts `wanted.content` in place of what was read at the expected version; None removes the annotation."""
+        """Replaces the annotation that was read at the expected version with `wanted.content`; None removes it."""
 
         async def write(version: str) -> LockReading:
             try:
@@ -44,14 +44,14 @@ class LockStore:
             return seen.resource_version, seen
 
         def stands(seen: LockReading) -> bool:
-            # Not on a successor: a DaemonSet that was recreated meanwhile is another lock.
+            # A DaemonSet that was recreated meanwhile is another lock.
             return seen.text == wanted.content and seen.daemonset_uid == wanted.daemonset_uid
 
         return await write_guarded(version=wanted.expected_resource_version, write=write, read=read, stands=stands)
 
     async def _replace(self, version: str, wanted: WriteLock) -> objects.LockObject:
-        """As kured writes: its Role gives `update` and no `patch`. Everything else goes back as it was read, and with
-        the version that the decision saw, so that whoever changed the object meanwhile is not overwritten."""
+        """Writes as kured does, whose Role has `update` and no `patch`. All other fields are sent as they were read,
+        with the version that the decision saw, so that the write overwrites no other change."""
         whole: dict[str, Any] = await self._api.get(self._path, dict)
         annotations = {**(whole["metadata"].get("annotations") or {}), self._annotation: wanted.content}
         whole["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value is not None}

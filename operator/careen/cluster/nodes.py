@@ -1,4 +1,4 @@
-"""Nodes: read one, list many, and the one guarded patch of our own."""
+"""Nodes: read one, list many, and patch the agent's own with a guard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from careen.core.facts.keys import FIELD_MANAGER, REBOOT_LABEL, TAINT_MANAGER
 from careen.core.facts.observation import Gone, NodeView, SignedNode, Taint
 
 NODES = "/api/v1/nodes"
-_NO_NAMES = ("", ".", "..")  # paths of other things: what stands there is no answer about a Node
+_NO_NAMES = ("", ".", "..")  # paths of other resources: an answer from there is not about a Node
 
 
 async def read_node(api: ClusterApi, name: str) -> NodeView | Gone:
@@ -44,12 +44,13 @@ async def list_nodes(api: ClusterApi, *, reboot_label: Sequence[str] = ()) -> tu
 
 
 async def list_signed_nodes(api: ClusterApi) -> tuple[SignedNode, ...]:
-    """Every Node with all of its annotations, and who set what. Consistent."""
+    """Every Node with all of its annotations and the managers of its fields. Consistent."""
     return tuple(objects.signed_node(node) for node in await api.items(NODES, objects.ManagedNode))
 
 
 async def read_signed_node(api: ClusterApi, name: str) -> SignedNode | Gone:
-    """The Node as it is now, and who set what; `Gone` if a consistent read says that it does not exist."""
+    """The Node as it is now, with the managers of its fields; `Gone` if a consistent read says that it does not
+    exist."""
     try:
         return objects.signed_node(await api.get(_path(name), objects.ManagedNode))
     except NotFound:
@@ -69,7 +70,7 @@ def _labelled(values: Sequence[str]) -> str:
 
 
 async def patch_node(api: ClusterApi, name: str, patch: PatchNode) -> Written[NodeView]:
-    """Sends the patch, guarded by its resourceVersion; all of it lands or nothing."""
+    """Sends the patch, guarded by its resourceVersion; either all of it lands or nothing."""
 
     async def write(version: str) -> NodeView:
         return objects.node_view(
@@ -86,7 +87,7 @@ async def patch_node(api: ClusterApi, name: str, patch: PatchNode) -> Written[No
 
 
 def stands(patch: PatchNode, node: NodeView) -> bool:
-    """Whether every part of the patch is in the Node. The annotations of a change of phase are unlike any before."""
+    """Whether every part of the patch is in the Node. The annotations of each change of phase are unique."""
     return (
         _contains(node.labels, patch.labels)
         and _contains(node.annotations, patch.annotations)
@@ -99,13 +100,14 @@ def stands(patch: PatchNode, node: NodeView) -> bool:
 
 
 def _of_others_than_controllers(taints: Iterable[Taint]) -> set[Taint]:
-    """Without those of cordons and conditions: the node controller sets and removes them by itself, often right
-    after a patch of ours."""
+    """Without the taints of cordons and conditions: the node controller sets and removes them, often right after a
+    patch."""
     return {taint for taint in taints if not taint.key.startswith("node.kubernetes.io/")}
 
 
 def _manager(patch: PatchNode) -> dict[str, str]:
-    """Named where it may have to be proven later; elsewhere the server takes the user agent's name."""
+    """The field manager, if its changes may have to be identified later; otherwise the server uses the user agent's
+    name."""
     if patch.adds_taint:
         return {"fieldManager": TAINT_MANAGER}
     return {"fieldManager": FIELD_MANAGER} if patch.unschedulable is not None else {}

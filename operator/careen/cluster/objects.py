@@ -1,10 +1,10 @@
-"""The few fields of API objects that careen reads, as msgspec structs, and how they become the core's values.
+"""The few fields of API objects that careen reads, as msgspec structs, and their conversion to the core's values.
 
-A field without a default is one that every answer of an API server has: Go writes it whatever its value
-(`json:"name"`, or a struct that is no pointer). An answer without it is no answer about the object: decoding refuses
-it, and `wire/answers.py` calls it unclear. Fields that Go leaves out when they are empty (`omitempty`) have a default.
+Every answer of an API server has the fields without a default: Go writes them whatever their value (`json:"name"`, or a
+struct that is not a pointer). Decoding refuses an answer without them, and `wire/answers.py` reports it as unclear.
+Fields that Go omits when empty (`omitempty`) have a default.
 
-Unknown fields are skipped while decoding, so a Node of 6 KB costs as much memory as what is named here.
+Unknown fields are skipped while decoding, so a Node of 6 KB costs only the memory of the fields below.
 `gc=False`: the cyclic collector need not walk thousands of objects that cannot form cycles.
 """
 
@@ -46,7 +46,7 @@ class Meta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class ObjectHead(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """Any object, as far as its metadata."""
+    """The metadata of any object."""
 
     metadata: Meta
 
@@ -84,7 +84,7 @@ class Node(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedFields(msgspec.Struct, gc=False, frozen=True, rename={"fields": "fieldsV1"}):
-    """Who set which fields: the server's own record, with paths such as `f:spec` → `f:unschedulable`."""
+    """The managers of an object's fields: the server's own record, with paths such as `f:spec` → `f:unschedulable`."""
 
     manager: str = ""
     subresource: str = ""
@@ -96,7 +96,7 @@ class ManagedMeta(Meta, gc=False, frozen=True, rename="camel"):
 
 
 class ManagedNode(Node, gc=False, frozen=True, rename="camel"):
-    """A Node with the record of who set what: for single ones, because it is as long as the rest."""
+    """A Node with its managed fields; for single Nodes, because they double its size."""
 
     metadata: ManagedMeta
 
@@ -115,7 +115,7 @@ class _ObjectFields(msgspec.Struct, gc=False, frozen=True):
 
 
 class Present(msgspec.Struct, gc=False, frozen=True):
-    """An object of which only its being there matters."""
+    """An object of which only the existence matters."""
 
 
 class Volume(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -148,7 +148,7 @@ class Pod(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class BoundSpec(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """The spec of a pod template, as far as it names a node."""
+    """The fields of a pod template's spec that name a node."""
 
     node_name: str = ""
 
@@ -158,7 +158,7 @@ class BoundTemplate(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class PlacedPod(Pod, gc=False, frozen=True, rename="camel"):
-    """A Pod with the record of who set what: for the pods of one node, because it is as long as the rest."""
+    """A Pod with its managed fields; for the pods of one node, because they double its size."""
 
     metadata: ManagedMeta
 
@@ -187,7 +187,7 @@ class DisruptionStatus(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class DisruptionBudget(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """A PodDisruptionBudget; one without a status, which no controller has seen yet, allows nothing."""
+    """A PodDisruptionBudget; without a status (no controller has processed it yet) it allows nothing."""
 
     metadata: Meta
     status: DisruptionStatus = DisruptionStatus()
@@ -227,15 +227,15 @@ class ConfigMap(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class LockObject(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """The DaemonSet as the carrier of the lock: its metadata, and how many nodes should run an agent."""
+    """The DaemonSet that carries the lock: its metadata, and how many nodes should run an agent."""
 
     metadata: Meta
     status: DaemonSetStatus
 
 
 def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
-    """The core's view of a Node. For bulk lists only careen's and kured's annotations are kept, and of those not the
-    history: no decision asks for it, and of thousands of Nodes it is megabytes."""
+    """The core's view of a Node. Bulk lists keep only careen's and kured's annotations, without the history: no
+    decision needs it, and for thousands of Nodes it is megabytes."""
     annotations = node.metadata.annotations or _NOTHING
     if not all_annotations:
         annotations = {
@@ -262,7 +262,7 @@ def node_view(node: Node, *, all_annotations: bool = True) -> NodeView:
 
 
 def _set_by(node: Node, field: str) -> tuple[str, ...]:
-    """Whoever set this field of the spec as it stands; empty when the server does not tell."""
+    """The managers of this field of the spec; empty if the server does not record them."""
     if not isinstance(node, ManagedNode):
         return ()
     return tuple(
@@ -273,7 +273,7 @@ def _set_by(node: Node, field: str) -> tuple[str, ...]:
 
 
 def signed_node(node: ManagedNode) -> SignedNode:
-    """The Node with whoever set each of its labels and annotations as they stand, as far as the server tells."""
+    """The Node with the managers of each of its labels and annotations, as far as the server records them."""
     labels: dict[str, set[str]] = {}
     annotations: dict[str, set[str]] = {}
     for each in node.metadata.managed_fields or ():
@@ -329,8 +329,8 @@ def pod_view(pod: Pod) -> PodView:
 
 
 def _end(at: datetime | None) -> datetime | None:
-    """When the pod should be gone. One with a grace of centuries terminates all the same, so the instant is
-    never taken for none."""
+    """When the pod should be gone. A pod with a grace period of centuries is terminating, too, so the instant is never
+    None for it."""
     return None if at is None else bounded(at) or LATEST
 
 
@@ -338,20 +338,20 @@ def _grace(seconds: float | None) -> float | None:
     return None if seconds is None else min(max(0.0, seconds), _LONGEST_GRACE_SECONDS)
 
 
-_LONGEST_GRACE_SECONDS = 100 * 365 * 86_400.0  # whoever may make pods chooses it, up to 2⁶³ seconds
+_LONGEST_GRACE_SECONDS = 100 * 365 * 86_400.0  # the pod's creator chooses it, up to 2⁶³ seconds
 
 
 def _came_bound(pod: Pod) -> bool | None:
-    """Whether `spec.nodeName` belongs to whoever created the pod. A scheduler sets it through `pods/binding`,
-    which nobody is recorded for (pkg/registry/core/pod/storage/storage.go)."""
+    """Whether the pod's creator set `spec.nodeName`. A scheduler sets it through `pods/binding`, which records no
+    manager (pkg/registry/core/pod/storage/storage.go)."""
     if not isinstance(pod, PlacedPod) or not pod.metadata.managed_fields:
         return None
     return any(not each.subresource and _sets(each, "f:nodeName") for each in pod.metadata.managed_fields)
 
 
 def _tolerates_cordon(toleration: Toleration) -> bool:
-    """As the scheduler asks it of a cordoned node (plugins/nodeunschedulable): the taint
-    `unschedulable:NoSchedule`, without a value."""
+    """As kube-scheduler decides for a cordoned node (plugins/nodeunschedulable): the taint `unschedulable:NoSchedule`,
+    without a value."""
     is_named = toleration.key == keys.UNSCHEDULABLE or (not toleration.key and toleration.operator == "Exists")
     return (
         is_named
@@ -364,7 +364,7 @@ _NO_OWNER = OwnerReference(kind="", name="", uid="")
 
 
 def controller_of(meta: Meta) -> OwnerReference:
-    """The reference that is marked as the controller; an empty one if there is none."""
+    """The owner reference that is marked as the controller; an empty one if there is none."""
     return next((each for each in meta.owner_references or () if each.controller), _NO_OWNER)
 
 

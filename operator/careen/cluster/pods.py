@@ -1,4 +1,4 @@
-"""Pods of one node, and how well the controllers that own pods are."""
+"""Pods of one node, and the health of the controllers that own them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from careen.core.facts.progress import OwnerHealth
 
 PODS = "/api/v1/pods"
 
-# Kinds that want a number of ready pods. Others (DaemonSet, Node, custom ones) have no such number to compare.
+# Kinds with a desired number of ready pods. Others (DaemonSet, Node, custom ones) have no such number.
 WORKLOAD_KINDS: dict[str, str] = {
     "ReplicaSet": "/apis/apps/v1/namespaces/{namespace}/replicasets",
     "StatefulSet": "/apis/apps/v1/namespaces/{namespace}/statefulsets",
@@ -25,7 +25,7 @@ WORKLOAD_KINDS: dict[str, str] = {
     "Job": "/apis/batch/v1/namespaces/{namespace}/jobs",
 }
 
-# Up to this many owners of one kind in one namespace are read one by one; beyond, one list is cheaper for everybody.
+# Up to this many owners of one kind in one namespace are read one by one; above that, one list is cheaper.
 _SINGLE_READS = 2
 
 
@@ -60,15 +60,15 @@ async def read_controller(api: ClusterApi, namespace: str, name: str) -> Owner |
 
 
 def owners_of(pods: Iterable[PodView]) -> frozenset[Owner]:
-    """The controllers whose health can be compared, of these pods."""
+    """The controllers of these pods whose health can be compared."""
     return frozenset(
         Owner(pod.owner_kind, pod.namespace, pod.owner_name) for pod in pods if pod.owner_kind in WORKLOAD_KINDS
     )
 
 
 async def read_owners(api: ClusterApi, owners: Iterable[Owner]) -> tuple[OwnerHealth, ...]:
-    """Each owner's health as it is now; one that is gone or being deleted, or whose kind has no replicas or may not be
-    read, is left out."""
+    """Each owner's current health. An owner is left out if it is gone or being deleted, or if its kind has no replicas
+    or may not be read."""
     wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
     for owner in owners:
         if owner.kind in WORKLOAD_KINDS:
@@ -86,7 +86,7 @@ async def read_owners(api: ClusterApi, owners: Iterable[Owner]) -> tuple[OwnerHe
 async def places_of(
     api: ClusterApi, namespace: str, owner_uids: Collection[str], *, since: datetime
 ) -> dict[str, list[str]]:
-    """On which nodes the pods of these owners stand that were made since then, by owner; empty for one that has none.
+    """The nodes of these owners' pods that were created since then, by owner; empty for an owner without such pods.
 
     Page by page: a namespace may be large.
     """

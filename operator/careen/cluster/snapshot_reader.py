@@ -1,7 +1,7 @@
-"""Everything kube-scheduler looks at, as raw pages of lists: what a `Snapshot` of scheduler_core is made from.
+"""Everything that kube-scheduler considers, as raw pages of lists. scheduler_core builds a `Snapshot` from them.
 
-Pages are handed on one by one and never kept. Kinds that no pod refers to are not asked for: a cluster without
-volumes or devices costs nine requests."""
+Pages are passed on one by one and never kept. Kinds that no pod refers to are not listed: a cluster without volumes or
+devices costs nine requests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DEVICES = ("/apis/resource.k8s.io/{version}/resourceclaims", "/apis/resource.k8s
 # Looked at only for pods of Jobs: does the Job replace a pod that is evicted.
 JOBS = ("/apis/batch/v1/jobs",)
 
-# As they stand in the JSON of a pod. A pod that merely says one of these in an annotation costs some requests, no more.
+# Keys in the JSON of a pod. A pod that has one of these words in an annotation costs some requests, no more.
 _ON_REFERENCE = (
     ((b'"Job"',), JOBS),
     ((b'"persistentVolumeClaim"', b'"ephemeral"'), VOLUMES),
@@ -57,10 +57,10 @@ _ON_REFERENCE = (
 
 
 async def again_if_expired(read: Callable[[], Awaitable[T]]) -> T:
-    """What `read`, which goes through `pages` from the first to the last, gives.
+    """The result of `read`, which iterates over all of `pages`.
 
-    When the server forgets a list between two of its pages (410), everything is read again from the start,
-    once: pages of two readings do not go together."""
+    If a list expires between two of its pages (410), everything is read again from the start, once: pages of two reads
+    cannot be combined."""
     try:
         return await read()
     except Expired:
@@ -81,13 +81,13 @@ async def pages(api: ClusterApi) -> AsyncIterator[bytes]:
 
 
 def _referred_to(page: bytes) -> set[str]:
-    """The lists that the pods of this page make necessary."""
+    """The lists that the pods of this page refer to."""
     return {path for marks, paths in _ON_REFERENCE if any(mark in page for mark in marks) for path in paths}
 
 
 async def _served_pages(api: ClusterApi, path: str) -> AsyncIterator[bytes]:
-    """Pages of the list; of one that had several versions those of the first that the server knows, nothing if
-    it knows none."""
+    """Pages of the list; for an API with several versions, of the first that the server serves; none if it serves
+    none."""
     if "{version}" not in path:
         async for page in api.pages(path):
             yield page

@@ -1,7 +1,7 @@
-"""A snapshot of the whole cluster, read page by page; each page is let go of once it is read, while the next
-one is on its way.
+"""A snapshot of the whole cluster, read page by page. Each page is dropped after parsing, while the next one is being
+fetched.
 
-Apart from snapshot_reader.py, which the agent's own process may import: what is here loads numpy.
+Separate from snapshot_reader.py, which the agent's own process may import, because this file loads numpy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 
 async def read_cluster(api: ClusterApi) -> Snapshot:
-    """The cluster as its lists show it. Raises `ClusterError`: half a cluster would be a wrong answer."""
+    """The cluster as its lists show it. Raises `ClusterError` if any list fails: a partial cluster would give a wrong
+    answer."""
     return await again_if_expired(lambda: _read(api))
 
 
@@ -28,7 +29,7 @@ async def _read(api: ClusterApi) -> Snapshot:
 
 
 async def _one_ahead(source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same pages. While one is decoded the next one is already asked for."""
+    """The same pages, with the next one requested while the current one is decoded."""
     following = asyncio.ensure_future(_next(source))
     try:
         while (page := await following) is not None:

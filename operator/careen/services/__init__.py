@@ -1,1 +1,1 @@
-"""Servers other than the API server, each asked with a deadline; one that does not answer is *unknown*."""
+"""Clients of servers other than the API server, each with a deadline; a server that does not answer is *unknown*."""

@@ -1,4 +1,4 @@
-"""Active alerts of an Alertmanager (API v2), or why they are not known. Silences and inhibitions are honoured.
+"""Active alerts of an Alertmanager (API v2), or why they are unknown. Silences and inhibitions are honoured.
 
 requests is imported when it is first asked: most agents of a fleet never ask. Which alerts forbid a reboot is decided
 in the core."""
@@ -16,13 +16,13 @@ from careen.services.asking import REJECTIONS, Access, CredentialsRejected, answ
 from careen.services.prometheus import AlertSource
 
 PATH = "/api/v2/alerts"
-# The server leaves out what is silenced or inhibited; what it hands out all the same is looked at once more.
+# The server leaves out silenced and inhibited alerts; the states of the others are checked once more.
 WANTED = {"active": "true", "silenced": "false", "inhibited": "false", "unprocessed": "true"}
 _LONGEST_ANSWER = 64 * 2**20
 
 
 class Alertmanager:
-    """One Alertmanager. In a cluster of them each has all alerts and silences: any address will do."""
+    """One Alertmanager. Each member of a cluster has all alerts and silences, so any address will do."""
 
     def __init__(self, url: str, *, timeout_seconds: float, access: Access | None = None) -> None:
         self._url = url.rstrip("/")
@@ -41,7 +41,7 @@ class Alertmanager:
         headers = {"Accept": "application/json"}
         if self._access.token_file:
             headers["Authorization"] = f"Bearer {secret_in(self._access.token_file)}"
-        # A redirect would lead the token, and the question, to another server.
+        # A redirect would send the token to another server.
         answer = requests.get(
             f"{self._url}{PATH}",
             params=WANTED,
@@ -70,7 +70,7 @@ class Several:
         self._sources = tuple(sources)
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """All of them are asked at once. An alert that two sources name is named twice."""
+        """Queries all of them at once. An alert that two sources have is returned twice."""
         answers = await asyncio.gather(*(source.active_alerts() for source in self._sources))
         for answer in answers:
             if isinstance(answer, Unknown):
@@ -79,8 +79,8 @@ class Several:
 
 
 def _alerts_of(rows: Any) -> tuple[Alert, ...]:
-    """Raises TypeError, KeyError or ValueError for whatever is no list of alerts: an answer that is understood in part
-    may lack the alert that counts."""
+    """Raises TypeError, KeyError or ValueError if the answer is not a list of alerts: a partly parsed answer may lack
+    the alert that matters."""
     if not isinstance(rows, list):
         raise TypeError("it is no list of alerts")
     found = [_alert(row) for row in rows]
@@ -97,6 +97,6 @@ def _alert(row: Mapping[str, Any]) -> Alert | None:
         return None
     if status["state"] not in ("active", "unprocessed"):
         raise ValueError("the state of an alert is none that Alertmanager has")
-    # One that Alertmanager has not gone through yet may be silenced in a moment, or not: it counts.
+    # An alert that Alertmanager has not processed yet may turn out to be silenced. It counts as active.
     own = {key: value for key, value in labels.items() if key != "alertname"}
     return Alert(name=labels.get("alertname", "an alert without a name"), state="firing", labels=own)

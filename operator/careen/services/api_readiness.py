@@ -1,7 +1,7 @@
-"""What the API server says of itself, etcd among it: `/readyz?verbose` names every check.
+"""The API server's own readiness, including its etcd: `/readyz?verbose` names every check.
 
-The path is open to every account (ClusterRole system:public-info-viewer); `/readyz/etcd` alone would need a right of
-its own. Behind a load balancer one of the API servers answers for itself, and for the etcd member that it asks."""
+Every account may read the path (ClusterRole system:public-info-viewer); `/readyz/etcd` alone would need a rule of its
+own. Behind a load balancer one API server answers for itself and for the etcd member that it uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_TOLD = 5
 
 
 async def failing_checks(api: ClusterApi) -> tuple[str, ...]:
-    """The checks that fail; none when the server is ready. Raises `ClusterError` when that cannot be told."""
+    """The failing checks; none if the server is ready. Raises `ClusterError` if the server gives no answer."""
     request = Request(method="GET", path=PATH, query={"verbose": "true"}, accept="*/*", timeout_seconds=10.0)
     response = await api.ask(request)
     found = tuple(dict.fromkeys(_FAILED.findall(response.body[:65536].decode("utf-8", "replace"))))

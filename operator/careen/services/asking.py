@@ -1,5 +1,5 @@
-"""How a server beside the API server is asked: with credentials from files, within a deadline, and with one way to
-say why there is no answer."""
+"""Queries of servers other than the API server: credentials from files, a deadline, and one form of the reason if there
+is no answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_WHY = 300
 
 
 class Access(Value, kw_only=True):
-    """What a server wants to see before it answers. Files are read anew for each question: secrets rotate."""
+    """Credentials and trusted certificates. Files are read for each query, because secrets rotate."""
 
     token_file: str = ""  # a bearer token
     username: str = ""  # with the password: basic authentication
@@ -30,21 +30,21 @@ class Access(Value, kw_only=True):
 
 
 class CannotAsk(Exception):
-    """What has to be shown cannot be read; the sentence says why. The server was not asked."""
+    """A credential cannot be read; the message says why. No request was sent."""
 
 
 class CredentialsRejected(Exception):
-    """The server does not accept the credentials (401), or does not allow the question (403)."""
+    """The server rejected the credentials (401) or does not permit the query (403)."""
 
 
 REJECTIONS = (401, 403)
 
 
 async def answer_of(server: str, url: str, timeout_seconds: float, question: Callable[[], T]) -> T | Unknown:
-    """What `question` returns, asked once in a thread; unknown, with the reason, whatever else becomes of it.
+    """What `question` returns, called once in a thread; unknown with the reason if it raises or takes too long.
 
-    The question has `timeout_seconds` for its own waits, and twice that in all: a client counts its deadline for each
-    read. `server` is the product's name for the reason, which shows `url` without the login in it."""
+    The client's own deadline is `timeout_seconds` and applies to each read; the whole query has twice that. `server` is
+    the product's name for the reason, which shows `url` without the login in it."""
     shown = f"{server} at {without_login(url)}"
     try:
         async with asyncio.timeout(2 * timeout_seconds):
@@ -56,8 +56,8 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
     except CredentialsRejected as error:
         return Unknown(f"{shown} refuses these credentials ({error})")
     except Exception as error:
-        # Clients let through whatever goes wrong below them: requests' errors, KeyError for status=error with 200,
-        # JSONDecodeError for the page of a login proxy. Whatever it is, the answer is not known.
+        # Clients raise many kinds of errors: those of requests, KeyError for status=error with 200, JSONDecodeError for
+        # a login proxy's page. After any of them the answer is unknown.
         why = f"{type(error).__name__}: {error}".replace(url, without_login(url))
         return Unknown(f"{shown} gave no usable answer: {why[:_LONGEST_WHY]}")
 
@@ -68,7 +68,7 @@ def without_login(url: str) -> str:
 
 
 def secret_in(file: str) -> str:
-    """The one line of the file. Raises `CannotAsk`; no error tells the content."""
+    """The one line of the file. Raises `CannotAsk`; no message contains the file's content."""
     try:
         text = Path(file).read_text(encoding="utf-8").strip()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Receivers of messages from files: one URL on each line. Read anew for each message, because Secrets change."""
+"""Receivers of messages from files: one URL per line. The files are read for each message, because Secrets change."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _LONGEST_FILE = 64 * 2**10
 
 
 class FoundTargets(Value, kw_only=True):
-    """What the files name. No sentence holds any part of a URL but the name of its service."""
+    """The receivers in the files. No message contains any part of a URL except the name of its service."""
 
     targets: tuple[Target, ...] = ()
     refused: tuple[str, ...] = ()
-    """Lines that are no URL of a receiver, each with its file and number."""
+    """Lines that are not a receiver's URL, each with its file and line number."""
     unread: tuple[str, ...] = ()
     """Files that cannot be read; a Secret may be created later."""
 
 
 def read(paths: Sequence[str]) -> FoundTargets:
-    """The receivers in the files, in their order. Of a folder, as a Secret is mounted, every file counts whose name
-    does not begin with a dot. Empty lines and lines that begin with # are left out."""
+    """The receivers in the files, in order. Of a folder, such as a mounted Secret, all files are read whose names do
+    not begin with a dot. Empty lines and lines that begin with # are ignored."""
     targets: list[Target] = []
     refused: list[str] = []
     unread: list[str] = []
@@ -46,7 +46,8 @@ def read(paths: Sequence[str]) -> FoundTargets:
 
 
 def _files(path: str) -> list[Path]:
-    """The file itself, or those of the folder: the kubelet's own beside a Secret's keys begin with two dots."""
+    """The file itself, or the files of the folder. The kubelet's own entries in a mounted Secret begin with two
+    dots."""
     place = Path(path)
     try:
         return sorted(each for each in place.iterdir() if not each.name.startswith("."))
@@ -55,10 +56,10 @@ def _files(path: str) -> list[Path]:
 
 
 def _lines(file: Path) -> list[tuple[int, str]]:
-    """The numbered lines that say something. Raises OSError for what cannot be read and ValueError for what is no
-    text."""
+    """The numbered lines that are neither empty nor comments. Raises OSError if the file cannot be read and ValueError
+    if it is not text."""
     if file.exists() and not file.is_file():
-        raise OSError  # a pipe would be waited for
+        raise OSError  # reading a pipe would block
     with file.open("rb") as opened:
         content = opened.read(_LONGEST_FILE + 1)
     if len(content) > _LONGEST_FILE:

@@ -1,9 +1,9 @@
 """Where messages to people go: shoutrrr's URLs, which kured takes, apprise's own, and addresses that services hand out,
 as targets for the library that sends here.
 
-Pure, and loads no library: the settings are judged with it in every agent. A URL holds a secret nearly
-everywhere, so neither a sentence of an error nor the representation of a target has any part of it but the name
-of the service. The forms are those of shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/).
+Pure, and loads no library, because every agent validates its settings with it. Almost any part of a URL may be a
+secret, so error messages and representations of targets contain only the name of the service. The forms are those of
+shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 class DeliveryMethod(StrEnum):
     """How a target is reached."""
 
-    APPRISE = "apprise"  # by the library, under its own URL
+    APPRISE = "apprise"  # through apprise, with its own URL
     TEXT = "text"  # a POST of the message alone
-    JSON = "json"  # a POST of an object that holds the message
+    JSON = "json"  # a POST of an object that contains the message
     CARD = "card"  # a POST of an adaptive card that shows the message
-    LOG = "log"  # the log has every message anyway
+    LOG = "log"  # nothing is sent: the log has every message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,18 +32,18 @@ class Target:
     service: str
     way: DeliveryMethod = DeliveryMethod.APPRISE
     url: str = field(default="", repr=False)
-    title: str = field(default="", repr=False)  # a subject or topic, where the service has one
-    message_key: str = "message"  # of the JSON object
+    title: str = field(default="", repr=False)  # a subject or topic, if the service has one
+    message_key: str = "message"  # the message's key in the JSON object
     fields: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     method: str = "POST"
     is_native: bool = False
-    """The URL is the library's own and goes to it unchanged; only the library knows whether it is whole."""
-    remark: str = ""  # what a person should know about this receiver, without what is secret
+    """The URL has apprise's own form and is passed on unchanged; only apprise can tell whether it is complete."""
+    remark: str = ""  # a warning about this receiver, without secrets
 
 
-# Query parameters that only dress a message up. Whatever is neither used nor named here is refused: it may say
-# where a message goes.
+# Query parameters that affect only a message's look. A parameter that is neither used nor listed here is refused,
+# because it may determine where a message goes.
 _DRESS = frozenset(
     {
         "title",
@@ -79,10 +79,10 @@ _TRUE, _FALSE = {"1", "true", "yes"}, {"0", "false", "no"}
 
 
 class _Parts:
-    """The pieces of a URL; each that is used is taken, so that what is left over can be refused."""
+    """The parts of a URL. Using a part removes it, so that unused parts can be refused."""
 
     def __init__(self, service: str, text: str, *, over: str = "") -> None:
-        self.over = over  # generic+http: what is spoken with the host
+        self.over = over  # generic+http: the protocol after the plus sign
         try:
             found = urlsplit(text)
             self.port = found.port
@@ -97,25 +97,24 @@ class _Parts:
         self._query = dict(parse_qsl(found.query, keep_blank_values=True))
 
     def taken(self, *names: str) -> str:
-        """The value of a query parameter under the first of its names that is given; names are compared without
-        case."""
+        """The value of a query parameter, under the first of its names that is present; case is ignored."""
         values = [self._query.pop(key) for key in list(self._query) if key.lower() in names]
         return values[0] if values else ""
 
     def is_set(self, name: str, *, default: bool) -> bool:
-        """A parameter that is a switch."""
+        """The value of a boolean parameter."""
         text = self.taken(name).lower()
         if text and text not in _TRUE | _FALSE:
             raise ValueError(f"{self.service}: {name} is neither yes nor no")
         return default if not text else text in _TRUE
 
     def rest(self) -> dict[str, str]:
-        """Every parameter that nobody took; then there are none."""
+        """All unused parameters; marks them as used."""
         found, self._query = self._query, {}
         return found
 
     def need(self, what: str, *values: str) -> None:
-        """Raises unless every value is there."""
+        """Raises ValueError unless every value is present."""
         if not all(values):
             raise ValueError(f"{self.service}: expected {what}")
 
@@ -129,15 +128,15 @@ class _Parts:
         return plain if self.is_set("disabletls", default=False) else secured
 
     def refuse_rest(self) -> None:
-        """Raises if a parameter is left that says more than how a message looks."""
+        """Raises ValueError if an unused parameter does more than change a message's look."""
         left = sorted(key for key in self._query if key.lower() not in _DRESS)
         if left:
             raise ValueError(f"{self.service}: the parameter {left[0][:40]} is not known here; leave it out")
 
 
 def parse(text: str) -> Target:
-    """The target that a URL names. Raises ValueError with a sentence that holds no secret."""
-    text = text.strip().strip('"')  # kured takes quotes off, because charts leave them on
+    """The target that a URL names. Raises ValueError with a message that contains no secret."""
+    text = text.strip().strip('"')  # kured removes quotes, because charts leave them in
     scheme = re.match(r"([a-z0-9]{1,32})(?:\+([a-z0-9]{1,32}))?://", text, re.IGNORECASE)
     if scheme is None or re.search(r"\s", text):
         raise ValueError("expected a shoutrrr URL such as slack://TOKEN-A/TOKEN-B/TOKEN-C, or an apprise URL")

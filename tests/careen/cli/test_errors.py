@@ -75,8 +75,11 @@ def test_a_forecast_of_an_unreachable_cluster_is_unknown(tmp_path: Path) -> None
     ("server", "words"),
     [
         ("https://127.0.0.1:{raw}", "https://127.0.0.1:{raw} does not speak TLS on this port"),
-        ("http://127.0.0.1:{raw}", "http://127.0.0.1:{raw} does not answer as a web server does"),
-        ("https://name.invalid:6443", "https://name.invalid:6443 cannot be found: nobody here knows its name"),
+        ("http://127.0.0.1:{raw}", "http://127.0.0.1:{raw} does not answer with HTTP"),
+        (
+            "https://name.invalid:6443",
+            "https://name.invalid:6443 cannot be found: no name server here resolves its name",
+        ),
         ("http://[::1", "Invalid IPv6 URL; correct the file"),
         ("ftp://127.0.0.1", "ftp://127.0.0.1 is not the address of a server"),
         ("http://me:secret@127.0.0.1:9", "http://127.0.0.1:9 refused the connection"),

@@ -1,1 +1,1 @@
-"""How a request reaches the API server, what may go wrong, and when it is sent again."""
+"""Requests to the API server: transport, errors and retries."""

@@ -1,10 +1,9 @@
-"""What an answer of 2xx must say before it is believed: which object or list it is, and that it is the one that
-was asked for.
+"""Checks that a 2xx answer contains the requested object or list.
 
-Something between us and the API server may answer 200 with `{}`, a `Status`, `{"items": null}` or a login page
-in JSON. Decoded alone, that would be a Node without taints, a node without pods, a lock without claims. The
-path of a request says what its answer has to be; every other answer is `UnreadableAnswer`: a read asks again, a
-write reads."""
+A proxy before the API server may answer 200 with `{}`, a `Status`, `{"items": null}` or a login page in JSON. Decoded
+without a check, that would be a Node without taints, a node without pods, a lock without claims. The path of a request
+determines what its answer must be. Every other answer is `UnreadableAnswer`: a read is repeated, a write is checked by
+a read."""
 
 from __future__ import annotations
 
@@ -44,11 +43,11 @@ KINDS = {
     "storageclasses": "StorageClass",
     "volumeattachments": "VolumeAttachment",
 }
-"""Of everything that is asked for; an answer about anything else could not be told from a page of a proxy."""
+"""All requested kinds. An answer of another kind could not be distinguished from a proxy's page."""
 
 
 class RequestedObject(Value):
-    """What a path asks for. `namespace` and `name` are empty where the path leaves them open."""
+    """The object or list at a path. `namespace` and `name` are empty if the path does not name them."""
 
     api_version: str
     kind: str
@@ -85,7 +84,7 @@ class _Kind(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class _Item(msgspec.Struct, gc=False, frozen=True):
-    """Items of a list carry no kind on a real server."""
+    """A real server sends list items without a kind."""
 
     metadata: _Meta
 
@@ -111,7 +110,7 @@ class _Success(msgspec.Struct, gc=False, frozen=True):
 
 
 def the_object(body: bytes, path: str, kind: type[T], what: str) -> T:
-    """The object at `path`, or the one just made in that collection."""
+    """The object at `path`, or the one just created in that collection."""
     asked, head = asked_for(path), decoded(body, _Object, what)
     _same_kind(head, asked.kind, asked, what)
     _same_object(head.metadata, asked, what)
@@ -140,7 +139,7 @@ def the_page(body: bytes, path: str, what: str, *, after: str = "") -> str:
 
 
 def is_evicted(body: bytes, what: str) -> None:
-    """Passes for what the server says to an eviction that it carried out: a Status, made like an object
+    """Accepts the server's answer to an eviction that it carried out: a Status, created like an object
     (registry/core/pod/storage/eviction.go)."""
     said = decoded(body, _Success, what)
     if said.kind != "Status" or said.status != "Success" or said.code not in (None, 0, 201):
@@ -169,8 +168,7 @@ _LISTS: dict[type[Any], type[Any]] = {}
 
 
 def refuse_others(others: Iterable[str], what: str) -> None:
-    """Raises for items that the selector of the request leaves out: acting on them would be acting on somebody
-    else's."""
+    """Raises UnreadableAnswer for items that the request's selector excludes: they may belong to another owner."""
     if other := next(iter(others), None):
         raise UnreadableAnswer(f"{what}: the answer has {other}, which was not asked for")
 

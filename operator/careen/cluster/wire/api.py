@@ -1,8 +1,8 @@
-"""Requests to the API server with retries where they are safe, and JSON in and out.
+"""Requests to the API server: JSON in and out, with retries if they are safe.
 
-A read is tried again on anything that may pass, an answer that is not about what was asked (`answers.py`) among
-it. A write is tried again only when it certainly did nothing; what to do after an unclear write is the caller's
-business (`nodes.py`, `lock_store.py`), because it takes knowledge of what was written."""
+A read is retried after every error that may be temporary, including an answer about another object (`answers.py`). A
+write is retried only if it certainly had no effect. The caller handles an unclear write (`nodes.py`, `lock_store.py`),
+because it knows the content."""
 
 from __future__ import annotations
 
@@ -43,18 +43,19 @@ Observer = Callable[[Request, "Response | None"], None]
 
 
 class ClusterApi:
-    """One API server: `get`, `pages`, `write`. Every failure is an error of `errors.py`."""
+    """A client of one cluster's API server: `get`, `pages`, `write`. Every failure is an error of `errors.py`."""
 
     def __init__(
         self, transport: Transport, clock: Clock, *, chance: Callable[[], float], observer: Observer | None = None
     ) -> None:
-        """`chance` gives 0 ≤ x < 1 for jitter; `observer` hears of each request and its response (None: lost)."""
+        """`chance` returns 0 ≤ x < 1 for jitter; `observer` is called with each request and its response (None:
+        lost)."""
         self.transport = transport
         self.clock = clock
         self.clock_skew_seconds: float | None = None
-        """Our clock minus the server's, as of the last answer that carried a Date; good to about a second."""
+        """The local clock minus the server's, by the last answer with a Date header; accurate to about a second."""
         self.withheld: Callable[[Request], str] = lambda _: ""
-        """Why a request need not be sent, because the answer is known to be 403; empty for all others."""
+        """Why a request is not sent: the answer is known to be 403; empty for all others."""
         self._chance = chance
         self._observer = observer
 
@@ -66,12 +67,12 @@ class ClusterApi:
         return await self._read(request, lambda body: the_object(body, path, kind, f"GET {path}"))
 
     async def get_plain(self, path: str, kind: type[T]) -> T:
-        """What stands at `path` outside the resources, such as `/version`; `kind` alone says what it must have."""
+        """The answer at a `path` that is not a resource, such as `/version`; `kind` lists the required fields."""
         return await self._read(Request(method="GET", path=path), lambda body: decoded(body, kind, f"GET {path}"))
 
     async def ask(self, request: Request) -> Response:
-        """The answer to a read of a page that is no object, whatever its status. It is asked once: a page that says
-        no is an answer. Raises `NotSent` or `Unclear`."""
+        """The response to a read of a path that is not an object, whatever its status. It is sent once: an error status
+        is an answer. Raises `NotSent` or `Unclear`."""
         try:
             response = await self.transport.send(request)
         except ClusterError:
@@ -113,7 +114,8 @@ class ClusterApi:
     async def views(
         self, path: str, kind: type[T], view: Callable[[T], V], *, query: Mapping[str, str] | None = None
     ) -> list[V]:
-        """As `items`, with what `view` makes of each. It is made page by page, so that a long list holds nothing up."""
+        """As `items`, with `view` applied to each. Works page by page, so that a long list does not block the event
+        loop."""
         for last in (False, True):
             try:
                 found: list[V] = []
@@ -160,7 +162,8 @@ class ClusterApi:
         return the_object(response.body, path, kind, f"PATCH {path}")
 
     async def replace(self, path: str, body: object, kind: type[T]) -> T:
-        """The whole object anew; as it is afterwards. `body` carries the resourceVersion that was read."""
+        """Replaces the whole object; returns it as it is afterwards. `body` carries the resourceVersion that was
+        read."""
         return the_object((await self.write("PUT", path, body)).body, path, kind, f"PUT {path}")
 
     async def post(self, path: str, body: object, kind: type[T], *, query: Mapping[str, str] | None = None) -> T:
@@ -168,7 +171,7 @@ class ClusterApi:
         return the_object((await self.write("POST", path, body, query=query)).body, path, kind, f"POST {path}")
 
     async def review(self, path: str, body: object, kind: type[T]) -> T:
-        """Asks a review. It changes nothing, so it is asked again as a read is."""
+        """Posts a review. It changes nothing, so it is retried like a read."""
         request = Request(method="POST", path=path, body=msgspec.json.encode(body), content_type=JSON)
         return await self._read(request, lambda answer: the_review(answer, path, kind, f"POST {path}"))
 
@@ -192,11 +195,13 @@ class ClusterApi:
         return await retrying(attempt)
 
     def _pause(self, state: RetryCallState) -> float:
-        """Doubling from a quarter of a second with full jitter, and never less than the server asked for."""
+        """The pause doubles from a quarter of a second, with full jitter, and is never shorter than the server
+        requests."""
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after_seconds or 0.0 if isinstance(error, Refused) else 0.0
         longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** (state.attempt_number - 1))
-        # Jitter is added to what the server asked for: a thousand agents told "1 s" must not come back as one.
+        # Jitter is added to the wait that the server requests, so that a thousand agents do not return at the same
+        # moment.
         return asked + longest * (0.5 + 0.5 * self._chance())
 
     async def _send(self, request: Request) -> Response:

@@ -1,8 +1,7 @@
 """The real transport: the Kubernetes client's connection pool, used raw.
 
-Only its configuration (in-cluster files, kubeconfig) and its pool of connections are used. Its own retries are
-off: they resend a PUT whose answer was lost, which makes a false conflict on the lock. Typed models are never
-loaded."""
+Uses only its configuration (in-cluster files, kubeconfig) and its pool of connections. Its retries are off: they resend
+a PUT whose answer was lost, which causes a false conflict on the lock. Typed models are never loaded."""
 
 from __future__ import annotations
 
@@ -34,17 +33,17 @@ from scheduler_core.values import Value
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5.0
-# Every thread may be waiting for an answer; asking again later is as good as waiting longer.
+# Every thread may be waiting for an answer; a later retry is as good as a longer wait.
 THREAD_SECONDS = 10.0
 # In-cluster tokens live an hour and the kubelet renews them at 80 % of that; the client reads the file again each
-# minute. A 401 makes us read everything again at once, but not more often than this.
+# minute. After a 401 the credentials are read again at once, but not more often than this.
 RELOAD_SECONDS = 10.0
 # One pool serves the turn's requests and a batch of parallel evictions.
 CONNECTIONS = 16
 
 
 class CannotReachCluster(Exception):
-    """No usable credentials: neither in-cluster files nor the kubeconfig could be read. For a person to mend."""
+    """No usable credentials: neither in-cluster files nor the kubeconfig could be read. A person must correct them."""
 
 
 class NoSuchContext(CannotReachCluster):
@@ -59,7 +58,7 @@ class NoSuchContext(CannotReachCluster):
 
 
 class Credentials(Value, kw_only=True):
-    """Where the API server is and how we prove who we are, for other clients in the same process."""
+    """The API server's address and the credentials, for other clients in the same process."""
 
     server: str
     authorization: str | None
@@ -70,7 +69,7 @@ class Credentials(Value, kw_only=True):
 
 
 def user_agent(part: str) -> str:
-    """`careen-agent/0.1.0`: how our requests are told apart in an audit log."""
+    """`careen-agent/0.1.0`: identifies these requests in an audit log."""
     try:
         return f"careen-{part}/{version('careen')}"
     except PackageNotFoundError:
@@ -111,7 +110,7 @@ def load_configuration(kubeconfig: Path | None, *, context: str | None = None) -
 
 
 def current_context(kubeconfig: Path) -> str:
-    """The name of the context that a kubeconfig stands on; empty where it cannot be told."""
+    """The name of a kubeconfig's current context; empty if it cannot be read."""
     try:
         merged = KubeConfigMerger(str(kubeconfig)).config.value  # type: ignore[no-untyped-call]
         return str(merged.get("current-context") or "")
@@ -120,7 +119,7 @@ def current_context(kubeconfig: Path) -> str:
 
 
 def _look_for_context(kubeconfig: Path, wanted: str | None) -> None:
-    """Raises `NoSuchContext` where the file can be read and has no such context."""
+    """Raises `NoSuchContext` if the file is readable and has no such context."""
     try:
         merged = KubeConfigMerger(str(kubeconfig)).config.value  # type: ignore[no-untyped-call]
         names = [str(each["name"]) for each in merged.get("contexts") or ()]
@@ -132,8 +131,8 @@ def _look_for_context(kubeconfig: Path, wanted: str | None) -> None:
 
 
 def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
-    """In words about the file: the library lets Python's own complaints about its shape through, and calls a
-    missing file invalid."""
+    """The error in words about the file. The library passes Python's own errors through and calls a missing file
+    invalid."""
     if isinstance(error, (AttributeError, KeyError, TypeError, RecursionError)):
         return "it is not written as a kubeconfig"
     # KUBECONFIG may name several files, of which some may be missing.
@@ -143,13 +142,14 @@ def _what_is_wrong(kubeconfig: Path | None, error: Exception) -> str:
 
 
 class Turnstile:
-    """Lets one through: the thread that sends a request, or whoever gives it up. Safe from any thread."""
+    """Decides between the thread that sends a request and the caller that gives it up: only the first proceeds.
+    Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     def pass_once(self) -> bool:
-        """True for the first who asks, and for nobody else."""
+        """True for the first caller only."""
         return self._lock.acquire(blocking=False)
 
 
@@ -163,13 +163,13 @@ class ClientTransport:
         self.server: str = configuration.host
         self._rest = RESTClientObject(configuration)
         self._loaded_at = time.monotonic()
-        # Own threads: at the end nobody waits for a read that hangs until its deadline.
+        # Its own threads, so that the process can end while a read hangs.
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="api")
 
     async def send(self, request: Request) -> Response:
         response = await self._send_once(request)
         if response.status == 401 and self._reload():
-            # The server did nothing with it, so sending it again is no repetition.
+            # The server did not process the request, so it is safe to send it again.
             return await self._send_once(request)
         return response
 
@@ -196,12 +196,12 @@ class ClientTransport:
         )
 
     def close(self) -> None:
-        """Lets go of connections and threads without waiting for answers still under way."""
+        """Closes connections and threads without waiting for outstanding answers."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._rest.close()
 
     async def _send_once(self, request: Request) -> Response:
-        """The deadline counts from when the request goes out. One that finds no thread is never sent."""
+        """The deadline starts when the request is sent. A request that gets no thread is never sent."""
         what = f"{request.method} {request.path}"
         turn, begun = Turnstile(), asyncio.Event()
         loop, rest = asyncio.get_running_loop(), self._rest
@@ -214,7 +214,7 @@ class ClientTransport:
 
         try:
             call = asyncio.wrap_future(self._threads.submit(work))
-        except RuntimeError as error:  # no thread can be started; the work may be queued all the same
+        except RuntimeError as error:  # no thread can be started; the work may still be queued
             if turn.pass_once():
                 raise NotSent(f"{what}: {error}") from error
             raise Unclear(f"{what}: {error}") from error
@@ -229,7 +229,7 @@ class ClientTransport:
             call.cancel()
             raise
         try:
-            # urllib3's read deadline is per read: a server that drips would never run into it.
+            # urllib3's deadline applies to each read: a server that sends a byte at a time would never exceed it.
             return await _within(CONNECT_SECONDS + 2 * request.timeout_seconds, call)
         except TimeoutError as error:
             raise Unclear(f"{what}: no full answer within {2 * request.timeout_seconds:.0f} s") from error
@@ -266,7 +266,7 @@ class ClientTransport:
         return headers
 
     def _reload(self) -> bool:
-        """Reads the credentials again after a 401; False if that was done a moment ago or they cannot be read."""
+        """Reads the credentials again after a 401; False if they were just read or cannot be read."""
         if time.monotonic() - self._loaded_at < RELOAD_SECONDS:
             return False
         self._loaded_at = time.monotonic()

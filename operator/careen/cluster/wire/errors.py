@@ -1,8 +1,8 @@
-"""What can go wrong between us and the API server, named for the caller's next move.
+"""Errors of requests to the API server, named for the caller's next step.
 
-Errors of the client library, of the network and HTTP statuses become ours here and in `client.py`; nothing above this
-package sees theirs. The line that matters most runs between *certain* failures (the server refused, or the request was
-never sent: nothing changed) and *unclear* ones (it may have landed, or may still land).
+This file and `client.py` translate errors of the client library, of the network and HTTP statuses; no other package
+sees the originals. The main distinction is between *certain* failures (the server refused, or the request was never
+sent: nothing changed) and *unclear* ones (the write may have landed, or may still land).
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from careen.core.facts.untrusted import LONGEST_SENTENCE
 from careen.core.plain_text import one_line
 
 LONGEST_RETRY_AFTER_SECONDS = 60.0
-_DIGITS = 9  # more of them are more than a minute, whatever they say
+_DIGITS = 9  # a longer number is more than a minute in any case
 
 
 class ClusterError(Exception):
-    """Anything that kept a question to the API server from being answered. Its text is fit to show, whatever the
-    server said."""
+    """A request that got no usable answer. Its text is safe to show, whatever the server sent."""
 
     may_have_landed: bool = False
 
@@ -43,13 +42,13 @@ class Unclear(ClusterError):
 
 
 class UnreadableAnswer(ClusterError):
-    """The answer is not what the API promises, or not about what was asked. A write may have landed."""
+    """The answer violates the API or is about another object. A write may have landed."""
 
     may_have_landed = True
 
 
 class Refused(ClusterError):
-    """The server answered, and the answer is no. Nothing changed."""
+    """The server rejected the request. Nothing changed."""
 
     def __init__(self, what: str, *, status: int, reason: str, message: str, retry_after_seconds: float | None) -> None:
         super().__init__(f"{what}: {status} {reason}: {message}" if message else f"{what}: {status} {reason}")
@@ -60,15 +59,16 @@ class Refused(ClusterError):
 
 
 class Unauthorized(Refused):
-    """401: our credentials are not accepted. They may just have been rotated: read them again, then tell a person."""
+    """401: the server rejected the credentials. They may have been rotated: read them again, then report it to a
+    person."""
 
 
 class Forbidden(Refused):
-    """403: a right is missing, or admission said no. Retrying does not help by itself; tell a person."""
+    """403: a right is missing, or admission denied the request. A retry does not help; report it to a person."""
 
 
 class Withheld(Forbidden):
-    """Not sent, because the review of our rights showed that it would be answered with 403. Do without."""
+    """Not sent, because the review of the account's rights showed that the answer would be 403. Continue without it."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what} is not asked", status=403, reason="Withheld", message=why, retry_after_seconds=None)
@@ -79,14 +79,13 @@ class NotFound(Refused):
 
 
 class NotServed(Refused):
-    """404 that does not come as a `Status`: this API is not served, or a proxy answered. It says nothing about
-    any object."""
+    """A 404 without a `Status`: the API is not served, or a proxy answered. It proves nothing about the object."""
 
     may_have_landed = True
 
 
 class Conflict(Refused):
-    """409: somebody else was faster, or the UID is another one. Read again and think again."""
+    """409: another writer was faster, or the UID differs. Read again and decide anew."""
 
 
 class Expired(Refused):
@@ -94,11 +93,11 @@ class Expired(Refused):
 
 
 class TooManyRequests(Refused):
-    """429: the server is busy, or a disruption budget says not now. Wait `retry_after_seconds`."""
+    """429: the server is busy, or a disruption budget does not allow the eviction now. Wait `retry_after_seconds`."""
 
 
 class ServerFailed(Refused):
-    """5xx: the server failed half-way. A write may have landed."""
+    """5xx: the server failed while processing the request. A write may have landed."""
 
     may_have_landed = True
 
@@ -114,7 +113,7 @@ _BY_STATUS: dict[int, type[Refused]] = {
 
 
 class _Status(msgspec.Struct, gc=False, frozen=True):
-    """The part of `metav1.Status` that says why."""
+    """The fields of `metav1.Status` that give the reason."""
 
     kind: str | None = None
     reason: str | None = None
@@ -139,7 +138,7 @@ def raise_unless_ok(request: Request, response: Response, *, now: datetime) -> N
 
 
 def retry_after(response: Response, *, now: datetime) -> float | None:
-    """Seconds the server asks us to wait, from either form of the Retry-After header; None if it does not say.
+    """The wait that the server requests, in seconds, from either form of the Retry-After header; None without one.
 
     At most a minute: a header that is wrong must not keep an agent from its node for years.
     """

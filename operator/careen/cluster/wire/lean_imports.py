@@ -1,5 +1,5 @@
-"""Every trick by which the agent loads less of its libraries. What each saves is measured by `make bench-tricks` and
-stands in bench/agent/tricks.md; what is left, by `make bench-agent`.
+"""Every measure by which the agent loads less of its libraries. `make bench-tricks` writes the savings of each to
+bench/agent/tricks.md; `make bench-agent` measures the remaining memory.
 
 They are called before `cluster/wire/client.py` or kopf is imported: by the agent and its forecast child, and by the
 commands for people, which load the whole client where a kubeconfig may need the OAuth flows."""
@@ -109,7 +109,7 @@ def load_lean_kopf() -> None:
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Within it, in all threads, nobody looks for garbage in cycles."""
+    """Disables the cyclic garbage collector in all threads."""
     if not _is_on("no-collections"):
         yield
         return
@@ -204,7 +204,7 @@ class _NotYetLoaded(ModuleType):
 
 
 class _StandIn(ModuleType):
-    """A module that has every name, each good for nothing but being imported."""
+    """A module with any attribute; its attributes can only be imported."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

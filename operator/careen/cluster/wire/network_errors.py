@@ -1,6 +1,6 @@
-"""What the network did to a request, in words about the server: nothing of the client library's own names and objects.
+"""Network errors as sentences about the server, without names and objects of the client library.
 
-Whether the request may have landed is said by the error's class in `errors.py`; here is only the sentence."""
+The error's class in `errors.py` tells whether the request may have landed; this file gives only the sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from http.client import HTTPException, RemoteDisconnected
 
 from urllib3 import exceptions
 
-_UNKNOWN_NAME = "cannot be found: nobody here knows its name"
+_UNKNOWN_NAME = "cannot be found: no name server here resolves its name"
 _HUNG_UP = "closed the connection before it answered"
 _BY_NUMBER = {
     errno.ECONNREFUSED: "refused the connection",
@@ -36,7 +36,7 @@ def told(error: BaseException, server: str) -> str:
 
 
 def was_surely_not_sent(error: BaseException) -> bool:
-    """Whether the connection failed before the request could go out on it."""
+    """Whether the connection failed before the request could be sent."""
     before = (
         exceptions.NewConnectionError,
         exceptions.ConnectTimeoutError,
@@ -47,7 +47,7 @@ def was_surely_not_sent(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    """By the error of the system or of TLS at the bottom, where there is one; else by the library's kind."""
+    """By the underlying error of the system or of TLS, if there is one; else by the library's class."""
     found = (_of_the_system(each) for each in _chain(error))
     return next((words for words in found if words), "") or _of_the_library(error)
 
@@ -60,7 +60,7 @@ def _of_the_system(error: BaseException) -> str:
     if isinstance(error, RemoteDisconnected):
         return _HUNG_UP
     if isinstance(error, HTTPException):
-        return "does not answer as a web server does"
+        return "does not answer with HTTP"
     if isinstance(error, OSError) and error.errno:
         return _BY_NUMBER.get(error.errno) or f"cannot be reached: {_lowered(os.strerror(error.errno))}"
     return ""
@@ -89,7 +89,7 @@ def _of_tls(error: ssl.SSLError) -> str:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """What the error was raised for, the deepest first, and the error itself."""
+    """The causes of the error, the deepest first, and the error itself."""
     found: list[BaseException] = []
     waiting: list[BaseException] = [error]
     while waiting:

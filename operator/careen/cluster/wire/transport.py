@@ -1,7 +1,7 @@
-"""The two ports the shell stands on: how a request reaches an API server, and what time it is.
+"""The agent's two ports: the transport of requests to an API server, and the clock.
 
-The real transport is in `client.py`, the real clock in `agent/clock.py`. A simulator puts its own in their place, so
-that the very same shell runs on virtual time.
+The real transport is in `client.py`, the real clock in `agent/clock.py`. A simulator replaces both, so that the same
+code runs on virtual time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Request(Value, kw_only=True):
 
 
 class Response(Value, kw_only=True):
-    """What came back, whatever the status. Header names are in lower case."""
+    """A response with any status. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -53,7 +53,7 @@ class Transport(Protocol):
 
 
 class Clock(Protocol):
-    """What time it is, and how to wait."""
+    """Reads the time, and waits."""
 
     def now(self) -> datetime:
         """The wall clock, aware of its zone (UTC)."""

@@ -1,4 +1,4 @@
-"""One guarded write and what became of it: landed, conflict, or still unclear.
+"""One guarded write and its outcome: landed, conflict, rejected or still unclear.
 
 A guarded write carries the resourceVersion that was read. When its answer is lost it may still land; so the object is
 read again, and if the change is not there the write is sent once more *with the version just read*: it changes the
@@ -19,26 +19,26 @@ _ATTEMPTS = 3
 
 
 class Landed(Value, Generic[T]):
-    """The change stands; `seen` is the object as the answer or a later consistent read shows it."""
+    """The change is in the object; `seen` is the object from the answer or from a later consistent read."""
 
     seen: T
 
 
 class Stale(Value):
-    """Somebody else changed the object first. Nothing of ours was written: read and decide anew."""
+    """Another writer changed the object first. Nothing was written: read and decide anew."""
 
     why: str
 
 
 class Rejected(Value):
-    """The server said no for another reason (a right, admission, validation). Nothing was written: a person
-    must look."""
+    """The server rejected the write for another reason (a right, admission, validation). Nothing was written; a person
+    must act."""
 
     why: str
 
 
 class StillUnclear(Value):
-    """Not known, or certainly not sent: in either case read again before the next step."""
+    """Unknown, or certainly not sent: in either case read again before the next step."""
 
     why: str
 
@@ -53,15 +53,14 @@ async def write_guarded(
     read: Callable[[], Awaitable[tuple[str, T]]],
     stands: Callable[[T], bool],
 ) -> Written[T]:
-    """Writes with `version`; after a lost answer reads until it is known what happened, a few times at most.
+    """Writes with `version`; after a lost answer reads until the outcome is known, a few times at most.
 
-    `write(version)` sends the change, `read()` returns the current version and object, `stands(object)` tells
-    whether our change is in it. A `Stale` answer that follows a lost one may be our own write's doing: then the
-    object decides."""
+    `write(version)` sends the change, `read()` returns the current version and object, `stands(object)` tells whether
+    the change is in it. A `Stale` answer after a lost one may be caused by the same write: then the object decides."""
     lost_before = False
     for _ in range(_ATTEMPTS):
         if not version:
-            # The server takes a patch with an empty version for one without: it would overwrite whatever stands there.
+            # The server treats an empty version as none, and would overwrite any change.
             return StillUnclear("nothing was sent, because no resourceVersion is known to guard it")
         try:
             return Landed(await write(version))
@@ -78,13 +77,14 @@ async def write_guarded(
         if stands(seen):
             return Landed(seen)
         if now_at != version:
-            # Another hand changed it and ours is not in it: what was lost can only conflict from now on.
+            # Another writer changed the object, and the change is not in it: the lost write can only conflict from now
+            # on.
             return Stale(why)
     return StillUnclear(f"{why}; after {_ATTEMPTS} attempts")
 
 
 def _ended(error: ClusterError, *, lost_before: bool) -> Stale | Rejected | StillUnclear | None:
-    """What a failed write comes to, or None if only the object can tell."""
+    """The outcome of a failed write, or None if only the object can tell."""
     if error.may_have_landed:
         return None
     if isinstance(error, Conflict | NotFound):

@@ -29,7 +29,7 @@ def new_connection(by: BaseException) -> Exception:
         (new_connection(OSError(errno.ECONNREFUSED, "x")), "refused the connection", True),
         (new_connection(OSError(errno.EHOSTUNREACH, "x")), "cannot be reached: there is no route to the host", True),
         (new_connection(OSError(errno.EACCES, "x")), "cannot be reached: permission denied", True),
-        (new_connection(socket.gaierror(-2, "x")), "cannot be found: nobody here knows its name", True),
+        (new_connection(socket.gaierror(-2, "x")), "cannot be found: no name server here resolves its name", True),
         (exceptions.ConnectTimeoutError(), "did not accept the connection in time", True),
         (exceptions.LocationParseError("x"), "is not the address of a server", True),
         (exceptions.ReadTimeoutError(None, "", "x"), "did not answer in time", False),  # type: ignore[arg-type]
