@@ -1,1 +1,1 @@
-"""The shell of an agent: where time, I/O and kopf live. Decisions are made in `core/`."""
+"""The agent's shell: clock, I/O and kopf. `core/` makes the decisions."""

@@ -1,7 +1,7 @@
-"""Carries out a decision's actions in order, one small function each; stops at the first that did not surely succeed.
+"""Carries out a decision's actions in order, one small function each; stops at the first that did not certainly
+succeed.
 
-What the actions answered is folded into the memory. Nothing is decided here: a stop only means that the next turn
-looks again, at what is really there.
+Records the actions' answers in the memory and decides nothing: after a stop the next turn observes the actual state.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from scheduler_core.values import Value
 
 _LOG = logging.getLogger("careen.apply")
 
-# One eviction after another: the replacement has its node before the next pod goes, as forecasts count on. An
-# API server of today takes as long for its answer; one that is faster is not asked sooner.
+# The least time between two evictions, so that the replacement is scheduled before the next eviction, as forecasts
+# assume. Current API servers take about as long to answer.
 ONE_BY_ONE_SECONDS = 0.1
 
-# Hold, pause and need are looked at once a turn: behind a slow webhook a whole node's evictions would be a
-# quarter of an hour without one.
+# Each turn checks hold, pause and need once. With a slow webhook the evictions of a whole node would take a quarter of
+# an hour without a check.
 EVICTIONS_SECONDS = 10.0
 
-# A restart of the API server takes about a minute; what cannot be posted for longer stands in the log.
+# A restart of the API server takes about a minute; an Event that cannot be posted for longer is only logged.
 EVENT_PAUSES_SECONDS = (2.0, 5.0, 15.0, 40.0)
 
 
 class Stop(Value):
-    """The turn ends here. `is_refusal`: a person has to look, and trying again at once is no use. `is_stale`: somebody
-    else wrote first, so a new look is all that is needed."""
+    """Ends the turn. `is_refusal`: a person must act, and an immediate retry is useless. `is_stale`: another writer was
+    faster, so a new observation is enough."""
 
     why: str
     is_refusal: bool = False
@@ -69,27 +69,28 @@ class Stop(Value):
 
 
 class Applied(Value, kw_only=True):
-    """What became of the actions: the memory with their answers, the Node as last seen, and why the rest was left."""
+    """The outcome of the actions: the memory with their answers, the Node as last seen, and why the rest was
+    skipped."""
 
     memory: Memory
     is_node_written: bool = False
     node: NodeView | None = None
-    """As the last write left it; None when it must be read: nothing was written, or others change it just then."""
+    """The Node after the last write; None if it must be read: nothing was written, or other writers are changing it."""
     node_written_at: float = 0.0
-    """When the write began whose answer shows the Node: what changed later may not be in it."""
+    """When that write began; the answer may lack later changes."""
     lock: LockReading | None = None
-    """As the last write left it; None where nothing was written there."""
+    """The lock after the last write; None if nothing was written."""
     lock_written_at: float = 0.0
     """When that write began."""
     stop: Stop | None = None
     is_told: bool = True
-    """Whether Event and messages went out, or there were none: also when the actions stopped behind a write
-    that landed."""
+    """Whether Event and messages were sent, or there were none; also true if the actions stopped after a write that
+    landed."""
     owed: Owed | None = None
 
 
 class Owed(Value, kw_only=True):
-    """What is to be told if a patch of the Node, whose answer did not say so, landed after all."""
+    """What to report if a patch of the Node landed although its answer did not confirm it."""
 
     patch: PatchNode
     tellings: tuple[PostEvent | Notify, ...]
@@ -100,7 +101,7 @@ async def _no_silence() -> None:
 
 
 class Hands(Value, kw_only=True):
-    """Everything that actions are carried out with."""
+    """Everything that actions need."""
 
     node_name: str
     api: ClusterApi
@@ -114,10 +115,10 @@ class Hands(Value, kw_only=True):
 
 
 class Applier:
-    """Applies one decision; a new one for each turn, because a confirmation is good only within its turn."""
+    """Applies one decision. Each turn uses a new one, because a confirmation is valid only within its turn."""
 
     def __init__(self, hands: Hands, memory: Memory, *, node_uid: str, remember: Callable[[Memory], None]) -> None:
-        """`remember` is called at once when something happened that must not be forgotten if the turn is cut short."""
+        """`remember` is called at once after an action that must not be forgotten if the turn is cancelled."""
         self._hands = hands
         self._memory = memory
         self._node_uid = node_uid
@@ -129,10 +130,10 @@ class Applier:
         self._lock_written_at = 0.0
         self._confirmed_at: float | None = None
         self._remember = remember
-        self._jitter = hands.chance()  # one for all evictions: pods that are refused together are asked again together
+        self._jitter = hands.chance()  # one for all evictions, so that pods refused together are retried together
 
     async def apply(self, actions: tuple[Action, ...]) -> Applied:
-        """All of them, or up to the first that did not surely succeed."""
+        """Carries out all actions, or those up to the first that did not certainly succeed."""
         for number, action in enumerate(actions):
             if stop := await self._do(action):
                 return self._stopped(stop, action, tellings_of(actions[number:]))
@@ -146,8 +147,8 @@ class Applier:
         )
 
     def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
-        """What a landed write did is told although a later one stopped: the next turn finds it done, and would
-        not speak of it."""
+        """Reports a landed write even if a later action stopped: the next turn finds it done and would not report
+        it."""
         if self._is_anything_written:
             self.tell(rest)
         owed = Owed(patch=at, tellings=rest) if isinstance(at, PatchNode) and not self._is_anything_written else None
@@ -160,7 +161,7 @@ class Applier:
         )
 
     def tell(self, tellings: tuple[PostEvent | Notify, ...]) -> None:
-        """Events and messages, at once and without waiting for them."""
+        """Sends Events and messages without waiting for them."""
         for each in tellings:
             if isinstance(each, PostEvent):
                 self._post_event(each)
@@ -194,8 +195,8 @@ class Applier:
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):
-                # The node controller follows a cordon, and its end, with a taint of its own: the next write
-                # would meet a conflict.
+                # The node controller adds or removes its own taint after a cordon changes, so the next write would
+                # conflict.
                 self._node = node if patch.unschedulable is None else None
                 self._is_node_written, self._is_anything_written, self._node_written_at = True, True, began
                 return None
@@ -221,8 +222,7 @@ class Applier:
                 return Stop(f"{wanted.purpose}: {why}")
 
     async def _confirm_claim(self, claim: ConfirmClaim) -> Stop | None:
-        # The age of the confirmation counts from the question: what changes after the server read it is not in
-        # the answer.
+        # The age of the confirmation counts from the request: the answer lacks changes made after the server read it.
         asked_at = self._hands.api.clock.monotonic()
         try:
             reading: LockReading = await self._hands.lock.read()
@@ -257,8 +257,8 @@ class Applier:
         return None
 
     async def _evict(self, batch: Evict) -> Stop | None:
-        """As many as begin within the turn's share; the others stay as they are, and the next turn asks for
-        them after a fresh look."""
+        """Evicts the pods that fit into the turn's share of time; the next turn requests the others after a fresh
+        observation."""
         clock, waiting = self._hands.api.clock, iter(batch.pods)
         until = clock.monotonic() + EVICTIONS_SECONDS
 
@@ -327,6 +327,6 @@ class Applier:
 
 
 def tellings_of(actions: tuple[Action, ...]) -> tuple[PostEvent | Notify, ...]:
-    """What these actions tell; no message about a reboot that was not confirmed."""
+    """The reports of these actions, without messages about a reboot that was not confirmed."""
     is_asked = any(isinstance(each, ConfirmClaim | AskReboot) for each in actions)
     return tuple(each for each in actions if isinstance(each, PostEvent) or (isinstance(each, Notify) and not is_asked))

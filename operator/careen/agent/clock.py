@@ -1,4 +1,4 @@
-"""The wall clock, and nothing else."""
+"""The wall clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several requests of one turn at once: all come to their end, or none goes on when one breaks."""
+"""Concurrent requests of one turn: all finish, or the first error cancels the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 async def all_or_none(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Waits for all. When one raises, or the turn is cut short, it cancels the others: none outlives its turn."""
+    """Waits for all. If one raises or the turn is cancelled, cancels the others, so that none outlives its turn."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         await asyncio.gather(*tasks)

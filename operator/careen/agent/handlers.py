@@ -1,8 +1,8 @@
-"""The settings' ConfigMap, followed with kopf: the only importer of kopf.
+"""Follows the settings' ConfigMap with kopf. No other module imports kopf.
 
-kopf runs in a thread and an event loop of its own. When it ends it cancels every task of its loop that is younger than
-itself, and it may end at any time (a right taken away): that must never reach a turn in the middle of a drain. Only
-`on.event` is used, because every other handler writes annotations or finalizers on the object.
+kopf runs in its own thread and event loop. When it ends, it cancels every younger task of its loop, and it may end at
+any time (a revoked right); it must not cancel a turn during a drain. Only `on.event` is used, because every other
+handler writes annotations or finalizers on the object.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("careen.config")
 
-# The watch of an idle agent is renewed once an hour. A dead connection shows by missing bookmarks after 70 s (kopf's
-# inactivity timeout), whatever this is.
+# An idle agent renews its watch once an hour. Independently of that, kopf detects a dead connection by missing
+# bookmarks after 70 s (its inactivity timeout).
 _WATCH_SECONDS = 3600
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 
 
 class Forever:
-    """kopf's own list of pauses ends after 54 s, and the operator with it."""
+    """Unlimited pauses between retries. kopf's own list ends after 54 s, and then the operator ends."""
 
     def __iter__(self) -> Iterator[float]:
         """1, 2, 4, … 30, 30, …"""
@@ -46,11 +46,11 @@ class Forever:
 
 
 class FewRetries(logging.Filter):
-    """kopf calls each attempt of its endless retries an error; here the fifth in a row is a warning, and every
-    hundredth."""
+    """kopf logs each failed attempt as an error. This filter logs the fifth in a row and every hundredth as a
+    warning."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is worth it."""
+        """Whether the line is logged."""
         attempt = re.match(r"Request attempt #(\d+) failed; will retry", record.getMessage())
         if attempt is None:
             return True
@@ -87,7 +87,7 @@ def _follow_for_ever(
             asyncio.run(_follow(namespace, name, credentials, on_change))
             _LOG.warning("following ConfigMap %s/%s ended; starting again", namespace, name)
         except Exception:
-            # kopf raises what its watchers died of; settings stay as they are until it works again.
+            # kopf raises its watchers' errors; the settings stay in force until it works again.
             _LOG.warning(
                 "following ConfigMap %s/%s failed; starting again in %.0f s",
                 namespace,
@@ -109,7 +109,7 @@ async def _follow(
     load_lean_kopf()
     import kopf  # after the first turn, and not at all without a ConfigMap
 
-    # It warns each time that it will not handle signals outside the main thread: that is what we want.
+    # Outside the main thread kopf does not handle signals, as intended, and warns about it each time.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
     for name_of_logger in ("kopf._cogs.clients.watching", "kopf._core.reactor.observation"):
         logging.getLogger(name_of_logger).addFilter(_FEW_RETRIES)
@@ -124,7 +124,7 @@ async def _follow(
 
     @kopf.on.event("", "v1", "configmaps", registry=registry)
     async def changed(type: str | None, body: Mapping[str, Any], **_: Any) -> None:  # noqa: A002 - kopf's name
-        # The server already selects; a server that ignores the selector must not hand us other settings.
+        # The server already selects; a server that ignores the selector must not supply other settings.
         if _is_named(body, name):
             on_change(None if type == "DELETED" else _seen(body))
 
@@ -132,8 +132,8 @@ async def _follow(
 
 
 def _is_named(body: Mapping[str, Any], name: str) -> bool:
-    """Whether it is this ConfigMap, and whole: one without uid or version did not come from an API server, and
-    says nothing about settings."""
+    """Whether this is the ConfigMap, and complete: an object without uid or resourceVersion did not come from an API
+    server."""
     metadata = body.get("metadata") or {}
     return metadata.get("name") == name and bool(metadata.get("uid")) and bool(metadata.get("resourceVersion"))
 
@@ -148,10 +148,10 @@ def _seen(body: Mapping[str, Any]) -> SeenConfigMap:
 
 
 def _bound_retry_after() -> None:
-    """kopf sleeps for as long as a 429 says, and ends when it says it as a date; here it hears at most a
-    minute, in seconds.
+    """Limits the wait after a 429 to a minute. kopf sleeps as long as the answer says, and ends if the answer has a
+    date.
 
-    It has no setting for that. Where its error has moved to in another release, it obeys as before.
+    kopf has no setting for that. If another release has moved its error class, this does nothing.
     """
     try:
         from kopf._cogs.clients.errors import APITooManyRequestsError
@@ -172,10 +172,10 @@ def _bound_retry_after() -> None:
 
 
 def _bound_discovery() -> None:
-    """kopf asks for every resource of four API groups before it watches anything: five requests from each agent at
-    each start. A ConfigMap and its namespace stand in the first of them.
+    """Limits kopf's discovery to one API group. kopf lists the resources of four before it watches anything, which is
+    five requests per start of an agent; ConfigMaps and namespaces are in the first.
 
-    It has no setting for that. Where its function has moved to in another release, kopf asks as before.
+    kopf has no setting for that. If another release has moved its function, this does nothing.
     """
     try:
         from kopf._cogs.clients import scanning

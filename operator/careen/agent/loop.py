@@ -1,4 +1,4 @@
-"""One turn after another, at the instant the last decision named, or sooner when the sentinel or the settings
+"""Runs one turn after another: each at the time that the last decision named, or sooner if the sentinel or the settings
 changed."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHORTEST_PAUSE_SECONDS = 0.02
 
 
 class Loop:
-    """Runs until it is told to stop. A turn that breaks is logged and made again: an agent never ends by itself."""
+    """Runs until stopped. A turn that raises is logged and repeated: an agent never ends by itself."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Loop:
         self._is_stopping = False
         self._wakes = False
         self.is_turning = False
-        """True within a turn: then a stop waits a little for its end."""
+        """True within a turn; a stop then waits briefly for its end."""
 
     async def run(self) -> None:
         """Turn, wait, and again, until `stop`."""
@@ -77,25 +77,25 @@ class Loop:
                 is_rest_started = is_rest_started or self._starts_the_rest()
 
     def stop(self) -> None:
-        """No further turn begins."""
+        """Prevents further turns."""
         self._is_stopping = True
 
     def wake(self) -> None:
-        """The next turn begins within two seconds: something changed that a decision rests on."""
+        """Starts the next turn within two seconds, because an input of the decision changed."""
         self._wakes = True
 
     def _longest_turn_seconds(self) -> float:
         return REQUESTS_SECONDS + self._other_deadlines_seconds()
 
     async def _one_turn(self) -> float:
-        """Makes a turn; how long to wait before the next."""
+        """Makes a turn; returns how long to wait before the next."""
         self._heartbeat.expect_within(self._longest_turn_seconds(), "a turn")
         self.is_turning = True
         started = self._clock.monotonic()
         try:
             turned = await self._mind.turn(self._policy())
         except Exception as error:
-            # Whatever it is, dying would leave a cordoned node alone.
+            # After any error the agent must go on, or a cordoned node would be abandoned.
             _LOG.exception("a turn broke")
             await self._rescue(error)
             return self._broken()
@@ -111,7 +111,7 @@ class Loop:
             return self._broken()
 
     def _starts_the_rest(self) -> bool:
-        """Whether it could be started; else it is tried again after the next turn."""
+        """Whether it started; otherwise it is tried again after the next turn."""
         try:
             self._after_first_turn()
         except Exception:
@@ -120,8 +120,8 @@ class Loop:
         return True
 
     async def _rescue(self, error: Exception) -> None:
-        """The node told, and given back after a few such turns; a rescue that breaks as well is tried again
-        after the next one."""
+        """Reports the error on the Node, and gives the node back after several such turns. A rescue that raises, too,
+        is repeated after the next turn."""
         try:
             await self._mind.broke(error)
         except Exception:
@@ -152,7 +152,7 @@ class Loop:
         return longest * (0.5 + 0.5 * self._chance())
 
     def _tell(self, turned: Turned) -> None:
-        """Log, metrics: a line when phase or reason changed, not each turn."""
+        """Updates log and metrics; logs a line only if phase or reason changed."""
         decision, node = turned.decision, self._place.node
         self._metrics.show_need(turned.observation.need)
         if turned.phase is not None:
@@ -165,7 +165,7 @@ class Loop:
         self._metrics.show_refusals(decision.refusals)
         self._metrics.show_overdue(decision.memory.behind.overdue)
         if not turned.is_told:
-            return  # not done, so it is not so; the next turn decides anew
+            return  # the actions failed, so the phase did not change; the next turn decides anew
         self._place.phase, self._place.reason = turned.phase.value if turned.phase else "", decision.reason.code.value
         news = (decision.phase.value, decision.reason.code.value)
         if news == self._told:
@@ -177,9 +177,8 @@ class Loop:
             _LOG.info("refused by %s (%s): %s", refusal.gate, refusal.code.value, refusal.sentence)
 
     async def _wait(self, seconds: float) -> None:
-        """Sleeps, looking at the sentinel every few seconds."""
-        # Zero means "at once"; a little must stand between turns all the same, or a mistake would hammer the
-        # API server.
+        """Sleeps, and reads the sentinel every few seconds."""
+        # Zero means "at once"; a short pause still separates turns, or a bug would flood the API server.
         until = self._clock.monotonic() + max(seconds, _SHORTEST_PAUSE_SECONDS)
         self._heartbeat.expect_within(seconds + self._longest_turn_seconds(), "waiting")
         while not self._is_stopping:
@@ -195,6 +194,6 @@ class Loop:
         try:
             return await self._need.has_changed()
         except Exception as error:
-            # The next turn asks again, and what breaks there is told; here the pause between turns must be kept.
+            # The next turn reads the need again and reports an error; here the pause between turns must be kept.
             _LOG.warning("the need cannot be looked at between turns: %r", error)
             return False

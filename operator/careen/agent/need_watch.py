@@ -1,7 +1,6 @@
-"""The host's need, asked no more often than it is worth: files whenever somebody wants to know, commands once
-a period.
+"""The host's need: files are read for each question, commands run once per period.
 
-A slow look holds up nobody: the last answer stands until the look has ended, which it does by its own deadline.
+A slow read blocks nothing: the last answer counts until the read ends, at the latest at its deadline.
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ from careen.host.probes.said import together
 FILE_SECONDS = 2.0
 """How often the loop looks at the sentinel file between turns: the taint must follow within ten seconds."""
 
-# While something is going on (a claim, a drain) a "yes" of an hour ago is not good enough to drain a node on.
+# During a claim or a drain, a "yes" that is an hour old is not sufficient to drain a node.
 _COMMAND_AGE_WHEN_NEEDED_SECONDS = 60.0
 
 
-# A file and most commands answer within milliseconds. With an old answer a turn waits no longer for a new one.
+# A file and most commands answer within milliseconds. A turn that has an old answer waits no longer for a new one.
 _WAIT_SECONDS = 2.0
 
 Look = Callable[[], Awaitable[Need]]
 
 
 class NeedWatch:
-    """What all sources say, and what was told last."""
+    """The combined answer of all sources, and the last reported one."""
 
     def __init__(
         self, files: Look | None, clock: Clock, *, commands: Look | None = None, period_seconds: Callable[[], float]
     ) -> None:
-        """`files` costs little and is asked each time, `commands` once a period; one of them may be missing."""
+        """`files` is cheap and read each time, `commands` run once per period; one of them may be missing."""
         always = [_Watched(files, clock, good_for=lambda _: 0.0)] if files else []
         seldom = (
             [_Watched(commands, clock, good_for=lambda last: _good_for(last, period_seconds()))] if commands else []
@@ -41,13 +40,13 @@ class NeedWatch:
         self._told: Need | None = None
 
     async def read(self) -> Need:
-        """The need; of each source the last answer while it is fresh enough, or a new look is under way."""
+        """The need: each source's last answer while it is fresh or while a new read is running."""
         said = [await each.read() for each in self._watched]
         self._told = together(said) if len(said) > 1 else said[0]
         return self._told
 
     async def has_changed(self) -> bool:
-        """Whether the sources now say something else than what anybody was told last."""
+        """Whether the sources' answer differs from the last one that was reported."""
         before = self._told
         return before is not None and (await self.read()).answer is not before.answer
 
@@ -59,7 +58,7 @@ def _good_for(last: Need | None, period_seconds: float) -> float:
 
 
 class _Watched:
-    """One source: its last answer and when it was asked for."""
+    """One source: its last answer and the time of the question."""
 
     def __init__(self, look: Look, clock: Clock, *, good_for: Callable[[Need | None], float]) -> None:
         self._ask = look
@@ -82,14 +81,14 @@ class _Watched:
         return self._last
 
     def _end_look(self) -> None:
-        """A look that ended is over, and what broke it is told to whoever asks next."""
+        """Takes the result of a finished read; its error is raised to the next caller."""
         look = self._under_way
         if look is not None and look.done():
             self._under_way = None
             look.result()
 
     async def _look(self) -> None:
-        # The age counts from the question, so a slow command is not believed for longer.
+        # The age counts from the question, so that a slow command's answer is not valid for longer.
         asked_at = self._clock.monotonic()
         self._last = await self._ask()
         self._asked_at = asked_at

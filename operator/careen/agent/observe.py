@@ -1,6 +1,7 @@
-"""Collects the evidence a decision asks for, and nothing else. What cannot be had becomes `Unknown`, with why.
+"""Collects the evidence that a decision wants, and no other. Evidence that cannot be read becomes `Unknown` with the
+reason.
 
-How often and in which order evidence is wanted is the core's business (`phases.py`, the steps).
+The core decides how often and in which order evidence is wanted (`phases.py`, the steps).
 """
 
 from __future__ import annotations
@@ -54,18 +55,18 @@ from scheduler_core.values import Value
 T = TypeVar("T")
 
 
-# Turns that move a node on follow each other within milliseconds, and every write of the Node carries the
-# version that was seen. Longer than this no turn may rest on an answer: an eviction does not carry the version,
-# and a hold must be heard.
+# Turns that advance a node follow each other within milliseconds, and every write of the Node carries the version that
+# was seen. No turn may use an older answer than this, because an eviction does not carry the version, and a hold must
+# take effect.
 _ANSWER_SECONDS = 1.0
 
-# Another coordinator takes longer to come into being: what let a node take its claim counts under the claim, if
-# that follows at once. Before the reboot it is asked anew in any case.
+# It takes longer to install another coordinator, so the answer from before the claim also counts right after it. It is
+# read again before the reboot in any case.
 _FOREIGN_SECONDS = 2.0
 
 DRY_RUNS_SECONDS = 60.0
-"""No dry run begins later: 110 pods behind a webhook that takes 8 s would hold the claim for a quarter of an hour."""
-# Nothing moves, so no order has to be kept; half of the client's threads stay free.
+"""No dry run begins later: 110 pods with a webhook that takes 8 s would keep the claim for a quarter of an hour."""
+# Dry runs move nothing, so their order is free; half of the client's threads stay available.
 _DRY_RUNS_AT_ONCE = 4
 
 
@@ -73,12 +74,12 @@ class Forecaster(Protocol):
     """Simulates the drain of a node."""
 
     async def forecast(self, node: str) -> Forecast | Unknown:
-        """Where each pod would land, or why that cannot be told."""
+        """Where each pod would land, or why that is unknown."""
         ...
 
 
 class Senses(Value, kw_only=True):
-    """Everything that observations are made with. `alerts` is asked for anew each time: its URL is a live setting."""
+    """Everything that observations need. `alerts` is evaluated each time, because its URL is a live setting."""
 
     node_name: str
     daemonset_namespace: str
@@ -95,7 +96,8 @@ class Senses(Value, kw_only=True):
 
 
 class Observer:
-    """Makes observations. It keeps the last view of the own Node, because an idle node need not be read each turn."""
+    """Makes observations. Keeps the last view of the agent's own Node, because an idle node need not be read in each
+    turn."""
 
     def __init__(self, senses: Senses) -> None:
         self._senses = senses
@@ -132,14 +134,14 @@ class Observer:
         }
 
     async def begin(self, memory: Memory, phase: Phase, policy: Policy) -> Observation:
-        """What every turn must know: the own Node, the boot, the need, and what the phase table lists for the
-        recorded phase.
+        """The evidence of every turn: the agent's own Node, the boot, the need, and the kinds that the phase table
+        lists for the recorded phase.
 
-        `phase` is where the last turn left the node; it says how old the view of the Node may be.
+        `phase` is the node's phase after the last turn; it determines how old the view of the Node may be.
         """
         senses = self._senses
         need = await senses.need.read()
-        # A need just seen: the taint goes out on the version of now, or it would meet a conflict first.
+        # After a new need the Node is read again, because the taint's patch would otherwise conflict.
         is_news = phase is Phase.IDLE and need.answer is not NeedAnswer.NO
         node = await self._own_node(0.0 if is_news else self._node_max_age_seconds(phase))
         skew = senses.api.clock_skew_seconds
@@ -159,10 +161,10 @@ class Observer:
         return await self.add(seen, kinds, policy)
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
-        """The observation with this evidence read anew, in the order of the enumeration: the lock before those
-        it names."""
+        """The observation with this evidence read anew, in the order of the enumeration: the lock before its
+        holders."""
         kinds = set(wanted)
-        # One list of all Nodes has the peers in it, and is read after the lock as theirs would be.
+        # One list of all Nodes includes the holders; like a read of the holders, it follows the read of the lock.
         reads_all = {Evidence.PEERS, Evidence.FLEET} <= kinds
         for evidence in sorted(kinds - ({Evidence.PEERS} if reads_all else set()), key=list(Evidence).index):
             seen = replace(seen, **await self._gather[evidence](seen, policy))
@@ -177,22 +179,22 @@ class Observer:
         )
 
     def saw_node(self, node: NodeView | None, written_at: float) -> None:
-        """The Node as an own write's answer shows it, and when that write began; None if it must be read again."""
+        """Takes the Node from the answer of the agent's own write, and when that write began; None if it must be read
+        again."""
         self._node, self._node_read_at, self._is_answer = node, written_at, node is not None
 
     def saw_lock(self, reading: LockReading, written_at: float) -> None:
-        """The lock as an own write's answer shows it, and when that write began. The turn that wrote nothing else
-        leaves an answer about the Node as good for the next one as it was."""
+        """Takes the lock from the answer of the agent's own write, and when that write began. The last view of the Node
+        stays valid."""
         self._known_lock, self._is_answer = (reading, written_at), self._node is not None
 
     def moves_on(self) -> None:
-        """The turn that ends wrote something, so the next one follows within milliseconds: it need not read the lock
+        """Called if the turn wrote something: the next one follows within milliseconds and need not read the lock
         again."""
         self._passes_lock_on = True
 
     def _lock_passed_on(self) -> LockReading | None:
-        """The lock as the last turn read or wrote it. Whatever is wanted later is read: the cordon, and the reboot,
-        do not rest on this."""
+        """The lock as the last turn read or wrote it. Cordon and reboot do not use it: later evidence is read again."""
         passes, self._passes_lock_on = self._passes_lock_on, False
         if self._known_lock is None or not passes:
             return None
@@ -200,8 +202,8 @@ class Observer:
         return reading if self._senses.api.clock.monotonic() - known_at < _ANSWER_SECONDS else None
 
     def _node_max_age_seconds(self, phase: Phase) -> float:
-        """As the phase allows; the answer of the last turn's write, which is as good as a read made then,
-        passes once."""
+        """The Node's view as fresh as the phase requires. The answer of the last turn's write counts once, because it
+        equals a read at that time."""
         allowed = max(ROW[phase].node_max_age_seconds, _ANSWER_SECONDS if self._is_answer else 0.0)
         self._is_answer = False
         return allowed
@@ -211,7 +213,7 @@ class Observer:
         if self._node is not None and now - self._node_read_at < max_age_seconds:
             return self._node
         node = await _known(read_node(self._senses.api, self._senses.node_name))
-        # The age counts from the question.
+        # The age counts from the request.
         self._node, self._node_read_at = (node if isinstance(node, NodeView) else None), now
         return node
 
@@ -244,8 +246,8 @@ class Observer:
         return {"crowd": await _known(counted)}
 
     async def _holders(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """The Nodes the lock names, the own one too. Read after the lock, or the proof that one holds nothing
-        would be none."""
+        """The Nodes that the lock names, and the agent's own. Read after the lock; read before, they would not prove
+        that a holder is gone."""
         if isinstance(seen.lock, NotAsked):
             seen = replace(seen, **await self._lock(seen, policy))
         content = seen.lock.content if isinstance(seen.lock, LockReading) else None
@@ -319,8 +321,8 @@ class Observer:
         return {"forecast": await self._senses.forecaster.forecast(self._senses.node_name)}
 
     async def _evictability(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """A dry run for every pod a drain would evict, a few at a time; the gate hears of those that none was
-        left time for."""
+        """A dry run for every pod that a drain would evict, a few at a time; pods that were not tried in time are
+        unknown."""
         seen = await self._with_pods(seen, policy)
         if not isinstance(seen.pods, tuple):
             return {"pods": seen.pods, "evictability": Unknown("the pods of this node are not known")}
@@ -343,8 +345,8 @@ class Observer:
         return {"pods": seen.pods, "evictability": answers}
 
     async def _owners(self, seen: Observation, policy: Policy) -> dict[str, Any]:
-        """Before the claim the owners that may bind a pod to this node, before the drain those of the pods that
-        would be evicted; from then on those in the record, if any."""
+        """The owners: before the claim those that may bind a pod to this node, before the drain those of the pods to be
+        evicted, afterwards those in the record."""
         record = seen.node.written if isinstance(seen.node, NodeView) else None
         if isinstance(record, Progress) and _recorded_phase(seen.node) not in _BEFORE_THE_DRAIN:
             recorded = [Owner(each.kind, each.namespace, each.name) for each in baseline.services(record.owners)]
@@ -360,8 +362,7 @@ class Observer:
         return replace(seen, **await self._pods(seen, policy)) if isinstance(seen.pods, NotAsked) else seen
 
 
-# Beyond this many holders one list is cheaper for everybody; whatever the lock says, no turn sends thousands of
-# requests.
+# With more holders one list is cheaper; whatever the lock contains, no turn sends thousands of requests.
 _SINGLE_READS = 20
 _MOST_COUNTED = 100  # of waiting Nodes: one page of a list; more are many
 _BEFORE_THE_DRAIN = frozenset({Phase.IDLE, Phase.WAITING, Phase.CLAIMING})
@@ -378,7 +379,7 @@ def _peers_among(fleet: Asked[Fleet]) -> Asked[tuple[NodeView, ...]]:
 
 
 def _recorded_phase(node: NodeView | Gone | Unknown) -> Phase:
-    """The phase that stands on the Node. Where it cannot be read nothing more is asked for; the core will say why."""
+    """The phase in the Node's record. If it cannot be read, no further evidence is collected; the core reports why."""
     record = node.written if isinstance(node, NodeView) else None
     try:
         return Phase(record.phase) if isinstance(record, Progress) and record.phase else Phase.IDLE

@@ -1,8 +1,7 @@
-"""What the shell does about turns that break: it says so on the Node, in a metric and in an Event, and gives a node
-that claims or drains back.
+"""Handles turns that raise: reports them on the Node, in a metric and in an Event, and gives back a node that claims or
+drains.
 
-It needs the transport and the clock only; `core/rescue.py` says what is written. Whatever else a turn uses is at
-most a hint here, which may fail.
+Uses only the transport and the clock; `core/rescue.py` composes the patches. Everything else is optional and may fail.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ T = TypeVar("T")
 
 _RETELL_SECONDS = 60.0
 _REQUEST_SECONDS = 5.0
-_ATTEMPTS = 3  # somebody else's write in between is ordinary, three in a row are not
+_ATTEMPTS = 3  # one concurrent write is common, three in a row are not
 
 
 class Rescue:
-    """Counts the turns that broke in a row, and does what can be done without one."""
+    """Counts consecutive turns that raised, and acts without a turn."""
 
     def __init__(self, hands: Hands) -> None:
         self._hands = hands
@@ -48,7 +47,8 @@ class Rescue:
         self._is_event_posted = False
 
     async def worked(self, node: NodeView | Gone | Unknown) -> bool:
-        """A turn was made: what `node` tells of broken ones is taken back. True when the Node was written."""
+        """Call after a successful turn: removes the report of broken turns from `node`. True if the Node was
+        written."""
         self._count, self._told_at, self._is_event_posted = 0, None, False
         self._show()
         reason = node.annotations.get(keys.REASON, "") if isinstance(node, NodeView) else ""
@@ -58,7 +58,8 @@ class Rescue:
         return patch is not None and await self._lands(patch)
 
     async def broke(self, error: Exception, policy: Policy | None) -> bool:
-        """A turn broke: says so, and undoes what had begun when it is time. True when the node was given back."""
+        """Call after a turn that raised: reports it, and after several undoes the claim or drain. True if the node was
+        given back."""
         self._count_one_more()
         fault, sent = fault_of(error), ""
         for _ in range(_ATTEMPTS):
@@ -67,7 +68,7 @@ class Rescue:
                 return False
             self._post_once(node, fault)
             if sent and _reason(node) == sent:
-                return self._gave_back(node, sent)  # its answer was lost, the patch was not
+                return self._gave_back(node, sent)  # the patch landed, its answer was lost
             because = await self._why_undo(node, fault)
             undone = rescue.undone(node, self._circumstances(because, policy)) if because else None
             if undone is None:
@@ -90,7 +91,7 @@ class Rescue:
     # ---- when ----
 
     async def _why_undo(self, node: dict[str, Any], fault: str) -> str:
-        """Why a claim or a drain is undone now; empty while it is not. A hold and a pause are heard at once."""
+        """Why a claim or a drain is undone now; empty if it is not. A hold or a pause undoes it at once."""
         if not rescue.is_under_way(node):
             return ""
         held = rescue.hold_of(node)
@@ -106,8 +107,8 @@ class Rescue:
     async def _is_paused(self) -> bool:
         try:
             return rescue.is_paused((await self._hands.lock.read()).text)
-        except Exception as error:  # perhaps it is the very thing that breaks the turns
-            _LOG.info("whether the lock is held by hand is not known: %r", error)
+        except Exception as error:  # this may be the error that breaks the turns
+            _LOG.info("it is unknown whether the lock is held by hand: %r", error)
             return False
 
     def _circumstances(self, because: str, policy: Policy | None) -> rescue.Circumstances:
@@ -161,7 +162,7 @@ class Rescue:
     # ---- the server ----
 
     async def _read(self) -> dict[str, Any] | None:
-        """The own Node as it is now; None when the server does not show it."""
+        """The agent's own Node as it is now; None if it cannot be read."""
         response = await self._send(Request(method="GET", path=self._path, timeout_seconds=_REQUEST_SECONDS))
         if response is None or response.status != 200:
             return None
@@ -172,7 +173,7 @@ class Rescue:
         return node if rescue.is_node(node, self._hands.node_name) else None
 
     async def _lands(self, patch: dict[str, Any]) -> bool:
-        """Whether the patch surely landed. Its version guards it: one that lands late meets a conflict."""
+        """Whether the patch certainly landed. Its version guards it: a late one conflicts."""
         response = await self._send(
             Request(
                 method="PATCH",
@@ -204,7 +205,7 @@ class Rescue:
 
 
 def fault_of(error: BaseException) -> str:
-    """What broke and where, without the error's own words: they may hold a secret, or fill pages."""
+    """The error's class and place, without its message, which may contain a secret or be long."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     frames = [(frame.f_globals.get("__name__", "?"), line) for frame, line in traceback.walk_tb(error.__traceback__)]
@@ -218,7 +219,7 @@ def _is_over(hold: str, now: datetime) -> bool:
 
 
 def _hint(ask: Callable[[], T], otherwise: T) -> T:
-    """What may well be broken itself."""
+    """Calls a function that may itself fail."""
     try:
         return ask()
     except Exception as error:

@@ -1,5 +1,5 @@
-"""The self-test of the way to reboot: remembered, so that a waiting node tries it once in some minutes and
-not at each look."""
+"""The self-test of the reboot method. Its result is cached, so that a waiting node repeats it only every few
+minutes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from careen.host.node_host import Host
 
 _LOG = logging.getLogger("careen.self-test")
 
-_GOOD_FOR_SECONDS = 300.0  # a claim rests on a test that is not older than this
-_FIRST_PAUSE_SECONDS = 15.0  # doubles while the host could not be rebooted
-_LONGEST_PAUSE_SECONDS = 600.0  # a host that was mended is noticed within ten minutes
+_GOOD_FOR_SECONDS = 300.0  # the longest age of a test that permits a claim
+_FIRST_PAUSE_SECONDS = 15.0  # doubles while the test fails
+_LONGEST_PAUSE_SECONDS = 600.0  # a repaired host is noticed within ten minutes
 
 
 class SelfTests:
-    """The last result, and when the next is due. What it finds is logged when it changes."""
+    """The last result, and when the next test is due. Logs findings when they change."""
 
     def __init__(self, host: Host, clock: Clock) -> None:
         self._host = host
@@ -39,7 +39,7 @@ class SelfTests:
             return self.last
 
     def news(self) -> SelfTest:
-        """What was found since the last call; each sentence once, until it goes and comes again."""
+        """New findings since the last call, each once until it disappears and returns."""
         last, told = self.last or SelfTest(), self._told
         self._told = last
         return SelfTest(
@@ -57,4 +57,4 @@ class SelfTests:
         if found.warning and found.warning != before.warning:
             _LOG.warning("self-test: %s", found.warning)
         if before.obstacle and not found.obstacle:
-            _LOG.info("self-test: nothing is known against a reboot of the host any more")
+            _LOG.info("self-test: the host can be rebooted again")

@@ -19,29 +19,29 @@ from scheduler_core.values import Value
 
 _LOG = logging.getLogger("careen.turn")
 
-# Each kind of evidence may be wanted once, and a few of them a second time on fresh data; a decision that goes on
-# wanting would be a bug in the core, and must not spin.
+# A decision may want each kind of evidence once, and a few a second time with fresh data. One that wants more is a bug
+# in the core and must not loop.
 _MOST_ROUNDS = 2 * len(Evidence)
 
-# One patch that may land late is ordinary; behind each further one stands a conflict that it caused.
+# One patch that may land late is common; each further one was caused by a conflict with it.
 _MOST_DEBTS = 3
 
 
 class Turned(Value, kw_only=True):
-    """What the turn came to."""
+    """The turn's outcome."""
 
     decision: Decision
     observation: Observation
     stop: Stop | None
     phase: Phase | None
-    """Where the node stands, as far as this process knows: a Node that cannot be read has not moved, nor one
-    whose patch did not land; None before the first look."""
+    """The node's phase as far as this process knows. It does not change if the Node cannot be read or the patch did not
+    land; None before the first observation."""
     is_told: bool = True
-    """Whether the decision's Event and messages went out, or it had none; otherwise a later turn tells them."""
+    """Whether the decision's Event and messages were sent, or it had none; otherwise a later turn sends them."""
 
 
 class _Debt(Value, kw_only=True):
-    """What a decision owes to be told, and to which Node."""
+    """A decision's unsent reports, and their Node."""
 
     owed: Owed
     decision: Decision
@@ -49,11 +49,12 @@ class _Debt(Value, kw_only=True):
 
 
 class NeverDecided(Exception):
-    """The decision went on wanting evidence: our bug. Nothing was applied."""
+    """The decision kept wanting evidence, which is a bug. Nothing was applied."""
 
 
 class Mind:
-    """What lasts from turn to turn: the memory and the phase. Lost with the process, and nothing depends on it."""
+    """The state between turns: the memory and the phase. It ends with the process, and correctness does not depend on
+    it."""
 
     def __init__(self, observer: Observer, hands: Hands) -> None:
         self._observer = observer
@@ -65,7 +66,7 @@ class Mind:
         self.phase: Phase | None = None
 
     async def turn(self, policy: Policy) -> Turned:
-        """One turn, to its end or to the first action that did not surely succeed."""
+        """Makes one turn, to its end or to the first action that did not certainly succeed."""
         self._policy = policy
         seen, decision = await self._decide(policy)
         self.memory = not_yet_said(decision.memory, seen.memory)
@@ -79,7 +80,7 @@ class Mind:
             self._observer.saw_lock(applied.lock, applied.lock_written_at)
         if applied.stop is None and (applied.is_node_written or applied.lock is not None):
             self._observer.moves_on()
-        # A decision's phase holds when all its actions have landed.
+        # The decision's phase is in force once all of its actions have landed.
         if isinstance(seen.node, NodeView) and applied.stop is None:
             self.phase = decision.phase
         if await self._rescue.worked(seen.node):
@@ -87,7 +88,7 @@ class Mind:
         return Turned(decision=decision, observation=seen, stop=applied.stop, phase=self.phase, is_told=applied.is_told)
 
     async def broke(self, error: Exception) -> None:
-        """A turn broke, or could not begin. What was seen of the Node may be old by now."""
+        """Call after a turn that raised or could not begin. The last view of the Node may be outdated."""
         self._observer.saw_node(None, 0.0)
         if await self._rescue.broke(error, self._policy):
             self.phase = Phase.FAILED
@@ -105,7 +106,7 @@ class Mind:
         raise NeverDecided(f"still wants {', '.join(sorted(decision.wants))} after {_MOST_ROUNDS} rounds")
 
     def _told(self, decision: Decision, applied: Applied, uid: str) -> None:
-        """Remember what was told, and what is owed if an unclear patch of the Node landed after all."""
+        """Remembers the sent reports, and the ones to send if an unclear patch of the Node landed."""
         is_node_told = applied.is_node_written or applied.stop is None
         if applied.is_told:
             self.memory = having_said(self.memory, decision.memory, is_node_told=is_node_told)
@@ -115,7 +116,7 @@ class Mind:
             self._debts = (*self._debts[1 - _MOST_DEBTS :], _Debt(owed=applied.owed, decision=decision, node_uid=uid))
 
     def _pay(self, node: NodeView | Gone | Unknown) -> None:
-        """Tell what an unclear patch did, if the Node shows that it landed. If it does not, this turn decides anew."""
+        """Sends the reports of an unclear patch if the Node shows that it landed. If not, this turn decides anew."""
         if not isinstance(node, NodeView):
             return
         landed = [each for each in self._debts if node.uid == each.node_uid and stands(each.owed.patch, node)]

@@ -1,1 +1,1 @@
-"""The forecast of one drain: made in a child process, kept, and compared with what happened."""
+"""The forecast of one drain: computed in a child process, stored, and compared with the outcome."""

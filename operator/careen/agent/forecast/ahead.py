@@ -1,8 +1,8 @@
-"""The child process of the next forecast, started before there is an order: to load Python and numpy takes longer than
-the forecast of a small cluster, and at a turn everybody waits for it.
+"""The child process of the next forecast, started before its request: loading Python and numpy takes longer than the
+forecast of a small cluster, and all waiting nodes wait for it.
 
-There is one at most, and only on a node whose turn may come within seconds (`Decision.expects_turn`). Whatever happens
-to it, the forecast starts a process of its own as if there had been none."""
+There is at most one, only on a node that may go next within seconds (`Decision.expects_turn`). If it fails, the
+forecast starts a process of its own."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from collections.abc import Awaitable, Callable
 from careen.cluster.wire.transport import Clock
 from careen.host.commands import kill_group
 
-AGAIN_SECONDS = 60.0  # after one that ended without an order: the node has no memory for it
+AGAIN_SECONDS = 60.0  # after a process that ended without a request: the node has no memory for it
 
 
 class Ahead:
-    """Holds the process that waits, if there is one."""
+    """Holds the waiting process, if any."""
 
     def __init__(self, start: Callable[[], Awaitable[Process | None]], clock: Clock) -> None:
-        """`start` gives None where none can be started."""
+        """`start` returns None if it cannot start a process."""
         self._start = start
         self._clock = clock
         self._process: Process | None = None
@@ -28,7 +28,7 @@ class Ahead:
         self._one_at_a_time = asyncio.Lock()
 
     async def keep(self, *, is_wanted: bool) -> None:
-        """Starts the process where one is wanted, ends it where none is any more."""
+        """Starts the process if one is wanted, and ends it otherwise."""
         async with self._one_at_a_time:
             self._forget_the_dead()
             if not is_wanted:
@@ -38,7 +38,7 @@ class Ahead:
                 self._not_before = 0.0 if self._process else self._clock.monotonic() + AGAIN_SECONDS
 
     async def take(self) -> Process | None:
-        """The process, for one order; None where there is none that lives."""
+        """Hands over the process for one request; None if none is alive."""
         async with self._one_at_a_time:
             self._forget_the_dead()
             process, self._process = self._process, None

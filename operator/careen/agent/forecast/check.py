@@ -1,6 +1,6 @@
-"""After a drain: did the pods land where the forecast said? Hits and misses are a metric, the forecast's own record.
+"""Checks after a drain whether the pods landed where the forecast said. Hits and misses are a metric.
 
-The forecast stands on the Node, written with the cordon; by the time the claim is given back the replacements run.
+The forecast was written on the Node with the cordon; the replacements run by the time the claim is given back.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ Landings = Mapping[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Of the pods whose landing was forecast: they landed inside their set or not, or the forecast does not
-    speak of what happened.
+    """Counts of the pods whose landing was forecast: inside their set, outside of it, or superseded.
 
-    `superseded` are those that their controller has not replaced yet (it was scaled down, deleted, or waits as
-    Jobs do), and those that landed on a node that their set does not name but may have: it was longer than is
-    stored, or more courses were possible than were followed. `firsts` are the hits on the node that was named first."""
+    `superseded`: the controller has not replaced the pod yet (it was scaled down, deleted, or waits as Jobs do), or the
+    pod landed on a node that a longer list might have named: the stored set was cut, or not all courses were simulated.
+    `firsts` are the hits on the node that was named first."""
 
     hits: int
     misses: int
@@ -38,13 +37,13 @@ class Score(NamedTuple):
     firsts: int = 0
 
     def plus(self, other: Score) -> Score:
-        """Both together."""
+        """The sum of both."""
         return Score(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class EndedDrain(NamedTuple):
-    """A drain that is over: what was said, whose pods moved, and since when. `sampled` are the pods for which the
-    scheduler looked at a part of the nodes."""
+    """A finished drain: the forecast landings, the owners of the moved pods, and its start. `sampled` are the pods for
+    which the scheduler examined only a part of the nodes."""
 
     landings: Landings
     owners: tuple[OwnerHealth, ...]
@@ -53,7 +52,7 @@ class EndedDrain(NamedTuple):
 
 
 def finished_drain(turned: Turned) -> EndedDrain | None:
-    """The drain whose claim this turn gave back; None for every other turn, and where no forecast was written."""
+    """The drain whose claim this turn gave back; None for every other turn, and if no forecast was written."""
     node = turned.observation.node
     if (
         turned.stop is not None
@@ -76,7 +75,7 @@ def finished_drain(turned: Turned) -> EndedDrain | None:
 
 
 async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str) -> None:
-    """Looks where the replacements are and counts. Raises `ClusterError`; nobody's turn waits for this."""
+    """Reads where the replacements are and counts. Raises `ClusterError`; no turn waits for this."""
     for is_sampled, score in (await scores_of(api, drain)).items():
         sampled = str(is_sampled).lower()
         metrics.forecast_pods.labels(node, "hit", sampled).inc(score.hits)
@@ -87,8 +86,8 @@ async def check(api: ClusterApi, drain: EndedDrain, metrics: Metrics, node: str)
 
 
 async def scores_of(api: ClusterApi, drain: EndedDrain) -> dict[bool, Score]:
-    """Apart, the owners of pods for which the scheduler looked at a part of the nodes (True) and the others. One
-    list of pods for each namespace that pods moved in."""
+    """Counts separately the pods for which the scheduler examined only a part of the nodes (True) and the others. Lists
+    the pods of each namespace once."""
     by_namespace: dict[str, list[OwnerHealth]] = defaultdict(list)
     for owner in drain.owners:
         by_namespace[owner.namespace].append(owner)
@@ -116,8 +115,8 @@ def score_of_owner(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> Sc
 
 
 def most_matches(said: Sequence[tuple[str, ...]], places: Sequence[str]) -> int:
-    """How many forecasts can each be given a place of their own: replacements of one owner are alike, so which
-    stands for which is chosen in the forecast's favour, but each counts once. (Augmenting paths; both sides are
+    """The size of a maximum matching between forecasts and replacements. Replacements of one owner are interchangeable,
+    so the matching favours the forecast, but each counts once. (Augmenting paths; both sides are
     a node's pods at most.)"""
     taken_by: dict[int, int] = {}
 
@@ -142,8 +141,7 @@ def _is_of(title: str, owner: OwnerHealth, owners: Sequence[OwnerHealth]) -> boo
 
 
 def _landings(text: str | None) -> Landings:
-    """Of the annotation: by `namespace/name`, the nodes that were said. Only for people and for this;
-    unreadable is none."""
+    """The forecast nodes from the annotation, by `namespace/name`; none if it is unreadable."""
     pods = object_of(text).get("pods")
     found = (
         {title: _nodes(said) for title, said in pods.items()}

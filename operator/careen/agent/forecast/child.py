@@ -1,7 +1,7 @@
-"""The process that computes one forecast: `python -m careen.agent.forecast.child`, order on stdin, answer on stdout.
+"""The process that computes one forecast: `python -m careen.agent.forecast.child`, request on stdin, answer on stdout.
 
-A process of its own, because numpy and a whole cluster's lists have no place in an agent that runs on every
-node all day. It limits its own memory, and asks the kernel to be the first to go: the agent must outlive it.
+A separate process keeps numpy and a whole cluster's lists out of the agent, which runs on every node all day. It limits
+its own memory and raises its OOM score, so that the kernel kills it before the agent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-WAITS_SECONDS = 180  # for the order; longer than the agent keeps it in any case
+WAITS_SECONDS = 180  # for the request; longer than the agent keeps the process
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _NEEDED = (
@@ -51,7 +51,7 @@ _NEEDED = (
 
 def main() -> int:
     """Reads the order, prints `{"forecasts": […]}`, `{"unknown": sentence}`, or `{"mistake": sentence}` where
-    whoever asked was wrong."""
+    the request was invalid."""
     if sys.argv[1:2] == [AHEAD]:
         _get_ready(int(sys.argv[2]))
     order = ForecastRequest.from_json(sys.stdin.read())
@@ -69,12 +69,12 @@ def main() -> int:
 
 
 def _get_ready(memory_bytes: int) -> None:
-    """Started before there is an order: everything that it takes is loaded by the time it comes. Nobody needs to end
-    this process: it ends when its order does not come for long, and when the agent ends."""
+    """Starts before the request and loads all modules in the meantime. The process ends by itself if no request comes,
+    and when the agent ends."""
     signal.alarm(WAITS_SECONDS)
     _die_with_parent()
     _go_first()
-    # The order's own limit comes on top, and may be another one by then.
+    # The request has its own limit, which may differ by then.
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     load_lean_client()
     for name in _NEEDED:
@@ -82,7 +82,7 @@ def _get_ready(memory_bytes: int) -> None:
 
 
 def _is_want_of_memory(error: BaseException | None) -> bool:
-    """Also where it ran out while a library was being loaded: then the loader's words stand behind an ImportError."""
+    """Whether memory ran out, also while a library was loading: then the loader's message is in an ImportError."""
     if error is None:
         return False
     return (
@@ -105,7 +105,8 @@ def _go_first() -> None:
 
 
 def _die_with_parent() -> None:
-    """An answer that nobody waits for any more is not worth its memory. Linux only; elsewhere the deadline ends us."""
+    """Ends this process with the agent, because nothing waits for its answer any more. Linux only; elsewhere the
+    deadline ends it."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

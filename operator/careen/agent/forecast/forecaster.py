@@ -1,5 +1,5 @@
-"""Runs the simulation of a drain in a child process. Killed, slow, out of memory, unreadable: the forecast is
-unknown."""
+"""Runs the simulation of a drain in a child process. If it is killed, slow, out of memory or unreadable, the forecast
+is unknown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scheduler_core.simulation.forecast import Forecast, UnreadableForecastError
 from scheduler_core.values import Value
 
 if TYPE_CHECKING:
-    # A command for people runs a forecast too, and has nobody to show metrics to.
+    # The command `careen forecast` runs a forecast, too, and has no metrics.
     from careen.agent.telemetry.metrics import Metrics
     from careen.cluster.wire.transport import Clock
     from careen.core.facts.selectors import Selector
@@ -32,7 +32,7 @@ _GAVE_UP = b"OpenBLAS error: Memory allocation"
 
 
 class Limits(Value, kw_only=True):
-    """What a simulation may cost, and by which settings it goes; live ones, so they are asked for each time."""
+    """The limits and settings of a simulation; live settings, so they are read each time."""
 
     seconds: float
     memory_bytes: int
@@ -44,7 +44,7 @@ class Limits(Value, kw_only=True):
 
 
 class Mistake(Value):
-    """The question itself was wrong: a file that is no dump, a node that is not in it. `why` is a sentence."""
+    """The request itself is invalid: the file is not a dump, or a node is not in it. `why` is a sentence."""
 
     why: str
 
@@ -62,7 +62,7 @@ class ChildForecaster:
         self._ahead = Ahead(self._start_ahead, clock)
 
     async def forecast(self, node: str) -> Forecast | Unknown:
-        """Where each pod of the node would land, or why that cannot be told."""
+        """Where each pod of the node would land, or why that is unknown."""
         began = self._clock.monotonic()
         limits = self._limits()
         answer = (
@@ -76,7 +76,7 @@ class ChildForecaster:
         return made
 
     async def get_ready(self, *, is_wanted: bool) -> None:
-        """Starts the process of the next forecast ahead of its order, or ends it where none is expected any more."""
+        """Starts the process of the next forecast ahead of its request, or ends it if none is expected."""
         await self._ahead.keep(is_wanted=is_wanted)
 
     async def _start_ahead(self) -> Process | None:
@@ -98,8 +98,8 @@ async def forecast_together(
     dump: str = "",
     process: Process | None = None,
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """A simulation in a process of its own: several nodes drained at once, a forecast each, in the order given;
-    with `dump`, in that file's cluster. `process`: one that was started ahead."""
+    """Simulates in a separate process the drain of several nodes at once; one forecast each, in the given order. `dump`
+    names a file to use as the cluster. `process`: one that was started ahead."""
     return await _run(
         ForecastRequest(
             nodes=tuple(nodes),
@@ -121,7 +121,7 @@ async def forecast_together(
 async def _run(
     order: ForecastRequest, seconds: float, ahead: Process | None
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """One that was started ahead and fails is as if it had not been there, within the same time."""
+    """If a process that was started ahead fails, starts another within the same deadline."""
     until = asyncio.get_running_loop().time() + seconds
     answer = await _answer(ahead, order, until) if ahead is not None else None
     if ahead is None or (answer is not None and answer[0] != 0):

@@ -1,5 +1,5 @@
-"""What a forecast's child process is asked, as it goes through its standard input. Apart from the child, so
-that whoever asks loads nothing else of it."""
+"""The request to a forecast's child process, sent through its standard input. Separate from the child, so that the
+caller loads none of its modules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from scheduler_core.values import Value
 
 AHEAD = "--ahead"
-"""The argument of a child that is started before its order; the memory that it may take, in bytes, follows."""
+"""The argument of a child that is started before its request; its memory limit in bytes follows."""
 
 
 class NodesToAdd(Value):
@@ -21,10 +21,10 @@ class NodesToAdd(Value):
 
 
 class ForecastRequest(Value, kw_only=True):
-    """What is to be known, and how the cluster is reached: through the API server, or in a file."""
+    """The nodes to drain, and the source of the cluster's state: the API server or a file."""
 
     nodes: tuple[str, ...]
-    """Drained together: none of them takes the others' pods."""
+    """Drained together: none of them receives the others' pods."""
     kubeconfig: str
     memory_bytes: int
     scheduler_config: str
@@ -34,7 +34,7 @@ class ForecastRequest(Value, kw_only=True):
     context: str = ""
     """Of the kubeconfig; empty for its current one."""
     dump: str = ""
-    """Path of a dump of `careen snapshot`; then no cluster is asked."""
+    """Path of a file of `careen snapshot`, which then replaces the API server."""
     drain_pod_selector: str = ""
     """Only pods that match are evicted; empty: all that a drain moves."""
     more_nodes: NodesToAdd | None = None
