@@ -1,6 +1,6 @@
-"""`careen cleanup`: takes away what careen left on Nodes and in the lock, and nothing else.
+"""`careen cleanup`: removes careen's marks from Nodes and from the lock.
 
-Nodes first, then the lock: a claim is what leads back to a Node that could not be cleaned.
+Nodes first, then the lock: its claim still names a Node that could not be cleaned.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ async def cleanup(
 
 
 class CleanupInput(Value, kw_only=True):
-    """What was read, and what is to be made of it."""
+    """The Nodes and the lock as they were read, and the extent of the cleanup."""
 
     nodes: tuple[SignedNode, ...]
     reading: LockReading | None
@@ -88,7 +88,7 @@ class CleanupInput(Value, kw_only=True):
 
     @property
     def lock(self) -> LockContent | Garbage:
-        """The lock, understood; an empty one where there is none."""
+        """The parsed lock; an empty one if there is none."""
         return self.reading.content if self.reading else LockContent()
 
     def entry_of(self, name: str) -> Entry | None:
@@ -100,7 +100,7 @@ class CleanupInput(Value, kw_only=True):
 
 
 async def _look(cluster: Cluster, extent: Extent) -> CleanupInput:
-    """The lock first: a claim that appears afterwards is found when the lock is written, by its version."""
+    """Reads the lock first: its resourceVersion reveals a later claim when the lock is written."""
     notes: list[str] = []
     reading: LockReading | None = None
     pods = Pods(number=0, are_kureds=False)
@@ -128,7 +128,7 @@ async def _look(cluster: Cluster, extent: Extent) -> CleanupInput:
 
 
 def _found(scene: CleanupInput) -> Cleanup:
-    """What goes and what stays, before anything is changed."""
+    """What the cleanup would remove and keep; changes nothing."""
     nodes = (_of_node(_leftovers(scene, signed)) for signed in scene.nodes)
     return Cleanup(
         nodes=tuple(each for each in nodes if each.goes or each.stays or each.rebooting),
@@ -163,7 +163,8 @@ def _may_still_run(agents: int, title: str) -> str:
 
 
 def _still_running(scene: CleanupInput) -> str:
-    """What an agent writes again between two of our writes is a cordon or a claim that nobody takes away later."""
+    """Refuses while agents may run: one could write a cordon or a claim between two writes of the cleanup, and nothing
+    would remove it."""
     agents = scene.extent.agents
     if not agents:
         return ""
@@ -199,7 +200,7 @@ async def _apply(cluster: Cluster, scene: CleanupInput, found: Cleanup, *, even_
 
 
 async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode, *, even_rebooting: bool) -> Cleaned:
-    """Guarded by the version that was read: where somebody was faster, the Node is read and judged anew."""
+    """Guarded by the version that was read: after a conflict the Node is read and judged anew."""
     name, seen = signed.node.name, _leftovers(scene, signed)
     for _ in range(TRIES):
         cleaned = _of_node(seen)
@@ -223,8 +224,8 @@ async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode,
 
 
 async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[str]) -> Cleaned:
-    """As `_clean_node`, for the annotation of the DaemonSet. A claim that came after the Nodes were looked at stays:
-    its node is at work by now, and nobody has cleaned it."""
+    """As `_clean_node`, for the annotation of the DaemonSet. A claim that was taken after the Nodes were read stays,
+    because its node is at work."""
     known = _claims(scene.lock)
     for _ in range(TRIES):
         cleaned, reading, content = _of_lock(scene, keep=keep), scene.reading, scene.lock

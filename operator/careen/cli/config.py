@@ -31,7 +31,7 @@ from careen.report.tables import paragraph, table
 from careen.settings.sources import BadSettings, Resolved, Source, resolve
 from careen.settings.tree import SETTINGS, Settings, flag
 
-# What says where to look, and nothing about how agents work.
+# Settings that locate the cluster's objects and do not change how agents work.
 _WHERE = {"kubeconfig", "ds_namespace", "ds_name", "config_map", "node_id"}
 
 
@@ -83,7 +83,7 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
 
 
 async def _found(api: ClusterApi, given: Resolved) -> Settings:
-    """With the agents' DaemonSet: the one that is named, or that the other commands would look at."""
+    """With the agents' DaemonSet: the named one, or the one that the other commands would use."""
     settings = given.settings
     named = {
         name: None if given.origins[name].source is Source.DEFAULT else getattr(settings, name)
@@ -96,7 +96,7 @@ async def _found(api: ClusterApi, given: Resolved) -> Settings:
 
 
 def _api(basics: Settings, *, here: bool) -> ClusterApi | None:
-    """The cluster to ask; None with --here and no kubeconfig. Ends the command where the file cannot be read."""
+    """The cluster to read; None with --here and no kubeconfig. Ends the command if the file cannot be read."""
     kubeconfig = basics.kubeconfig or os.environ.get("KUBECONFIG", "")
     own = Path.home() / ".kube" / "config"
     if here and not basics.kubeconfig:

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from drydock.rollout.progress_report import RolloutProgress
     from drydock.rollout.rollout import Rollout, RolloutPlan, RolloutVerdict
 
-# The demo's own agents start, boot and settle in about eight seconds a node; the rest is for slow computers.
+# The demo's agents need about eight seconds per node; the rest is for slow computers.
 _PATIENCE_SECONDS = 60.0
 _PATIENCE_SECONDS_A_NODE = 30.0
-# A rogue that keeps a node from ever coming round is to be found out while people still watch.
+# The demo must detect a rogue that blocks a node forever while a person still watches.
 _PATIENCE_SECONDS_WITH_A_ROGUE = 60.0
-# With faults an agent may be dead or cut off when the need appears; ten seconds are promised for one that runs
-# and is answered.
+# With faults an agent may be dead or disconnected when the need appears; the ten seconds hold for an agent that runs
+# and gets answers.
 _TAINT_SECONDS, _TAINT_SECONDS_WITH_FAULTS = 10.0, 25.0
 _BREACHES_SHOWN = 3
 
 
 def _need_embedded_cluster() -> None:
-    """Raises `UsageError` where careen is installed without its embedded cluster, as in the image and the wheel."""
+    """Raises `UsageError` if careen is installed without its embedded cluster, as in the image and the wheel."""
     if find_spec("drydock") is None:
         raise click.UsageError(
             "the demo's embedded cluster is not installed here; it comes with careen's source: run `make "
@@ -57,7 +57,7 @@ def _rule(_context: click.Context, _parameter: click.Parameter, value: str | Non
 
 
 class _NoVerdict(click.ClickException):
-    """Nothing was judged, so nobody may read a broken rule from it. Not known, as for `careen forecast`."""
+    """No verdict: its exit code must not look like a broken rule. It means unknown, as for `careen forecast`."""
 
     exit_code = 4
 
@@ -92,7 +92,11 @@ class _NoVerdict(click.ClickException):
     callback=_rule,
     help="Make an agent break this rule, to see that the judge notices (exit code 1).",
 )
-@click.option("--serve", is_flag=True, help="Leave the cluster up with nothing to do, for kubectl; Ctrl-C ends it.")
+@click.option(
+    "--serve",
+    is_flag=True,
+    help="Start the cluster without a roll-out and keep it running for kubectl; Ctrl-C ends it.",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -246,7 +250,7 @@ def _shown(*, plain: bool) -> Iterator[Callable[[RolloutProgress], None]]:
 
 
 def _keep_evidence(rollout: Rollout, folder: Path) -> str:
-    """Writes what the verdict rests on; what went wrong, or nothing. The verdict is told in any case."""
+    """Writes the evidence of the verdict; returns an error message, or nothing. The verdict is printed in any case."""
     from drydock.server.audit import journal_line
 
     try:

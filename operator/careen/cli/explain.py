@@ -22,7 +22,7 @@ from scheduler_core.snapshot.snapshot import Snapshot, UnknownPodError
 if TYPE_CHECKING:
     from careen.cli.support.connection import Cluster
 
-World = tuple[Snapshot, str]  # and the release whose scheduler decides there
+World = tuple[Snapshot, str]  # and the release of its scheduler
 
 
 @click.command()
@@ -75,7 +75,7 @@ def explain(
 
 
 async def _from_cluster(cluster: Cluster) -> World:
-    from careen.cluster.snapshot_reader import server_version  # a dump needs nothing of what asks a server
+    from careen.cluster.snapshot_reader import server_version  # a dump needs no client
     from careen.cluster.whole_cluster import read_cluster
 
     version, note = supported(await server_version(cluster.api))
@@ -111,4 +111,4 @@ def _find(snapshot: Snapshot, key: str) -> Pod:
     try:
         return snapshot.pod(key if "/" in key else f"default/{key}")
     except UnknownPodError as error:
-        raise BadInput(f"there is no pod {key!r} that waits or runs; write it as NAMESPACE/POD") from error
+        raise BadInput(f"there is no pending or running pod {key!r}; write it as NAMESPACE/POD") from error

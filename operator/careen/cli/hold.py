@@ -18,9 +18,7 @@ from careen.report.fleet_report import phase_of
 
 @click.command()
 @click.argument("node")
-@click.option(
-    "--reason", required=True, metavar="TEXT", help="Why; shown to everybody who asks what the node waits for."
-)
+@click.option("--reason", required=True, metavar="TEXT", help="Why; `careen why` shows it.")
 @click.option(
     "--until",
     metavar="WHEN",
@@ -73,7 +71,7 @@ def _what_now(node: NodeView) -> str:
 
 
 def end_of(text: str, now: datetime) -> datetime:
-    """The instant that `--until` names. Ends the command with exit code 2 where it names none that lies ahead."""
+    """The instant that `--until` names. Ends the command with exit code 2 if it is invalid or in the past."""
     from careen.settings.kinds import duration as go_duration  # only for an end
 
     end = from_rfc3339(text)

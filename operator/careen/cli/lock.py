@@ -1,6 +1,6 @@
-"""`careen lock show|pause|resume|release`: what the lock says, and the three things a person may do to it.
+"""`careen lock show|pause|resume|release`: shows the lock, and the three changes that a person may make.
 
-Each write says what it is about to overwrite, and overwrites just that: compare-and-swap on what was read.
+Each write reports the content that it replaces, and is guarded by the version that was read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def show_lock(cluster: Cluster, *, output: str) -> None:
 
 
 @lock.command()
-@click.option("--reason", default="", metavar="TEXT", help="Why; shown to everybody who asks what the nodes wait for.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; `careen why` shows it.")
 @cluster_command
 async def pause(cluster: Cluster, *, reason: str) -> None:
     """Keep every node from starting. Nodes at work undo their drain, or finish the reboot they are in."""
@@ -121,7 +121,7 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
 
 
 def _paused_already(before: str, given: str) -> str:
-    """Whoever paused first still has their reason: a second one must not end the pause under it."""
+    """The first pause keeps its reason: a second person must not overwrite it."""
     if not before:
         return "It is paused already, without a reason; nothing was changed."
     another = "" if given in ("", before) else "; `careen lock resume` first, to pause it for another reason"
@@ -129,7 +129,7 @@ def _paused_already(before: str, given: str) -> str:
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:
-    """Puts what `change` makes of the content in its place; False when it makes nothing (it has said why)."""
+    """Writes the content that `change` returns; False if it returns None (it has printed why)."""
     for _ in range(TRIES):
         reading = await read_lock(cluster)
         content = reading.content

@@ -22,7 +22,7 @@ from careen.report.fleet_report import phase_of
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--end", is_flag=True, help="Hand the node back: uncordon it, settle, release its claim."),
-        click.option("--no-wait", is_flag=True, help="Ask only; otherwise the command ends when it is so."),
+        click.option("--no-wait", is_flag=True, help="Only ask; otherwise the command waits until it is done."),
         click.option("--now", "is_now", is_flag=True, help="Also outside the maintenance window."),
         click.option(
             "--until",
@@ -56,7 +56,7 @@ async def maintenance(cluster: Cluster, *, node: str, **given: Any) -> None:
     It holds a claim all the while, so it counts like a node that reboots. The machine may be rebooted by hand: the
     node stays in maintenance, and the new boot is verified when it is handed back."""
     if not given["end"] and not given["reason"].strip():
-        raise click.UsageError("give a --reason: whoever waits for this claim wants to know")
+        raise click.UsageError("give a --reason: `careen why` shows it to people who wait for this claim")
     await _keep(cluster, node, Wish.MAINTENANCE, **given)
 
 

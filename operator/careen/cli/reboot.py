@@ -1,5 +1,5 @@
-"""`careen reboot NODE`: asks the node's agent for a reboot, and waits for it. The engine, the lock and the record are
-those of every other reboot."""
+"""`careen reboot NODE`: requests a reboot from the node's agent, and waits for it. Gates, lock and record are the same
+as for every other reboot."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from careen.core.facts.observation import NodeView, Request, Wish
 
 @click.command()
 @click.argument("node")
-@click.option("--reason", default="", metavar="TEXT", help="Why; shown to everybody who asks, and kept in the history.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; shown by `careen why`, and kept in the history.")
 @click.option("--now", "is_now", is_flag=True, help="Also outside the maintenance window and the minimum interval.")
-@click.option("--no-wait", is_flag=True, help="Ask only; otherwise the command ends when the node has rebooted.")
+@click.option("--no-wait", is_flag=True, help="Only ask; otherwise the command waits until the node has rebooted.")
 @click.option("--end", is_flag=True, help="Take the request back, as long as the host was not asked.")
 @cluster_command
 async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_wait: bool, end: bool) -> None:

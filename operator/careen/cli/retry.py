@@ -1,4 +1,4 @@
-"""`careen retry NODE`: a person's word that the cause of a failure is mended."""
+"""`careen retry NODE`: a person confirms that the cause of a failure is fixed."""
 
 from __future__ import annotations
 

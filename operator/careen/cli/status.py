@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
     """Every node's phase, since when, its turn and the reason; who holds the lock, who is next. Above them,
     when nothing moves: why."""
-    # The lock first: a claim that is given back between the two reads is then shown on a node that still carries it.
+    # Reads the lock first: a claim released between the two reads is then shown with a node that still has it.
     lock = await look_at_lock(cluster)
     nodes = await list_nodes(cluster.api)
     now = cluster.clock.now()
@@ -44,7 +44,7 @@ async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
 
 
 async def _policy(cluster: Cluster) -> Policy | None:
-    """What the agents obey; loaded only where it is asked for."""
+    """The agents' policy; loaded only if needed."""
     from careen.cli.support.agents_policy import agents_of
 
     return (await agents_of(cluster)).policy

@@ -472,7 +472,7 @@ def test_an_idle_agent_stops_on_sigterm(node: Node, number: signal.Signals) -> N
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     agent.process.send_signal(number)
     assert agent.ends() == 0
-    assert "told to stop" in agent.log
+    assert "stopping on request" in agent.log
     assert "Traceback" not in agent.log
 
 

@@ -1,2 +1,1 @@
-"""The start of an agent: whose lock, which settings, whether a claim is recorded, and how the parts are put
-together."""
+"""The start of an agent: the lock's DaemonSet, the settings, a recorded claim, and the composition of the parts."""

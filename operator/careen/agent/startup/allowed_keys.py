@@ -1,9 +1,9 @@
-"""Whether the admission policies allow the keys that the settings name: asked when the settings are read, because
-otherwise a refused write tells of it in the middle of a roll-out.
+"""Whether the admission policies allow the keys in the settings. Checked when the settings are read, because otherwise
+a denied write would reveal it during a roll-out.
 
-The policies take what is allowed from annotations of the DaemonSet (manifests/admission/parameters.yaml). An agent may
-not read policies: a DaemonSet without any of these annotations counts as a cluster without them. Loaded only where a
-setting names a key that is not careen's own."""
+The policies read the allowed keys from annotations of the DaemonSet (manifests/admission/parameters.yaml). An agent may
+not read policies, so a DaemonSet without these annotations means that there are none. Loaded only if a setting names a
+key that is not careen's own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AGAIN_SECONDS = 60.0
 
 
 def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
-    """By list and setting, the keys that the agent will write and that no policy allows by itself."""
+    """By list and setting, the keys that the agent will write and that the policies do not allow by default."""
     found = {
         ("taints", "prefer_no_schedule_taint"): [settings.prefer_no_schedule_taint],
         ("labels", "pre_reboot_node_labels"): [key for key, _ in settings.pre_reboot_node_labels],
@@ -41,7 +41,7 @@ def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
 
 
 def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[str, str], daemonset: str) -> str:
-    """One sentence on what the policies would refuse, and the remedy; empty where they would refuse nothing."""
+    """A sentence with the keys that the policies would refuse and the remedy; empty if there are none."""
     if not any(key.startswith(PREFIX) for key in annotations):
         return ""
     problems = []
@@ -58,7 +58,7 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
 
 
 class AllowedKeys:
-    """Asks for the DaemonSet's lists and tells what is missing, once for each set of keys."""
+    """Reads the DaemonSet's lists and reports missing keys, once for each set of keys."""
 
     def __init__(self, api: ClusterApi, basics: Settings) -> None:
         self._api = api
@@ -67,7 +67,8 @@ class AllowedKeys:
         self._wanted: dict[tuple[str, str], list[str]] = {}
 
     async def check(self, settings: Settings) -> None:
-        """Until the API server has answered, or newer settings are checked. Says nothing where it may not ask."""
+        """Retries until the API server answers or newer settings are checked. Without the right to read the DaemonSet
+        it reports nothing."""
         wanted = needed(settings)
         if wanted == self._wanted:
             return
@@ -93,7 +94,7 @@ class AllowedKeys:
         return await self._api.get(f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}", objects.LockObject)
 
     async def _tell(self, sentence: str, uid: str) -> None:
-        """In the log, and as one Event of the DaemonSet for the whole fleet."""
+        """Reports it in the log, and as one Event of the DaemonSet for the whole fleet."""
         if not sentence:
             return
         _LOG.warning("%s", one_line(sentence))

@@ -42,6 +42,6 @@ def host_of(settings: Settings) -> LocalHost:
 
 
 async def count_soft_reboots(host: LocalHost, sleep: Callable[[float], Awaitable[None]]) -> None:
-    """Until the number is known: before that the boot is unknown, and a node under a claim waits."""
+    """Waits until the number is known: until then the boot is unknown, and a node with a claim waits."""
     while host.soft_reboots is not None and isinstance(await host.soft_reboots.read(), Unknown):
         await sleep(_COUNT_AGAIN_SECONDS)

@@ -1,9 +1,8 @@
-"""Whether the DaemonSet that --ds-namespace and --ds-name name is the agents' own, asked once before anything
-else is done.
+"""Checks once, before any write, whether --ds-namespace and --ds-name name the agents' own DaemonSet.
 
-Two agents that use different locks see each other's claims only late. kured's defaults name kured's DaemonSet,
-so an agent under another name that is not told otherwise would look for its lock where it is not. Flags that
-both were given are a person's word: they may name another DaemonSet, whose lock is then shared."""
+Two agents that use different locks see each other's claims too late. kured's defaults name kured's DaemonSet, so an
+agent of another DaemonSet without these flags would use the wrong lock. If both flags are given, they are intended:
+they may name another DaemonSet, whose lock is then shared."""
 
 from __future__ import annotations
 
@@ -30,22 +29,22 @@ class LockPlace(Value):
 
 
 class OwnPod(Value):
-    """The pod that this process runs in, as far as the pod itself tells."""
+    """The pod that this process runs in, from its own files and environment."""
 
     namespace: str
     name: str
 
 
 class Judged(Value):
-    """`refusal` ends the start, `remark` is worth a line in the log; both empty when all is well."""
+    """`refusal` ends the start, `remark` is logged; both are empty if the DaemonSet is right."""
 
     refusal: str = ""
     remark: str = ""
 
 
 async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPod | None, annotation: str) -> Judged:
-    """`is_given`: both flags were given, none is a default. `pod` None: no pod. Raises `ClusterError` when it
-    cannot be told."""
+    """`is_given`: both flags were given, none is a default. `pod` None: no pod. Raises `ClusterError` if the server
+    gives no answer."""
     if pod is None and is_given:
         return Judged()  # a DaemonSet that is missing is what every refusal then says
     own = await _own_place(api, pod) if pod else None

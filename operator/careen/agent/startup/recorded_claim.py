@@ -1,5 +1,5 @@
-"""What the own Node keeps of a claim, for a start that cannot learn its settings or its lock: such a node
-must be brought home first."""
+"""The claim recorded on the agent's Node, for a start without settings or lock: such a node must be given back
+first."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ class RecordedClaim(Value, kw_only=True):
 
 
 def claim_of(node: NodeView) -> RecordedClaim | None:
-    """The claim that the Node's record names; None also where the record cannot be understood: then nothing
-    may be done under it."""
+    """The claim in the Node's record; also None if the record is unreadable: then the agent must not act on it."""
     record = node.written
     if not isinstance(record, Progress) or not record.claim:
         return None

@@ -1,9 +1,9 @@
-"""Which rights the agent has: asked at its start, before the first of them is missed, and told once.
+"""The agent's rights: reviewed when it starts, before a missing one causes a failure, and reported once.
 
-Under kured's own roles, what they do not give is switched off, because kured does without it: its requests are not
-sent any more, and each reader has another way. Under all other roles a gap is a mistake, and what protects is never
-switched off: it is tried all the same, so that a right which is granted later is found, and the node waits. So it
-does for a setting that a person has given."""
+With kured's own roles the agent switches off the features whose rights they lack, because kured works without them: it
+sends no such requests and uses a fallback. With other roles a missing right is a mistake, and protections stay on: the
+agent keeps trying, so that it notices a right that is granted later, and the node waits. The same holds for a feature
+that a person has configured."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ _DOES_WITHOUT: dict[OptionalRight, str] = {
 }
 
 _PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING})
-"""Switched off under any roles."""
+"""Switched off with any roles."""
 
 _BY_SETTING = {"forecast": OptionalRight.FORECAST, "settle_policy": OptionalRight.OWNERS, "budget": OptionalRight.NODES}
-"""What a person asks for who gives one of these settings."""
+"""The features that these settings request."""
 
 
 def asked_for_by(origins: Mapping[str, Supplied]) -> frozenset[OptionalRight]:
-    """The parts that somebody has asked for, whichever source the settings came from."""
+    """The features that the settings request, whatever their source."""
     return frozenset(
         part for name, part in _BY_SETTING.items() if name in origins and origins[name].source is not Source.DEFAULT
     )
 
 
 class Rights:
-    """What the review found, and what follows from it."""
+    """The result of the review, and its consequences."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Rights:
         needed: tuple[Right, ...],
         kept: Collection[OptionalRight] = (),
     ) -> None:
-        """`kept`: parts that a person has asked for."""
+        """`kept`: features that a person has requested."""
         self._api = api
         self._clock = clock
         self._metrics = metrics
@@ -73,11 +73,11 @@ class Rights:
         self._are_kureds = False
         self._told: frozenset[Right] = frozenset()
         self.without: frozenset[OptionalRight] = frozenset()
-        """What is switched off."""
+        """The features that are switched off."""
 
     @property
     def is_known(self) -> bool:
-        """Whether the API server has told."""
+        """Whether the API server has answered."""
         return self._missing is not None
 
     @property
@@ -86,7 +86,7 @@ class Rights:
         return self._missing == ()
 
     async def review(self) -> None:
-        """Asks, and switches off what can be done without."""
+        """Reviews the rights, and switches off optional features without their rights."""
         try:
             self._missing = await self._ask()
         except ClusterError as error:
@@ -95,13 +95,13 @@ class Rights:
         self._switch_off()
 
     def keep(self, parts: Collection[OptionalRight]) -> None:
-        """A person has asked for them."""
+        """Keeps features on that a person has requested."""
         self._kept |= {*parts}
         self._switch_off()
 
     def tell(self, *, besides: Collection[OptionalRight] = ()) -> None:
-        """In the log each once, in the metric how many; `besides` are parts that the settings do not want, or that are
-        told later."""
+        """Logs each missing right once and sets the metric; `besides` are features that the settings do not use, or
+        that are reported later."""
         missing = [right for right in self._missing or () if right.part not in besides]
         self._metrics.missing_rights.labels(self._node).set(len(missing))
         self._log([right for right in missing if right not in self._told])
@@ -111,7 +111,7 @@ class Rights:
         missing = await missing_rights(self._api, self._needed)
         if all(right.part is None for right in missing):
             return missing
-        # kured's Role lets the lock be updated, and ours only patched: so they are told apart.
+        # kured's Role permits an update of the lock, careen's only a patch; this distinguishes them.
         patch = next(right for right in self._needed if right.part is OptionalRight.PATCH)
         self._are_kureds = not await missing_rights(self._api, (replace(patch, verb="update"),))
         return missing if self._are_kureds else tuple(_needed_after_all(right, patch) for right in missing)
@@ -129,7 +129,7 @@ class Rights:
         self._api.withheld = why
 
     def _kept_by_the_roles(self, missing: Iterable[Right]) -> frozenset[OptionalRight]:
-        # A role that is not bound yet gives the rest too, and a window may stand in the ConfigMap.
+        # A role that is not bound yet grants the rest, too, and the ConfigMap may contain a window.
         if any(right.part is None for right in missing):
             return frozenset(OptionalRight) - {OptionalRight.PATCH}
         return frozenset() if self._are_kureds else frozenset(OptionalRight) - _PROTECTS_NOTHING
@@ -158,11 +158,11 @@ def _needed_after_all(right: Right, patch: Right) -> Right:
 
 
 def rules(rights: Iterable[Right]) -> str:
-    """RBAC rules that give the rights, ready to be copied, and what kind of role they belong to."""
+    """RBAC rules that grant the rights, ready to be copied, and the kind of role for each."""
     verbs: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
     for right in rights:
         resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
-        # A right on the own Node is one on all: RBAC has no word for "own".
+        # A right on the agent's own Node is a right on all Nodes: RBAC cannot express "own".
         name = right.name if right.namespace else ""
         verbs[right.namespace, right.group, name, resource].append(right.verb)
     resources: dict[tuple[str, str, str, tuple[str, ...]], list[str]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The servers that the settings name: where alerts and the answers to health queries come from."""
+"""The servers in the settings that provide alerts and answer health queries."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The start of an agent: whose lock it uses, which settings it obeys, and what it does when it cannot learn that.
+"""The start of an agent: which lock and settings it uses, and what it does if it cannot read them.
 
-An agent without a claim then ends, or waits for the API server's answer: nothing may be begun on a guess. A node
-under a claim is brought home all the same, with the settings that the claim rests on, and begins nothing new: it is
-cordoned, and the others wait for it.
+In that case an agent without a claim ends or waits for the API server's answer. A node with a claim is cordoned, and
+the others wait for it, so its agent still gives it back, with the settings stored with the claim, and begins nothing
+new.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("careen.agent")
 
 PATIENCE_SECONDS = 30.0
-"""So long a node under a claim waits for a lock or settings that cannot be read, before it does without."""
+"""How long a node with a claim waits for an unreadable lock or settings before it continues without them."""
 
 _RETRY_SECONDS = 2.0
 _LONGEST_RETRY_SECONDS = 60.0
@@ -53,14 +53,14 @@ SETTINGS_WITH_KEYS = (
     "annotate_nodes",
     "lock_annotation",
 )
-"""Settings whose values are keys of the Node or the DaemonSet, or bring such keys."""
+"""Settings whose values are keys of the Node or the DaemonSet, or contain such keys."""
 
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 @dataclass(kw_only=True)
 class Start:
-    """First the lock is asked for, then the settings; afterwards this knows what was wrong with them."""
+    """Reads first the lock, then the settings; keeps the problems found."""
 
     given: Invocation
     basics: Settings
@@ -71,14 +71,14 @@ class Start:
     heartbeat: Heartbeat
     in_background: Callable[[Coroutine[Any, Any, object]], None]
     lock_problem: str = field(default="", init=False)
-    """Why the lock may be another one than that of the other agents."""
+    """Why the lock may differ from the other agents' lock."""
     node_read: tuple[NodeView, float] | None = field(default=None, init=False)
-    """The own Node, if it was asked for, and when."""
+    """The agent's Node, if it was read, and when."""
     rights: Rights = field(init=False)
     allowed_keys: AllowedKeys | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """What will be asked of the API server follows from the flags and the environment."""
+        """The flags and the environment determine the requests to the API server."""
         basics = self.basics
         needed = needed_rights(
             node=basics.node_id,
@@ -87,7 +87,7 @@ class Start:
             config_map=basics.config_map,
             forecast=True,
         )
-        # A ConfigMap that somebody has named may hold a window: without its right nothing is begun.
+        # A ConfigMap that a setting names may contain a window: without the right to read it nothing begins.
         kept = {OptionalRight.SETTINGS} if is_written("config_map", self.given.flags, self.given.environment) else set()
         self.rights = Rights(self.api, self.clock, self.metrics, node=basics.node_id, needed=needed, kept=kept)
 
@@ -97,7 +97,7 @@ class Start:
         return f"{self.basics.ds_namespace}/{self.basics.config_map}"
 
     async def make_sure_of_the_lock(self) -> None:
-        """Before the first write: an agent with another lock than its fellows would not see their claims.
+        """Call before the first write: an agent with a different lock would not see the others' claims.
 
         Raises `BadSettings`.
         """
@@ -144,7 +144,7 @@ class Start:
         self._tell_of_standing_in(claim, self.lock_problem)
 
     async def judge_lock_again(self, live: LiveSettings, then: Callable[[], None]) -> None:
-        """Until the lock is known to be the agents' own: from then on all is as after any start."""
+        """Waits until the lock is known to be the agents' own; then the agent works normally."""
         while self.lock_problem:
             await self.clock.sleep(_LOCK_AGAIN_SECONDS)
             try:
@@ -159,8 +159,7 @@ class Start:
                 then()
 
     async def first_settings(self) -> LiveSettings:
-        """Waits until it is known what the ConfigMap says: a window or a gate in it must hold from the first
-        turn on."""
+        """Waits until the ConfigMap is read: its windows and gates must apply from the first turn on."""
         name, began, tries = self.config_map, self.clock.monotonic(), 0
         while True:
             self.heartbeat.expect_within(120.0, f"reading ConfigMap {name}")
@@ -182,13 +181,14 @@ class Start:
             return live
 
     async def review_rights(self) -> None:
-        """Before the first of them is missed; what the settings may not want is told when they are known."""
+        """Reviews the rights before the first is needed; features that the settings may not use are reported once the
+        settings are known."""
         self.heartbeat.expect_within(120.0, "asking which rights the agent has")
         await self.rights.review()
         self.rights.tell(besides=(OptionalRight.FORECAST,))
 
     async def _review_rights_after(self, error: ClusterError) -> None:
-        """A role may be bound only now."""
+        """Reviews again: a role may have been bound since."""
         if isinstance(error, Forbidden):
             await self.review_rights()
 
@@ -210,7 +210,7 @@ class Start:
         return live
 
     def _stand_in(self, claim: RecordedClaim, seen: SeenConfigMap | None, why: str) -> LiveSettings:
-        """Settings to bring the claimed node home with."""
+        """Settings for giving back the claimed node."""
         instead = last_good.restore(
             claim.settings,
             f"{why[:_LONGEST_PROBLEM]}: the node finishes its claim with older settings, and begins no new one",
@@ -244,15 +244,14 @@ class Start:
         )
 
     async def _claim(self) -> RecordedClaim | None:
-        """The claim that stands on the own Node. Raises `ClusterError`."""
+        """The claim on the agent's Node. Raises `ClusterError`."""
         asked_at = self.clock.monotonic()
         node = await own_node(self.api, self.basics.node_id)
         self.node_read = (node, asked_at) if node else None
         return claim_of(node) if node else None
 
     async def _claim_after_patience(self, began: float) -> RecordedClaim | None:
-        """The claim, once what the start waits for has been waited for long enough; None too if that cannot
-        be told."""
+        """The claim, once the start has waited long enough; also None if the Node cannot be read."""
         if self.clock.monotonic() - began < PATIENCE_SECONDS:
             return None
         try:
@@ -261,10 +260,10 @@ class Start:
             return None
 
     def policy_of(self, live: LiveSettings) -> Policy:
-        """What decisions obey.
+        """The policy of decisions.
 
-        With a lock that may be the wrong one nothing new is begun, and no drain finished. A forecast that nobody has
-        asked for is not made without its rights.
+        With a possibly wrong lock nothing new begins, and no drain is finished. A forecast that no setting requests is
+        not made without its rights.
         """
         policy = live.policy
         if OptionalRight.FORECAST in self.rights.without - asked_for_by(live.resolved.origins):
@@ -277,7 +276,7 @@ class Start:
     def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
         """In the metric.
 
-        An agent that works without its lock or with older settings is not ready, so that a roll-out of it
+        An agent that works without its lock or with older settings is not ready, so that a roll-out of the DaemonSet
         stops.
         """
         missing = self.lock_problem or live.stands_in
@@ -285,7 +284,7 @@ class Start:
         self.heartbeat.hold_readiness(missing)
 
     def check_keys(self, live: LiveSettings) -> None:
-        """Warns before a roll-out of keys that the admission policies would refuse; careen's own are always allowed."""
+        """Warns in advance of keys that the admission policies would refuse; careen's own keys are always allowed."""
         if self.allowed_keys is None:
             if all(getattr(live.settings, name) == DEFAULTS[name] for name in SETTINGS_WITH_KEYS):
                 return
@@ -311,7 +310,7 @@ class Start:
     def tell_bad_settings(self, live: LiveSettings, seen: SeenConfigMap | None, sentence: str) -> None:
         """An Event of the ConfigMap.
 
-        Every agent of the fleet sees the same edit: whoever comes first tells it.
+        Every agent of the fleet sees the same edit; the first one posts the Event.
         """
         uid = seen.uid if seen else live.config_map_uid
         subject = Subject(kind="ConfigMap", name=self.basics.config_map, namespace=self.basics.ds_namespace, uid=uid)
@@ -330,15 +329,15 @@ class Start:
 
 
 def _pause_seconds(error: ClusterError, tries: int) -> float:
-    """A server that does not answer may be back at once; a right that is missing waits for a person."""
+    """The pause before a retry: short if the server does not answer, long if a right is missing and a person must
+    act."""
     if not isinstance(error, Forbidden):
         return _RETRY_SECONDS
     return min(_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), _LONGEST_RETRY_SECONDS)
 
 
 def _own_pod(environment: Mapping[str, str]) -> lock_place.OwnPod:
-    """As the pod tells it: its namespace by the service account's files, its name by POD_NAME, or as its host
-    name."""
+    """The pod: its namespace from the service account's files, its name from POD_NAME or the host name."""
     try:
         namespace = _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
     except OSError:

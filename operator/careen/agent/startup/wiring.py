@@ -1,9 +1,9 @@
-"""Builds every part of an agent and hands each what it needs; nothing else does.
+"""Builds every part of an agent and passes each its dependencies; no other module does.
 
-The order of the start: who am I and where is the API server (flags, environment) → whose lock → which rights → the
-ConfigMap's settings, waited for until they are known → the host's lock for agents → turns. Only after the first turn
-comes kopf: a node that has just rebooted is given back first. That also goes before a lock and settings that cannot
-be had: a node under a claim is brought home with the settings that the claim began with, and begins nothing new."""
+The order of the start: node name and API server (flags, environment) → the lock's DaemonSet → rights → the ConfigMap's
+settings, with a wait until they are read → the host's lock for agents → turns. kopf starts after the first turn, so
+that a node that has just rebooted is given back first. If lock or settings cannot be read, a node with a claim is given
+back with the settings stored with the claim, and begins nothing new."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("careen.agent")
 
-# SIGTERM is answered within five seconds: this long for the turn under way, the rest for saying good-bye.
+# The agent ends within five seconds of SIGTERM: this long for the current turn, the rest for the shutdown.
 STOP_SECONDS = 3.0
 MESSAGE_SECONDS = 1.5
 _RETRY_SECONDS = 2.0
@@ -73,7 +73,7 @@ class Agent:
     def __init__(self, given: Invocation) -> None:
         """Raises `BadSettings` and `CannotReachCluster`, both for exit code 2."""
         self._given = given
-        # Without the ConfigMap only what must be known before it: the rest is judged when it has been read.
+        # Before the ConfigMap is read, only the settings needed to read it are validated.
         resolved = resolve(flags=given.flags, environment=given.environment, is_whole=False)
         self._basics = resolved.settings
         is_place_given = all(
@@ -126,8 +126,7 @@ class Agent:
             self._transport.close()
 
     async def _end(self, work: asyncio.Task[None]) -> None:
-        """Lets a turn under way come to its end if it does so soon; otherwise cuts it, which any later start
-        can mend."""
+        """Lets the current turn finish if that is soon; otherwise cancels it. The next start continues from there."""
         if self._loop is not None:
             self._loop.stop()
             if self._loop.is_turning:
@@ -136,8 +135,8 @@ class Agent:
         with suppress(asyncio.CancelledError):
             await work
         if self._messages is not None:
-            await self._messages.finish(seconds=MESSAGE_SECONDS)  # the one about the reboot that stops us, most of all
-        _LOG.info("told to stop; whoever starts next goes on from what stands on the Node and in the lock")
+            await self._messages.finish(seconds=MESSAGE_SECONDS)  # above all about the reboot that stops this agent
+        _LOG.info("stopping on request; the next agent continues from the Node's record and the lock")
 
     async def _work(self) -> None:
         await self._start.make_sure_of_the_lock()
@@ -202,7 +201,7 @@ class Agent:
                 exposition=self._metrics.exposition,
             )
         except OSError as error:
-            # kured dies here; a taken port is no reason to leave a node without its agent.
+            # kured exits here; a port in use is no reason to leave a node without its agent.
             _LOG.error(
                 "cannot serve metrics on %s:%s: %s", self._basics.metrics_host or "*", self._basics.metrics_port, error
             )
@@ -211,7 +210,8 @@ class Agent:
         return server
 
     async def _become_only_agent(self, settings: Settings) -> single_agent.Held | None:
-        """Waits for another agent of this host to end. Where no lock can be had, the API's versions must do."""
+        """Waits for another agent of this host to end. If the host offers no lock, only the API's resource versions
+        protect."""
         has_told = False
         while settings.host_lock_dir:
             self._heartbeat.expect_within(60.0, "waiting for another agent of this node to end")
@@ -268,13 +268,13 @@ class Agent:
     def _leave_older_settings(self, live: LiveSettings) -> None:
         _LOG.info("the settings of ConfigMap %s can be used again", self._start.config_map)
         if live.waiting:
-            # Parts that were built from the older ones cannot follow; the next process goes on with the
-            # claim, if there is one.
+            # Parts that were built from the older settings cannot be changed; the next process continues the claim, if
+            # there is one.
             _LOG.info("starts again, because that is what %s needs", ", ".join(map(flag, live.waiting)))
             self._stopping.set()
 
     async def _test_host(self, host: Host, need: NeedWatch, tests: SelfTests) -> None:
-        """Says at the start what would otherwise show on the day of the reboot."""
+        """Reports at the start the problems that would otherwise appear on the day of the reboot."""
         asked, boot = await need.read(), host.read_boot_id()
         problems = [asked.detail] if asked.answer is NeedAnswer.UNKNOWN else []
         problems += [boot.why] if isinstance(boot, Unknown) else []
@@ -282,7 +282,7 @@ class Agent:
             _LOG.error("self-test: %s", problem)
         self._metrics.show_self_test(await tests.read(), besides=len(problems))
         while tests.last is not None and tests.last.obstacle:
-            # A waiting node tries it by itself; an idle one would name a trouble that is over.
+            # A waiting node repeats the test itself; an idle one would report a problem that is over.
             await self._clock.sleep(_TEST_AGAIN_SECONDS)
             await tests.read()
 
@@ -291,8 +291,8 @@ class Agent:
         self._rights.tell(besides=() if live.settings.forecast != "off" else (OptionalRight.FORECAST,))
 
     async def _review_rights(self, live: LiveSettings, mind: Mind) -> None:
-        """Again as long as some are missing, when nothing is in progress. What has come counts in the next process: it
-        reads and follows its ConfigMap from the first turn on."""
+        """Reviews again while rights are missing and nothing is in progress. New rights count in the next process,
+        which follows its ConfigMap from the first turn on."""
         while not self._rights.is_whole:
             await self._clock.sleep(AGAIN_SECONDS if self._rights.is_known else UNKNOWN_SECONDS)
             if mind.phase not in (None, Phase.IDLE, Phase.WAITING):
@@ -388,7 +388,7 @@ class Agent:
         return self._silencer
 
     def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
-        """For what must not hold up a turn; kept here, because the event loop keeps no task alive by itself."""
+        """Starts a task that must not delay a turn; keeps a reference, because the event loop does not."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -407,7 +407,7 @@ class Agent:
         if sentence and isinstance(node, NodeView):
             _LOG.warning("%s", sentence)
             subject = Subject(kind="Node", name=node.name, uid=node.uid)
-            # Once, also when the agent is started anew meanwhile: what it remembers is since when.
+            # Once, even if the agent restarts: the Event's name contains the time since when.
             self._in_background(
                 post_event(
                     self._api,
@@ -425,7 +425,7 @@ class Agent:
             self._in_background(self._quietly(forecast_check.check(self._api, drain, self._metrics, self._node)))
 
     def _tell_self_test(self, tests: SelfTests, node: NodeView) -> None:
-        """As Events of the Node, long before there is a need; and in the metrics."""
+        """Reports them as Events of the Node, before there is a need, and in the metrics."""
         if tests.last is None:
             return
         self._metrics.show_self_test(tests.last)
@@ -448,7 +448,7 @@ class Agent:
                 )
 
     async def _quietly(self, work: Coroutine[Any, Any, object]) -> None:
-        """For what is nice to have: a server that does not answer is no news here."""
+        """For optional work: a server that does not answer is not reported."""
         try:
             await work
         except ClusterError as error:
@@ -460,7 +460,7 @@ class Agent:
 
 
 def _deadlines_of(settings: Settings) -> float:
-    """How long a turn may wait for what is not the API server."""
+    """How long a turn may wait for anything but the API server."""
     return settings.sentinel_timeout + settings.prometheus_timeout + settings.forecast_timeout + settings.reboot_timeout
 
 

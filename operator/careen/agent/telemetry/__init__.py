@@ -1,1 +1,1 @@
-"""What an agent shows of itself: logs, metrics, and the port for both probes."""
+"""An agent's telemetry: logs, metrics, and the port for both probes."""

@@ -1,7 +1,7 @@
 """/metrics, /healthz and /readyz on one port, in a thread of its own.
 
-Health is tied to the progress of the loop, not to the port being open: the loop says by when it will give a
-sign of life again, and a probe fails when it did not."""
+Health depends on the loop's progress, not on the open port: the loop announces when its next heartbeat is due, and a
+probe fails if it is late."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from careen.core.plain_text import one_line
 
 
 class Heartbeat:
-    """The loop's signs of life. Safe to read from another thread."""
+    """The loop's heartbeat. Safe to read from another thread."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -30,17 +30,17 @@ class Heartbeat:
         self._held = ""
 
     def expect_within(self, seconds: float, doing: str) -> None:
-        """The next sign comes within `seconds`; `doing` is what will have taken so long if it does not."""
+        """The next heartbeat is due within `seconds`; `doing` names the work until then."""
         self._due, self._doing = self._monotonic() + seconds, doing
 
     def ready(self) -> None:
-        """A whole turn was made."""
+        """Call after a complete turn."""
         self._is_ready = True
 
     def hold_readiness(self, why: str) -> None:
-        """Not ready as long as there is a reason: the agent works, but not as it is meant to.
+        """Not ready while there is a reason: the agent works, but with restrictions.
 
-        Empty: there is none any more.
+        Empty: ready again.
         """
         self._held = why
 
@@ -50,7 +50,7 @@ class Heartbeat:
         return late <= 0, f"{self._doing}: {span(round(late))} overdue" if late > 0 else self._doing
 
     def readiness(self) -> tuple[bool, str]:
-        """Whether the agent has made a turn and goes on making them."""
+        """Whether the agent has completed a turn and still makes progress."""
         alive, doing = self.health()
         return alive and self._is_ready and not self._held, self._held or doing
 
@@ -85,7 +85,7 @@ _MOST_CONNECTIONS = 16
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # socketserver's five let strangers keep a probe waiting for seconds
+    request_queue_size = 128  # with socketserver's five, other clients could delay a probe for seconds
 
     def __init__(
         self, family: socket.AddressFamily, address: tuple[Any, ...], handler: type[BaseHTTPRequestHandler]
@@ -99,19 +99,18 @@ class _Server(ThreadingHTTPServer):
         if self.address_family is socket.AF_INET6:
             # Only "::" means both families, and only with this off; net.ipv6.bindv6only may have set it.
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(self.server_address[0] != "::"))
-        # Not HTTPServer's: it asks the DNS for the address's name, which may take as long as the DNS likes, and
-        # nobody needs it.
+        # Not HTTPServer's, which resolves the address's name: that may take long, and the name is not used.
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """The oldest makes way for the newest: whoever holds connections open keeps no probe out."""
+        """Closes the oldest connection for the newest, so that open connections cannot block a probe."""
         with self._guard:
             self._open[request] = None
             oldest = next(iter(self._open)) if len(self._open) > _MOST_CONNECTIONS else None
             if oldest is not None:
                 del self._open[oldest]
                 with suppress(OSError):
-                    oldest.shutdown(socket.SHUT_RDWR)  # its thread finds the end, and closes it
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread reads the end and closes it
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
@@ -121,11 +120,11 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exc_info()[1], OSError):
-            super().handle_error(request, client_address)  # a client that went away is nothing to tell
+            super().handle_error(request, client_address)  # a client that disconnected is not logged
 
 
 def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
-    """On the first of the addresses that can be had; an address in use is not passed over."""
+    """Listens on the first usable address; an address in use is an error."""
     refused: OSError | None = None
     for family, address in _addresses(host, port):
         try:
@@ -137,7 +136,7 @@ def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _
     raise refused or OSError(f"{host} has no address")
 
 
-# What a kernel without IPv6, or without an IPv6 address, says of "::".
+# The errors of "::" on a kernel without IPv6 or without an IPv6 address.
 _NO_SUCH_FAMILY = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT})
 
 
@@ -150,7 +149,7 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[A
         found = socket.getaddrinfo(bare, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise OSError(f"{host!r} is neither an address nor a name that resolves: {error}") from error
-    # A name with addresses of both families: IPv4 first, as Go's net.Listen and so kured do.
+    # A name with addresses of both families: IPv4 first, like Go's net.Listen and therefore kured.
     return sorted(
         ((socket.AddressFamily(family), address) for family, _, _, _, address in found),
         key=lambda each: each[0] is not socket.AF_INET,
@@ -160,7 +159,7 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[A
 class _Handler(BaseHTTPRequestHandler):
     heartbeat: Heartbeat
     exposition: Callable[[], bytes]
-    timeout = 10  # a client that connects and says nothing must not keep a thread
+    timeout = 10  # a client that connects and sends nothing must not keep a thread
 
     def do_GET(self) -> None:
         match self.path.split("?", 1)[0]:
@@ -174,11 +173,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(404, b"/metrics, /healthz, /readyz\n")
 
     def version_string(self) -> str:
-        """Not Python's, nor its release: nobody who asks has to know them."""
+        """Hides Python's name and release from clients."""
         return "careen"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Probes every ten seconds are nothing to log."""
+        """Probes every ten seconds are not logged."""
 
     def _say(self, good: bool, text: str) -> None:
         self._answer(200 if good else 503, f"{one_line(text)}\n".encode())

@@ -1,4 +1,4 @@
-"""Log lines, as text or as JSON, each with the node, its phase and the reason it is in it."""
+"""Log lines, as text or as JSON, each with the node, its phase and the reason for the phase."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LOGGER = logging.getLogger("careen")
 _INDENT = "    "
 _LONGEST_ENTRY = 16_000  # characters; container runtimes split lines that are longer than 16 KiB
 
-# What a LogRecord carries anyway; everything else was given with `extra=` and is a field of the line.
+# The standard attributes of a LogRecord; all others come from `extra=` and are fields of the line.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "node", "phase", "reason", "taskName"}
 
 
 class LogContext(logging.Filter):
-    """Adds to every line where the node is on its way; the loop keeps it up to date."""
+    """Adds the node's phase and reason to every line; the loop keeps them up to date."""
 
     def __init__(self, node: str) -> None:
         super().__init__()
@@ -40,8 +40,8 @@ class TextFormat(logging.Formatter):
     """`2026-11-21T08:12:28.123Z INFO  n1 Waiting(refused) message key=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and a traceback below it if there is one: indented, so that no line of it passes for another
-        entry of the log."""
+        """One line, followed by the traceback, if any: indented, so that its lines cannot be mistaken for log
+        entries."""
         where = f"{_of(record, 'phase')}({_of(record, 'reason')})" if _of(record, "reason") else ""
         place = " ".join(part for part in (_of(record, "node"), where) if part)
         fields = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
@@ -73,8 +73,8 @@ class JsonFormat(logging.Formatter):
 
 
 def set_up(*, form: str, level: str, node: str, stream: TextIO | None = None) -> LogContext:
-    """Every logger of the process writes to `stream` (stderr) in the given form. Returns the place to keep up
-    to date."""
+    """Makes every logger of the process write to `stream` (stderr) in the given form. Returns the context to keep up to
+    date."""
     place = LogContext(node)
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormat() if form == "json" else TextFormat())
@@ -95,7 +95,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _ends(text: str) -> str:
-    """The first and the last part of what is too long for a log."""
+    """The first and the last part of a text that is too long for a log."""
     half = _LONGEST_ENTRY // 2
     return text if len(text) <= _LONGEST_ENTRY else f"{text[:half]}\n…\n{text[-half:]}"
 

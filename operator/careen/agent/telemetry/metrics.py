@@ -17,7 +17,7 @@ from careen.core.facts.times import from_rfc3339
 
 
 class Metrics:
-    """Everything that is counted."""
+    """All metrics."""
 
     def __init__(self, node: str) -> None:
         registry = CollectorRegistry()
@@ -35,14 +35,14 @@ class Metrics:
         )
         self._need_unknown = Gauge(
             "careen_need_unknown",
-            "1 while it cannot be told whether the host asks for a reboot.",
+            "1 while it is unknown whether the host needs a reboot.",
             ["node"],
             registry=registry,
         )
         self._phase = Gauge("careen_phase", "1 for the phase the node is in.", ["node", "phase"], registry=registry)
         self._phase_since = Gauge(
             "careen_phase_since_seconds",
-            "Since when the present phase stands, as the Node says; where it says nothing, when this process "
+            "Since when the node is in its phase, by the Node's annotation; without one, when this process "
             "first saw it (unix time).",
             ["node"],
             registry=registry,
@@ -159,15 +159,13 @@ class Metrics:
         )
         self._self_test_problems = Gauge(
             "careen_self_test_problems",
-            "How many things are wrong with the host: sentinel and boot id at the start, the way to reboot as "
-            "last tested.",
+            "How many problems the host has: sentinel and boot id at the start, the reboot method as last tested.",
             ["node"],
             registry=registry,
         )
         self._shutdown_unheard = Gauge(
             "careen_shutdown_unheard",
-            "1 while somebody holds up a shutdown through systemd-logind whom the signal method would go "
-            "past: the kubelet, say.",
+            "1 while systemd-logind has a shutdown inhibitor that the signal method would bypass, such as the kubelet.",
             ["node"],
             registry=registry,
         )
@@ -175,13 +173,13 @@ class Metrics:
         self._shown_phase: Phase | None = None
 
     def show_need(self, need: Need) -> None:
-        """The sentinel's answer. Unknown leaves kured's gauge as it was: it has no third value."""
+        """Sets the sentinel's answer. Unknown does not change kured's gauge, which has no third value."""
         if need.answer is not NeedAnswer.UNKNOWN:
             self._required.labels(self._node).set(need.answer is NeedAnswer.YES)
         self._need_unknown.labels(self._node).set(need.answer is NeedAnswer.UNKNOWN)
 
     def show_need_since(self, since: float | None) -> None:
-        """Since when the need stands on the Node; without one the series goes away."""
+        """Sets since when the need is recorded on the Node; without one removes the series."""
         self._need_since.clear()
         if since is not None:
             self._need_since.labels(self._node).set(since)
@@ -198,7 +196,7 @@ class Metrics:
             self._phase_since.labels(self._node).set(recorded)
 
     def show_refusals(self, refusals: Iterable[Refusal]) -> None:
-        """The gates that refuse now; the others' series go away."""
+        """Sets the gates that refuse now, and removes the series of the others."""
         self._refused.clear()
         self._refused_since.clear()
         self._refused_longest.clear()
@@ -211,7 +209,7 @@ class Metrics:
             self._refused.labels(*labels).set(1)
 
     def show_overdue(self, holders: Iterable[tuple[str, str]]) -> None:
-        """The holders that take too long, each with since when (RFC 3339); the others' series go away."""
+        """Sets the overdue holders, each with since when (RFC 3339), and removes the series of the others."""
         self._overdue.clear()
         for holder, since in holders:
             if (at := from_rfc3339(since)) is not None:
