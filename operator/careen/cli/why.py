@@ -49,7 +49,7 @@ def _others_holding(lock: LockState, node: str) -> list[str]:
 
 
 async def _agents(cluster: Cluster, node: str) -> Sequence[PodView] | Unknown:
-    """careen's own pods on the node. Somebody who may not list pods still gets the rest of the answer."""
+    """careen's own pods on the node. A person who may not list pods still gets the rest of the answer."""
     try:
         pods = await list_pods_on(cluster.api, node)
     except ClusterError as error:

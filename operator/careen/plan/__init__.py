@@ -1,1 +1,1 @@
-"""A roll-out planned beforehand by the agents' own rules. Only `careen plan` and the reports use it."""
+"""Plans a roll-out by the agents' own rules. Only `careen plan` and the reports use it."""

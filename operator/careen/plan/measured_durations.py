@@ -1,5 +1,4 @@
-"""How long a plan should expect each node to be away: measured where the nodes' last reboots say so, assumed
-elsewhere."""
+"""How long a plan expects each node to be down: measured if the nodes' last reboots tell, otherwise assumed."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ _LONGEST_SECONDS = 86_400  # a report of more than a day is a mistake, not a boo
 
 
 class Typical(Value, kw_only=True):
-    """Seconds that a step takes as a rule: the median of so many nodes, or assumed where none has measured it."""
+    """The usual seconds of a step: the median of so many nodes, or an assumption if none has measured it."""
 
     seconds: float
     measured: int

@@ -1,4 +1,4 @@
-"""When the agent of a node will look or try again, as far as what stands on the Node and in the lock tells it
+"""When the agent of a node will look or try again, as far as the Node's record and the lock tell it
 to somebody else.
 
 The steps say so exactly, in every decision; a test holds that no decision sleeps longer than what is said here.
@@ -47,8 +47,7 @@ def next_look(
     *,
     agents: int | None = None,
 ) -> NextLook:
-    """What can be said from outside the agent. The clocks of host and onlooker are taken to agree. `agents`:
-    how many there are, if that is known."""
+    """The estimate from outside the agent; assumes that both clocks agree. `agents`: how many there are, if known."""
     phase = Phase(progress.phase) if progress.phase else Phase.IDLE
     if phase is Phase.WAITING:
         return NextLook(seconds=_of_the_waiting(node, lock, policy, agents))
@@ -74,7 +73,7 @@ _COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, policy: Policy, agents: int | None) -> float:
     content, refused = lock if isinstance(lock, LockContent) else LockContent(), stored_refusals(node)
-    # The agent may have looked when more waited than now, and it may know how many agents there are.
+    # The agent may have looked when more nodes waited than now, and it may know the number of agents.
     waiting = _ANY_NUMBER if agents is None else max(content.waiting, agents)
     if any(each.gate in _COSTLY for each in refused):
         look = line.COSTLY_PAUSE_LIMIT_SECONDS * 1.25
@@ -88,7 +87,7 @@ def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, polic
 
 
 def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:
-    """None when no retry comes by itself: a person has to ask for it."""
+    """None if there is no automatic retry: a person has to ask for it."""
     since = from_rfc3339(node.annotations.get(keys.SINCE, ""))
     if since is None or progress.claim or not failed.is_tried_again(progress, policy):
         return None

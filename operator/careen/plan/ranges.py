@@ -1,4 +1,4 @@
-"""What several draws of the same roll-out come to: from the least to the most."""
+"""The ranges of several simulations of the same roll-out with different seeds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Ranges(Value, kw_only=True):
 
     @property
     def is_single(self) -> bool:
-        """Whether one simulation says all."""
+        """Whether one simulation is enough."""
         return self.seeds == 1
 
 

@@ -1,4 +1,4 @@
-"""What a cleanup takes away and what it leaves, as a table and as JSON."""
+"""The marks that a cleanup removes and keeps, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_NOW = 60  # of what stands there: a forecast is kilobytes of JSON
 
 
 class Cleaned(Value, kw_only=True):
-    """One Node, or the lock, and what became of it. `trouble` is why it was not changed, if anything went wrong."""
+    """One Node, or the lock, and its marks. `trouble` is the reason if it could not be changed."""
 
     name: str
     goes: tuple[Mark, ...] = ()
@@ -41,12 +41,12 @@ class Cleanup(Value, kw_only=True):
 
     @property
     def failed(self) -> tuple[Cleaned, ...]:
-        """What should have changed and did not."""
+        """The objects that could not be changed."""
         return tuple(each for each in self.all if each.trouble)
 
 
 def cleanup_text(cleanup: Cleanup, *, width: int | None) -> str:
-    """What goes, what stays, and one sentence on the whole."""
+    """The removed and the kept marks, and one sentence as a summary."""
     parts = [
         *(paragraph(f"Note: {note}", width=width) for note in cleanup.notes),
         _marks(cleanup, ("AFTERWARDS", lambda mark: mark.afterwards), width),
@@ -82,7 +82,7 @@ def _marks(cleanup: Cleanup, column: tuple[str, Any], width: int | None) -> str:
 
 
 def _warnings(cleanup: Cleanup, width: int | None) -> list[str]:
-    """Of a dry run: who would make the real one refuse."""
+    """For a dry run: the nodes that would make the real one refuse."""
     if cleanup.is_applied or cleanup.refused:
         return []
     busy = [each for each in cleanup.nodes if each.rebooting]

@@ -1,5 +1,5 @@
-"""What every plugin of the scheduler said about one pod: nodes that can hold it in a table, the others by reason,
-or one node in detail."""
+"""The verdict of every scheduler plugin on one pod: a table of feasible nodes, the others by reason, or one node in
+detail."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _more(rows: Sequence[NodeRecord], width: int | None) -> str:
 
 
 def _groups(record: Record) -> list[str]:
-    """A line for each reason, the one of the most nodes first."""
+    """A line for each reason, the most frequent first."""
     names: dict[str, list[str]] = {}
     for row in record.nodes:
         if row.refusal is not None:

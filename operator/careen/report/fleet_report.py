@@ -19,7 +19,7 @@ from careen.report.history_report import expected_ends, expected_json, expected_
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import age, count_of, listed, paragraph, table
 
-# What needs a person first, then what is under way, then who waits, then who has nothing to do.
+# Nodes that need a person first, then nodes at work, then waiting nodes, then idle ones.
 _ORDER = (
     Phase.FAILED,
     Phase.REBOOTING,
@@ -81,7 +81,7 @@ def fleet_json(
 
 
 def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
-    """One node, as far as its annotations tell."""
+    """One node, by its annotations."""
     return {
         "name": node.name,
         "phase": phase_of(node),
@@ -135,14 +135,14 @@ def turn_of(node: NodeView, lock: LockState) -> str:
 
 
 def cordon_of(node: NodeView) -> str:
-    """Who cordoned the node: `careen` for a claim, or somebody else; empty when nobody did."""
+    """Who cordoned the node: `careen` for a claim, or another; empty if it is not cordoned."""
     if not node.unschedulable:
         return ""
     return cordons.foreign_author(node) if cordons.is_foreign(node) else "careen"
 
 
 def reason_of(node: NodeView) -> str:
-    """The sentence on the Node, and what else a person looking for a reason would want to see."""
+    """The reason on the Node, and other facts that explain its state."""
     parts = [unreadable(node), node.annotations.get(keys.REASON, "")]
     if keys.HOLD in node.annotations and phase_of(node) == Phase.IDLE:
         parts.append(f"held: {node.annotations[keys.HOLD]}")
@@ -150,13 +150,13 @@ def reason_of(node: NodeView) -> str:
 
 
 def unreadable(node: NodeView) -> str:
-    """Why nobody, its own agent included, knows where the node stands; empty when its record can be read."""
+    """Why the node's phase is unknown, also to its own agent; empty if its record can be read."""
     record = node.written
     return record.why if isinstance(record, UnreadableProgress) else ""
 
 
 def _warnings(nodes: Sequence[NodeView]) -> list[str]:
-    """What reboots would lose, each sentence once: it is mostly the same on every node."""
+    """The warnings about what a reboot would lose, each once: most nodes have the same."""
     saying: dict[str, list[str]] = {}
     for node in nodes:
         if warning := node.annotations.get(keys.WARNING):

@@ -1,4 +1,4 @@
-"""A forecast in a table: what would become of each pod of a node, and what the agent would make of it."""
+"""A forecast as a table: the outcome for each pod of a node, and the agent's decision."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ CLEAN, SOMETHING_STUCK, NOT_KNOWN = 0, 3, 4
 
 
 def exit_code(forecast: Forecast) -> int:
-    """3 when a pod would find no room or may not be evicted, 4 when one cannot be predicted, 0 otherwise.
-    Certain bad news come first."""
+    """3 if a pod would find no room or may not be evicted, 4 if one cannot be predicted, 0 otherwise. 3 takes
+    precedence."""
     if forecast.count(Outcome.PENDING) or forecast.count(Outcome.BLOCKED):
         return SOMETHING_STUCK
     return NOT_KNOWN if forecast.count(Outcome.UNKNOWN) else CLEAN
 
 
 def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
-    """The worst of several: certain bad news come before what is not known."""
+    """The worst of several: 3 takes precedence over 4."""
     codes = {exit_code(each) for each in forecasts}
     return next((code for code in (SOMETHING_STUCK, NOT_KNOWN) if code in codes), CLEAN)
 
@@ -140,7 +140,7 @@ _NOTHING_SAID: Mapping[str, Any] = {
 
 
 def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
-    """What the agent would make of it; with the default settings where the agents' own are not known."""
+    """The agent's decision; with the default settings if the agents' own are unknown."""
     known = policy or Policy(node_name=forecast.node)
     who = "The agent" if policy else "With the default settings the agent"
     bound = bound_in(forecast, known)
@@ -150,7 +150,7 @@ def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
         return f"{who} drains it whatever the forecast says (--forecast={known.forecast})."
     if not objection_to(forecast, known):
         return f"{who} would drain it."
-    # Why stands in the table; the objection's own sentence would say it a second time.
+    # The table has the reason; the objection's own sentence would repeat it.
     culprits = [
         *bound,
         *forecast.never,
@@ -170,7 +170,7 @@ def _row(pod: PodForecast) -> list[str]:
 
 
 def _way_out(pod: PodForecast) -> str:
-    """The single changes that would let it go or seat it, each enough by itself."""
+    """The single changes that would allow the eviction or make room, each sufficient by itself."""
     could = "could be evicted" if pod.outcome is Outcome.BLOCKED else "would find a place"
     return f"{pod.title} {could} with {' or '.join(pod.remedies)}."
 

@@ -1,4 +1,4 @@
-"""Why nothing moves, above the table: said when nodes wait and none of them can start as things stand."""
+"""The headline above the table: why nothing starts. Shown if nodes wait and none of them can start."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Headline(Value, kw_only=True):
 def headline(
     nodes: Sequence[NodeView], lock: LockState, now: datetime, policy: Policy | None = None
 ) -> Headline | None:
-    """None when nobody waits, or somebody may start. With the agents' `policy`, also when a window opens."""
+    """None if no node waits, or one may start. With the agents' `policy` includes when a window opens."""
     waiting = [node for node in nodes if phase_of(node) == Phase.WAITING]
     if not waiting:
         return None
@@ -49,7 +49,7 @@ def headline(
 
 
 def asks_for_policy(nodes: Iterable[NodeView]) -> bool:
-    """Whether the headline would say more if it knew what the agents obey: when their window opens."""
+    """Whether the headline needs the agents' policy, to tell when their window opens."""
     return any(refusal.code is Code.OUTSIDE_WINDOW for node in nodes for refusal in stored_refusals(node))
 
 
@@ -159,7 +159,7 @@ def _by_their_refusals(
 
 
 def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
-    """What stands on the Node, and a person's word that its agent has not seen yet."""
+    """The refusals on the Node, and a hold or pause that its agent has not seen yet."""
     stored = stored_refusals(node)
     held = hold.held_because(node, now)
     if held and Code.HELD not in {each.code for each in stored}:
@@ -168,7 +168,7 @@ def _refusals_now(node: NodeView, now: datetime) -> tuple[Refusal, ...]:
 
 
 def _by_code(refused: dict[str, tuple[Refusal, ...]]) -> dict[Code, dict[str, Refusal]]:
-    """Each reason with the nodes that it stops: what stops most of them first."""
+    """Each reason with the nodes that it stops, the most frequent first."""
     found: dict[Code, dict[str, Refusal]] = {}
     for name, refusals in refused.items():
         for each in refusals:

@@ -1,4 +1,4 @@
-"""What rebooted when, why and for how long; and from that, when those that reboot now should be back."""
+"""Past reboots: when, why and how long; and an estimate of when rebooting nodes return."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from careen.core.steps.shared.history import Reboot, reboots_of
 from careen.report.tables import age, count_of, duration, paragraph, table
 from scheduler_core.values import Value
 
-# A node that a person keeps down comes back when that person likes.
+# No estimate for a node that a person keeps down.
 _ON_THE_WAY = frozenset({*WORKING, Phase.SETTLING} - {Phase.MAINTENANCE})
 
 
 def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None = None) -> str:
-    """Every reboot that the Nodes tell of, the newest first."""
+    """Every reboot in the Nodes' histories, the newest first."""
     reboots = _all(nodes)
     if not reboots:
         return "No Node tells of a reboot by careen."
@@ -57,7 +57,7 @@ def _all(nodes: Sequence[NodeView]) -> list[tuple[str, Reboot]]:
 
 
 class Expected(Value, kw_only=True):
-    """How long a node should take that is under way: `basis` says whose reboots were measured."""
+    """The expected duration for a node at work: `basis` tells whose reboots were measured."""
 
     started: datetime
     seconds: int

@@ -16,7 +16,7 @@ from careen.report.tables import age, count_of, listed, paragraph, table
 from scheduler_core.values import Value
 
 LockState = LockContent | Garbage | Unknown
-"""The lock as a command saw it: understood, not understood, or not read."""
+"""The lock as a command read it: parsed, not parsable, or not read."""
 
 
 def lock_sentence(state: LockState, now: datetime) -> str:
@@ -71,7 +71,7 @@ class StrayClaim(Value, kw_only=True):
 
 
 def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClaim, ...]:
-    """The claims that nobody may be behind; `nodes` are all Nodes, or those of the holders."""
+    """The claims that may have no holder; `nodes` are all Nodes, or those of the holders."""
     if not isinstance(state, LockContent):
         return ()
     uids = {node.name: node.uid for node in nodes}

@@ -19,7 +19,7 @@ from scheduler_core.values import Value
 
 
 class Origin(Value, kw_only=True):
-    """What a plan was made from. An empty text: not known."""
+    """The source of a plan. An empty text means unknown."""
 
     taken_at: datetime  # of the snapshot
     kubernetes: str = ""  # release of the cluster, as far as the simulation follows it
@@ -30,7 +30,7 @@ class Origin(Value, kw_only=True):
 
 
 class Plan(Value, kw_only=True):
-    """A timeline, and what a reader must know of how it was made. `zone` is the one in which times are shown."""
+    """A timeline, and how it was computed. `zone` is the time zone of the report."""
 
     timeline: Timeline
     line: Order
@@ -46,7 +46,7 @@ class Plan(Value, kw_only=True):
 
 
 class Risk(Value, kw_only=True):
-    """Something that a person should look at before the roll-out, and what can be done about it."""
+    """A risk that a person should consider before the roll-out, and its remedy."""
 
     what: str
     remedy: str
@@ -84,7 +84,7 @@ def plan_text(plan: Plan, *, width: int | None = None) -> str:
 
 
 def headline(plan: Plan) -> str:
-    """What was planned, in one sentence."""
+    """The plan's summary, in one sentence."""
     marked = (
         f" (not as the agents go: they are set to --order={plan.agents_line})"
         if plan.line is not plan.agents_line
@@ -183,7 +183,7 @@ def _inside(plan: Plan) -> str:
 
 
 def facts(plan: Plan) -> list[tuple[str, str]]:
-    """What the plan was made from, as name and value; nothing that is not known."""
+    """The source of the plan as names and values, without unknown ones."""
     origin = plan.origin
     if origin is None:
         return []
@@ -198,7 +198,7 @@ def facts(plan: Plan) -> list[tuple[str, str]]:
 
 
 def risks(plan: Plan) -> list[Risk]:
-    """What a person should look at, worst first."""
+    """The risks, worst first."""
     timeline = plan.timeline
     found = [
         Risk(what=f"{listed(names)} cannot go: {sentence}", remedy=_remedy(obstacle))
@@ -263,7 +263,7 @@ def comparison(plan: Plan) -> list[tuple[Order, Timeline]]:
 
 
 def order_note(plan: Plan, line: Order) -> str:
-    """Which of the orders the agents follow, and which somebody would have to choose."""
+    """Which of the orders the agents follow, and which would need a change of settings."""
     if line is plan.agents_line:
         return "as the agents go"
     return "the default" if line is Order.OLDEST else "opt-in"
@@ -328,12 +328,12 @@ def _without_zone(plan: Plan, at: datetime) -> str:
 
 
 def waited(timeline: Timeline, wait: Wait) -> str:
-    """How long, or that it never ends."""
+    """The duration, or that it never ends."""
     return f"for {_seconds(wait.seconds(timeline.ends))}" if wait.until else "to the end of the plan and beyond"
 
 
 def visit_note(plan: Plan, visit: Visit) -> str:
-    """What is special about this visit, in a few words."""
+    """Remarks on this node's reboot, in a few words."""
     waiting = [
         wait for wait in plan.timeline.waits if wait.node == visit.node and visit.start <= wait.since <= visit.end
     ]

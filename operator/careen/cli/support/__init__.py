@@ -1,1 +1,1 @@
-"""What several commands share: options, connection, progress."""
+"""Shared parts of the commands: options, connection, progress."""

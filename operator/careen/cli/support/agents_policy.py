@@ -1,5 +1,4 @@
-"""What the cluster's agents would make of a forecast or a plan: their policy and the scheduler's configuration
-that they follow."""
+"""The cluster's agents' policy and their configuration of the scheduler, for forecasts and plans."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from scheduler_core.values import Value
 
 
 class Agents(Value, kw_only=True):
-    """`settings` None when they could not be read, and why is the note."""
+    """`settings` is None if they could not be read; the note has the reason."""
 
     settings: Settings | None = None
     scheduler_config: str = ""
@@ -24,12 +23,12 @@ class Agents(Value, kw_only=True):
 
     @property
     def policy(self) -> Policy | None:
-        """What they obey, as far as it is known."""
+        """The agents' policy, as far as it is known."""
         return policy_of(self.settings) if self.settings else None
 
 
 async def agents_of(cluster: Cluster) -> Agents:
-    """Never fails: what cannot be read becomes a note for the report."""
+    """Never fails: a failed read becomes a note in the report."""
     try:
         resolved, data = await settings_of_agents(cluster.api, namespace=cluster.namespace, name=cluster.name)
     except (ClusterError, BadSettings, click.ClickException) as error:

@@ -1,4 +1,5 @@
-"""What the cluster's agents run with, read from outside: the DaemonSet's flags and environment, then the ConfigMap."""
+"""The settings of the cluster's agents, read from outside: the DaemonSet's flags and environment, then the
+ConfigMap."""
 
 from __future__ import annotations
 
@@ -18,17 +19,17 @@ from careen.settings.tree import SETTINGS, Settings, variable
 from scheduler_core.values import Value
 
 ANY_NODE = "each-nodes-own"
-"""Stands for what the downward API puts into each pod."""
+"""A placeholder for values that the downward API sets in each pod."""
 
 
 class Launch(Value, kw_only=True):
-    """How agents are started: their command line and environment, and who says so."""
+    """How agents are started: their command line and environment, and the source of both."""
 
     flags: Mapping[str, Sequence[str]]
     environment: Mapping[str, str]
     where: str
     unread: tuple[str, ...] = ()
-    """Variables whose values are secrets of another object: whoever asks may not read those, and need not."""
+    """Variables whose values are in a Secret: the caller may not be able to read it, and need not."""
 
 
 class _Field(msgspec.Struct, frozen=True, rename="camel"):
@@ -45,7 +46,7 @@ class _Variable(msgspec.Struct, frozen=True, rename="camel"):
     value_from: _Origin | None = None
 
     def in_pods_of(self, namespace: str) -> str:
-        """What agents of a DaemonSet in this namespace see."""
+        """The environment of agents of a DaemonSet in this namespace."""
         if (
             self.value_from
             and self.value_from.field_ref
@@ -132,8 +133,7 @@ async def config_map_data(api: ClusterApi, basics: Settings) -> Mapping[str, str
 
 
 def settings_of(launch: Launch, basics: Settings, data: Mapping[str, str]) -> Resolved:
-    """The settings that agents launched like this have beside this ConfigMap. Raises `BadSettings`, as their
-    start would."""
+    """The settings of agents launched like this with this ConfigMap. Raises `BadSettings`, as their start would."""
     names = {"CAREEN_NODE_ID", "KURED_NODE_ID"}
     is_named = "node_id" in launch.flags or names & set(launch.environment)
     flags = launch.flags if is_named else {**launch.flags, "node_id": (ANY_NODE,)}

@@ -1,4 +1,4 @@
-"""`kubectl_complete-careen`: what kubectl asks when somebody presses Tab behind `kubectl careen`.
+"""`kubectl_complete-careen`: kubectl runs it for completion when a person presses Tab after `kubectl careen`.
 
 kubectl runs the program of this name with the words that are there, the unfinished one last, and reads a completion on
 each line, its help behind a tab, and a directive of cobra's at the end (cobra's completions.go, ShellCompDirective)."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The kubelet changes a Node and every claim changes the lock; a person's word should get through all the same.
+# The kubelet changes a Node and every claim changes the lock; a person's command should succeed nevertheless.
 TRIES = 5
 
 # One connection for each kind of object, and one for lists.
@@ -46,12 +46,12 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class Cluster(Value, kw_only=True):
-    """A cluster to ask, and where careen's lock lies in it."""
+    """A client of a cluster, and the place of careen's lock in it."""
 
     api: ClusterApi
     clock: SystemClock
     kubeconfig: str
-    """The file in use; empty for the service account of the pod we are in."""
+    """The file in use; empty for the service account of this pod."""
     context: str
     """Of the kubeconfig; empty for its current one."""
     namespace: str
@@ -89,8 +89,8 @@ def ask(
     name: str | None,
     annotation: str,
 ) -> T:
-    """The answer of one question to the cluster. Without namespace and name, the DaemonSet with the lock is
-    looked for."""
+    """The answer of one question to the cluster. Without namespace and name, searches for the DaemonSet with the
+    lock."""
     file = _kubeconfig(kubeconfig)
     transport = transport_to(file, context)
     clock = SystemClock()
@@ -152,7 +152,7 @@ def _asks_for_oauth(kubeconfig: Path | None) -> bool:
 
 
 def _no_such_context(error: NoSuchContext) -> str:
-    """The contexts that there are, with the one that was probably meant."""
+    """The existing contexts, and the one that was probably meant."""
     there_are = f"it has {listed(error.names, most=9)}"
     if not error.name:
         return f"{error}: choose one with --context; {there_are}"
@@ -200,7 +200,7 @@ async def _answered(question: Awaitable[T]) -> T:
 
 
 async def read_lock(cluster: Cluster) -> LockReading:
-    """The lock as it stands. Ends the command with a sentence when the DaemonSet is not there."""
+    """The current lock. Ends the command with a message if the DaemonSet does not exist."""
     try:
         return await cluster.lock.read()
     except NotFound as error:
@@ -211,8 +211,8 @@ async def read_lock(cluster: Cluster) -> LockReading:
 
 
 class SeenLock(Value, kw_only=True):
-    """The lock for a report that goes on without it: what it says, the annotation as it stands, and how many
-    agents there should be."""
+    """The lock for a report that can do without it: the reading, the raw annotation, and how many agents there should
+    be."""
 
     state: LockState
     raw: str | None = None
@@ -244,8 +244,8 @@ async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
 async def annotate_node(
     cluster: Cluster, name: str, purpose: str, change: Callable[[NodeView], dict[str, str | None]]
 ) -> NodeView:
-    """Sets or removes (None) annotations of a Node; `change` sees what it is about to overwrite. Returns the
-    Node as it stands then."""
+    """Sets or removes (None) annotations of a Node; `change` gets the values that it replaces. Returns the Node as
+    written."""
     for _ in range(TRIES):
         seen = await read_node_or_fail(cluster, name)
         outcome = await patch_node(

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Written(click.ParamType[Path]):
-    """A file that is written when the work is done. Nothing is left behind by the trial, and nothing of an
-    older file is lost."""
+    """A file that is written at the end of the work. The check in advance leaves no file, and does not change an
+    existing one."""
 
     name = "file"
 
@@ -63,9 +63,9 @@ def text_of(path: Path, option: str) -> str:
 
 
 def try_to_read(path: Path, option: str) -> None:
-    """For a file that somebody else reads in the end. Ends the command with exit code 2 when it cannot be read."""
+    """For a file that another process will read. Ends the command with exit code 2 if it cannot be read."""
     if not path.is_file():
-        return  # a pipe gives each byte once: it belongs to its reader
+        return  # a pipe returns each byte once, so only its reader may read it
     try:
         with path.open("rb") as file:
             file.read(1)

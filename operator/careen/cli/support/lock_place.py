@@ -1,4 +1,4 @@
-"""Where a person's command finds the lock when it is not told: the DaemonSet of manifests/, else kured's."""
+"""Where a command looks for the lock by default: the DaemonSet of manifests/, else kured's."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Connection(Value, kw_only=True):
-    """How the cluster would be reached; nothing is opened before a question is asked."""
+    """How to reach the cluster; no connection is opened before the first request."""
 
     kubeconfig: str | None
     context: str | None
@@ -35,7 +35,7 @@ class Connection(Value, kw_only=True):
     annotation: str
 
     def ask(self, question: Callable[[Cluster], Awaitable[T]]) -> T:
-        """The answer of one question to the cluster; trouble on the way ends the command with a sentence."""
+        """The answer of one question to the cluster; an error ends the command with a message."""
         from careen.cli.support.connection import ask
 
         return ask(
@@ -113,12 +113,12 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def _checked(setting: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """The agents' own parser, so that a name that no object can have is refused before anybody is asked for it."""
+    """The agents' own parser, so that an invalid name is refused before a request is sent."""
 
     def check(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if value is None or value == parameter.default:
             return value
-        from careen.settings.tree import SETTINGS  # the whole tree, for a word that is seldom given
+        from careen.settings.tree import SETTINGS  # the whole tree, for an option that is seldom given
 
         try:
             return str(SETTINGS[setting].kind.parse(value))
@@ -141,8 +141,7 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
-    """Prints one of the forms; `text` gets the terminal's width, or None where nobody's terminal would be
-    too narrow."""
+    """Prints one of the forms; `text` gets the terminal's width, or None if the output is not a terminal."""
     say_lines(_for_programs(output, value()) if output in ("json", "yaml") else text(_terminal_width()))
 
 

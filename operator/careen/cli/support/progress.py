@@ -1,5 +1,5 @@
-"""How far a long command is: a bar on a terminal, now and then a line elsewhere. Always on standard error, so
-that what is printed stays clean."""
+"""The progress of a long command: a bar on a terminal, otherwise occasional lines. Always on standard error, so that
+standard output has only the result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from careen.cli.support.screen import say
 
-# Often enough for somebody who watches a log, and nothing at all from a command that is over before anybody wonders.
+# Often enough for a reader of a log; a short command prints nothing.
 SECONDS_PER_LINE = 10.0
 
 

@@ -1,4 +1,4 @@
-"""How a person asks something of one node, and waits for what comes of it; `core/people/asked.py` has the wish."""
+"""Sends a person's request to one node, and waits for the outcome; `core/people/asked.py` defines the requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IDLE_LOOK = "an idle agent looks at its Node every five minutes"
 
 
 async def ask(cluster: Cluster, name: str, wish: Request) -> NodeView:
-    """Puts the request on the Node. One of another kind that stands there is not replaced: exit code 2."""
+    """Writes the request on the Node. Does not replace one of another kind: exit code 2."""
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if phase_of(seen) == Phase.FAILED:
@@ -40,7 +40,7 @@ async def ask(cluster: Cluster, name: str, wish: Request) -> NodeView:
 
 
 async def withdraw(cluster: Cluster, name: str, wish: Wish) -> bool:
-    """Removes the request; False where there is none. One of another kind stays: exit code 2."""
+    """Removes the request; False if there is none. Does not remove one of another kind: exit code 2."""
     before = await read_node_or_fail(cluster, name)
     if keys.REQUEST not in before.annotations:
         return False
@@ -94,5 +94,5 @@ def _told(node: NodeView) -> str:
 
 
 def is_at_rest(node: NodeView) -> bool:
-    """Whether careen has nothing of this node in hand, or only waits with it."""
+    """Whether careen is not working on this node: it is idle or waits."""
     return phase_of(node) not in {*WORKING, Phase.CLAIMING, Phase.SETTLING, Phase.FAILED}

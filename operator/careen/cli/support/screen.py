@@ -22,13 +22,13 @@ def say(sentence: str, *, err: bool = False) -> None:
 
 
 def say_lines(text: str) -> None:
-    """Prints a report whose line breaks are ours. Its parts were put on one line each when it was made."""
+    """Prints a report with careen's own line breaks. Each part was reduced to one line when the report was composed."""
     click.echo(lines(text))
 
 
 class BadInput(click.ClickException):
-    """What the caller gave does not fit what is there: a name that nobody has, a file that says something else, a node
-    in another phase. Exit code 2 as for a word that the command does not know, without the lines on its usage."""
+    """The input does not fit the cluster: an unknown name, a file with other content, a node in another phase. Exit
+    code 2 as for an unknown option, without the usage lines."""
 
     exit_code = 2
 
