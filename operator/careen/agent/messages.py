@@ -1,7 +1,7 @@
 """Messages to people: kured's three and four more, worded from the settings, logged, and sent in the
 background.
 
-Never part of a turn: a message that cannot be sent is logged and counted, and nothing waits for it.
+Not part of a turn: a message that cannot be sent is logged and counted, and nothing waits for it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("careen.messages")
 
-# With one that hangs for its whole deadline the last of them is some minutes old; older news helps nobody.
+# If a receiver hangs until its deadline, the last queued message is some minutes old; older ones are useless.
 _MOST_WAITING = 10
 
 
 class Messenger:
-    """Sends one message after another, in the order in which they were told."""
+    """Sends messages one after another, in the order of their occasions."""
 
     def __init__(
         self,
@@ -85,14 +85,15 @@ class Messenger:
         return text
 
     def _receivers(self) -> tuple[Target, ...]:
-        """Whom the settings and their files name now; what is wrong with a file counts as a message not sent."""
+        """The receivers that the settings and their files name now. A problem with a file counts as a message that was
+        not sent."""
         settings = self._settings()
         found = notification_files.read(settings.notify_url_file)
         self._count([Delivery(service="file", why=why) for why in (*found.unread, *found.refused)])
         return receivers(settings, found.targets)
 
     def _is_told(self, message: Notify) -> bool:
-        """Whether this occasion of this claim was told before; only those of the newest claim are remembered."""
+        """Whether a message for this occasion of this claim was sent before; only the newest claim is remembered."""
         event = (message.occasion, message.claim)
         if not message.claim or event in self._told:
             return bool(message.claim)
@@ -100,7 +101,7 @@ class Messenger:
         return False
 
     async def finish(self, *, seconds: float) -> None:
-        """Waits until nothing is on its way any more, at most so long."""
+        """Waits until all messages are sent, but no longer than `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._is_quiet.wait()
@@ -125,8 +126,7 @@ class Messenger:
 
 
 def receivers(settings: Settings, in_files: tuple[Target, ...] = ()) -> tuple[Target, ...]:
-    """Whom the settings name, each once; the deprecated flag counts only where the others are not given, as with
-    kured."""
+    """The receivers in the settings, each once; as in kured, the deprecated flag counts only without the others."""
     if settings.notify_url or settings.notify_url_file:
         found: list[Target] = []
         for target in (*settings.notify_url, *in_files):
@@ -147,7 +147,7 @@ _TEMPLATES = {
 
 
 def wording(message: Notify, settings: Settings, node: str, figures: Figures | None = None) -> str:
-    """The text: of the template for the occasion, or the message's own sentence where there is none."""
+    """The text: the template for the occasion, or the message's own sentence if there is no template."""
     template = getattr(settings, _TEMPLATES[message.occasion]) if message.occasion in _TEMPLATES else ""
     values = _values(message, settings, node, figures)
     return lines(filled(template, values) or _own_words(message, values, figures))

@@ -27,7 +27,7 @@ class CommandEntry(NamedTuple):
     summary: str
 
 
-# First what one looks at, then what one does, then what runs by itself.
+# First commands that show, then commands that change, then long-running ones.
 COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry(
         "status", "careen.cli.status", "status", "Every node's phase, reason and since when; who holds the lock."
@@ -36,19 +36,19 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "why", "careen.cli.why", "why", "Why a node does not reboot: each gate's answer and what would change it."
     ),
     CommandEntry(
-        "history", "careen.cli.history", "history", "What rebooted when, why, for how long; how many pods moved."
+        "history", "careen.cli.history", "history", "Past reboots: when, why, how long, and how many pods moved."
     ),
     CommandEntry(
         "forecast", "careen.cli.forecast", "forecast", "Where each pod of a node would land if it were drained now."
     ),
-    CommandEntry("plan", "careen.cli.plan", "plan", "The whole roll-out beforehand: order, moves, risks, finish time."),
+    CommandEntry("plan", "careen.cli.plan", "plan", "Simulate the whole roll-out: order, moves, risks, finish time."),
     CommandEntry(
         "explain", "careen.cli.explain", "explain", "What each plugin of the scheduler says about a pod on each node."
     ),
     CommandEntry(
         "shadow", "careen.cli.shadow", "shadow", "How often the forecast's rules and kube-scheduler agree, live."
     ),
-    CommandEntry("snapshot", "careen.cli.snapshot", "snapshot", "What a forecast reads of the cluster, in a file."),
+    CommandEntry("snapshot", "careen.cli.snapshot", "snapshot", "Save to a file what a forecast reads of the cluster."),
     CommandEntry(
         "lock", "careen.cli.lock", "lock", "Show the lock, pause the cluster, resume it, or free a claim by hand."
     ),
@@ -114,7 +114,7 @@ def _tell_version(context: click.Context, _parameter: click.Parameter, is_asked:
 
 
 def _version() -> str:
-    # As slow to load as click itself, and only this one question needs it.
+    # importlib.metadata is as slow to load as click itself, and only --version needs it.
     from importlib.metadata import PackageNotFoundError, version
 
     try:

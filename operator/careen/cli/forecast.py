@@ -1,5 +1,4 @@
-"""`careen forecast NODE…`: where each pod of the nodes would land if they were drained now, by the road the
-agent takes."""
+"""`careen forecast NODE…`: where each pod of the nodes would land if they were drained now, by the agent's own code."""
 
 from __future__ import annotations
 
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
     from careen.cli.support.connection import Cluster
     from careen.core.facts.policy import Policy
 
-# On somebody's own computer, and not beside an agent in a container.
+# For a person's computer, without an agent in the same container.
 MEMORY_BYTES = 8 * 2**30
 
 Answer = tuple[Forecast, ...] | Unknown | Mistake
 
 
 class _Asked(Value, kw_only=True):
-    """What came back, what the agents would make of it, and the instant at which it was asked."""
+    """The forecasts, the agents' policy for them, and the time of the request."""
 
     answer: Answer
     now: datetime
@@ -43,7 +42,7 @@ class _Asked(Value, kw_only=True):
 
 
 class NotMade(click.ClickException):
-    """Nobody knows, and the caller wrote nothing wrong."""
+    """The forecast is unknown, and the command line was right."""
 
     exit_code = NOT_KNOWN
 
@@ -104,7 +103,7 @@ def forecast(
     text = text_of(scheduler_config, "--scheduler-config") if scheduler_config else ""
     if dump:
         try_to_read(dump, "--from")
-    # A file of whoever asks may name files; the agents' ConfigMap may not name any on this computer.
+    # A local file may name other files; the agents' ConfigMap must not name files of this computer.
     limits = Limits(
         seconds=timeout,
         memory_bytes=MEMORY_BYTES,
@@ -116,7 +115,7 @@ def forecast(
     asked = asyncio.run(_from_dump(names, dump, limits)) if dump else _ask(connection, names, limits)
     made = asked.answer
     if isinstance(made, Mistake) and (dump or scheduler_config or with_nodes):
-        # The simulation sees the text and not the file.
+        # The simulation gets the text without the file's name.
         named = made.why.replace("--scheduler-config names", f"--scheduler-config names {scheduler_config},", 1)
         raise BadInput(named.replace(", what is no", ", which is no", 1))
     if isinstance(made, Mistake | Unknown):
@@ -141,7 +140,7 @@ def _ask(connection: Connection, names: tuple[str, ...], limits: Limits) -> _Ask
 
 
 async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits) -> _Asked:
-    # What asks a server takes longer to load than the rest of the command, and a dump needs none of it.
+    # The client takes longer to load than the rest of the command, and a dump does not need it.
     from careen.cli.support.agents_policy import agents_of
     from careen.cli.support.connection import read_node_or_fail
 

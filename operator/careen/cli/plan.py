@@ -91,7 +91,7 @@ _FOLLOWED = (
     "reboot_delay",
     "lock_release_delay",
 )
-"""The settings that change a plan; a test looks which ones are read while one is made."""
+"""The settings that change a plan; a test compares them with the settings read during a simulation."""
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -118,7 +118,7 @@ class _Instant(click.ParamType[datetime]):
 
 
 class _World(Value, kw_only=True):
-    """What is planned on: the cluster, and what is known of its agents."""
+    """The input of a plan: the cluster, and what is known of its agents."""
 
     snapshot: Snapshot
     views: tuple[NodeView, ...]
@@ -127,13 +127,13 @@ class _World(Value, kw_only=True):
     agents: Agents
     notes: tuple[str, ...]
     origin: Origin
-    named: tuple[str, ...] = ()  # who stands in the agents' line now
+    named: tuple[str, ...] = ()  # the nodes in the agents' line now
     learnt: object = None  # of the scheduler's search, as a shadow wrote it
     released_at: str = ""  # when the last reboot ended, as the lock has it
 
 
 class _Request(Value, kw_only=True):
-    """What the command was given; the options below say what each means."""
+    """The command's arguments; see the options below."""
 
     nodes: tuple[str, ...]
     waiting: bool
@@ -153,7 +153,7 @@ class _Request(Value, kw_only=True):
 
 
 class _Rollout(Value, kw_only=True):
-    """What every simulation of one plan begins with; they differ in the order of the nodes and in the seed."""
+    """The start of every simulation of one plan; simulations differ in the order of the nodes and in the seed."""
 
     world: _World
     policy: Policy
@@ -170,7 +170,7 @@ class _Rollout(Value, kw_only=True):
         return self.request.begins or self.world.taken_at
 
     def simulate(self, order: Order, seed: int = 0) -> Timeline:
-        """The whole roll-out in this order; the terminal shows how far it is."""
+        """Simulates the whole roll-out in this order, with progress on the terminal."""
         rules = RolloutRules(
             self.world.views,
             replace(self.policy, order=order),
@@ -352,7 +352,8 @@ def _made(request: _Request, connection: Connection) -> Plan:
 
 
 def _write_report(path: Path, made: Plan) -> str:
-    """Writes the page; what went wrong, or nothing. The plan is printed in any case: it took long to make."""
+    """Writes the page; returns an error message, or nothing. The plan is printed in any case, because it took long to
+    compute."""
     try:
         path.write_text(plan_html(made), encoding="utf-8")
     except OSError as error:
@@ -413,7 +414,7 @@ def _unread(snapshot: Snapshot) -> list[str]:
 
 
 def _view(node: Node) -> NodeView:
-    """A Node of a dump as the gates look at it; the node-lifecycle controller's taints say whether it was ready."""
+    """A Node of a dump as the gates see it; the node-lifecycle controller's taints tell whether it was ready."""
     return NodeView(
         name=node.name,
         uid=node.uid,
@@ -439,14 +440,14 @@ def _chosen(world: _World, request: _Request) -> tuple[str, ...]:
 
 
 def _left_alone(world: _World) -> list[str]:
-    """Nodes that the agents leave alone, because somebody removes them."""
+    """Nodes that the agents skip, because an autoscaler is removing them."""
     names = [view.name for view in world.views if removed_by(view)]
     why = "left alone, because an autoscaler is removing the node; it is planned only by name"
     return [f"{first_few(names)}: {why}"] if names else []
 
 
 def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:
-    """The cluster before the roll-out: a node that careen has in hand now is planned as if it had not begun."""
+    """The cluster before the roll-out: a node that careen is working on is planned as if it had not begun."""
     busy = {view.name: view for view in world.views if works(view) and view.name in chosen}
     if not busy:
         return world, []
@@ -484,7 +485,7 @@ def _changed(assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def _followed(settings: Settings) -> dict[str, str]:
-    """What the plan obeys, by the names of the flags."""
+    """The settings of the plan, by the names of the flags."""
     return {flag(name): SETTINGS[name].kind.shown(getattr(settings, name)) for name in _FOLLOWED}
 
 
@@ -501,7 +502,7 @@ def _what_changes_a_plan() -> str:
 
 
 def _without_effect(changed: Mapping[str, Any]) -> list[str]:
-    """A note on the given settings that no plan obeys."""
+    """A note on the given settings that do not affect a plan."""
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []
@@ -560,7 +561,7 @@ def _given_configuration(request: _Request) -> Configuration | None:
 
 def _agents_configuration(agents: Agents) -> Configuration | None:
     where = "the scheduler configuration of the agents (--scheduler-config takes another)"
-    # It comes from the ConfigMap, and this is somebody's own computer.
+    # It comes from the ConfigMap, so it must not name files of this computer.
     return _configuration(agents.scheduler_config, where, may_name_files=False)
 
 
@@ -574,7 +575,7 @@ def _configuration(text: str, where: str, *, may_name_files: bool) -> Configurat
 
 
 def _not_foreseen(policy: Policy) -> list[str]:
-    """What counts as a yes of a gate, although an agent would ask it."""
+    """The gates that the plan assumes to pass, although an agent would check them."""
     found = unforeseen(policy)
     return [f"the plan does not foresee {', '.join(found)}"] if found else []
 

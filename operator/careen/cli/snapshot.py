@@ -1,4 +1,4 @@
-"""`careen snapshot`: what a forecast needs of the cluster, in a file that a bug report can carry."""
+"""`careen snapshot`: saves what a forecast reads of the cluster to a file, for example for a bug report."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ async def post_event(
     raise AssertionError("unreachable: the last round returns")
 
 
-async def is_first(api: ApiServer, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:
+async def is_first(api: ClusterApi, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:
     """Whether this warning is the first of its name, so that whoever posted it speaks for all. Where the server does
     not say, it is taken for the first: better told twice than not at all."""
     at = api.clock.now().isoformat().replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""The answers of probes: one, several as one, and what it means when a command gave none."""
+"""The answers of probes: single ones, their combination, and the answer for a command that failed."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from careen.host.commands import Exited, NotFollowed, NotStarted, Outcome, Timed
 from scheduler_core.sentences import first_few
 
 IN_ENGLISH = ("env", "LC_ALL=C")
-"""Before a command whose sentences are read: tools translate them."""
+"""Prefixed to commands whose messages are parsed, because tools translate them."""
 
-_NO_PROGRAM = 127  # env, as a shell, for a program that is not there
+_NO_PROGRAM = 127  # the exit code of env and of shells for a missing program
 
 
 def yes(detail: str) -> Need:
-    """The host wants a reboot."""
+    """The host needs a reboot."""
     return Need(answer=NeedAnswer.YES, detail=detail)
 
 
 def no(detail: str) -> Need:
-    """It does not."""
+    """The host needs no reboot."""
     return Need(answer=NeedAnswer.NO, detail=detail)
 
 
 def unknown(detail: str) -> Need:
-    """It cannot be told."""
+    """It is unknown whether the host needs a reboot."""
     return Need(answer=NeedAnswer.UNKNOWN, detail=detail)
 
 
 def nothing(command: str, outcome: Outcome) -> Need:
-    """Unknown: the command did not say what its documentation lets it say."""
+    """Unknown: the command did not answer as its documentation specifies."""
     match outcome:
         case Exited(code=code) if code == _NO_PROGRAM:
             return unknown(f"the host has no program `{command.partition(' ')[0]}`, which its probe runs")
@@ -48,8 +48,8 @@ _SHOWN = 5  # names in a sentence
 
 
 def together(needs: Iterable[Need]) -> Need:
-    """One answer for all: a single yes is enough, and a no takes that nobody says anything else. What could not be
-    told stands beside a yes, so that it does not stay hidden until the reboot."""
+    """One answer for all: one yes is enough; a no requires that all answer no. A yes also names the unknown sources, so
+    that a broken probe is noticed before the reboot."""
     every = tuple(needs)
     said = {answer: [each.detail for each in every if each.answer is answer] for answer in NeedAnswer}
     busy = next((each.package_manager for each in every if each.package_manager), "")
@@ -66,5 +66,5 @@ def _one(answer: NeedAnswer, details: Iterable[str], busy: str) -> Need:
 
 
 def a_few(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first names and the number of the others."""
     return first_few(names, _SHOWN)
