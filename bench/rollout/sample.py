@@ -31,7 +31,7 @@ SECONDS_BETWEEN_HOSTS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleWorkload:
+class WorkloadSize:
     """A controller's pods: how many, and what each requests."""
 
     replicas: int
@@ -40,14 +40,14 @@ class SampleWorkload:
 
 
 # Name -> what the reference has.
-REFERENCE: Mapping[str, SampleWorkload] = {
-    "web": SampleWorkload(replicas=24, millicpu=500, memory="512Mi"),
-    "api": SampleWorkload(replicas=18, millicpu=750, memory="1Gi"),
-    "cache": SampleWorkload(replicas=9, millicpu=1000, memory="2Gi"),
-    "db": SampleWorkload(replicas=3, millicpu=2000, memory="4Gi"),
-    "worker": SampleWorkload(replicas=24, millicpu=500, memory="512Mi"),
-    "batch": SampleWorkload(replicas=15, millicpu=400, memory="256Mi"),
-    "misc": SampleWorkload(replicas=6, millicpu=250, memory="128Mi"),
+REFERENCE: Mapping[str, WorkloadSize] = {
+    "web": WorkloadSize(replicas=24, millicpu=500, memory="512Mi"),
+    "api": WorkloadSize(replicas=18, millicpu=750, memory="1Gi"),
+    "cache": WorkloadSize(replicas=9, millicpu=1000, memory="2Gi"),
+    "db": WorkloadSize(replicas=3, millicpu=2000, memory="4Gi"),
+    "worker": WorkloadSize(replicas=24, millicpu=500, memory="512Mi"),
+    "batch": WorkloadSize(replicas=15, millicpu=400, memory="256Mi"),
+    "misc": WorkloadSize(replicas=6, millicpu=250, memory="128Mi"),
 }
 # Never two on one host, so there must be fewer than nodes even while one is down.
 _APART = {"cache": 10, "db": 4}
@@ -58,7 +58,7 @@ class SampleFleet:
     """One seed's cluster, which of its hosts need a reboot, and when: seconds after the start."""
 
     seed: int
-    sizes: Mapping[str, SampleWorkload]
+    sizes: Mapping[str, WorkloadSize]
     asks: Mapping[str, float]
 
     @property
@@ -121,16 +121,16 @@ def nodes() -> list[tuple[str, str]]:
     return [(f"n{number:03}", ZONES[number % len(ZONES)]) for number in range(NODES)]
 
 
-def load(sizes: Mapping[str, SampleWorkload]) -> float:
+def load(sizes: Mapping[str, WorkloadSize]) -> float:
     """Share of the cpu that these and the DaemonSets request."""
     requested = sum(size.replicas * size.millicpu for size in sizes.values()) + NODES * DAEMONS_MILLICPU
     return requested / (NODES * NODE_MILLICPU)
 
 
-def _drawn(chance: random.Random) -> dict[str, SampleWorkload]:
+def _drawn(chance: random.Random) -> dict[str, WorkloadSize]:
     """Every value varies by up to a third; steps of 50m, as people write requests."""
     return {
-        name: SampleWorkload(
+        name: WorkloadSize(
             replicas=min(_around(chance, size.replicas, 1), _APART.get(name, size.replicas * 2)),
             millicpu=_around(chance, size.millicpu, 50),
             memory=size.memory,

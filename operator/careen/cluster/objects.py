@@ -157,7 +157,7 @@ class BoundTemplate(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     spec: BoundSpec
 
 
-class PlacedPod(Pod, gc=False, frozen=True, rename="camel"):
+class ManagedPod(Pod, gc=False, frozen=True, rename="camel"):
     """A Pod with its managed fields; for the pods of one node, because they double its size."""
 
     metadata: ManagedMeta
@@ -344,7 +344,7 @@ _LONGEST_GRACE_SECONDS = 100 * 365 * 86_400.0  # the pod's creator chooses it, u
 def _came_bound(pod: Pod) -> bool | None:
     """Whether the pod's creator set `spec.nodeName`. A scheduler sets it through `pods/binding`, which records no
     manager (pkg/registry/core/pod/storage/storage.go)."""
-    if not isinstance(pod, PlacedPod) or not pod.metadata.managed_fields:
+    if not isinstance(pod, ManagedPod) or not pod.metadata.managed_fields:
         return None
     return any(not each.subresource and _sets(each, "f:nodeName") for each in pod.metadata.managed_fields)
 

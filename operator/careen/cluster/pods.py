@@ -39,7 +39,7 @@ class Owner(NamedTuple):
 
 async def list_pods_on(api: ClusterApi, node: str) -> tuple[PodView, ...]:
     """Every pod bound to the node, in all namespaces. `spec.nodeName` is indexed in the server's cache of pods."""
-    found = await api.items(PODS, objects.PlacedPod, query={"fieldSelector": f"spec.nodeName={node}"})
+    found = await api.items(PODS, objects.ManagedPod, query={"fieldSelector": f"spec.nodeName={node}"})
     refuse_others(
         (f"a pod of {pod.spec.node_name or 'no node'}" for pod in found if pod.spec.node_name != node),
         f"GET {PODS} of {node}",

@@ -204,7 +204,7 @@ def test_a_misspelled_name_is_reported_with_a_suggestion(desk: Desk, words: list
         (["retry", "n1"], "n1 is Idle, so there is nothing to try again"),
         (["lock", "release", "n1"], "n1 holds no claim in DaemonSet careen/careen"),
         (["why", "zzz"], "there is no Node 'zzz' among the 1 Node of this cluster"),
-        (["explain", "a/b"], "there is no pod 'a/b'"),
+        (["explain", "a/b"], "there is no pending or running pod 'a/b'"),
     ],
 )
 def test_an_error_that_is_not_about_usage_shows_no_usage(desk: Desk, words: list[str], told: str) -> None:

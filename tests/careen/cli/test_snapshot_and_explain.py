@@ -122,7 +122,11 @@ def test_a_cluster_that_cannot_be_read_completely_leaves_no_partial_dump(shop: D
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        pytest.param(("explain", "shop/nobody"), "there is no pod 'shop/nobody' that waits or runs", id="no such pod"),
+        pytest.param(
+            ("explain", "shop/nobody"),
+            "there is no pending or running pod 'shop/nobody'",
+            id="no such pod",
+        ),
         pytest.param(("explain", "shop/web", "--node", "n9"), "there is no Node 'n9' among the 3", id="no such node"),
     ],
 )

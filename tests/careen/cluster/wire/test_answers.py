@@ -218,7 +218,7 @@ WHOLE: dict[str, tuple[str, type[Any], dict[str, Any], list[str]]] = {
     ),
     "a Pod": (
         "/api/v1/namespaces/careen/pods/x",
-        objects.PlacedPod,
+        objects.ManagedPod,
         POD,
         ["spec", "status", "metadata.namespace", "status.conditions.0.status"],
     ),
