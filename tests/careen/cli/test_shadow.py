@@ -107,7 +107,7 @@ def test_a_scheduler_with_the_same_rules_agrees(town: Desk) -> None:
     assert said["disagreements"] == []
 
 
-def test_a_scheduler_with_other_rules_is_noticed_and_its_causes_are_named(town: Desk) -> None:
+def test_a_scheduler_with_other_rules_is_detected_and_the_causes_are_named(town: Desk) -> None:
     with scheduling(town, the_worst):
         done = town.run("shadow", "--once", "--bindings", "40", "--for", "600", "--last", "2", "--output", "json")
     assert done.exit_code == 3, done.output
@@ -133,7 +133,7 @@ def test_the_table_says_the_same_for_people(town: Desk) -> None:
     assert re.search(r"shop/web-\d+: said n\d.*, took n\d: its score is \d+; the highest is", done.stderr)
 
 
-def test_pods_of_another_scheduler_are_counted_and_said(town: Desk) -> None:
+def test_pods_of_another_scheduler_are_counted_and_reported(town: Desk) -> None:
     with scheduling(town, lambda *_: "n1", scheduler="gang"):
         done = town.run("shadow", "--once", "--for", "3", "--output", "json")
     assert done.exit_code == 4, done.output
@@ -143,7 +143,7 @@ def test_pods_of_another_scheduler_are_counted_and_said(town: Desk) -> None:
     assert "have the schedulerName gang" in said["likelyCauses"][0]
 
 
-def test_nothing_bound_is_nothing_to_say(town: Desk) -> None:
+def test_without_bindings_there_is_no_result(town: Desk) -> None:
     done = town.run("shadow", "--once", "--for", "1")
     assert done.exit_code == 4
     assert "no pod was bound of which something can be said" in done.stdout
@@ -175,7 +175,7 @@ def test_a_dump_is_written_that_forecasts_and_plans_read(town: Desk, tmp_path: P
         (("--metrics-port", "0", "--metrics-host", "no such host"), "is neither an address nor a name"),
     ],
 )
-def test_what_cannot_be_done_is_refused(town: Desk, words: tuple[str, ...], why: str) -> None:
+def test_an_impossible_request_is_refused(town: Desk, words: tuple[str, ...], why: str) -> None:
     done = town.run("shadow", "--once", "--for", "1", *words)
     assert done.exit_code == 2, done.output
     assert why in done.output

@@ -18,7 +18,7 @@ def raising(error: Exception) -> object:
     raise error
 
 
-async def test_an_answer_is_handed_on() -> None:
+async def test_an_answer_is_returned() -> None:
     assert await answer_of("Ours", URL, 60.0, lambda: [1]) == [1]
 
 
@@ -32,7 +32,7 @@ async def test_an_answer_is_handed_on() -> None:
         (RecursionError("deep"), f"{SHOWN} gave no usable answer: RecursionError: deep"),
     ],
 )
-async def test_whatever_a_question_raises_is_unknown_and_shows_no_login(error: Exception, why: str) -> None:
+async def test_any_exception_of_a_request_is_unknown_and_shows_no_login(error: Exception, why: str) -> None:
     assert await answer_of("Ours", URL, 60.0, lambda: raising(error)) == Unknown(why)
 
 
@@ -42,7 +42,7 @@ async def test_the_words_of_an_error_are_cut() -> None:
     assert len(answer.why) < 400
 
 
-async def test_a_question_that_does_not_end_is_left_after_twice_its_deadline() -> None:
+async def test_a_hanging_request_is_abandoned_after_twice_its_deadline() -> None:
     answer = await answer_of("Ours", URL, 0.01, lambda: time.sleep(0.5))
     assert answer == Unknown(f"{SHOWN} did not answer within 0.02s")
 

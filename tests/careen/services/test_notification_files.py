@@ -29,11 +29,11 @@ def test_a_folder_is_read_as_a_secret_is_mounted(tmp_path: Path) -> None:
     assert [target.url for target in read([str(tmp_path)]).targets] == ["json://a", "json://b"]
 
 
-def test_an_empty_folder_names_nobody(tmp_path: Path) -> None:
+def test_an_empty_folder_has_no_receivers(tmp_path: Path) -> None:
     assert read([str(tmp_path)]) == read([])
 
 
-def test_what_a_file_says_next_is_read_next(tmp_path: Path) -> None:
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "urls"
     file.write_text("json://old")
     assert [target.url for target in read([str(file)]).targets] == ["json://old"]
@@ -60,14 +60,14 @@ def test_a_file_that_cannot_hold_urls_is_refused(tmp_path: Path, content: bytes,
     assert [sentence in each for each in found.refused] == [True]
 
 
-def test_a_file_that_is_not_there_is_told_and_the_next_one_read(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_and_the_next_one_is_read(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("json://a")
     found = read([f"{tmp_path}/none", f"{tmp_path}/there"])
     assert found.unread == (f"{tmp_path}/none cannot be read: No such file or directory",)
     assert len(found.targets) == 1
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_fifo_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert read([f"{tmp_path}/pipe"]).unread == (f"{tmp_path}/pipe cannot be read: it is no ordinary file",)
 

@@ -142,7 +142,7 @@ def test_a_pod_that_was_never_seen_waiting_is_not_compared() -> None:
     assert town.said() == {"default-scheduler first-seen-bound": 1}
 
 
-def test_a_mirror_pod_is_nobodys_decision() -> None:
+def test_a_mirror_pod_is_not_compared() -> None:
     town = Town()
     manifest = pod("static", on="n1")
     manifest["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
@@ -190,7 +190,7 @@ def test_a_node_that_was_not_seen_yet_cannot_be_compared() -> None:
     assert town.said() == {"default-scheduler unknown-node": 1}
 
 
-def test_after_a_gap_bindings_of_the_list_are_past() -> None:
+def test_after_a_gap_bindings_found_by_the_list_are_not_compared() -> None:
     town = Town()
     town.comes("web")
     town.comes("late")
@@ -203,7 +203,7 @@ def test_after_a_gap_bindings_of_the_list_are_past() -> None:
     assert town.said() == {"default-scheduler first": 1}
 
 
-def test_a_pod_that_preempted_others_holds_a_place_that_only_the_scheduler_knows() -> None:
+def test_the_place_of_a_preempting_pod_is_known_only_to_the_scheduler() -> None:
     town = Town()
     town.comes("first", nominatedNodeName="n2")
     town.comes("web")
@@ -211,7 +211,7 @@ def test_a_pod_that_preempted_others_holds_a_place_that_only_the_scheduler_knows
     assert town.said() == {"default-scheduler nominated": 1}
 
 
-def test_an_extender_is_not_asked() -> None:
+def test_a_pod_with_an_extender_is_not_compared() -> None:
     extender = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}
     configuration = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     town = Town(configuration={**configuration, "extenders": [extender]})
@@ -220,7 +220,7 @@ def test_an_extender_is_not_asked() -> None:
     assert town.said() == {"default-scheduler extenders": 1}
 
 
-def test_more_than_can_be_compared_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pods_beyond_the_capacity_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_WAITING", 2)
     town = Town()
     for name in "abcde":
@@ -284,7 +284,7 @@ def test_a_change_between_the_pod_and_its_binding_makes_the_answer_open() -> Non
     assert town.said() == {"default-scheduler changed-meanwhile": 1}
 
 
-def test_a_change_before_the_pod_came_was_seen_by_everybody() -> None:
+def test_a_change_before_the_pod_was_created_was_seen_by_the_scheduler() -> None:
     town = Town({"n1": "8", "n2": "4"})
     town.event("MODIFIED", node("n2", "64"))
     town.comes("web")
@@ -352,7 +352,7 @@ def test_the_tally_knows_outcomes_and_bounds_what_it_keeps() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"null", b"{}", b'{"type":"ADDED","object":{"metadata":null}}', b"[" * 9999])
-def test_a_line_that_cannot_be_read_is_passed_over(line: bytes) -> None:
+def test_an_unreadable_line_is_skipped(line: bytes) -> None:
     town = Town()
     town.shadow.before("Pod", line)
     town.shadow.after("Pod", has_changed=False)

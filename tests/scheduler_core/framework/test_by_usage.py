@@ -54,7 +54,7 @@ def test_only_rows_that_changed_are_worked_out_again(asked: Asked) -> None:
     assert asked.rows == []
 
 
-def test_two_futures_of_one_cluster_do_not_take_each_others_rows(asked: Asked) -> None:
+def test_two_snapshots_derived_from_one_do_not_share_changed_rows(asked: Asked) -> None:
     empty = Snapshot.of(NODES)
     one, other = placed(empty, "a", "n1"), placed(placed(empty, "a", "n2"), "b", "n2")
     for _ in range(2):

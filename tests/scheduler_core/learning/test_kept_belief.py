@@ -48,7 +48,7 @@ def test_starts_follow_their_nodes_when_others_come_and_go() -> None:
     assert [each.search.start for each in kept.followed] == [2, 115]
 
 
-def test_what_began_at_a_node_that_is_gone_is_doubted() -> None:
+def test_starts_at_a_deleted_node_become_doubt() -> None:
     kept = from_mapping(to_mapping(BELIEF, town()), town(range(10, 150)))
     assert kept is not None
     assert [each.search.start for each in kept.followed] == [110]
@@ -61,7 +61,7 @@ def test_a_forecast_from_the_dump_begins_where_the_scheduler_does() -> None:
     assert sum(each.search.start == 7 for each in found) >= 50
 
 
-def test_a_dump_without_anything_learned_is_read_as_ever() -> None:
+def test_a_dump_without_a_belief_is_read_as_before() -> None:
     read = read_dump(io.BytesIO(dump(None)))
     assert read.learnt is None
     assert learnt_searches(read.learnt, read.snapshot, Scheduler(), 100) is None
@@ -89,9 +89,9 @@ SEARCH = {"node": "n001", "weight": 0.5}
         {"bindings": None, "searches": [SEARCH]},
     ],
 )
-def test_what_is_no_belief_is_none(written: Any) -> None:
+def test_an_invalid_belief_is_none(written: Any) -> None:
     assert from_mapping(written, town()) is None
 
 
-def test_of_an_empty_cluster_nothing_is_believed() -> None:
+def test_an_empty_cluster_has_no_belief() -> None:
     assert from_mapping({"bindings": 1, "searches": [SEARCH]}, load_objects([])) is None

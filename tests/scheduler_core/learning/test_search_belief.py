@@ -110,7 +110,7 @@ def test_sets_are_smaller_after_twenty_bindings_and_hold(seed: int) -> None:
     assert mine <= without * 0.75
 
 
-def test_weights_and_doubt_add_up_to_one_whatever_is_told() -> None:
+def test_weights_and_doubt_add_up_to_one_after_any_bindings() -> None:
     scheduler, chance = hidden(4), random.Random(4)
     belief = SearchBelief.unknown(scheduler.world, SCHEDULER)
     for world, pod, _ in scheduler.bindings(12):
@@ -123,7 +123,7 @@ def test_weights_and_doubt_add_up_to_one_whatever_is_told() -> None:
         assert 0 < len(belief.followed) <= MOST_FOLLOWED
 
 
-def test_an_order_that_nobody_can_know_leaves_the_sets_as_wide_as_they_were() -> None:
+def test_an_unknown_node_order_leaves_the_sets_unchanged() -> None:
     scheduler = hidden(5, shuffle=4711)
     belief = learned(scheduler, 20)
     assert belief.doubt > 0.25
@@ -135,7 +135,7 @@ def test_an_order_that_nobody_can_know_leaves_the_sets_as_wide_as_they_were() ->
     assert inside >= 18
 
 
-def test_a_scheduler_that_starts_anew_is_doubted_and_learned_again() -> None:
+def test_after_a_restart_of_the_scheduler_the_belief_is_learned_again() -> None:
     scheduler = hidden(6)
     belief = learned(scheduler, 20)
     before = belief.starts()[0]
@@ -146,7 +146,7 @@ def test_a_scheduler_that_starts_anew_is_doubted_and_learned_again() -> None:
     assert belief.starts()[0][0] == scheduler.search.start
 
 
-def test_a_node_that_nothing_foresees_says_nothing_about_the_start() -> None:
+def test_an_unpredicted_node_gives_no_information_about_the_start() -> None:
     scheduler = hidden(7)
     belief = learned(scheduler, 20)
     ((world, pod, _),) = scheduler.bindings(1)
@@ -156,7 +156,7 @@ def test_a_node_that_nothing_foresees_says_nothing_about_the_start() -> None:
     assert belief.told(expected, "no such node").doubt < belief.doubt + 0.05
 
 
-def test_there_is_nothing_to_learn_where_every_node_is_looked_at() -> None:
+def test_if_every_node_is_checked_nothing_is_learned() -> None:
     small = a_cluster(8, nodes=99)
     belief = SearchBelief.unknown(small, SCHEDULER)
     assert belief == SearchBelief()
@@ -180,7 +180,7 @@ def test_a_start_beyond_a_smaller_cluster_counts_from_its_beginning_again() -> N
     learned(scheduler, 3, belief)
 
 
-def test_pods_of_another_scheduler_tell_nothing() -> None:
+def test_pods_of_another_scheduler_give_no_information() -> None:
     world = a_cluster(12)
     belief = SearchBelief.unknown(world, SCHEDULER)
     pod = a_comer(1, random.Random(1))

@@ -21,7 +21,7 @@ def look(now: datetime, *refusals: Refusal, phase: Phase | None = Phase.WAITING,
     return due("n1", refusals or (POD,), phase, now, **{"after_seconds": 86400.0, **given})
 
 
-def test_it_is_told_with_the_reason_and_since_when() -> None:
+def test_a_delayed_node_is_reported_with_reason_and_start() -> None:
     found = look(SINCE + DAY)
     assert found is not None
     assert found.message.sentence == ("Node n1 has been held back for 1 d, since 2026-03-04 12:00 UTC: shop/db blocks")
@@ -42,11 +42,11 @@ def test_it_is_told_with_the_reason_and_since_when() -> None:
         (-DAY, False),
     ],
 )
-def test_it_is_due_when_the_time_is_over_and_a_week_later(after: timedelta, is_due: bool) -> None:
+def test_a_report_is_due_after_the_limit_and_again_a_week_later(after: timedelta, is_due: bool) -> None:
     assert (look(SINCE + after) is not None) is is_due
 
 
-def test_each_time_it_is_due_has_a_name_of_its_own_that_every_process_gives_it() -> None:
+def test_each_due_report_has_the_same_unique_name_in_every_process() -> None:
     def once(after: timedelta, **changes: Any) -> str:
         from dataclasses import replace
 
@@ -62,7 +62,7 @@ def test_each_time_it_is_due_has_a_name_of_its_own_that_every_process_gives_it()
 @pytest.mark.parametrize(
     "code", [Code.OUTSIDE_WINDOW, Code.MINIMUM_INTERVAL, Code.LIMIT_REACHED, Code.ZONE_AT_WORK, Code.HALTED]
 )
-def test_what_holds_a_node_back_by_plan_is_not_told(code: Code) -> None:
+def test_an_intended_delay_is_not_reported(code: Code) -> None:
     planned = Refusal(gate="a", code=code, sentence="later", since=SINCE)
     assert look(SINCE + DAY, planned) is None
     found = look(SINCE + DAY, planned, POD)
@@ -71,16 +71,16 @@ def test_what_holds_a_node_back_by_plan_is_not_told(code: Code) -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.IDLE, Phase.FAILED, None])
-def test_only_a_node_that_waits_is_held_back(phase: Phase | None) -> None:
+def test_only_a_waiting_node_is_delayed(phase: Phase | None) -> None:
     assert look(SINCE + DAY, phase=phase) is None
 
 
-def test_it_can_be_switched_off_and_a_refusal_without_an_instant_is_none() -> None:
+def test_the_report_can_be_switched_off_and_needs_a_start_time() -> None:
     assert look(SINCE + DAY, after_seconds=0.0) is None
     assert look(SINCE + DAY, Refusal(gate="a", code=Code.ALERT, sentence="x")) is None
 
 
-def test_what_every_node_meets_has_one_name_for_all() -> None:
+def test_a_cluster_wide_refusal_has_one_name_for_all_nodes() -> None:
     def told(node: str, since: datetime) -> HeldBack | None:
         paused = Refusal(gate="hold", code=Code.PAUSED, sentence="paused: maintenance", since=since)
         return due(node, (paused,), Phase.WAITING, SINCE + DAY, after_seconds=86400.0)

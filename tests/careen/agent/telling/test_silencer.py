@@ -65,7 +65,7 @@ class World:
         return did
 
 
-async def test_it_is_asked_for_before_the_announcement_and_ended_at_the_hand_back() -> None:
+async def test_a_silence_is_created_before_the_announcement_and_ended_when_the_node_returns() -> None:
     world = World()
     await world.look(Phase.DRAINING)
     await world.silencer.begin()
@@ -78,7 +78,7 @@ async def test_it_is_asked_for_before_the_announcement_and_ended_at_the_hand_bac
     assert await world.look(Phase.SETTLING, Phase.SETTLING, Phase.IDLE) == ["end"]
 
 
-async def test_it_is_extended_while_the_node_is_down() -> None:
+async def test_a_silence_is_extended_while_the_node_is_down() -> None:
     world = World()
     await world.silencer.begin()
     world.did.clear()
@@ -88,20 +88,22 @@ async def test_it_is_extended_while_the_node_is_down() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.FAILED, Phase.SETTLING, Phase.IDLE])
-async def test_whatever_ends_the_reboot_ends_the_silence(phase: Phase) -> None:
+async def test_every_end_of_a_reboot_ends_the_silence(phase: Phase) -> None:
     world = World()
     await world.silencer.begin()
     world.did.clear()
     assert await world.look(Phase.REBOOTING, phase, phase) == ["end"]
 
 
-async def test_a_process_that_starts_behind_the_hand_back_ends_what_may_stand() -> None:
+async def test_a_process_started_after_the_return_ends_a_leftover_silence() -> None:
     assert await World().look(Phase.SETTLING, Phase.SETTLING) == ["end"]
     for phase in (Phase.IDLE, Phase.WAITING, Phase.DRAINING, None):
         assert await World().look(phase, phase) == [], "an idle agent asks nobody"
 
 
-async def test_a_silence_that_cannot_be_had_is_told_once_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_silence_that_cannot_be_created_is_reported_once_and_stops_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world = World()
     world.answer = Unknown("Alertmanager at http://am gave no usable answer")
     await world.look(Phase.DRAINING)
@@ -113,7 +115,7 @@ async def test_a_silence_that_cannot_be_had_is_told_once_and_stops_nothing(caplo
     assert "the node's alerts may not be silenced: Alertmanager" in caplog.text
 
 
-async def test_an_end_that_does_not_land_is_tried_again_and_then_left_to_itself(
+async def test_a_failed_end_of_a_silence_is_retried_and_then_left_to_expire(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()
@@ -126,7 +128,7 @@ async def test_an_end_that_does_not_land_is_tried_again_and_then_left_to_itself(
 
 
 @pytest.mark.parametrize("settings", [{"alertmanager_silence": 0.0}])
-async def test_without_the_setting_nobody_is_asked(settings: dict[str, Any]) -> None:
+async def test_without_the_setting_no_request_is_sent(settings: dict[str, Any]) -> None:
     world = World(**settings)
     await world.silencer.begin()
     assert await world.look(Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING) == []

@@ -74,7 +74,7 @@ def world(cluster: Cluster) -> World:
     return World(cluster)
 
 
-async def test_each_node_tells_what_holds_itself_back_once(world: World) -> None:
+async def test_each_node_reports_its_own_delay_once(world: World) -> None:
     one, other = world.teller(), world.teller()
     for teller, name in ((one, "n1"), (one, "n1"), (other, "n2"), (world.teller(), "n1")):
         teller.look(turned(name, Code.BLOCKING_POD))
@@ -82,27 +82,25 @@ async def test_each_node_tells_what_holds_itself_back_once(world: World) -> None
     assert [message.sentence[:7] for message in world.told] == ["Node n1", "Node n2"], "also after a restart"
 
 
-async def test_of_all_that_a_pause_holds_back_one_tells_it(world: World) -> None:
+async def test_of_all_nodes_delayed_by_a_pause_one_reports_it(world: World) -> None:
     for name in ("n1", "n2", "n3"):
         world.teller().look(turned(name, Code.PAUSED))
     assert await world.done() == 1
 
 
-async def test_where_events_cannot_be_posted_it_is_told_all_the_same(world: World) -> None:
+async def test_if_events_cannot_be_posted_messages_are_still_sent(world: World) -> None:
     world.cluster.wire.before = lambda _: Unclear("no answer")
     world.teller().look(turned("n1", Code.BLOCKING_POD))
     assert await world.done() == 1
 
 
 @pytest.mark.parametrize("settings", [{"notify_on": ("drain",)}, {"notify_url": ()}, {"notify_blocked_after": 0.0}])
-async def test_nothing_is_asked_of_the_server_where_nobody_wants_to_hear_of_it(
-    world: World, settings: dict[str, Any]
-) -> None:
+async def test_without_receivers_no_request_is_sent(world: World, settings: dict[str, Any]) -> None:
     world.teller(**settings).look(turned("n1", Code.BLOCKING_POD))
     assert (await world.done(), world.tasks) == (0, [])
 
 
-async def test_the_figures_come_by_one_list(cluster: Cluster) -> None:
+async def test_the_figures_are_read_in_one_list(cluster: Cluster) -> None:
     report = {"at": "2026-03-04T12:00:00Z", "seconds": 60, "moves": 2}
     for name in ("n1", "n2"):
         cluster.server.seed(

@@ -82,7 +82,7 @@ async def agrees(server: RunningServer, feed: ClusterFeed, folder: Path) -> None
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_the_cluster_is_that_of_a_fresh_list_whatever_the_server_does(tmp_path: Path, seed: int) -> None:
+async def test_the_cluster_equals_a_fresh_list_whatever_the_server_does(tmp_path: Path, seed: int) -> None:
     rates = FaultRates(slow=0.1, slowest_seconds=0.05, lost_before=0.1, throttled=0.02, server_error=0.1)
     plan = seeded_faults(seed, suffers=lambda user: user == "shadow", rates=rates)
     chance = random.Random(seed)
@@ -103,7 +103,7 @@ async def test_the_cluster_is_that_of_a_fresh_list_whatever_the_server_does(tmp_
         await agrees(server, feed, tmp_path)
 
 
-async def test_a_server_that_starts_anew_elsewhere_in_time_is_listed_again(tmp_path: Path) -> None:
+async def test_a_server_restored_to_another_revision_is_listed_again(tmp_path: Path) -> None:
     """Its history is gone and its clock of versions with it, as after an etcd that was restored."""
     async with running_server(bookmark_seconds=0.05, history_length=5) as server:
         chance = random.Random(1)
@@ -121,7 +121,7 @@ async def test_a_server_that_starts_anew_elsewhere_in_time_is_listed_again(tmp_p
             assert feed.lists > before
 
 
-async def test_each_kind_is_asked_for_with_get_alone(tmp_path: Path) -> None:
+async def test_each_kind_is_read_only_by_get_requests(tmp_path: Path) -> None:
     async with running_server(bookmark_seconds=0.05) as server, following(server, tmp_path) as feed:
         await feed.complete()
         await until(lambda: len({each.resource for each in server.api.requests if each.verb == "watch"}) >= 8)

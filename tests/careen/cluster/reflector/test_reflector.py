@@ -91,7 +91,7 @@ def fresh(server: BrokenServer) -> Any:
     before=st.lists(st.integers(0, 10_000), max_size=12),
     during=st.lists(st.integers(0, 10_000), max_size=25),
 )
-def test_whatever_breaks_the_cluster_is_that_of_a_fresh_list(
+def test_after_any_fault_the_cluster_equals_a_fresh_list(
     faults: list[str], list_faults: list[str], before: list[int], during: list[int]
 ) -> None:
     async def story() -> None:
@@ -106,7 +106,7 @@ def test_whatever_breaks_the_cluster_is_that_of_a_fresh_list(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_no_fault_alone_loses_an_event_or_stops_the_watch(fault: str) -> None:
+async def test_no_single_fault_loses_an_event_or_stops_the_watch(fault: str) -> None:
     changes = [("put", "Pod", "a"), ("put", "Node", "n1"), ("drop", "Pod", "b"), ("put", "Pod", "c")]
     server = BrokenServer(faults=[fault] * 3, changes=changes)
     server.change("put", "Pod", "b")
@@ -116,7 +116,7 @@ async def test_no_fault_alone_loses_an_event_or_stops_the_watch(fault: str) -> N
 
 
 @pytest.mark.parametrize("fault", ["cut", "half a line", "end", "busy", "refused", "bookmark", "again"])
-async def test_a_watch_that_breaks_goes_on_where_it_was_and_nothing_is_listed_again(fault: str) -> None:
+async def test_a_broken_watch_resumes_at_its_position_without_a_list(fault: str) -> None:
     server = BrokenServer(faults=[fault] * 2, changes=drawn_changes(range(10)))
     following = Following(server)
     await following.until_quiet()
@@ -132,7 +132,7 @@ async def test_a_position_that_the_server_has_forgotten_is_listed_again(fault: s
 
 
 @pytest.mark.parametrize("fault", ["empty", "page of a proxy", "another kind", "error", "silence", "older"])
-async def test_after_three_watches_of_no_use_everything_is_listed_again(fault: str) -> None:
+async def test_after_three_failed_watches_everything_is_listed_again(fault: str) -> None:
     server = BrokenServer(faults=[fault] * 4)
     server.change("put", "Node", "n1")
     following = Following(server, [NODES])
@@ -140,7 +140,7 @@ async def test_after_three_watches_of_no_use_everything_is_listed_again(fault: s
     assert following.lists(NODES) == 2
 
 
-async def test_a_server_that_is_away_for_long_is_asked_ever_more_seldom_and_never_listed_for_it() -> None:
+async def test_during_a_long_outage_requests_become_rare_and_no_list_follows() -> None:
     server = BrokenServer(faults=["refused"] * 40)
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
@@ -150,14 +150,14 @@ async def test_a_server_that_is_away_for_long_is_asked_ever_more_seldom_and_neve
     assert max(pauses) == pauses[-1] == 22.5
 
 
-async def test_a_server_that_forgets_at_once_is_not_listed_without_end() -> None:
+async def test_a_server_that_forgets_at_once_is_not_listed_endlessly() -> None:
     server = BrokenServer(faults=["gone at once"] * 10)
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
     assert following.clock.slept[:3] == [0.375, 0.75, 1.5]
 
 
-async def test_a_server_that_is_busy_says_how_long_to_wait() -> None:
+async def test_the_retry_after_of_a_busy_server_is_respected() -> None:
     server = BrokenServer(faults=["busy"])
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
@@ -177,7 +177,7 @@ async def test_a_kind_that_is_not_installed_is_empty_and_asked_for_again_later()
     assert following.clock.slept[0] == 300.0
 
 
-async def test_a_kind_that_is_no_longer_served_goes_away() -> None:
+async def test_objects_of_a_kind_that_is_no_longer_served_are_removed() -> None:
     server = BrokenServer()
     server.change("put", "DeviceClass", "gpu")
     following = Following(server)
@@ -189,7 +189,7 @@ async def test_a_kind_that_is_no_longer_served_goes_away() -> None:
     await again.until(lambda: not following.feed.cache.snapshot().objects.device_classes)
 
 
-async def test_a_watch_asks_for_bookmarks_and_for_an_end_that_differs_from_others() -> None:
+async def test_a_watch_requests_bookmarks_and_a_random_timeout() -> None:
     server = BrokenServer()
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
@@ -203,7 +203,7 @@ async def test_a_watch_asks_for_bookmarks_and_for_an_end_that_differs_from_other
     assert watch.method == "GET"
 
 
-async def test_trouble_is_told_until_the_server_speaks_again() -> None:
+async def test_a_problem_is_reported_until_the_server_answers_again() -> None:
     server = BrokenServer(faults=["refused"], list_faults=["cut"] * 100_000)
     following = Following(server, [NODES])
     await following.until(lambda: "Node" in following.feed.troubles)

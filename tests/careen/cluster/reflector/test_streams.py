@@ -58,7 +58,7 @@ def threads() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name.startswith("watch ")]
 
 
-async def test_bytes_come_when_they_are_sent_and_not_when_a_buffer_is_full(desk: Callable[..., Desk]) -> None:
+async def test_bytes_are_passed_on_without_waiting_for_a_full_buffer(desk: Callable[..., Desk]) -> None:
     let_go = threading.Event()
 
     def behave(connection: socket.socket) -> None:
@@ -72,7 +72,7 @@ async def test_bytes_come_when_they_are_sent_and_not_when_a_buffer_is_full(desk:
     assert [each async for each in stream] == [b"second\n"]
 
 
-async def test_a_connection_that_breaks_is_no_end(desk: Callable[..., Desk]) -> None:
+async def test_a_broken_connection_is_not_a_normal_end(desk: Callable[..., Desk]) -> None:
     def behave(connection: socket.socket) -> None:
         connection.sendall(HEAD + chunk(b"first\n"))
         connection.shutdown(socket.SHUT_RDWR)
@@ -99,7 +99,7 @@ async def test_a_refusal_is_the_error_of_its_status(
         await desk(lambda connection: connection.sendall(head + body)).all()
 
 
-async def test_a_server_that_is_not_there_was_not_asked(desk: Callable[..., Desk], tmp_path: Path) -> None:
+async def test_an_unreachable_server_means_certainly_not_sent(desk: Callable[..., Desk], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     somebody = desk(lambda _: None)
@@ -110,7 +110,7 @@ async def test_a_server_that_is_not_there_was_not_asked(desk: Callable[..., Desk
         await ClientStreams(somebody.transport, lambda: datetime(2026, 3, 4, tzinfo=UTC)).chunks(WATCH).__anext__()
 
 
-async def test_whoever_stops_reading_ends_the_thread_though_the_server_is_silent(desk: Callable[..., Desk]) -> None:
+async def test_a_reader_that_stops_ends_the_thread_even_if_the_server_is_silent(desk: Callable[..., Desk]) -> None:
     stream = desk(lambda connection: connection.sendall(HEAD + chunk(b"first\n"))).streams.chunks(WATCH)
     await anext(stream)
     assert len(threads()) == 1
@@ -118,7 +118,7 @@ async def test_whoever_stops_reading_ends_the_thread_though_the_server_is_silent
     await until(lambda: not threads())
 
 
-async def test_a_thread_whose_reader_does_not_come_waits_and_ends_with_it(desk: Callable[..., Desk]) -> None:
+async def test_a_thread_with_a_slow_reader_waits_and_ends_with_it(desk: Callable[..., Desk]) -> None:
     """More than fits between the two: a server that is fast is made to wait, and nothing piles up."""
     sent = threading.Event()
 
@@ -136,7 +136,7 @@ async def test_a_thread_whose_reader_does_not_come_waits_and_ends_with_it(desk: 
     await until(lambda: not threads())
 
 
-async def test_a_body_that_a_proxy_has_compressed_is_read_as_it_was(desk: Callable[..., Desk]) -> None:
+async def test_a_body_compressed_by_a_proxy_is_decompressed(desk: Callable[..., Desk]) -> None:
     head = HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")
     compressed = chunk(gzip.compress(b"a line\n")) + chunk(b"")
     assert b"".join(await desk(lambda connection: connection.sendall(head + compressed)).all()) == b"a line\n"

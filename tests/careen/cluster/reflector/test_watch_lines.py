@@ -32,7 +32,7 @@ async def of(*chunks: bytes) -> list[bytes]:
         (('{"name": "\u00e4"}\n'.encode()[:11], '{"name": "\u00e4"}\n'.encode()[11:]), ['{"name": "ä"}'.encode()]),
     ],
 )
-async def test_lines_are_whole_however_they_are_cut(chunks: tuple[bytes, ...], lines: list[bytes]) -> None:
+async def test_lines_are_complete_regardless_of_chunk_boundaries(chunks: tuple[bytes, ...], lines: list[bytes]) -> None:
     assert await of(*chunks) == lines
 
 
@@ -47,12 +47,12 @@ def event(kind_of_event: Any, **given: Any) -> bytes:
 
 
 @pytest.mark.parametrize("kind_of_event", ["ADDED", "MODIFIED", "DELETED"])
-def test_a_change_says_where_to_go_on(kind_of_event: str) -> None:
+def test_a_change_gives_the_position_to_resume_from(kind_of_event: str) -> None:
     said = read_line(event(kind_of_event), "Pod", "v1", "GET /x")
     assert (said.said, said.version) == (Said.CHANGE, "7")
 
 
-def test_a_bookmark_says_only_that() -> None:
+def test_a_bookmark_gives_only_the_position() -> None:
     said = read_line(event("BOOKMARK"), "Pod", "v1", "GET /x")
     assert (said.said, said.version) == (Said.BOOKMARK, "7")
 
@@ -95,7 +95,7 @@ def test_an_error_ends_the_watch_or_the_position(status: dict[str, Any], said: S
         event("BOOKMARK", metadata={"name": "x"}),
     ],
 )
-def test_what_is_no_event_of_this_kind_is_refused(line: bytes) -> None:
+def test_a_line_that_is_not_an_event_of_the_kind_is_refused(line: bytes) -> None:
     with pytest.raises(UnreadableAnswer):
         read_line(line, "Pod", "v1", "GET /x")
 

@@ -59,16 +59,18 @@ N1 = a_marked_node(a_progress(Phase.SETTLING), name="n1")
         pytest.param({"need": YES}, False, id="it waits again itself"),
     ],
 )
-def test_the_end_is_told_by_the_last_one_that_gives_its_claim_back(changes: dict[str, Any], is_told: bool) -> None:
+def test_the_node_that_releases_the_last_claim_reports_the_end_of_the_roll_out(
+    changes: dict[str, Any], is_told: bool
+) -> None:
     assert [message.occasion for message in said(settling(**changes))] == ([Occasion.DONE] if is_told else [])
 
 
-def test_the_end_of_hand_work_without_a_reboot_is_no_end_of_a_roll_out() -> None:
+def test_a_maintenance_without_a_reboot_does_not_report_the_end_of_a_roll_out() -> None:
     record = a_progress(Phase.SETTLING, owners=(an_owner(),), verify_started=None)
     assert said(decided(record, need=NO, owners=(an_owner(),), waiters=())) == []
 
 
-def test_a_claim_that_is_kept_halts_the_roll_out_and_one_that_is_given_back_does_not() -> None:
+def test_a_kept_claim_halts_the_roll_out_and_a_released_one_does_not() -> None:
     node = a_marked_node(a_progress(Phase.DRAINING), unschedulable=True)
     situation = a_situation(node, lock=a_reading(held(an_entry())))
     (halted,) = said(failing.halted(situation, Code.NEVER_READY, "not ready", progress=situation.progress))
@@ -116,12 +118,12 @@ def test_the_forecast_is_one_line() -> None:
         ("x", ""),
     ],
 )
-def test_a_forecast_that_stands_on_the_node_is_read_whatever_it_holds(stored: object, line: str) -> None:
+def test_any_forecast_on_the_node_can_be_read(stored: object, line: str) -> None:
     node = a_marked_node(a_progress(Phase.DRAINING), annotations={keys.FORECAST: json.dumps(stored)})
     assert telling.forecast_line(a_situation(node, forecast=NOT_ASKED)) == line
 
 
-def test_a_message_about_a_reboot_knows_why_and_since_when() -> None:
+def test_a_message_about_a_reboot_has_its_reason_and_start() -> None:
     node = a_marked_node(a_progress(Phase.DRAINING), annotations={keys.NEED: NEED})
     told = telling.about_reboot(a_situation(node), Occasion.REBOOT, "x", since="2026-03-04T11:59:30Z")
     assert (told.claim, told.reason, told.seconds) == ("c1", NEED, 30.0)
