@@ -85,7 +85,7 @@ def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
 
 
 def as_agents_go(snapshot: Snapshot) -> RolloutRules:
-    """The agents' own order for needs that come together; forecasts refuse nothing."""
+    """The agents' order if all needs begin together and no forecast refuses."""
     views = [
         NodeView(name=node.name, uid=node.name, resource_version="", labels=node.labels) for node in snapshot.nodes
     ]

@@ -1,4 +1,4 @@
-"""Would more nodes help the pods that find no room when nodes are drained."""
+"""Whether more nodes would help the pods that find no room when nodes are drained."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class ObjectReader:
         return not api_version or kind not in _GROUPS or _GROUPS[kind] == group
 
     def read(self, kind: str, manifest: Mapping[str, Any]) -> Any:
-        """One object as a mapping."""
+        """The model's value for one object, given as a mapping."""
         try:
             written = msgspec.convert(manifest, self._kinds[kind].wire)
         except msgspec.ValidationError as trouble:

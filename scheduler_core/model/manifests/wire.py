@@ -27,7 +27,7 @@ class WireOwner(Wire, frozen=True):
 
 
 class WireIdentity(Wire, frozen=True):
-    """What of an object's metadata is its own, also where objects are copies of a template."""
+    """The metadata that differs even between copies of one template."""
 
     name: str = ""
     namespace: str | None = None

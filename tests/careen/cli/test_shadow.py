@@ -175,7 +175,7 @@ def test_a_dump_is_written_that_forecasts_and_plans_read(town: Desk, tmp_path: P
         (("--metrics-port", "0", "--metrics-host", "no such host"), "is neither an address nor a name"),
     ],
 )
-def test_an_impossible_request_is_refused(town: Desk, words: tuple[str, ...], why: str) -> None:
+def test_an_invalid_option_is_refused(town: Desk, words: tuple[str, ...], why: str) -> None:
     done = town.run("shadow", "--once", "--for", "1", *words)
     assert done.exit_code == 2, done.output
     assert why in done.output

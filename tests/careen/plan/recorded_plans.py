@@ -153,7 +153,7 @@ def _of(draw: Callable[[], Snapshot], make: Callable[..., Any], *told: Any, **na
 
 
 def digest(found: Timeline | tuple[Forecast, ...]) -> Json:
-    """A digest of all of it, and a few numbers for whoever looks for the reason of a difference."""
+    """A digest of the whole plan, and a few numbers that help to explain a difference."""
     told: Json = {"digest": hashlib.sha256(msgspec.json.encode(found)).hexdigest()[:20]}
     if isinstance(found, Timeline):
         numbers = {

@@ -146,7 +146,7 @@ def settled(flags: dict[str, tuple[str, ...]], environment: dict[str, str] | Non
 
 
 def held(resolved: Resolved, name: str) -> Any:
-    """The value, of what is secret or compiled only what tells it from others."""
+    """The value; for a secret or a compiled one, a text that identifies it."""
     value = getattr(resolved.settings, name.replace("-", "_"))
     if name == "alert-filter-regexp":
         return value.text if value else None

@@ -1,4 +1,4 @@
-"""Which pods one node would lose. The filter here is plain room: so many pods fit, each of a size of its own."""
+"""The victims on one node. The filter here is simple: a node has a capacity, and each pod a size."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -86,7 +86,7 @@ def _repeatable(seed: int) -> Iterator[None]:
 
 
 class _Faults:
-    """The faults of a story: each waits from its instant on for a request of its node that can meet it."""
+    """The faults of a story: each applies to the first suitable request of its node after its time."""
 
     def __init__(self, story: Story) -> None:
         self.is_calm = False

@@ -244,7 +244,7 @@ def test_a_node_refused_by_another_gate_names_the_overdue_holder_too(changes: di
 
 
 def test_a_node_outside_its_window_checks_the_holders_too() -> None:
-    """Nobody is in line then, and somebody has to notice."""
+    """The line is empty then, and some node must notice the overdue holder."""
     shut = replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))
     decision = waiting(replace(LINE, next=()), policy=shut, holders=Holders(nodes=(REBOOTING,)))
     assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
