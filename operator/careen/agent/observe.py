@@ -20,7 +20,7 @@ from careen.cluster.evictions import Evicted, allowed_disruptions, evict
 from careen.cluster.foreign import find_foreign
 from careen.cluster.lock_store import LockStore
 from careen.cluster.nodes import count_nodes, list_nodes, read_node
-from careen.cluster.pods import Owner, list_pods_on, owners_of, read_owners
+from careen.cluster.pods import Owner, list_blocking_pods, list_pods_on, owners_of, read_owners
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.core.actions import EvictPod
@@ -284,8 +284,6 @@ class Observer:
         return {"alerts": () if source is None else await source.active_alerts()}
 
     async def _blockers(self, _seen: Observation, policy: Policy) -> dict[str, Any]:
-        from careen.cluster.blocking import list_blocking_pods
-
         return {"blockers": await _known(list_blocking_pods(self._senses.api, policy.blocking_pods))}
 
     async def _queries(self, _seen: Observation, policy: Policy) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Pods of one node, and the health of the controllers that own them."""
+"""Pods of one node, pods that forbid reboots wherever they run, and the health of the controllers that own them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from careen.cluster import objects
 from careen.cluster.wire.answers import decoded, list_of, refuse_others
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotFound, Withheld
-from careen.core.facts.observation import PodView
+from careen.core.facts.observation import PlacedPod, PodView
+from careen.core.facts.policy import BlockingPods, BlockingScope
 from careen.core.facts.progress import OwnerHealth
 
 PODS = "/api/v1/pods"
+_AT_REST = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg/blockers/kubernetespod.go)
 
 # Kinds with a desired number of ready pods. Others (DaemonSet, Node, custom ones) have no such number.
 WORKLOAD_KINDS: dict[str, str] = {
@@ -45,6 +47,32 @@ async def list_pods_on(api: ClusterApi, node: str) -> tuple[PodView, ...]:
         f"GET {PODS} of {node}",
     )
     return tuple(objects.pod_view(pod) for pod in found)
+
+
+async def list_blocking_pods(api: ClusterApi, rules: Iterable[BlockingPods]) -> tuple[PlacedPod, ...]:
+    """The pods that entries with a wider scope than the node select: one list for each entry, or for each namespace
+    that it names. The server picks them by their labels. Raises `ClusterError`."""
+    found: list[PlacedPod] = []
+    for rule in rules:
+        if rule.scope is not BlockingScope.NODE:
+            for path in _paths(rule):
+                pods = await api.items(path, objects.Pod, query={"labelSelector": rule.selector.text})
+                found += (_placed(pod, rule) for pod in pods if _blocks(pod, rule))
+    return tuple(found)
+
+
+def _paths(rule: BlockingPods) -> tuple[str, ...]:
+    named = tuple(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods" for namespace in rule.namespaces)
+    return named or (PODS,)
+
+
+def _blocks(pod: objects.Pod, rule: BlockingPods) -> bool:
+    view = objects.pod_view(pod)
+    return view.phase not in _AT_REST and rule.matches(view.namespace, view.labels)
+
+
+def _placed(pod: objects.Pod, rule: BlockingPods) -> PlacedPod:
+    return PlacedPod(title=objects.pod_view(pod).title, node=pod.spec.node_name or "", rule=rule.name)
 
 
 async def read_controller(api: ClusterApi, namespace: str, name: str) -> Owner | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from careen.cluster.blocking import list_blocking_pods
+from careen.cluster.pods import list_blocking_pods
 from careen.cluster.wire.errors import ClusterError
 from careen.core.facts.observation import PlacedPod
 from careen.core.facts.policy import BlockingPods, BlockingScope
