@@ -207,6 +207,11 @@ def test_whoever_marks_the_last_holder_that_came_on_tells_people_that_the_roll_o
     assert told(MARKED) == [], "it stands there already"
     two = replace(LINE, max_owners=2, entries=(replace(ENTRY, limit=2), an_entry("n8", "c8", limit=2)))
     assert told(two, concurrency=2) == [], "another one comes on"
+    marked = Overdue(phase="Rebooting", since=at(480))
+    both = replace(LINE, entries=(replace(ENTRY, overdue=marked), replace(an_entry("n8", "c8"), overdue=marked)))
+    released = waiting(both, holders=Holders(nodes=(REBOOTING, AT_WORK)))
+    assert [entry.overdue is None for entry in the_lock(released).entries] == [False, True]
+    assert Notify not in map(type, released.actions), "nothing is overdue that was not before"
 
 
 MARKED = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))), next=("n2", "n1"), next_at=at(600))
