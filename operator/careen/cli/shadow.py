@@ -74,7 +74,7 @@ class Asked(Value, kw_only=True):
     "--snapshot",
     type=Written(),
     metavar="FILE",
-    help="Where to write, at the end and on SIGUSR1, a dump for `forecast --from` and `plan --from`.",
+    help="Where to write, at the end or on SIGUSR1, a dump for `forecast --from` and `plan --from`.",
 )
 @click.option(
     "--scheduler-config",
@@ -194,17 +194,18 @@ class _Run:
         self._following = Following(self._feed, self._shadow, self._look)
         self._heartbeat = Heartbeat(self._monotonic)
         self._server: HttpServer | None = None
-        self._is_interrupted = self._is_dump_wanted = False
+        self._is_interrupted = self._is_asked_to_end = self._is_dump_wanted = False
         self._began = self._told_at = self._monotonic()
 
     async def follow(self) -> int:
         """The exit code."""
         self._serve()
         self._listen_to_signals()
-        await self._following.begin()
+        await self._following.begin(lambda: self._is_interrupted)
         gc.collect()
         gc.freeze()  # what was listed lives on; looking through it for cycles again and again is in vain
-        self._heartbeat.ready()
+        if not self._feed.missing:
+            self._heartbeat.ready()
         self._began = self._monotonic()
         snapshot = self._feed.cache.snapshot()
         say(
@@ -216,7 +217,8 @@ class _Run:
             await self._following.go_on(lambda: self._is_over() or self._is_dump_wanted)
             if self._is_dump_wanted and not self._is_over():
                 await self._write_dump()
-        if self._asked.snapshot:
+        # Whoever asks a pod to end does not wait for a list of the whole cluster.
+        if self._asked.snapshot and not self._is_asked_to_end:
             await self._write_dump()
         self._print()
         return exit_code(self._shadow.tally)
@@ -307,14 +309,17 @@ class _Run:
         def interrupt() -> None:
             self._is_interrupted = True
 
+        def end() -> None:
+            self._is_interrupted = self._is_asked_to_end = True
+
         def want_dump() -> None:
             self._is_dump_wanted = self._asked.snapshot is not None
 
         loop = asyncio.get_running_loop()
         # Only the main thread of a process hears signals.
         with suppress(NotImplementedError, RuntimeError, ValueError):
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, interrupt)
+            loop.add_signal_handler(signal.SIGINT, interrupt)
+            loop.add_signal_handler(signal.SIGTERM, end)
             loop.add_signal_handler(signal.SIGUSR1, want_dump)
 
     async def _write_dump(self) -> None:

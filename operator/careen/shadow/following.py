@@ -23,13 +23,13 @@ class Following:
         self._look = look
         self._task: asyncio.Task[None] | None = None
 
-    async def begin(self) -> None:
-        """Returns when everything has been listed once. Raises `Forbidden` or `Unauthorized` for what may not be listed
-        or watched: half a cluster would be a wrong answer."""
+    async def begin(self, is_given_up: Callable[[], bool]) -> None:
+        """Returns when everything has been listed once, or it is given up. Raises `Forbidden` or `Unauthorized` for
+        what may not be listed or watched: half a cluster would be a wrong answer."""
         self._task = asyncio.create_task(self._feed.run())
         complete = asyncio.create_task(self._feed.complete())
         try:
-            while not complete.done():
+            while not (complete.done() or is_given_up()):
                 await asyncio.wait({complete, self._task}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 self._look()
                 self._raise_what_no_time_mends()

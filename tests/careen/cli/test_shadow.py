@@ -6,6 +6,9 @@ from __future__ import annotations
 import json
 import random
 import re
+import signal
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -21,6 +24,7 @@ from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 from tests.careen.cli.conftest import Desk
 from tests.careen.cli.test_plan import a_node
+from tests.patience import ended, wait_until
 
 Choose = Callable[[Snapshot, str], str]
 
@@ -186,3 +190,52 @@ def test_a_right_that_is_missing_is_named(town: Desk) -> None:
     done = town.run("shadow", "--once", "--for", "600")
     assert done.exit_code == 1
     assert "a right is missing" in done.output
+
+
+@contextmanager
+def running(desk: Desk, folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Callable[[], str]]]:
+    """The command in a process of its own, and what it has said."""
+    errors = folder / "errors"
+    with errors.open("w") as said, (folder / "output").open("w") as output:
+        command = [sys.executable, "-m", "careen", "shadow", "--kubeconfig", str(desk.kubeconfig), *words]
+        process = subprocess.Popen(command, stdout=output, stderr=said, text=True)
+    try:
+        yield process, errors.read_text
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize(("number", "is_written"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+def test_a_signal_ends_it_with_the_table_and_only_a_person_gets_a_dump(
+    town: Desk, tmp_path: Path, number: signal.Signals, is_written: bool
+) -> None:
+    dump = tmp_path / "dump.json.gz"
+    with running(town, tmp_path, "--snapshot", str(dump)) as (process, said):
+        wait_until(lambda: "Ctrl-C prints the table" in said(), said)
+        process.send_signal(number)
+        assert ended(process, said) == 4
+    assert "6 nodes and 1 pod" in (tmp_path / "output").read_text()
+    assert dump.exists() is is_written
+
+
+def test_a_running_shadow_writes_a_dump_when_it_is_asked(town: Desk, tmp_path: Path) -> None:
+    dump = tmp_path / "dump.json.gz"
+    with running(town, tmp_path, "--snapshot", str(dump)) as (process, said):
+        wait_until(lambda: "Ctrl-C prints the table" in said(), said)
+        process.send_signal(signal.SIGUSR1)
+        wait_until(lambda: "bytes compressed" in said(), said)
+        assert process.poll() is None
+        assert town.json("forecast", "n1", "--from", str(dump))["node"] == "n1"
+
+
+def test_a_running_shadow_serves_its_metrics_and_is_ready(town: Desk, tmp_path: Path) -> None:
+    with running(town, tmp_path, "--metrics-port", "0", "--metrics-host", "127.0.0.1") as (process, said):
+        wait_until(lambda: "Ctrl-C prints the table" in said(), said)
+        (port,) = re.findall(r"on port (\d+)", said())
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+            assert answer.status == 200
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert "careen_shadow_nodes 6.0" in answer.read().decode()
+        process.send_signal(signal.SIGTERM)
+        assert ended(process, said) == 4

@@ -42,7 +42,7 @@ def shadow_text(tally: RunCounts, followed: Followed, *, last: int, width: int |
     parts += [paragraph(f"Note: {note}.", width=width) for note in followed.notes]
     shown = list(tally.disagreements)[-last:] if last else []
     if shown:
-        title = f"The last {count_of(len(shown), 'disagreement')}:"
+        title = "The last disagreement:" if len(shown) == 1 else f"The last {len(shown)} disagreements:"
         rows = [[each.at, each.pod, nodes_said(each), each.node or "none", each.why] for each in shown]
         parts.append(title + "\n" + table(["AT", "POD", "SAID", "TOOK", "WHY NOT"], rows, width=width))
     return "\n\n".join(parts)
