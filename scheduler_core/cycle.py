@@ -48,7 +48,7 @@ _NO_NODES: Final = "no nodes available to schedule pods"
 
 
 class NoProfileError(LookupError):
-    """No profile of the configuration schedules pods of this schedulerName: another scheduler does, or nobody."""
+    """No profile of the configuration has this schedulerName: the pod belongs to another scheduler or to none."""
 
 
 class Scheduler:
@@ -107,7 +107,7 @@ class Scheduler:
         return self._runners
 
     def runner(self, pod: Pod) -> Runner:
-        """The plugins that serve this pod; NoProfileError when its schedulerName is nobody's here."""
+        """The plugins that serve this pod; raises NoProfileError if no profile has its schedulerName."""
         runner = self._runners.get(pod.spec.scheduler_name)
         if runner is None:
             raise NoProfileError(f"pod {pod.key}: no profile schedules for {pod.spec.scheduler_name!r}")
@@ -175,7 +175,7 @@ class Scheduler:
         return self.nodes_wanted_by(profile, searched) if profile else nodes_to_find(searched, 0)
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
-        """As `nodes_wanted`, for the pods of one profile; one is enough where nobody scores and no extender filters."""
+        """As `nodes_wanted`, for the pods of one profile; 1 if there are no score plugins and no filtering extender."""
         runner = self._runners[profile.scheduler_name]
         if not (runner.has_scores or self.extenders.has_prioritizers or self.extenders.has_filters):
             return min(1, searched)
@@ -304,7 +304,7 @@ class _Cycle:
         )
 
     def _choose(self, passed: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Of equals, the order in which they were found decides who is taken."""
+        """Among equal nodes the order in which they were found decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.snapshot.columns
         best = tuple(sorted(columns.names[row] for row in table.nodes.rows[table.total == table.total.max()]))
@@ -363,12 +363,12 @@ class CycleResult:
     error: str = ""
     state: CycleState | None = None
     sample: NodeSample | None = None
-    evaluated: int | None = None  # how many nodes it processed, if it was told where to begin
+    evaluated: int | None = None  # the number of nodes it processed, if its start was given
     next_start: int | None = None  # and where the next search begins then
 
     def without_evidence(self) -> CycleResult:
-        """The same answer without what it was decided from, which holds columns of the whole cluster: for who keeps
-        many of them. What nodes were told, and scores, are gone."""
+        """The same answer without its inputs, which hold columns of the whole cluster: for callers that keep many
+        answers. Verdicts per node and scores are dropped."""
         return replace(self, diagnosis=_nothing(), table=None, state=None)
 
     @property

@@ -1,12 +1,12 @@
-"""What a cluster that is kept in memory costs, and how fast it follows a watch.
+"""The cost of a cluster kept in memory, and how fast it follows a watch.
 
     python -m bench.cache [--nodes 5000] [--events 1000000]
 
 The cluster is that of the scheduler's bench, 30 pods a node, read from its list pages. The events are lives of pods:
-one is deleted, another is created, bound and started; of every thousand pods the first is of a new template, with
-labels of its own. After every part of the events somebody takes a snapshot and asks where a pod would go. Times are
-processor time of one thread; making the events is not counted, reading their JSON is. Memory is that of the process,
-which holds the bench as well."""
+one is deleted, another is created, bound and started; of every thousand pods the first has a new template with its own
+labels. After every part of the events the bench takes a snapshot and schedules a pod. Times are processor time of one
+thread; making the events is not counted, reading their JSON is. Memory is that of the process, including the bench
+itself."""
 
 from __future__ import annotations
 

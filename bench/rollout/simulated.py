@@ -1,12 +1,12 @@
-"""The roll-outs of `make bench-moved`, simulated many times: what the soft taint and the order are worth when
-chance is averaged out.
+"""The roll-outs of `make bench-moved`, simulated many times: the effect of the soft taint and of the order without
+chance.
 
     python -m bench.rollout.simulated [--seeds 0 1 2 3 4 5] [--lots 20] [--asking 12]
 
-Each lot places the seed's pods anew and draws the order in which its nodes go; the roll-out is then simulated
-with the taint and without, and with the taint in the order in which careen's agents would go. With `--asking 6`
-only the first six of the drawn order want a reboot, and the others can take their pods. scheduler_core decides
-every landing as kube-scheduler would; budgets, timing and agents are left out."""
+Each lot places the seed's pods again and draws the order of its nodes; the roll-out is then simulated with the taint
+and without, and with the taint in the order of careen's agents. With `--asking 6` only the first six of the drawn order
+need a reboot, and the others can receive their pods. scheduler_core decides every landing as kube-scheduler would;
+budgets, timing and agents are left out."""
 
 from __future__ import annotations
 

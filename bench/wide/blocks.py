@@ -117,7 +117,7 @@ async def blocks(server: Pages) -> dict[str, float]:
 
 
 async def deciding(waiters: tuple[NodeView, ...], order: Order) -> None:
-    """The claim enters the lock, and the line is written anew."""
+    """The claim enters the lock, and the line is rewritten."""
     node = a_marked_node(a_progress(Phase.CLAIMING), name="n1")
     decision = decide(an_observation(node, waiters=waiters), a_policy(order=order))
     assert decision.actions, "the claim enters the lock"

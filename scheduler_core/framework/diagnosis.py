@@ -41,11 +41,10 @@ class Round(Value, eq=False):
 
 
 class Diagnosis:
-    """Every node's verdict, kept as columns and read one by one only when somebody asks.
+    """Every node's verdict, kept as columns and read one by one on demand.
 
-    `prefilter` refuses all nodes at a stroke. `outside` is the verdict of nodes that a PreFilter result left
-    out. `replaced` are verdicts that count instead of the filters': from nominated pods, and from extenders.
-    """
+    `prefilter` refuses all nodes at once. `outside` is the verdict of nodes that a PreFilter result left out.
+    `replaced` are verdicts that count instead of the filters': from nominated pods, and from extenders."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class Diagnosis:
         return {int(row): position for position, row in enumerate(self.searched)}
 
     def verdict(self, row: int) -> Verdict:
-        """What the node at this row was told; SUCCESS when it passed."""
+        """The verdict of the node at this row; SUCCESS if it passed."""
         if self.prefilter is not None:
             return self.prefilter
         if row in self.replaced:
@@ -95,7 +94,7 @@ class Diagnosis:
 
     @property
     def passed(self) -> NDArray[np.intp]:
-        """Rows that everybody let through, in the snapshot's order."""
+        """Rows that passed every filter, in the snapshot's order."""
         if self.prefilter is not None:
             return self.searched[:0]
         passed = np.zeros(len(self.nodes.snapshot.columns), dtype=bool)
@@ -126,9 +125,9 @@ class Diagnosis:
         return np.flatnonzero(found)
 
     def first_of(self, code: VerdictCode) -> Verdict | None:
-        """The first verdict of that code that a node was told; None when none was."""
+        """The first verdict with that code on any node; None if there is none."""
         said = (self.prefilter, self.outside, *self.replaced.values())
-        # Every cycle asks this and hardly one is told yes: counting all verdicts for it would cost as much as a filter.
+        # Every cycle calls this and few find one: counting all verdicts for it would cost as much as a filter.
         if not (
             any(verdict is not None and verdict.code is code for verdict in said)
             or any(each.has(code) for each in self.rounds)

@@ -51,8 +51,8 @@ class CycleError(Exception):
 
 
 class PreFiltered(Value):
-    """What PreFilter left of the search: a refusal of every node, or a set of names to search (None: all) and
-    who asked for it."""
+    """The result of PreFilter: a refusal of every node, or a set of names to search (None: all) and the plugins that
+    set it."""
 
     refusal: Verdict | None = None
     node_names: frozenset[str] | None = None

@@ -1,7 +1,6 @@
-"""Who is next, and what has happened since those under way were taken out.
+"""The active queue: the next pod, and the events since the pods in flight were popped.
 
-Source: pkg/scheduler/backend/queue/active_queue.go (v1.36), without its locks: one thread owns a queue here.
-"""
+Source: pkg/scheduler/backend/queue/active_queue.go (v1.36), without its locks: one thread owns a queue here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Who must wait, and until when; `now` is an argument.
+"""The back-off queue: which pods must wait, and until when; `now` is an argument.
 
-Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times are seconds since the epoch.
-"""
+Source: pkg/scheduler/backend/queue/backoff_queue.go (v1.36). Times are seconds since the epoch."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def nominated_by(result: CycleResult) -> str | None:
 
 
 def _displace(queue: SchedulingQueue, pod: Pod, node: str) -> tuple[Pod, ...]:
-    """Less important pods hold room on this node that is no longer theirs: they are to look anew."""
+    """Pods of lower priority lose their nomination to this node and are to be scheduled again."""
     losers = tuple(other for other in queue.nominations.on(node) if other.priority < pod.priority)
     for loser in losers:
         queue.nominations.add(loser, "")

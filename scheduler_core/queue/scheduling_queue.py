@@ -1,9 +1,9 @@
-"""The three rooms and the doors between them: active, back-off, and waiting for an event.
+"""The scheduling queue with its three parts: active, back-off, and waiting for an event.
 
-A pod enters the active room unless a PreEnqueue plugin gates it. Taken out and refused, it waits for an event
-that may help; when one comes, it sits out the rest of its back-off and becomes active again. Source:
-pkg/scheduler/backend/queue/scheduling_queue.go (v1.36). No clock is read here: `now`, in seconds since the
-epoch, is an argument everywhere, and who owns the queue calls the two flushes as time goes by."""
+A pod enters the active queue unless a PreEnqueue plugin gates it. A popped and refused pod waits for an event that may
+help; after one it waits for the rest of its back-off and becomes active again. Source:
+pkg/scheduler/backend/queue/scheduling_queue.go (v1.36). No clock is read here: `now`, in seconds since the epoch, is an
+argument everywhere, and the owner of the queue calls the two flushes regularly."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ class SchedulingQueue:
         return None
 
     def profile(self, scheduler_name: str) -> ProfileInQueue:
-        """What the queue knows of a profile's plugins; a pod of nobody's profile has no gatekeepers and no hints."""
+        """What the queue knows of a profile's plugins; a pod without a profile has no PreEnqueue plugins and no
+        hints."""
         return self._profiles.get(scheduler_name) or ProfileInQueue()
 
     @property
@@ -124,10 +125,9 @@ class SchedulingQueue:
         return room
 
     def pop(self) -> QueuedPod | None:
-        """The next pod to try; None when there is none. Whoever takes it calls `add_unschedulable` or `done`
-        afterwards.
+        """The next pod to try; None if there is none. The caller then calls `add_unschedulable` or `done`.
 
-        With the active room empty, the refused pod whose back-off ends first is taken early (gate
+        If the active queue is empty, the refused pod whose back-off ends first is popped early (gate
         SchedulerPopFromBackoffQ)."""
         while True:
             queued = self._active.take_next()
@@ -149,11 +149,11 @@ class SchedulingQueue:
     def add_unschedulable(
         self, queued: QueuedPod, now: float, *, refused_by: Iterable[str] = (), pending_for: Iterable[str] = ()
     ) -> Room:
-        """Takes back a pod after a failed attempt: refused by these plugins, or told by those to wait; by none
-        after an error.
+        """Takes back a pod after a failed attempt: with the plugins that refused it or returned Wait; with none after
+        an error.
 
-        Events that came meanwhile are looked at as if they came now. Raises ValueError when the pod is in the
-        queue already: our bug."""
+        Events since it was popped are handled as if they came now. Raises ValueError if the pod is already in the
+        queue, which is a bug of the caller."""
         if self.find(queued.key) is not None:
             raise ValueError(f"pod {queued.key} is in the queue already")
         queued.unschedulable_plugins, queued.pending_plugins = set(refused_by), set(pending_for)
@@ -220,7 +220,7 @@ class SchedulingQueue:
     def assigned_pod_updated(
         self, old: Pod, new: Pod, event: ClusterEvent, now: float, *, frees_resources: bool
     ) -> None:
-        """A bound pod has changed; one that asks for less now may help anybody."""
+        """A bound pod has changed; one that requests less now may help any pod."""
         if frees_resources:
             self.move_all(event, old, new, now)
         else:
@@ -282,7 +282,7 @@ class SchedulingQueue:
 
     def _ask_gatekeepers(self, queued: QueuedPod) -> None:
         profile = self._profile_of(queued.pod)
-        # Whoever gated the pod last is asked first: most likely it still does.
+        # The plugin that gated the pod last runs first, because most likely it still does.
         for gatekeeper in sorted(profile.gatekeepers, key=lambda gatekeeper: gatekeeper.name != queued.gating_plugin):
             if not gatekeeper.pre_enqueue(queued.pod).is_success:
                 queued.unschedulable_plugins.add(gatekeeper.name)

@@ -1,7 +1,6 @@
-"""Who waits for an event, and which event would help.
+"""Pods that wait for an event, and the events that may help them.
 
-Source: unschedulable_pods.go and isPodWorthRequeuing in pkg/scheduler/backend/queue (v1.36).
-"""
+Source: unschedulable_pods.go and isPodWorthRequeuing in pkg/scheduler/backend/queue (v1.36)."""
 
 from __future__ import annotations
 

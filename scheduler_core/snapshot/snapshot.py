@@ -267,8 +267,8 @@ class Snapshot:
         return self if pod.terminating else self._moved(((-1, pod), (1, replace_value(pod, terminating=True))))
 
     def with_node_cordoned(self, node_name: str, *, with_taint: bool = True) -> Snapshot:
-        """The cluster shortly after a cordon: the node marked, and tainted by the node-lifecycle controller
-        unless told otherwise."""
+        """The cluster shortly after a cordon: the node is unschedulable, and by default tainted by the node-lifecycle
+        controller."""
         row = self.row(node_name)
         return self.with_node_replaced(self.columns.nodes[row].cordoned(with_taint=with_taint))
 

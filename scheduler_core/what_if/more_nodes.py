@@ -56,8 +56,8 @@ class NodesNeeded(Value, kw_only=True):
 def with_more_nodes(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, count: int
 ) -> MoreNodes:
-    """What becomes of these pods, one after another by priority, in the cluster with so many nodes more. Nobody is
-    evicted for them. The snapshot does not change. A negative `count` raises ValueError."""
+    """The result of placing these pods, one after another by priority, in the cluster with that many more nodes. No pod
+    is preempted for them. The snapshot does not change. Raises ValueError if `count` is negative."""
     if count < 0:
         raise ValueError(f"count is {count}: expected the number of nodes to add, 0 or more")
     made = tuple(new_nodes(template, count, snapshot))

@@ -84,7 +84,7 @@ def agent_of(objects: Objects) -> dict[str, Any]:
 
 
 def flags_of(objects: Objects) -> dict[str, list[str]]:
-    """What the arguments say, by the setting's field name."""
+    """The values in the arguments, by the field name of the setting."""
     found: dict[str, list[str]] = {}
     for argument in agent_of(objects)["args"][1:]:
         name, equals, value = argument.removeprefix("--").partition("=")

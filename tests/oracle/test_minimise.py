@@ -1,4 +1,4 @@
-"""The smallest form of a case keeps what the difference needs and nothing else that can go."""
+"""Minimising a case keeps only the objects and fields that cause the difference."""
 
 from __future__ import annotations
 

@@ -298,7 +298,7 @@ def _spec_identity(written: wire.WirePodSpec, namespace: str) -> object:
     them."""
     volumes = tuple(
         v for v in written.volumes or () if v != wire.WireVolume(v.name)
-    )  # a bare name: a kind nobody looks at
+    )  # an unprefixed name: a kind that scheduling does not read
     return (
         namespace,
         tuple(_container_identity(c) for c in written.containers or ()),

@@ -70,7 +70,7 @@ class _TextsButFor(_Texts[Written]):
     def read_both(self, text: bytes) -> tuple[Written, str | None]:
         """The structure of a text that is equal but for this value, and the value in this text."""
         parts = self._cut.split(text, 2)
-        if len(parts) != 3:  # without the field, or with several of which nobody knows yet which one it is
+        if len(parts) != 3:  # without the field, or with several candidates for it
             written = self.read(text)
             return written, self._own_of(written)
         before, own, after = parts

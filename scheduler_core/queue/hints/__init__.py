@@ -19,7 +19,7 @@ from scheduler_core.queue.events import EVERY_EVENT, EventHint
 from scheduler_core.queue.hints import itself, node_rules, other_pods, resources, storage
 from scheduler_core.queue.waiting import RegisteredHints
 
-# Only who can refuse a pod, or hold it back, has something to hear of.
+# Only plugins that can refuse a pod, or hold it back, need events.
 _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 
 

@@ -17,7 +17,7 @@ _TODAYS_RULES: Final = RequestRules()
 
 
 def pod_changes(old: Pod, new: Pod, rules: RequestRules = _TODAYS_RULES) -> tuple[ClusterEvent, ...]:
-    """The events of a pod's update, never none: a change that nobody has a name for is a general update."""
+    """The events of a pod's update, at least one: a change without its own event is a general update."""
     resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULED_POD
     actions = [
         action

@@ -35,7 +35,7 @@ def _has_its_claims_now(pod: Pod, _old: Pod | None, new: Pod) -> bool:
 
 def _claim_changed(pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> bool:
     if old is not None and old.allocated and not new.allocated:
-        return True  # its devices are free again, whoever wants them
+        return True  # its devices are free again for any pod
     if new.namespace != pod.namespace or new.name not in _claim_names(pod):
         return False
     return old is None or (old.allocated, old.available_on, old.reserved_for) != (

@@ -84,8 +84,8 @@ POD_TOPOLOGY_SPREAD: Final = (
 
 
 def _matches_all(terms: tuple[PodAffinityTerm, ...], pod: Pod) -> bool:
-    """Whether the pod meets every term; no terms are met by nobody. The namespace's labels are not looked at,
-    as in the real hint."""
+    """Whether the pod matches every term; without terms no pod matches. The namespace's labels are ignored, as in the
+    real hint."""
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)
 
 

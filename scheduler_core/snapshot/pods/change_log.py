@@ -127,7 +127,7 @@ class ChangeLog:
 
 
 class Changes(Value):
-    """A stretch of a log: what a count has to be told to catch up."""
+    """A part of a log: the changes that a count needs to become current."""
 
     log: ChangeLog
     start: int

@@ -42,8 +42,8 @@ class Tally(Protocol[Value]):
         ...
 
     def over(self, value: Value, old: Columns, new: Columns) -> Value | None:
-        """The same pods' count over columns in which one node changed, or came or went at the end; None when it has
-        to be made anew. No pods stand on the rows that came or went."""
+        """The same pods' count over columns in which one node changed, or was added or removed at the end; None if it
+        must be counted again. There are no pods on added or removed rows."""
         ...
 
     def __hash__(self) -> int: ...

@@ -1,7 +1,7 @@
-"""Pods by what selectors can tell apart: namespace, labels, and whether they are terminating.
+"""Pods by the properties that selectors use: namespace, labels, and whether they are terminating.
 
-Most pods are copies, so selectors are put to classes and not to pods. A register only grows, and snapshots derived
-from one another share it: nothing in it depends on where pods are. `only` makes one without what nobody uses."""
+Most pods are copies, so selectors are matched against classes and not pods. A register only grows, and derived
+snapshots share it: nothing in it depends on where pods are. `only` makes one without unused classes."""
 
 from __future__ import annotations
 

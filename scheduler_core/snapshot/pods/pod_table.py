@@ -1,8 +1,6 @@
-"""The placed pods of a snapshot as they stood at one moment: who is where, sorted by node, by class and by
-affinity group.
+"""The placed pods of a snapshot at one moment, sorted by node, by class and by affinity group.
 
-A table never changes. What has happened since it was made is in change_log.py.
-"""
+A table never changes. Later changes are in change_log.py."""
 
 from __future__ import annotations
 
@@ -83,7 +81,7 @@ class PodTable:
         return stayed + [change.pod for change in come]
 
     def _sorted(self, changes: Iterable[PodChange]) -> tuple[list[int], list[PodChange]]:
-        """Which places of the table are free after the changes, and who came and stayed."""
+        """The free positions of the table after the changes, and the added and the remaining pods."""
         gone: set[int] = set()
         come: dict[str, PodChange] = {}
         for change in changes:
@@ -96,8 +94,8 @@ class PodTable:
         return sorted(gone), list(come.values())
 
     def with_changes(self, changes: Iterable[PodChange], node_count: int) -> Self:
-        """The table as it stands after the changes, over so many nodes. Who stays keeps its place if it can. Registers
-        of which most entries have no pod any more are made anew."""
+        """The table after the changes, over that many nodes. Remaining pods keep their position if possible. Registers
+        of which most entries have no pod any more are rebuilt."""
         gone, come = self._sorted(changes)
         sources = _sources(len(self.pods), gone, len(come))
 
@@ -127,8 +125,8 @@ class PodTable:
         return new
 
     def _places(self, sources: Rows, gone: list[int], come: list[PodChange]) -> tuple[list[Pod], dict[str, int]]:
-        """The pods at their new places, and the place of each. Keys of pods that stay are the same strings: made anew
-        every time, they would scatter over the memory of a long life."""
+        """The pods at their new positions, and the position of each. Keys of remaining pods are the same strings: new
+        copies would fragment the memory of a long-lived process."""
         index_of = dict(self.index_of)
         for index in gone:
             del index_of[self.pods[index].key]

@@ -16,11 +16,10 @@ from scheduler_core.values import Value
 
 
 class VolumeUsers(Value, eq=False):
-    """`by_row` holds each node's pods with volumes of interest; `uses` counts the uses of each claim
-    "namespace/name" by name.
+    """`by_row` holds each node's pods with relevant volumes; `uses` counts the uses of each claim "namespace/name" by
+    name.
 
-    Claims made for one pod alone (ephemeral volumes) are not in `uses`: nobody else can name them.
-    """
+    Claims made for one pod (ephemeral volumes) are not in `uses`: no other pod can name them."""
 
     by_row: Mapping[int, tuple[Pod, ...]] = field(default_factory=dict)
     uses: Mapping[str, int] = field(default_factory=dict)

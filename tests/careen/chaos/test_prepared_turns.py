@@ -51,7 +51,7 @@ class Seen:
                 known.append(sentence)
 
     def gaps(self) -> list[float]:
-        """From each release to the next claim."""
+        """The seconds from each release of a claim to the next claim."""
         found = []
         for (at, holders), (later, following) in zip(self.holders, self.holders[1:], strict=False):
             if not holders and following and at != self.holders[0][0]:
