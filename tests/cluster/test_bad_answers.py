@@ -50,7 +50,8 @@ class Nonsense:
 
 
 def test_empty_200_answers_are_not_trusted(story: Story) -> None:
-    """Not as an empty list, not as an empty Node, not as a write that landed: in every phase, to every question."""
+    """In every phase and for every request, agents do not take a bad answer for an empty list, an empty Node or a write
+    that landed."""
     theirs = {"key": "example.com/theirs", "value": "1", "effect": "PreferNoSchedule"}
     hosts = story.nodes(4, "--concurrency=2", change=story.behind_proxy)
     for host in hosts:

@@ -269,8 +269,8 @@ def test_half_of_the_searches_use_an_unknown_node_order() -> None:
 
 
 def test_the_named_nodes_receive_the_pod_in_95_percent_of_cases() -> None:
-    """Three nodes are better than the others, each better than the next: from every third start, with numbers of
-    workers that the forecast does not try, the pod goes where the forecast says, but for a few."""
+    """Three nodes score higher than the others, each with a different score. From every third start of the search, with
+    numbers of workers that the forecast does not try, nearly every pod lands where the forecast says."""
     objects = a_cluster(150)
     objects += [
         a_pod(f"more-{number}", f"n{number:03}", cpu="1", app="more") for number in range(4, 151) if number % 50

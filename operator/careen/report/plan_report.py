@@ -98,7 +98,7 @@ def headline(plan: Plan) -> str:
 
 
 def summary(plan: Plan) -> list[str]:
-    """The figures, a sentence each."""
+    """The plan's figures, one sentence each."""
     timeline = plan.timeline
     rebooted, total = len(timeline.reboots), len(timeline.nodes)
     took = duration(timeline.ends - timeline.begins)

@@ -32,7 +32,7 @@ class Source(StrEnum):
 
 
 class Supplied(Value, kw_only=True):
-    """A value as somebody wrote it, and where. `texts` has more than one element only for repeated ones."""
+    """A value as written, and its source. `texts` has more than one element only for a repeated setting."""
 
     source: Source
     where: str

@@ -69,7 +69,7 @@ def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
 
 
 def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecause:
-    """The rule, and that no drain gets rid of a pod that is bound to its node."""
+    """Applies the rule; a drain never removes a pod that is bound to its node by name."""
     if not objects.bound:
         return rule
     return lambda pod: rule(pod) or (BOUND if is_bound(objects, pod) else "")

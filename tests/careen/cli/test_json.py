@@ -105,7 +105,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[An
 
 
 def said(desk: Desk, words: tuple[str, ...]) -> tuple[Any, Any]:
-    """Nothing and nothing where the command could not answer at all."""
+    """Two empty values if the command gave no answer."""
     as_json, as_yaml = (desk.run(*words, "--output", form) for form in ("json", "yaml"))
     if as_json.exit_code in (0, 3, 4) and as_json.stdout:
         return json.loads(as_json.stdout), yaml.safe_load(as_yaml.stdout)

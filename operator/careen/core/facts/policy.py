@@ -141,7 +141,7 @@ class HealthQuery(Value, kw_only=True):
 
 
 class BlockingScope(StrEnum):
-    """Whose reboots a pod forbids."""
+    """The nodes whose reboots a blocking pod forbids."""
 
     NODE = "node"  # of the node that it runs on
     GROUP = "group"  # of every node with the same value of a label
@@ -172,7 +172,7 @@ class AlertPolicy(Value, kw_only=True):
 
 
 class DrainPolicy(Value, kw_only=True):
-    """How a node is emptied. Seconds; a timeout of 0 means without end."""
+    """The settings of a drain. Times are in seconds; a timeout of 0 means no limit."""
 
     delay_seconds: float = 0.0  # --drain-delay: between claim and cordon, gates are asked after it
     timeout_seconds: float = 0.0  # --drain-timeout

@@ -77,8 +77,8 @@ def _leave_alone(situation: Situation, why: str) -> Decision:
 
 
 def _for_its_moment(situation: Situation) -> Decision | None:
-    """None once the node may taint itself, in most fleets at once. A lock that cannot be read does not tell the
-    fleet's size, and holds nobody up."""
+    """None once the node may taint itself; in most fleets that is at once. An unreadable lock does not tell the fleet's
+    size, and delays no node."""
     memory, uptime = situation.memory, situation.seen.uptime
     has_looked = memory.is_reconciled or memory.behind.holders_not_before > 0
     if not has_looked and situation.seen.lacks(Evidence.LOCK):
