@@ -28,7 +28,7 @@ class SelectorError(ValueError):
     """The text is no label selector; the message says where it stops making sense."""
 
 
-class Requirement(Value):
+class LabelRequirement(Value):
     """One condition on one label key."""
 
     key: str
@@ -58,12 +58,12 @@ class Selector(Value):
     """Requirements that must all hold, with the text they came from. No requirement: everything matches."""
 
     text: str
-    requirements: tuple[Requirement, ...] = ()
+    requirements: tuple[LabelRequirement, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """The selector that the text writes. Raises SelectorError, to be answered with exit code 2 at the border."""
-        found: list[Requirement] = []
+        found: list[LabelRequirement] = []
         at = 0
         while text[at:].strip():
             match = _REQUIREMENT.match(text, at)
@@ -80,7 +80,7 @@ class Selector(Value):
         return all(requirement.holds(labels) for requirement in self.requirements)
 
 
-def _requirement(text: str, match: re.Match[str]) -> Requirement:
+def _requirement(text: str, match: re.Match[str]) -> LabelRequirement:
     found = _read(text, match)
     # A key or value that no object can have would select nothing, or with ! and notin everything, without a word.
     if not is_label_key(found.key):
@@ -92,18 +92,18 @@ def _requirement(text: str, match: re.Match[str]) -> Requirement:
     return found
 
 
-def _read(text: str, match: re.Match[str]) -> Requirement:
+def _read(text: str, match: re.Match[str]) -> LabelRequirement:
     if match["absent"]:
-        return Requirement(match["absent"].lstrip("!").strip(), "absent")
+        return LabelRequirement(match["absent"].lstrip("!").strip(), "absent")
     if match["set_key"]:
         values = frozenset(value.strip() for value in match["values"].split(","))
-        return Requirement(match["set_key"], "in" if match["set"] == "in" else "notin", values)
+        return LabelRequirement(match["set_key"], "in" if match["set"] == "in" else "notin", values)
     if match["operator"] is None:
-        return Requirement(match["key"], "exists")
+        return LabelRequirement(match["key"], "exists")
     if match["operator"] in "<>":
         if not re.fullmatch(r"[+-]?\d+", match["value"]):
             raise SelectorError(
                 f"{text!r} is no label selector: {match['operator']} wants an integer, not {match['value']!r}"
             )
-        return Requirement(match["key"], "gt" if match["operator"] == ">" else "lt", frozenset({match["value"]}))
-    return Requirement(match["key"], "notin" if match["operator"] == "!=" else "in", frozenset({match["value"]}))
+        return LabelRequirement(match["key"], "gt" if match["operator"] == ">" else "lt", frozenset({match["value"]}))
+    return LabelRequirement(match["key"], "notin" if match["operator"] == "!=" else "in", frozenset({match["value"]}))
