@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from careen.core.cleanup.marks import Mark
+from careen.core.cleanup.marks import CleanupMark
 from careen.report.tables import count_of, listed, paragraph, table
 from scheduler_core.values import Value
 
@@ -16,8 +16,8 @@ class Cleaned(Value, kw_only=True):
     """One Node, or the lock, and its marks. `trouble` is the reason if it could not be changed."""
 
     name: str
-    goes: tuple[Mark, ...] = ()
-    stays: tuple[Mark, ...] = ()
+    goes: tuple[CleanupMark, ...] = ()
+    stays: tuple[CleanupMark, ...] = ()
     rebooting: str = ""
     is_done: bool = False
     trouble: str = ""
@@ -128,5 +128,5 @@ def _json(each: Cleaned) -> dict[str, Any]:
     }
 
 
-def _mark(mark: Mark, last: str, text: str) -> dict[str, str]:
+def _mark(mark: CleanupMark, last: str, text: str) -> dict[str, str]:
     return {"kind": mark.kind.value, "name": mark.name, "now": mark.now, last: text}

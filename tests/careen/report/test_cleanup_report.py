@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from careen.core.cleanup.marks import Kind, Mark
+from careen.core.cleanup.marks import CleanupMark, Kind
 from careen.report.cleanup_report import Cleaned, Cleanup, cleanup_json, cleanup_text
 
-TAINT = Mark(kind=Kind.TAINT, name="careen.dev/reboot", now="PreferNoSchedule", afterwards="removed")
-FORECAST = Mark(kind=Kind.ANNOTATION, name="careen.dev/forecast", now="x" * 5_000, afterwards="removed")
-KUREDS = Mark(kind=Kind.CLAIM, name="n1", because="it is kured's; --kured removes it")
+TAINT = CleanupMark(kind=Kind.TAINT, name="careen.dev/reboot", now="PreferNoSchedule", afterwards="removed")
+FORECAST = CleanupMark(kind=Kind.ANNOTATION, name="careen.dev/forecast", now="x" * 5_000, afterwards="removed")
+KUREDS = CleanupMark(kind=Kind.CLAIM, name="n1", because="it is kured's; --kured removes it")
 LOCK = "DaemonSet careen/careen"
 
 

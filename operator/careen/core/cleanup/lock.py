@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from careen.core.cleanup.marks import Extent, Kind, Mark
+from careen.core.cleanup.marks import CleanupMark, Extent, Kind
 from careen.core.lock.content import Entry, LockContent
 from scheduler_core.values import Value
 
@@ -14,8 +14,8 @@ class LockLeftovers(Value, kw_only=True):
     """What goes from the lock, what stays, and the content that is left."""
 
     content: LockContent
-    goes: tuple[Mark, ...] = ()
-    stays: tuple[Mark, ...] = ()
+    goes: tuple[CleanupMark, ...] = ()
+    stays: tuple[CleanupMark, ...] = ()
 
 
 def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = ()) -> LockLeftovers:
@@ -45,9 +45,9 @@ def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = (
     )
 
 
-def _of_entry(entry: Entry, extent: Extent, keep: Collection[str]) -> Mark:
+def _of_entry(entry: Entry, extent: Extent, keep: Collection[str]) -> CleanupMark:
     because = _stays_because(entry, extent, keep)
-    return Mark(
+    return CleanupMark(
         kind=Kind.CLAIM,
         name=entry.node,
         now=f"since {entry.created}" if entry.created else "",
@@ -66,17 +66,17 @@ def _stays_because(entry: Entry, extent: Extent, keep: Collection[str]) -> str:
     return ""
 
 
-def _line(content: LockContent) -> tuple[Mark, ...]:
+def _line(content: LockContent) -> tuple[CleanupMark, ...]:
     names = ", ".join((*content.next, *content.passed))
     if not names and not content.waiting:
         return ()
-    return (Mark(kind=Kind.LINE, now=names, afterwards="removed"),)
+    return (CleanupMark(kind=Kind.LINE, now=names, afterwards="removed"),)
 
 
-def _pause(content: LockContent, extent: Extent) -> tuple[Mark, ...]:
+def _pause(content: LockContent, extent: Extent) -> tuple[CleanupMark, ...]:
     if not content.is_paused:
         return ()
-    mark = Mark(kind=Kind.PAUSE, now=content.pause_reason, afterwards="lifted")
+    mark = CleanupMark(kind=Kind.PAUSE, now=content.pause_reason, afterwards="lifted")
     if not extent.pods:
         return (mark,)
     return (replace(mark, afterwards="", because="pods of the DaemonSet obey it; `careen lock resume` lifts it"),)

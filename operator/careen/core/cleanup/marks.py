@@ -39,7 +39,7 @@ class Kind(StrEnum):
     PAUSE = "pause"
 
 
-class Mark(Value, kw_only=True):
+class CleanupMark(Value, kw_only=True):
     """One thing on a Node or in the lock: what it says now, and what becomes of it.
 
     A mark that goes has `afterwards`, a word such as `removed`; one that stays has `because`, a clause."""

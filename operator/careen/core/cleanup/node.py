@@ -13,7 +13,7 @@ from msgspec import field
 from careen.core.actions import PatchNode
 from careen.core.autoscalers import taken_back
 from careen.core.cleanup.labels import changed_by_reboots, original
-from careen.core.cleanup.marks import KUREDS, LABELS, RECORDS, WORDS, Extent, Kind, Mark
+from careen.core.cleanup.marks import KUREDS, LABELS, RECORDS, WORDS, CleanupMark, Extent, Kind
 from careen.core.cordons import foreign_author, is_cordon_proven
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, SignedNode, Taint
@@ -32,8 +32,8 @@ class NodeLeftovers(Value, kw_only=True):
     it is not."""
 
     node: NodeView
-    goes: tuple[Mark, ...] = ()
-    stays: tuple[Mark, ...] = ()
+    goes: tuple[CleanupMark, ...] = ()
+    stays: tuple[CleanupMark, ...] = ()
     rebooting: str = ""
     labels: Mapping[str, str | None] = field(default_factory=dict)
     """The labels as they are to be."""
@@ -100,11 +100,11 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
 # ---- taint and cordon ----
 
 
-def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[Mark]:
+def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[CleanupMark]:
     """The soft taints: ours by the record, by the name, by the server's word, or a person's."""
     proven = _proven_taint(node, extent)
     for taint in node.taints:
-        mark = Mark(kind=Kind.TAINT, name=taint.key, now=f"{taint.value or ''}:{taint.effect}".removeprefix(":"))
+        mark = CleanupMark(kind=Kind.TAINT, name=taint.key, now=f"{taint.value or ''}:{taint.effect}".removeprefix(":"))
         is_soft = taint.effect == keys.TAINT_EFFECT
         is_ours = taint.key in {record.taint_key, proven, *extent.also} or _is_ours_by_name(taint, extent)
         if is_soft and is_ours:
@@ -133,10 +133,10 @@ def _proven_taint(node: NodeView, extent: Extent) -> str | None:
     return soft[0] if len(soft) == 1 else None
 
 
-def _cordon(node: NodeView, record: Progress, extent: Extent, entry: Entry | None) -> Iterator[Mark]:
+def _cordon(node: NodeView, record: Progress, extent: Extent, entry: Entry | None) -> Iterator[CleanupMark]:
     if not node.unschedulable:
         return
-    mark = Mark(kind=Kind.CORDON, now="cordoned")
+    mark = CleanupMark(kind=Kind.CORDON, now="cordoned")
     if _is_cordon_ours(node, record, entry) or (extent.with_kureds and _is_cordon_kureds(entry)):
         yield _going(mark, "lifted")
     elif entry or record.phase:
@@ -185,12 +185,12 @@ def _is_as_careen_set_it(signed: SignedNode, key: str, extent: Extent) -> bool:
     return (key not in ours or signed.node.labels.get(key) == ours[key]) and _may_be_alone(authors)
 
 
-def _of_labels(signed: SignedNode, wanted: Mapping[str, str | None], extent: Extent) -> Iterator[Mark]:
+def _of_labels(signed: SignedNode, wanted: Mapping[str, str | None], extent: Extent) -> Iterator[CleanupMark]:
     policy = extent.policy
     configured = {**policy.pre_reboot_labels, **policy.post_reboot_labels} if policy else {}
     now = signed.node.labels
     for key in sorted({*now, *wanted}):
-        mark = Mark(kind=Kind.LABEL, name=key, now=now.get(key, ""))
+        mark = CleanupMark(kind=Kind.LABEL, name=key, now=now.get(key, ""))
         if key in wanted:
             yield _going(mark, _REMOVED if wanted[key] is None else f"put back: {wanted[key]}")
         elif key in configured and configured[key] == now[key]:
@@ -202,10 +202,10 @@ def _of_labels(signed: SignedNode, wanted: Mapping[str, str | None], extent: Ext
 # ---- annotations ----
 
 
-def _annotations(signed: SignedNode, extent: Extent) -> Iterator[Mark]:
+def _annotations(signed: SignedNode, extent: Extent) -> Iterator[CleanupMark]:
     back = taken_back(signed.node.annotations)
     for key, value in sorted(signed.node.annotations.items()):
-        mark = Mark(kind=Kind.ANNOTATION, name=key, now=value)
+        mark = CleanupMark(kind=Kind.ANNOTATION, name=key, now=value)
         if back.get(key) is not None:
             yield _going(mark, f"put back: {back[key]}")
         elif key in extent.also or key in RECORDS or key in back:
@@ -239,9 +239,9 @@ def _may_be_alone(authors: tuple[str, ...] | None) -> bool:
     return authors is None or _is_alone(authors)
 
 
-def _going(mark: Mark, afterwards: str = _REMOVED) -> Mark:
-    return Mark(kind=mark.kind, name=mark.name, now=mark.now, afterwards=afterwards)
+def _going(mark: CleanupMark, afterwards: str = _REMOVED) -> CleanupMark:
+    return CleanupMark(kind=mark.kind, name=mark.name, now=mark.now, afterwards=afterwards)
 
 
-def _staying(mark: Mark, because: str) -> Mark:
-    return Mark(kind=mark.kind, name=mark.name, now=mark.now, because=because)
+def _staying(mark: CleanupMark, because: str) -> CleanupMark:
+    return CleanupMark(kind=mark.kind, name=mark.name, now=mark.now, because=because)
