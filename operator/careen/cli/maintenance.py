@@ -14,7 +14,7 @@ from careen.cli.support.options import cluster_command
 from careen.cli.support.requests import IDLE_LOOK, ask, is_at_rest, wait_for, withdraw
 from careen.cli.support.screen import say
 from careen.core.facts import keys
-from careen.core.facts.observation import Request, Wish
+from careen.core.facts.observation import PersonRequest, Wish
 from careen.core.facts.phases import Phase
 from careen.report.fleet_report import phase_of
 
@@ -67,7 +67,7 @@ async def _keep(
         await _hand_back(cluster, node, wish, no_wait=no_wait)
         return
     now = cluster.clock.now()
-    request = Request(
+    request = PersonRequest(
         wish=wish,
         reason=" ".join(reason.split()),
         at=now,

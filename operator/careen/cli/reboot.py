@@ -10,7 +10,7 @@ from careen.cli.support.options import cluster_command
 from careen.cli.support.requests import IDLE_LOOK, ask, is_at_rest, wait_for, withdraw
 from careen.cli.support.screen import BadInput, say
 from careen.core.facts import keys
-from careen.core.facts.observation import NodeView, Request, Wish
+from careen.core.facts.observation import NodeView, PersonRequest, Wish
 
 
 @click.command()
@@ -33,7 +33,7 @@ async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_w
         raise BadInput(
             f"the kubelet of {node} has not reported which boot it runs, so no other one could be told from it"
         )
-    wish = Request(
+    wish = PersonRequest(
         wish=Wish.REBOOT,
         reason=" ".join(reason.split()),
         at=cluster.clock.now(),

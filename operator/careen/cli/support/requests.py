@@ -11,7 +11,7 @@ from careen.cli.support.screen import BadInput, say
 from careen.cluster.nodes import read_node
 from careen.cluster.wire.errors import ClusterError, Forbidden, Unauthorized
 from careen.core.facts import keys
-from careen.core.facts.observation import Gone, NodeView, Request, Wish
+from careen.core.facts.observation import Gone, NodeView, PersonRequest, Wish
 from careen.core.facts.phases import WORKING, Phase
 from careen.core.people.asked import request_of, sentence, to_annotation
 from careen.report.fleet_report import phase_of
@@ -21,7 +21,7 @@ LOOK_SECONDS = 2.0
 IDLE_LOOK = "an idle agent looks at its Node every five minutes"
 
 
-async def ask(cluster: Cluster, name: str, wish: Request) -> NodeView:
+async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
     """Writes the request on the Node. Does not replace one of another kind: exit code 2."""
 
     def change(seen: NodeView) -> dict[str, str | None]:
@@ -55,7 +55,7 @@ async def withdraw(cluster: Cluster, name: str, wish: Wish) -> bool:
     return True
 
 
-def _way_out(request: Request, name: str) -> str:
+def _way_out(request: PersonRequest, name: str) -> str:
     return f"`careen {request.wish} {name} --end`"
 
 

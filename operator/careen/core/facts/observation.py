@@ -130,7 +130,7 @@ class Wish(StrEnum):
     MAINTENANCE = "maintenance"  # the same, for work by hand
 
 
-class Request(Value, kw_only=True):
+class PersonRequest(Value, kw_only=True):
     """A person's wish for this node; see `core/people/asked.py`."""
 
     wish: Wish
@@ -148,7 +148,7 @@ class Need(Value, kw_only=True):
     answer: NeedAnswer
     detail: str = ""
     package_manager: str = ""  # which package manager is at work on the host, empty when none or not looked at
-    request: Request | None = None
+    request: PersonRequest | None = None
 
 
 class SelfTest(Value, kw_only=True):

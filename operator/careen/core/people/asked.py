@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from careen.core.facts import keys
-from careen.core.facts.observation import Need, NeedAnswer, NodeView, Observation, Request, Unknown, Wish
+from careen.core.facts.observation import Need, NeedAnswer, NodeView, Observation, PersonRequest, Unknown, Wish
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress, is_same_boot
 from careen.core.facts.reasons import Code
@@ -33,7 +33,7 @@ class Standing(StrEnum):
     OVER = "over"  # its end has come
 
 
-def request_of(node: NodeView) -> Request | None:
+def request_of(node: NodeView) -> PersonRequest | None:
     """What a person asks of the node; None when nobody does, or the annotation cannot be understood. One word is
     enough for whoever writes it with kubectl."""
     text = node.annotations.get(keys.REQUEST, "").strip()
@@ -41,7 +41,7 @@ def request_of(node: NodeView) -> Request | None:
     wish = found.get("want")
     if not isinstance(wish, str) or wish not in set(Wish):
         return None
-    return Request(
+    return PersonRequest(
         wish=Wish(wish),
         reason=short(str(found.get("reason") or "")),
         at=from_rfc3339(found.get("at")),
@@ -51,7 +51,7 @@ def request_of(node: NodeView) -> Request | None:
     )
 
 
-def to_annotation(request: Request) -> str:
+def to_annotation(request: PersonRequest) -> str:
     """The request as short JSON; `request_of` reads it back."""
     record = {
         "want": request.wish.value,
@@ -64,7 +64,7 @@ def to_annotation(request: Request) -> str:
     return json.dumps({key: value for key, value in record.items() if value}, separators=(",", ":"))
 
 
-def standing(request: Request, *, now: datetime, boot: str) -> Standing:
+def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
     """Whether the request still asks for anything on this boot of the host (empty: not known)."""
     if request.until is not None and request.until <= now:
         return Standing.OVER
@@ -90,17 +90,17 @@ def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
     return replace(seen, need=need)
 
 
-def _is_asked_in(phase: str, request: Request) -> bool:
+def _is_asked_in(phase: str, request: PersonRequest) -> bool:
     return phase in _ASKED_IN or (phase == Phase.REBOOTING and request.wish is Wish.REBOOT)
 
 
-def sentence(request: Request) -> str:
+def sentence(request: PersonRequest) -> str:
     """`a person asked for maintenance: disk swap`."""
     what = {Wish.REBOOT: "a reboot", Wish.DRAIN: "a drain", Wish.MAINTENANCE: "maintenance"}[request.wish]
     return f"a person asked for {what}{f': {request.reason}' if request.reason else ''}"
 
 
-def kept(situation: Situation) -> Request | None:
+def kept(situation: Situation) -> PersonRequest | None:
     """The request that keeps this node down once it is drained; None where the drain leads to a reboot."""
     request = situation.seen.need.request
     return request if request is not None and request.wish is not Wish.REBOOT else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.observation import NeedAnswer, Request, Wish
+from careen.core.facts.observation import NeedAnswer, PersonRequest, Wish
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
@@ -20,7 +20,7 @@ LOOK_SECONDS = 10.0  # it lasts for hours; whoever hands the node back waits thi
 _BY_HAND = "somebody uncordoned the node: that ends its maintenance"
 
 
-def begin(situation: Situation, request: Request) -> Decision:
+def begin(situation: Situation, request: PersonRequest) -> Decision:
     """The node is empty. Nothing is announced and no host is asked."""
     return move(
         situation,
@@ -76,7 +76,7 @@ def after_boot(situation: Situation) -> Decision | None:
     )
 
 
-def kept_sentence(situation: Situation, request: Request) -> str:
+def kept_sentence(situation: Situation, request: PersonRequest) -> str:
     """The same words for as long as it lasts."""
     word = "drain" if request.wish is Wish.DRAIN else "maintenance"
     why = f": {request.reason}" if request.reason else ""

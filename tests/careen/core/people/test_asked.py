@@ -8,31 +8,33 @@ from typing import Any
 import pytest
 
 from careen.core.facts import keys
-from careen.core.facts.observation import NeedAnswer, Request, Unknown, Wish
+from careen.core.facts.observation import NeedAnswer, PersonRequest, Unknown, Wish
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Progress
 from careen.core.gates.maintenance_window import is_waived
 from careen.core.people.asked import Standing, heard, request_of, standing, to_annotation
 from tests.careen.core.builders import BOOT, NO, NOW, UNKNOWN_NEED, YES, a_node, an_observation
 
-WHOLE = Request(
+WHOLE = PersonRequest(
     wish=Wish.REBOOT, reason="new kernel", at=NOW, until=NOW + timedelta(hours=1), boot="boot-1", is_now=True
 )
-KEEP = Request(wish=Wish.MAINTENANCE, reason="disk swap")
+KEEP = PersonRequest(wish=Wish.MAINTENANCE, reason="disk swap")
 
 
-def asking(text: str | Request) -> Any:
+def asking(text: str | PersonRequest) -> Any:
     return a_node(annotations={keys.REQUEST: text if isinstance(text, str) else to_annotation(text)})
 
 
-@pytest.mark.parametrize("request_", [WHOLE, KEEP, Request(wish=Wish.DRAIN), Request(wish=Wish.REBOOT, reason='ü…"')])
-def test_a_request_survives_a_round_trip(request_: Request) -> None:
+@pytest.mark.parametrize(
+    "request_", [WHOLE, KEEP, PersonRequest(wish=Wish.DRAIN), PersonRequest(wish=Wish.REBOOT, reason='ü…"')]
+)
+def test_a_request_survives_a_round_trip(request_: PersonRequest) -> None:
     assert request_of(asking(request_)) == request_
 
 
 @pytest.mark.parametrize("word", ["reboot", "drain", "maintenance", " maintenance\n"])
 def test_a_request_may_be_a_single_word(word: str) -> None:
-    assert request_of(asking(word)) == Request(wish=Wish(word.strip()))
+    assert request_of(asking(word)) == PersonRequest(wish=Wish(word.strip()))
 
 
 @pytest.mark.parametrize(
@@ -82,17 +84,17 @@ def test_an_invalid_field_of_a_request_is_absent_or_plain_text(more: dict[str, A
     ("request_", "boot", "becomes"),
     [
         (KEEP, BOOT, Standing.STANDS),
-        (Request(wish=Wish.DRAIN, until=NOW), BOOT, Standing.OVER),
-        (Request(wish=Wish.DRAIN, until=NOW + timedelta(seconds=1)), BOOT, Standing.STANDS),
-        (Request(wish=Wish.REBOOT, boot=BOOT), BOOT, Standing.STANDS),
-        (Request(wish=Wish.REBOOT, boot=BOOT), "boot-2", Standing.MET),
-        (Request(wish=Wish.REBOOT, boot=BOOT), "", Standing.STANDS),
-        (Request(wish=Wish.REBOOT), "boot-2", Standing.STANDS),
-        (Request(wish=Wish.MAINTENANCE, boot=BOOT), "boot-2", Standing.STANDS),
-        (Request(wish=Wish.REBOOT, boot=BOOT, until=NOW), "boot-2", Standing.OVER),
+        (PersonRequest(wish=Wish.DRAIN, until=NOW), BOOT, Standing.OVER),
+        (PersonRequest(wish=Wish.DRAIN, until=NOW + timedelta(seconds=1)), BOOT, Standing.STANDS),
+        (PersonRequest(wish=Wish.REBOOT, boot=BOOT), BOOT, Standing.STANDS),
+        (PersonRequest(wish=Wish.REBOOT, boot=BOOT), "boot-2", Standing.MET),
+        (PersonRequest(wish=Wish.REBOOT, boot=BOOT), "", Standing.STANDS),
+        (PersonRequest(wish=Wish.REBOOT), "boot-2", Standing.STANDS),
+        (PersonRequest(wish=Wish.MAINTENANCE, boot=BOOT), "boot-2", Standing.STANDS),
+        (PersonRequest(wish=Wish.REBOOT, boot=BOOT, until=NOW), "boot-2", Standing.OVER),
     ],
 )
-def test_a_request_lasts_until_it_is_met_or_expired(request_: Request, boot: str, becomes: Standing) -> None:
+def test_a_request_lasts_until_it_is_met_or_expired(request_: PersonRequest, boot: str, becomes: Standing) -> None:
     assert standing(request_, now=NOW, boot=boot) is becomes
 
 
@@ -111,14 +113,14 @@ def test_during_a_reboot_only_the_host_decides_about_another_one(phase: Phase) -
 
 def test_a_requested_reboot_is_a_need_until_the_host_boots() -> None:
     """Else an agent that restarts between announcing and asking would take it for called off."""
-    node = asking(Request(wish=Wish.REBOOT))
+    node = asking(PersonRequest(wish=Wish.REBOOT))
     found = heard(an_observation(node, need=NO), node, Progress(phase=Phase.REBOOTING)).need
     assert found.answer is NeedAnswer.YES
     assert heard(an_observation(node, need=NO), node, Progress(phase=Phase.VERIFYING)).need == NO
 
 
 def test_a_change_of_only_the_soft_reboot_setting_does_not_meet_a_request() -> None:
-    wish = Request(wish=Wish.REBOOT, boot="boot-1")
+    wish = PersonRequest(wish=Wish.REBOOT, boot="boot-1")
     assert standing(wish, now=NOW, boot="boot-1+soft-reboots=0") is Standing.STANDS
     assert standing(wish, now=NOW, boot="boot-2+soft-reboots=0") is Standing.MET
 
@@ -129,7 +131,7 @@ def test_after_a_reboot_loop_only_the_host_decides_about_the_need() -> None:
 
 
 def test_a_met_request_is_no_need_and_an_unreadable_boot_id_meets_none() -> None:
-    wish = asking(Request(wish=Wish.REBOOT, boot="boot-0"))
+    wish = asking(PersonRequest(wish=Wish.REBOOT, boot="boot-0"))
     assert heard(an_observation(wish, need=NO), wish, Progress()).need == NO
     unread = an_observation(wish, need=NO, boot_id=Unknown("no such file"))
     assert heard(unread, wish, Progress()).need.answer is NeedAnswer.YES
@@ -143,5 +145,5 @@ def test_a_request_keeps_the_running_package_manager() -> None:
 
 
 @pytest.mark.parametrize(("request_", "waived"), [(WHOLE, True), (KEEP, False)])
-def test_a_request_with_now_waives_the_same_gates_as_reboot_now(request_: Request, waived: bool) -> None:
+def test_a_request_with_now_waives_the_same_gates_as_reboot_now(request_: PersonRequest, waived: bool) -> None:
     assert is_waived(asking(request_), NOW) is waived

@@ -12,7 +12,7 @@ from careen.core.actions import AskReboot, PatchNode, WriteLock
 from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
-from careen.core.facts.observation import Request, SelfTest, Taint, Unknown, Wish
+from careen.core.facts.observation import PersonRequest, SelfTest, Taint, Unknown, Wish
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import DrainPolicy, Policy, Window
 from careen.core.facts.reasons import Code
@@ -39,20 +39,20 @@ from tests.careen.core.builders import (
     the_record,
 )
 
-KEEP = Request(wish=Wish.MAINTENANCE, reason="disk swap")
-REBOOT = Request(wish=Wish.REBOOT, reason="new kernel", boot=BOOT)
+KEEP = PersonRequest(wish=Wish.MAINTENANCE, reason="disk swap")
+REBOOT = PersonRequest(wish=Wish.REBOOT, reason="new kernel", boot=BOOT)
 OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
 NEW = "boot-2"
 WAITS = a_progress(Phase.WAITING, taint_key=OURS.key)
 DOWN = a_progress(Phase.MAINTENANCE, prior_labels={"pool": "web"}, taint_key=OURS.key)
 
 
-def asking(request: Request | None, **node: Any) -> dict[str, Any]:
+def asking(request: PersonRequest | None, **node: Any) -> dict[str, Any]:
     annotations = {keys.REQUEST: to_annotation(request)} if request else {}
     return {"annotations": annotations, **node}
 
 
-def down(request: Request | None, policy: Policy | None = None, node: Any = None, **changes: Any) -> Decision:
+def down(request: PersonRequest | None, policy: Policy | None = None, node: Any = None, **changes: Any) -> Decision:
     """What a node that is kept down decides."""
     there = {"labels": {"pool": "away"}, "taints": (OURS,), **asking(request), **(node or {})}
     given = {"need": NO, "pods": (), **changes}
@@ -64,7 +64,7 @@ def down(request: Request | None, policy: Policy | None = None, node: Any = None
 
 @pytest.mark.parametrize(("wish", "word"), [(Wish.DRAIN, "drain"), (Wish.MAINTENANCE, "maintenance")])
 def test_a_drained_node_is_kept_in_maintenance_without_a_reboot(wish: Wish, word: str) -> None:
-    node = asking(Request(wish=wish, reason="disk swap"))
+    node = asking(PersonRequest(wish=wish, reason="disk swap"))
     decision = decided(a_progress(Phase.DRAINING), node=node, need=NO, pods=())
     assert (decision.phase, decision.reason.code) == (Phase.MAINTENANCE, Code.MAINTENANCE)
     assert kinds(decision) == [PatchNode]
@@ -112,7 +112,7 @@ def test_a_host_that_cannot_reboot_can_be_in_maintenance() -> None:
 @pytest.mark.parametrize(("is_now", "refused"), [(False, True), (True, False)])
 def test_only_a_request_with_now_waives_the_window(is_now: bool, refused: bool) -> None:
     shut = a_policy(window=Window(days=frozenset()))
-    request = Request(wish=Wish.REBOOT, boot=BOOT, is_now=is_now)
+    request = PersonRequest(wish=Wish.REBOOT, boot=BOOT, is_now=is_now)
     decision = decided(WAITS, shut, asking(request, taints=(OURS,)), need=NO, lock=LockContent())
     assert (decision.reason.code is Code.REFUSED) is refused
 
@@ -207,7 +207,7 @@ def test_a_withdrawn_request_returns_the_node_in_one_patch() -> None:
 
 
 def test_an_expired_request_returns_the_node_and_is_removed() -> None:
-    decision = down(Request(wish=Wish.DRAIN, until=NOW - timedelta(seconds=1)))
+    decision = down(PersonRequest(wish=Wish.DRAIN, until=NOW - timedelta(seconds=1)))
     assert handed_back(decision)
     assert the_patch(decision).annotations[keys.REQUEST] is None
 
@@ -253,12 +253,12 @@ def test_after_a_maintenance_a_host_that_needs_a_reboot_keeps_its_taint_and_wait
 @pytest.mark.parametrize(
     ("request_", "left"),
     [
-        (Request(wish=Wish.REBOOT, boot="boot-0"), False),
-        (Request(wish=Wish.MAINTENANCE, until=NOW), False),
+        (PersonRequest(wish=Wish.REBOOT, boot="boot-0"), False),
+        (PersonRequest(wish=Wish.MAINTENANCE, until=NOW), False),
         (None, False),
     ],
 )
-def test_an_idle_node_removes_a_met_or_expired_request(request_: Request | None, left: bool) -> None:
+def test_an_idle_node_removes_a_met_or_expired_request(request_: PersonRequest | None, left: bool) -> None:
     decision = decided(node=asking(request_), need=NO)
     patches = [each for each in decision.actions if isinstance(each, PatchNode)]
     assert [each.annotations for each in patches] == ([{keys.REQUEST: None}] if request_ else [])
@@ -271,7 +271,7 @@ def test_an_idle_node_removes_an_invalid_request() -> None:
 
 def test_the_requested_reboot_removes_the_request() -> None:
     record = a_progress(Phase.REBOOTING)
-    decision = decided(record, node=asking(Request(wish=Wish.REBOOT), boot_id=NEW), need=NO, boot_id=NEW)
+    decision = decided(record, node=asking(PersonRequest(wish=Wish.REBOOT), boot_id=NEW), need=NO, boot_id=NEW)
     assert (decision.phase, the_patch(decision).annotations[keys.REQUEST]) == (Phase.VERIFYING, None)
 
 
