@@ -154,7 +154,8 @@ def _of(draw: Callable[[], Snapshot], make: Callable[..., Any], *told: Any, **na
 
 def digest(found: Timeline | tuple[Forecast, ...]) -> Json:
     """A digest of the whole plan, and a few numbers that help to explain a difference."""
-    told: Json = {"digest": hashlib.sha256(msgspec.json.encode(found)).hexdigest()[:20]}
+    text = msgspec.json.encode(_without_empty(msgspec.to_builtins(found)))
+    told: Json = {"digest": hashlib.sha256(text).hexdigest()[:20]}
     if isinstance(found, Timeline):
         numbers = {
             "moves": len(found.moves),
@@ -168,6 +169,13 @@ def digest(found: Timeline | tuple[Forecast, ...]) -> Json:
     else:
         numbers = dict(sorted(Counter(pod.outcome.value for forecast in found for pod in forecast.pods).items()))
     return told | numbers
+
+
+def _without_empty(value: Any) -> Any:
+    """Without fields that say nothing: a field that is new and not set is no difference."""
+    if isinstance(value, dict):
+        return {key: _without_empty(each) for key, each in value.items() if each not in (None, "", [], (), {})}
+    return [_without_empty(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def main() -> None:
