@@ -134,7 +134,7 @@ async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
 
 @contextmanager
 def longest_step() -> Iterator[list[float]]:
-    """The longest step of the loop so far, in seconds of processor time; the collector of garbage is part of it."""
+    """The longest step of the loop so far, in seconds of processor time, including garbage collection."""
     run, longest = asyncio.Handle._run, [0.0]
 
     def timed(handle: asyncio.Handle) -> None:

@@ -33,7 +33,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """The main process adds up what its workers tried."""
+    """Adds up the inputs that the workers tried, in the main process."""
     _TRIED.update(getattr(node, "workeroutput", {}).get("fuzzed", {}))
 
 

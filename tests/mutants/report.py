@@ -19,7 +19,7 @@ def verdict(mutant: Mutant, outcome: Outcome) -> str:
 
 
 def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:
-    """The page."""
+    """The results of the mutants as a Markdown page."""
     survivors = [mutant for mutant, outcome in outcomes.items() if not outcome.killed_by]
     parts = sorted({_part(mutant) for mutant in outcomes})
     rows = [

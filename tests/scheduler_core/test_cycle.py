@@ -124,7 +124,7 @@ def test_when_no_node_fits_the_message_counts_the_reasons() -> None:
     )
 
 
-def test_in_a_cluster_without_nodes_the_message_reports_that() -> None:
+def test_without_nodes_the_message_says_that_there_are_none() -> None:
     assert Scheduler().schedule(cluster(), a_pod().build()).sentence == "no nodes available to schedule pods"
 
 

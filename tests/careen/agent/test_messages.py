@@ -125,7 +125,7 @@ async def test_unsent_messages_are_logged_and_counted(caplog: pytest.LogCaptureF
     assert (world.counted("sent"), world.counted("failed")) == (0, 1)
 
 
-async def test_only_the_occasions_that_are_named_are_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_messages_are_sent_only_for_the_configured_occasions(caplog: pytest.LogCaptureFixture) -> None:
     world = World(notify_url=(SLACK,), notify_on=("reboot", "failed"))
     with caplog.at_level(logging.INFO, logger="careen"):
         for message in (DRAIN, REBOOT, FAILED):
@@ -147,7 +147,7 @@ FOUND = Figures(nodes=3, seconds=12000.0, pods=1, failures=0)
         (None, "{nodes} in {duration}", "unknown in unknown"),
     ],
 )
-async def test_the_end_of_a_roll_out_is_told_with_its_figures(
+async def test_the_end_of_a_roll_out_is_reported_with_its_figures(
     found: Figures | None, template: str, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     world, asked = World(notify_url=(SLACK,), message_template_done=template, cluster_name="prod"), list[int]()
@@ -166,7 +166,7 @@ async def test_the_end_of_a_roll_out_is_told_with_its_figures(
     assert f"message to people: {text}" in caplog.text
 
 
-async def test_nobody_asks_for_figures_that_nobody_hears() -> None:
+async def test_the_figures_are_read_only_if_a_message_uses_them() -> None:
     world = World()
 
     async def figures() -> Figures | None:
@@ -190,7 +190,7 @@ async def test_receivers_in_files_are_read_for_each_message(tmp_path: Path) -> N
     assert world.metrics.messages.labels("n1", "file", "failed")._value.get() == 2, "one line is no URL"
 
 
-def test_a_receiver_that_is_named_twice_is_told_once() -> None:
+def test_a_receiver_that_is_named_twice_gets_each_message_once() -> None:
     settings = Settings(notify_url=(SLACK, HOOK, SLACK), notify_url_file=("/x",))
     assert receivers(settings, (HOOK, SLACK)) == (SLACK, HOOK)
 

@@ -63,7 +63,7 @@ class Seen:
 
 
 def memory_of(world: World, name: str) -> Memory:
-    """Of the node's youngest agent process."""
+    """The memory of the node's newest agent process."""
     process = [each for each in world.agents.processes if each.node == name][-1]
     assert process.loop is not None
     return process.loop._mind.memory
