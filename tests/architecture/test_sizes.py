@@ -12,7 +12,7 @@ from tests.architecture import sizes
 from tests.architecture.source_tree import Module, all_modules
 
 CORE = "operator/careen/core/"
-MOST_PARAMETERS = {"": 11, CORE: 9}
+MOST_PARAMETERS = {"": 12, CORE: 8}
 
 # Lists of like things, one line each, which are read one by one.
 LISTS = {
@@ -22,7 +22,7 @@ LISTS = {
     "operator/careen/core/facts/observation.py:Observation": "one field for each thing that is observed",
     "scheduler_core/model/pod.py:PodSpec": "one field for each part of a Pod that a plugin reads",
 }
-MOST_FIELDS = {"": 31, CORE: 19}
+MOST_FIELDS = {"": 32, CORE: 18}
 
 
 @pytest.mark.parametrize("folder", MOST_PARAMETERS)
@@ -81,6 +81,7 @@ def test_the_command_prints_the_largest_of_each(capsys: pytest.CaptureFixture[st
 COUNTS_THE_REST = " and _ more"
 WRITES_IT = {
     "scheduler_core/sentences.py": "the one place",
+    "operator/careen/core/people/telling.py": "counts pods that the annotation on the Node does not name",
     "operator/careen/cli/demo.py": "a line of its own under a list of breaches",
 }
 

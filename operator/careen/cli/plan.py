@@ -383,7 +383,7 @@ async def _from_cluster(cluster: Cluster) -> _World:
         agents=await agents_of(cluster),
         notes=(*notes, *_unread(snapshot)),
         origin=Origin(server=cluster.server, context=cluster.context_in_use, kubernetes=release, taken_at=taken_at),
-        named=lock.next if isinstance(lock, LockContent) else (),
+        named=lock.line.names if isinstance(lock, LockContent) else (),
         released_at=lock.released_at if isinstance(lock, LockContent) else "",
     )
 

@@ -74,7 +74,7 @@ async def post_event(
 async def is_first(api: ClusterApi, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:
     """Whether this warning is the first of its name, so that whoever posted it speaks for all. Where the server does
     not say, it is taken for the first: better told twice than not at all."""
-    at = api.clock.now().isoformat().replace("+00:00", "Z")
+    at = rfc3339(api.clock.now())
     body = event(subject, reason=reason, sentence=sentence, is_warning=True, host=host, at=at, once=once)
     try:
         await api.post(

@@ -37,6 +37,7 @@ from careen.core.gates.question import Foreseen, When
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.line import Line
 from careen.core.situation import Situation
 from careen.core.steps.shared import late_gates
 from careen.plan.waiters import Waiters
@@ -66,7 +67,7 @@ class RolloutRules:
         # ask it again.
         self._policy = replace(policy, drain=replace(policy.drain, selector=None))
         self._gates = {known: foreseen(known) for known in Foreseen}
-        self._content = LockContent(next=named, released_at=released_at)
+        self._content = LockContent(line=Line(names=named), released_at=released_at)
         self._zone: str | None = None
         fleet = {node.name: node for node in nodes}
         # Whose absence the budgets would notice; holders are in the lock. Thousands of sound Nodes need not be
@@ -100,7 +101,7 @@ class RolloutRules:
             zone=self._zone,
             moves_of=lambda node: movable(node.name),
         )
-        return self._content.next[: self._content.abreast]
+        return self._content.line.names[: self._content.line.abreast]
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
         """The first gate that refuses."""

@@ -43,7 +43,7 @@ class Waiters:
         the kind is looked at; if one does not, no later one of its kind fits."""
         here = set(waiting).difference(content.holders)
         most = line_length(content, self._policy)
-        chosen = dict.fromkeys(name for name in content.next if name in here)
+        chosen = dict.fromkeys(name for name in content.line.names if name in here)
         for kind in self._kinds:
             chosen.update(dict.fromkeys(self._first((name for name in kind if name in here), most, movable)))
         return [self._nodes[name] for name in chosen]

@@ -109,7 +109,7 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
 
 def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
     """Most urgent phase first; the waiting in the order of their turn; then by name."""
-    named = lock.next if isinstance(lock, LockContent) else ()
+    named = lock.line.names if isinstance(lock, LockContent) else ()
 
     def key(node: NodeView) -> tuple[int, int, str]:
         phase = phase_of(node)
@@ -128,7 +128,7 @@ def turn_of(node: NodeView, lock: LockState) -> str:
     """`holder`, `next`, or how far the node is towards its turn: `ready` (its cheap gates pass) or `required`."""
     if isinstance(lock, LockContent) and node.name in lock.holders:
         return "holder"
-    if isinstance(lock, LockContent) and node.name in lock.next:
+    if isinstance(lock, LockContent) and node.name in lock.line.names:
         return "next"
     label = node.labels.get(keys.REBOOT_LABEL, "")
     return label if label in ("ready", "required") else ""

@@ -32,12 +32,11 @@ def lock_sentence(state: LockState, now: datetime) -> str:
         parts.insert(0, f"OVERDUE: {late}")
     if halted := halted_because(state):
         parts.insert(0, f"HALTED: {halted}")
-    if state.next:
-        parts.append(f"next: {listed(state.next)}")
-    if state.waiting:
-        parts.append(
-            f"{count_of(state.waiting, 'node')} waiting when {'these were' if len(state.next) != 1 else 'it was'} named"
-        )
+    if state.line.names:
+        parts.append(f"next: {listed(state.line.names)}")
+    if state.line.waiting:
+        these = "it was" if len(state.line.names) == 1 else "these were"
+        parts.append(f"{count_of(state.line.waiting, 'node')} waiting when {these} named")
     return "; ".join(parts)
 
 
@@ -148,9 +147,9 @@ def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
             }
             for entry in state.entries
         ],
-        "next": list(state.next),
-        "nextAt": state.next_at,
-        "waiting": state.waiting,
+        "next": list(state.line.names),
+        "nextAt": state.line.at,
+        "waiting": state.line.waiting,
         "releasedAt": state.released_at,
         "raw": raw,
     }

@@ -238,8 +238,8 @@ def turn_sentence(story: NodeStory) -> str:
     name = story.node.name
     if name in story.lock.holders:
         return f"{name} holds a claim"
-    if name in story.lock.next:
-        return f"{name} is named: number {story.lock.next.index(name) + 1} of {len(story.lock.next)} to go next"
+    if name in (line := story.lock.line.names):
+        return f"{name} is named: number {line.index(name) + 1} of {len(line)} to go next"
     if story.node.labels.get(keys.REBOOT_LABEL) == "ready":
         return f"{name} is ready and waits to be named"
     return ""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Final
 
+from careen.core.facts.times import rfc3339
 from careen.shadow.answers import answer, compared
 from careen.shadow.doubts import CLOSE_SECONDS, RecentChanges, ScheduledPod, note_order
 from careen.shadow.outcomes import Agreement, AgreementReason, Compared, outcome_of
@@ -135,7 +136,7 @@ class Shadow:
             before=before,
             turn=self._turns.get(news.key, 0),
             seen_at=self._monotonic(),
-            at=self._now().isoformat(timespec="seconds").replace("+00:00", "Z"),
+            at=rfc3339(self._now()),
         )
         if news.node:
             self._turns.pop(news.key, None)
@@ -165,7 +166,7 @@ class Shadow:
 
     def _count(self, news: PodNews, reason: AgreementReason) -> None:
         self.tally.add(
-            Compared(pod=news.key, profile=news.scheduler, at=self._now().isoformat(), reason=reason, node=news.node)
+            Compared(pod=news.key, profile=news.scheduler, at=rfc3339(self._now()), reason=reason, node=news.node)
         )
 
     # ---- comparisons ----

@@ -11,11 +11,12 @@ import pytest
 from careen.core.facts import keys
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.line import Line
 from drydock.server.faults import Fault, FaultKind
 from tests.careen.cli.conftest import Desk
 
 HELD = LockContent(
-    entries=(Entry(node="n2", id="c1", uid="uid-nodes--n2", boot="b1"),), max_owners=1, next=("n1",), next_at="x"
+    entries=(Entry(node="n2", id="c1", uid="uid-nodes--n2", boot="b1"),), max_owners=1, line=Line(names=("n1",), at="x")
 )
 _DRAINING = Progress(
     phase="Draining", claim="c1", lock="l", boot_left="b1", is_cordoned_by_us=True, taint_key="careen.dev/reboot"

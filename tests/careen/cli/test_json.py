@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from careen.cli import COMMANDS, cli
 from careen.core.facts import keys
 from careen.core.lock.content import Entry, LockContent, Overdue
+from careen.core.lock.line import Line
 from drydock.server.testing import server_in_thread
 from tests.careen.cli.conftest import Desk
 from tests.careen.cli.test_plan import START, a_node, a_replica
@@ -75,7 +76,7 @@ def much_to_tell(desk: Desk) -> None:
     desk.agent_on("n1")
     overdue = Overdue(phase="Rebooting", since="2026-03-04T12:00:00Z")
     entry = Entry(node="n2", id="c", failed="reboot-overdue", overdue=overdue, created="2026-03-04T12:00:00Z")
-    desk.lock(LockContent(entries=(entry, Entry(node="gone", id="d")), max_owners=2, next=("n1",)))
+    desk.lock(LockContent(entries=(entry, Entry(node="gone", id="d")), max_owners=2, line=Line(names=("n1",))))
 
 
 def paused(desk: Desk) -> None:

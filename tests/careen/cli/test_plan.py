@@ -11,6 +11,7 @@ import pytest
 
 from careen.core.facts import keys
 from careen.core.lock.content import LockContent
+from careen.core.lock.line import Line
 from tests.careen.cli.conftest import Desk
 
 START = ("--start", "2026-03-04T22:00:00Z")
@@ -262,7 +263,7 @@ def test_the_order_is_the_agents_and_another_one_is_marked(shop: Desk, order: st
 
 
 def test_the_plan_starts_with_the_current_line_of_the_lock(shop: Desk) -> None:
-    shop.lock(LockContent(next=("n3", "n2"), next_at="2026-03-04T21:59:00Z", waiting=3))
+    shop.lock(LockContent(line=Line(names=("n3", "n2"), at="2026-03-04T21:59:00Z", waiting=3)))
     assert [node for node, _ in starts(shop.json("plan", *START))] == ["n3", "n2", "n1"]
 
 

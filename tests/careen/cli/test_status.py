@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.line import Line
 from tests.careen.cli.conftest import Desk
 
 
@@ -16,9 +17,7 @@ def busy_fleet(desk: Desk) -> None:
         LockContent(
             entries=(Entry(node="n3", id="c1", created="2026-03-04T12:00:00Z"),),
             max_owners=2,
-            next=("n4",),
-            next_at="2026-03-04T11:59:00Z",
-            waiting=2,
+            line=Line(names=("n4",), at="2026-03-04T11:59:00Z", waiting=2),
         )
     )
 

@@ -7,6 +7,7 @@ import pytest
 
 from careen.core.gates import GATES
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.line import Line
 from tests.careen.cli.conftest import Desk
 
 SINCE = "2026-03-04T12:00:00Z"
@@ -64,7 +65,7 @@ def test_costly_gates_before_the_refusing_one_passed_and_later_ones_were_not_ask
 
 def test_a_costly_gate_of_a_ready_node_waits_for_the_lock(desk: Desk) -> None:
     desk.node("n1", "Waiting", label="ready")
-    desk.lock(LockContent(entries=(Entry(node="n2", id="c"),), max_owners=1, next=("n3", "n1"), next_at=SINCE))
+    desk.lock(LockContent(entries=(Entry(node="n2", id="c"),), max_owners=1, line=Line(names=("n3", "n1"), at=SINCE)))
     output = desk.ok("why", "n1")
     assert rows(output)["forecast"][0::2] == ["not asked", "it is asked when it is the node's turn"]
     assert "Turn: n1 is named: number 2 of 2 to go next." in output

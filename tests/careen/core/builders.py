@@ -13,7 +13,7 @@ from careen.core.actions import Action, Evict, PatchNode, WriteLock
 from careen.core.decide import decide
 from careen.core.decision import Decision
 from careen.core.facts import keys
-from careen.core.facts.memory import Line, Memory
+from careen.core.facts.memory import LineWatch, Memory
 from careen.core.facts.observation import (
     Chance,
     DryRunAnswer,
@@ -263,7 +263,7 @@ def remembering(**changes: Any) -> Memory:
         node_uid="uid-n1",
         is_reconciled=True,
         moves_counted_at=UPTIME,
-        line=Line(key=turn_key(LockContent()), since=UPTIME - GATHER_SECONDS),
+        line=LineWatch(key=turn_key(LockContent()), since=UPTIME - GATHER_SECONDS),
     )
     return with_parts(memory, **changes)
 

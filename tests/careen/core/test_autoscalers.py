@@ -18,6 +18,7 @@ from careen.core.facts.progress import to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.lock.line import Line
 from careen.core.steps.idle import LEAVING_LOOK_SECONDS
 from tests.careen.core.builders import (
     BOOT,
@@ -100,7 +101,7 @@ def test_saved_values_of_other_keys_are_not_written() -> None:
 # ---- from the claim to the hand-back ----
 
 SET = {SCALE_DOWN: "true", DISRUPT: "true", TOLD: json.dumps(FREE, sort_keys=True)}
-LINE = LockContent(next=("n1",), next_at="2026-03-04T11:59:59Z", waiting=1)
+LINE = LockContent(line=Line(names=("n1",), at="2026-03-04T11:59:59Z", waiting=1))
 
 
 def claims(**policy: Any) -> Decision:
@@ -219,15 +220,15 @@ def test_a_waiting_node_being_removed_becomes_idle_and_leaves_the_line() -> None
     patch = the_patch(made)
     assert patch.labels == {keys.REBOOT_LABEL: None}
     assert patch.taints == (DISRUPTED,), "their taint is theirs"
-    assert the_lock(made).next == ()
+    assert the_lock(made).line.names == ()
 
 
 def test_an_idle_node_being_removed_leaves_the_line() -> None:
     """The write that took it out may have failed."""
-    line = LockContent(next=("n1", "n2"), next_at="2026-03-04T11:59:59Z", waiting=2)
+    line = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
     due = remembering(lock_due=UPTIME - 1)
     made = decided(node={"taints": (DISRUPTED,)}, lock=line, memory=due, waiters=(a_node("n2"),))
-    assert the_lock(made).next == ("n2",)
+    assert the_lock(made).line.names == ("n2",)
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])

@@ -19,6 +19,7 @@ from careen.core.facts.policy import DrainPolicy, LatePolicy, SettlePolicy
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import LockContent
+from careen.core.lock.line import Line
 from careen.core.steps import idle
 from tests.careen.core import builders
 from tests.careen.core.builders import (
@@ -163,7 +164,7 @@ locks = st.sampled_from(
         a_reading("garbage"),
         a_reading('{"nodeID":"n1"}'),
         a_reading(held(an_entry(boot="boot-0"))),
-        a_reading(LockContent(next=("n1",))),
+        a_reading(LockContent(line=Line(names=("n1",)))),
         unknown,
         replace(a_reading(held(an_entry())), daemonset_uid="other"),
     ]

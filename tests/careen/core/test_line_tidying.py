@@ -18,6 +18,7 @@ from careen.core.facts.reasons import Code
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.lock.line import Line
 from careen.core.steps.shared.giving_back import LATE_WRITE_SECONDS
 from careen.core.steps.waiting import LEFT_LINE_SECONDS
 from tests.careen.core.builders import (
@@ -39,7 +40,7 @@ from tests.careen.core.builders import (
 )
 
 RECORD = a_progress(Phase.WAITING)
-NAMED = LockContent(next=("n1", "n2"), next_at="2026-03-04T11:59:59Z", waiting=2)
+NAMED = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
 N2 = a_marked_node(RECORD, name="n2", label="ready")
 JUST_STARTED = remembering(is_reconciled=False)
 
@@ -55,7 +56,7 @@ def test_a_node_whose_need_ended_reads_the_lock_once_more(reading: Any) -> None:
     assert (home.phase, home.reason.code) == (Phase.IDLE, Code.NEED_GONE)
     assert idle(memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + LEFT_LINE_SECONDS - 1).wants == frozenset()
     assert idle(memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + LEFT_LINE_SECONDS).wants == {Evidence.LOCK}
-    assert the_lock(idle(memory=home.memory, uptime=UPTIME + LEFT_LINE_SECONDS)).next == ("n2",)
+    assert the_lock(idle(memory=home.memory, uptime=UPTIME + LEFT_LINE_SECONDS)).line.names == ("n2",)
 
 
 def test_the_check_of_the_line_does_not_replace_the_check_for_a_late_claim() -> None:
@@ -65,7 +66,7 @@ def test_the_check_of_the_line_does_not_replace_the_check_for_a_late_claim() -> 
 
 @pytest.mark.parametrize("need", [NO, UNKNOWN_NEED])
 def test_an_idle_node_in_the_line_leaves_it(need: Need) -> None:
-    assert the_lock(idle(need=need)).next == ("n2",)
+    assert the_lock(idle(need=need)).line.names == ("n2",)
 
 
 def test_an_idle_node_checks_the_line_until_it_is_out() -> None:
@@ -79,15 +80,17 @@ def test_an_idle_node_whose_need_returns_keeps_its_position() -> None:
 
 def test_an_idle_node_removes_deleted_nodes_from_the_line() -> None:
     assert idle(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
-    tidied = the_lock(idle(lock=replace(NAMED, next=("gone", "n2", "lost"), abreast=2), waiters=(N2,)))
-    assert (tidied.next, tidied.abreast) == (("n2",), 1)
+    tidied = the_lock(
+        idle(lock=replace(NAMED, line=replace(NAMED.line, names=("gone", "n2", "lost"), abreast=2)), waiters=(N2,))
+    )
+    assert (tidied.line.names, tidied.line.abreast) == (("n2",), 1)
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"waiters": Unknown("503"), "lock": replace(NAMED, next=("n2", "n3"))},
-        {"lock": replace(NAMED, next=("n2",))},
+        {"waiters": Unknown("503"), "lock": replace(NAMED, line=replace(NAMED.line, names=("n2", "n3")))},
+        {"lock": replace(NAMED, line=replace(NAMED.line, names=("n2",)))},
         {"lock": lock.pause(NAMED, "", 1)},
     ],
 )
@@ -121,14 +124,14 @@ def test_all_idle_nodes_together_check_the_line_about_once_a_minute() -> None:
 def test_the_node_that_maintains_the_line_removes_nodes_that_no_longer_wait(
     changes: dict[str, Any], code: Code
 ) -> None:
-    content = replace(NAMED, next=("n1", "gone", "n2"))
+    content = replace(NAMED, line=replace(NAMED.line, names=("n1", "gone", "n2")))
     given = {"policy": a_policy(taint_key=None), "lock": content, "waiters": (N2,), **changes}
     decision = decided(RECORD, node={"labels": {keys.REBOOT_LABEL: "ready"}, "annotations": {keys.MOVES: "0"}}, **given)
     assert [each.code for each in decision.refusals] == [code]
-    assert the_lock(decision).next == ("n1", "n2")
+    assert the_lock(decision).line.names == ("n1", "n2")
 
 
 def test_a_missed_turn_of_a_node_that_no_longer_waits_is_forgotten() -> None:
     """Or the lock would keep the names of all nodes that were ever deleted in the middle of a roll-out."""
-    content = held(an_entry("n9"), passed=("gone", "n2"))
-    assert order.hand_on(content, (N2,), a_policy(), at="").passed == ("n2",)
+    content = held(an_entry("n9"), line=Line(passed=("gone", "n2")))
+    assert order.hand_on(content, (N2,), a_policy(), at="").line.passed == ("n2",)

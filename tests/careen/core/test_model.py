@@ -96,7 +96,7 @@ def test_the_agents_follow_the_planned_order(seed: int, order: Order) -> None:
     rules = RolloutRules(
         [node.view for node in world.nodes.values() if node is not None],
         world.policy(NAMES[0]),
-        named=world.content().next,
+        named=world.content().line.names,
     )
     foretold = []
     while waiting := [name for name in NAMES if name not in foretold]:

@@ -16,6 +16,7 @@ from careen.core.facts.observation import LockReading, NodeView
 from careen.core.facts.phases import Phase
 from careen.core.lock import content as lock
 from careen.core.lock.content import Garbage, LockContent
+from careen.core.lock.line import Line
 from tests.careen.core.builders import (
     BOOT,
     a_fleet,
@@ -56,7 +57,7 @@ def text_of(phase: Phase) -> str | None:
     """A lock with what a node of this phase holds, and another's claim."""
     claim = a_progress(phase).claim
     entries = [an_entry("n2", "c2", limit=2), *([an_entry("n1", claim, limit=2)] if claim else [])]
-    return lock.render(held(*entries, next=("n3", "n1"), next_at="2026-03-04T11:59:00Z", waiting=2))
+    return lock.render(held(*entries, line=Line(names=("n3", "n1"), at="2026-03-04T11:59:00Z", waiting=2)))
 
 
 @pytest.mark.parametrize("phase", PHASES)

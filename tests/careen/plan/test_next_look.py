@@ -16,6 +16,7 @@ from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
 from careen.core.lock.content import Garbage, LockContent
+from careen.core.lock.line import Line
 from careen.core.writing import _refusals_json
 from careen.plan.next_look import NextLook, next_look
 from tests.careen.core.builders import (
@@ -34,7 +35,7 @@ from tests.careen.core.builders import (
     remembering,
 )
 
-FULL = held(an_entry("n9", "c9"), next=("n2", "n3", "n4", "n1"), waiting=4)
+FULL = held(an_entry("n9", "c9"), line=Line(names=("n2", "n3", "n4", "n1"), waiting=4))
 
 
 def from_outside(
@@ -73,14 +74,17 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
     (
         "the line is long",
         a_progress(Phase.WAITING),
-        {"policy": untainted(window=Window(days=frozenset())), "lock": held(an_entry("n9"), next=("n2",), waiting=600)},
+        {
+            "policy": untainted(window=Window(days=frozenset())),
+            "lock": held(an_entry("n9"), line=Line(names=("n2",), waiting=600)),
+        },
     ),
     ("far down the line", a_progress(Phase.WAITING), {"lock": FULL, "node": {"label": "ready"}, "policy": untainted()}),
     (
         "not named",
         a_progress(Phase.WAITING),
         {
-            "lock": held(an_entry("n9"), next=tuple(f"m{i}" for i in range(20)), waiting=600),
+            "lock": held(an_entry("n9"), line=Line(names=tuple(f"m{i}" for i in range(20)), waiting=600)),
             "node": {"label": "ready"},
             "policy": untainted(),
         },

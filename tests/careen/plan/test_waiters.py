@@ -15,6 +15,7 @@ from careen.core.facts.selectors import Selector
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.line import Line
 from careen.plan.waiters import Waiters
 from tests.careen.core.builders import a_node
 
@@ -60,7 +61,7 @@ def test_the_short_list_gives_the_same_next_nodes_as_the_whole_list(
 ) -> None:
     names = [node.name for node in nodes]
     holders = drawn.draw(st.lists(st.sampled_from(nodes), max_size=3, unique_by=lambda node: node.name))
-    content = LockContent(next=tuple(drawn.draw(st.lists(st.sampled_from(names), max_size=6, unique=True))))
+    content = LockContent(line=Line(names=tuple(drawn.draw(st.lists(st.sampled_from(names), max_size=6, unique=True)))))
     for node in holders:
         entry = Entry(node=node.name, id=node.name, groups=tuple(sorted(order.groups(node, policy))), zone=node.zone)
         content = lock.add(content, entry, 20) or content
@@ -70,7 +71,7 @@ def test_the_short_list_gives_the_same_next_nodes_as_the_whole_list(
 
     def next_from(some: list[NodeView]) -> tuple[tuple[str, ...], int | None]:
         after = order.hand_on(content, some, policy, at="", zone=zone, moves_of=lambda node: moves[node.name])
-        return after.next, after.abreast
+        return after.line.names, after.line.abreast
 
     short = Waiters(nodes, policy).short_list(waiting, content, moves.__getitem__)
     assert next_from(short) == next_from([node for node in nodes if node.name in waiting])

@@ -7,6 +7,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.lock.content import LockContent
+from careen.core.lock.line import Line
 from careen.report.fleet_report import fleet_json, fleet_text, in_order, node_json, turn_of
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -33,7 +34,15 @@ def test_nodes_that_need_a_person_come_first_then_working_then_waiting_nodes() -
         a_node("a2", "Failed"),
         a_node("a1", "Failed"),
     ]
-    assert [node.name for node in in_order(nodes, LockContent(next=("e",)))] == ["a1", "a2", "b", "c", "e", "d", "f"]
+    assert [node.name for node in in_order(nodes, LockContent(line=Line(names=("e",))))] == [
+        "a1",
+        "a2",
+        "b",
+        "c",
+        "e",
+        "d",
+        "f",
+    ]
 
 
 def test_a_node_in_an_unknown_phase_comes_first_too() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.lock.content import Entry, Garbage, LockContent, Overdue
+from careen.core.lock.line import Line
 from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, lock_text, stray_claims
 
 NOW = datetime(2026, 3, 4, 12, 4, 12, tzinfo=UTC)
@@ -21,7 +22,7 @@ KUREDS = Entry(node="n9")
         (LockContent(entries=(N3,), max_owners=2), "1 of 2 claims held by n3 (4m12s)"),
         (LockContent(entries=(KUREDS,)), "1 of 1 claims held by n9 (-)"),
         (
-            LockContent(entries=(N3,), max_owners=1, next=("n4", "n5"), waiting=7),
+            LockContent(entries=(N3,), max_owners=1, line=Line(names=("n4", "n5"), waiting=7)),
             "1 of 1 claims held by n3 (4m12s); next: n4, n5; 7 nodes waiting when these were named",
         ),
         (

@@ -495,7 +495,7 @@ MUTANTS = (
         "_handed_on: the names are lost when the waiting nodes cannot be listed",
         _SETTLING + "_handed_on",
         "return left",
-        'return lock.name_next(left, (), 0, "")',
+        "return left.with_line(left.line.naming((), at='', waiting=0))",
     ),
     Mutant(
         "_finish: goes home although the need cannot be told",

@@ -31,7 +31,7 @@ MUTANTS = (
     Mutant(
         "tidy_line: takes everybody out of the line when the waiting nodes cannot be listed",
         _IDLE + "tidy_line",
-        "if isinstance(waiters, tuple) else set(content.next)",
+        "if isinstance(waiters, tuple) else set(content.line.names)",
         "if isinstance(waiters, tuple) else set()",
     ),
     Mutant(
@@ -125,8 +125,8 @@ MUTANTS = (
     Mutant(
         "_first_of_all: everybody comes when nobody is named",
         _LINE + "_first_of_all",
-        "situation.node.name in line.next[:places]",
-        "situation.node.name in line.next",
+        "situation.node.name in line.names[:places]",
+        "situation.node.name in line.names",
     ),
     Mutant(
         "_first_of_all: the first of a roll-out by zone brings nodes of another zone",
@@ -203,7 +203,7 @@ MUTANTS = (
     Mutant(
         "_handed_on: a node that was refused stays first in the line",
         _LINE + "_handed_on",
-        "content = lock.pass_over(content, (name,))",
+        "content = content.with_line(content.line.passing_over((name,)))",
         "content = content",
     ),
     # ---- what was prepared ----

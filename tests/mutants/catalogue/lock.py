@@ -79,7 +79,9 @@ MUTANTS = (
         "not zones_at_work(others) <= {entry.zone}",
         "entry.zone is None",
     ),
-    Mutant("add: the node stays named after it came", _CONTENT + "add", "leave_line(others, entry.node)", "others"),
+    Mutant(
+        "add: the node stays named after it came", _CONTENT + "add", "others.line.without(entry.node)", "others.line"
+    ),
     Mutant(
         "limit: the largest limit that any claim was taken under",
         _CONTENT + "limit",
@@ -209,8 +211,8 @@ MUTANTS = (
     Mutant(
         "render: a pause alone is no annotation",
         _CONTENT + "render",
-        "and not content.is_paused and not content.next",
-        "and not content.next",
+        "and not content.is_paused and not content.line.names",
+        "and not content.line.names",
     ),
     Mutant(
         "pause: forgets the claims that stand in the lock",
@@ -225,10 +227,10 @@ MUTANTS = (
         "replace(content, entries=(), is_paused=False,",
     ),
     Mutant(
-        "leave_line: the names of one zone do not become fewer",
-        _CONTENT + "leave_line",
-        "content.abreast - 1 if is_abreast and content.abreast else content.abreast",
-        "content.abreast",
+        "without: the names of one zone do not become fewer",
+        "core/lock/line.py:Line.without",
+        "self.abreast - 1 if self.abreast and is_abreast else self.abreast",
+        "self.abreast",
     ),
     # ---- ghosts ----
     Mutant(
@@ -375,14 +377,14 @@ MUTANTS = (
     Mutant(
         "_may_not_come: who did not come when named is named first again",
         _ORDER + "_may_not_come",
-        "node.name in content.passed or not node.ready",
+        "node.name in content.line.passed or not node.ready",
         "not node.ready",
     ),
     Mutant(
         "_may_not_come: a node that is not ready is named like others",
         _ORDER + "_may_not_come",
-        "node.name in content.passed or not node.ready",
-        "node.name in content.passed",
+        "node.name in content.line.passed or not node.ready",
+        "node.name in content.line.passed",
     ),
     Mutant(
         "need_since: a node that does not say goes first",
@@ -429,7 +431,7 @@ MUTANTS = (
     Mutant(
         "_places: a second zone begins once the first was waited for",
         _ORDER + "_places",
-        "min(free + minutes, content.abreast)",
+        "min(free + minutes, content.line.abreast)",
         "free + minutes",
     ),
     # ---- overdue ----

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from careen.core.cleanup.marks import CleanupMark, Extent, Kind
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.line import Line
 from scheduler_core.values import Value
 
 
@@ -31,14 +32,10 @@ def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = (
         content=replace(
             content,
             entries=left,
-            next=(),
-            next_at="",
-            abreast=None,
-            waiting=0,
-            passed=(),
             released_at="",
             is_paused=content.is_paused and not is_lifted,
             pause_reason="" if is_lifted else content.pause_reason,
+            line=Line(),
         ),
         goes=tuple(mark for mark in marks if mark.afterwards),
         stays=tuple(mark for mark in marks if not mark.afterwards),
@@ -67,8 +64,8 @@ def _stays_because(entry: Entry, extent: Extent, keep: Collection[str]) -> str:
 
 
 def _line(content: LockContent) -> tuple[CleanupMark, ...]:
-    names = ", ".join((*content.next, *content.passed))
-    if not names and not content.waiting:
+    names = ", ".join((*content.line.names, *content.line.passed))
+    if not names and not content.line.waiting:
         return ()
     return (CleanupMark(kind=Kind.LINE, now=names, afterwards="removed"),)
 

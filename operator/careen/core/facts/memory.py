@@ -134,7 +134,7 @@ class Drain(Value, kw_only=True):
     comers: Mapping[str, ComerMemory] = field(default_factory=dict)  # by owner UID: pods created after the cordon
 
 
-class Line(Value, kw_only=True):
+class LineWatch(Value, kw_only=True):
     """This process's watch over the line of waiting nodes."""
 
     key: str = ""  # the hand-over (names and writing instant) being watched
@@ -204,7 +204,7 @@ class Memory(Value, kw_only=True):
     need_seen_at: float | None = None  # since when an idle node has seen its need, while its taint waits
     prepared: Prepared | None = None  # for the next turn in the line
     stranger: StrangerMemory | None = None  # another process's announcement of this node's reboot
-    line: Line = Line()
+    line: LineWatch = LineWatch()
     costly: Costly = Costly()
     claiming: Claiming = Claiming()
     drain: Drain = Drain()

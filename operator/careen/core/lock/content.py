@@ -20,7 +20,8 @@ from typing import Any
 
 from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import json_of, short, shown, whole
-from scheduler_core.values import Value
+from careen.core.lock.line import Line
+from scheduler_core.values import Value, replace_value
 
 _UNREADABLE = "unreadable entry"
 """Stands for a node that cannot be read. No Node is called that, so no entry of a Node is ever mistaken for it."""
@@ -32,8 +33,6 @@ _MOST_NODES = 100_000
 _MOST_CLAIMS = 1000
 """As many are recorded as a limit and filled in for a pause, whatever is written: each takes about a hundred
 bytes of the 256 KiB that annotations have."""
-_MOST_NAMES = 256
-"""As many are written into a line, or as passed over: 64 KiB of the longest names."""
 _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
 """Only names, no holder: a kured that takes over must not wait for ever for an owner that is nobody (kured's
 own leftover, `locks: []`)."""
@@ -84,13 +83,7 @@ class LockContent(Value, kw_only=True):
     max_owners: int = 0  # as recorded; 0 when not
     is_paused: bool = False
     pause_reason: str = ""
-    next: tuple[str, ...] = ()  # who comes next, in order
-    next_at: str = ""  # RFC 3339: when they were named
-    abreast: int | None = (
-        None  # how many of them, from the first, may work beside the holders and each other: one zone; None: any
-    )
-    waiting: int = 0  # how many nodes waited then
-    passed: tuple[str, ...] = ()  # named before and did not come: named last until they show themselves again
+    line: Line = Line()
     released_at: str = ""  # RFC 3339, by the API server's clock: when a node that had rebooted last gave a claim back
 
     @property
@@ -107,6 +100,10 @@ class LockContent(Value, kw_only=True):
     def nodes(self) -> tuple[str, ...]:
         """The holders that are nodes, as far as the lock can be read."""
         return tuple(dict.fromkeys(entry.node for entry in self.entries if not entry.is_nameless))
+
+    def with_line(self, line: Line) -> LockContent:
+        """The content with another line of waiting nodes."""
+        return replace_value(self, line=line)
 
     def entry(self, node: str, claim: str) -> Entry | None:
         """The entry with this claim id, if it is that node's."""
@@ -143,7 +140,7 @@ def parse(content: str | None) -> LockContent | Garbage:
 def render(content: LockContent) -> str | None:
     """The annotation's text; None (no annotation) when nobody holds, nothing is paused, nobody is named and no
     instant is kept."""
-    if not content.entries and not content.is_paused and not content.next and not content.released_at:
+    if not content.entries and not content.is_paused and not content.line.names and not content.released_at:
         return None
     first = content.entries[0] if content.entries else None
     owner = MANUAL if content.is_paused else "" if first is None else _UNREADABLE if first.is_nameless else first.node
@@ -154,25 +151,27 @@ def render(content: LockContent) -> str | None:
     record: dict[str, Any] = {
         "nodeID": owner,
         "metadata": {"unschedulable": bool(first and first.cordoned)},
-        "created": (first.created if first else content.next_at or content.released_at) or _EPOCH,
+        "created": (first.created if first else content.line.at or content.released_at) or _EPOCH,
         "TTL": 0 if first or content.is_paused else _HANDOVER_TTL_NANOSECONDS,
         "maxOwners": min(max(content.max_owners, 1), _MOST_CLAIMS),
         "locks": rows,
     }
     if content.pause_reason:
         record["reason"] = content.pause_reason
-    if content.next:
-        record["next"] = list(content.next)
-        record["nextAt"] = content.next_at
-        if content.abreast is not None:
-            record["abreast"] = content.abreast
-    if content.waiting:
-        record["waiting"] = content.waiting
-    if content.passed:
-        record["passed"] = list(content.passed)
+    record |= _line_record(content.line)
     if content.released_at:
         record["releasedAt"] = content.released_at
     return json.dumps(record, separators=(",", ":"))
+
+
+def _line_record(line: Line) -> dict[str, Any]:
+    named = {"next": list(line.names), "nextAt": line.at} if line.names else {}
+    return {
+        **named,
+        **({"abreast": line.abreast} if line.names and line.abreast is not None else {}),
+        **({"waiting": line.waiting} if line.waiting else {}),
+        **({"passed": list(line.passed)} if line.passed else {}),
+    }
 
 
 def limit(content: LockContent, concurrency: int) -> int:
@@ -207,7 +206,10 @@ def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bo
         return None
     entry = replace(entry, limit=concurrency)
     return replace(
-        leave_line(others, entry.node), entries=(*others.entries, entry), max_owners=limit(others, concurrency)
+        others,
+        entries=(*others.entries, entry),
+        max_owners=limit(others, concurrency),
+        line=others.line.without(entry.node),
     )
 
 
@@ -257,50 +259,6 @@ def release_by_hand(content: LockContent, node: str) -> LockContent:
     return _without_node(content, node)
 
 
-def name_next(
-    content: LockContent, names: tuple[str, ...], waiting: int, at: str, *, abreast: int | None = None
-) -> LockContent:
-    """The content that hands the turn to these nodes, in this order."""
-    names = names[:_MOST_NAMES]
-    return replace(
-        content, next=names, next_at=at if names else "", waiting=waiting, abreast=abreast if names else None
-    )
-
-
-def leave_line(content: LockContent, node: str) -> LockContent:
-    """The content in which this node is not named any more."""
-    if node not in content.next:
-        return content
-    names = tuple(name for name in content.next if name != node)
-    is_abreast = content.abreast is not None and content.next.index(node) < content.abreast
-    return name_next(
-        content,
-        names,
-        content.waiting,
-        content.next_at,
-        abreast=content.abreast - 1 if is_abreast and content.abreast else content.abreast,
-    )
-
-
-def stay_in_line(content: LockContent, waiting: Collection[str]) -> LockContent:
-    """The content in which only those of the named are left that still wait."""
-    for name in content.next:
-        if name not in waiting:
-            content = leave_line(content, name)
-    return content
-
-
-def pass_over(content: LockContent, names: Collection[str]) -> LockContent:
-    """The content that remembers who was named and did not come."""
-    before = [name for name in content.passed if name not in names]
-    return replace(content, passed=tuple(sorted([*names, *before][:_MOST_NAMES])))
-
-
-def show_up(content: LockContent, node: str) -> LockContent:
-    """The content in which this node is no longer one that did not come."""
-    return replace(content, passed=tuple(name for name in content.passed if name != node))
-
-
 def released(content: LockContent, at: str) -> LockContent:
     """The content that says when a node that had rebooted last gave its claim back."""
     return replace(content, released_at=at)
@@ -347,11 +305,13 @@ def _read(record: dict[str, Any]) -> LockContent:
         max_owners=recorded if recorded > 0 else 1 if entries else 0,
         is_paused=owner == MANUAL or any(entry.node == MANUAL for entry in entries),
         pause_reason=short(_typed(record, "reason", str, "")),
-        next=_names(record, "next"),
-        next_at=_typed(record, "nextAt", str, ""),
-        abreast=_natural(record, "abreast"),
-        waiting=min(max(0, _typed(record, "waiting", int, 0)), _MOST_NODES),
-        passed=_names(record, "passed"),
+        line=Line(
+            names=_names(record, "next"),
+            at=_typed(record, "nextAt", str, ""),
+            abreast=_natural(record, "abreast"),
+            waiting=min(max(0, _typed(record, "waiting", int, 0)), _MOST_NODES),
+            passed=_names(record, "passed"),
+        ),
         released_at=_instant(record.get("releasedAt")),
     )
 

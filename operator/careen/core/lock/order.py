@@ -84,9 +84,10 @@ def hand_on(
     """The content that names the ready nodes that should come next, as `next_nodes` orders them."""
     line = next_nodes(waiters, content, policy, zone=zone, leave_out=leave_out, moves_of=moves_of)
     waiting = {node.name for node in waiters if node.name != leave_out}
-    content = replace(content, passed=tuple(name for name in content.passed if name in waiting))
+    before = replace(content.line, passed=tuple(name for name in content.line.passed if name in waiting))
     abreast = _abreast(line, content) if policy.order is Order.ZONE else None
-    return lock.name_next(content, tuple(node.name for node in line), len(waiting), at, abreast=abreast)
+    names = tuple(node.name for node in line)
+    return content.with_line(before.naming(names, at=at, waiting=len(waiting), abreast=abreast))
 
 
 def next_nodes(
@@ -148,8 +149,8 @@ def _by_zone(
     alike = {node.name: among_alike(node) for node in waiters}
     rank = _ranks(waiters, alike)
     first = min(
-        (node for node in candidates if node.name in content.next),
-        key=lambda node: content.next.index(node.name),
+        (node for node in candidates if node.name in content.line.names),
+        key=lambda node: content.line.names.index(node.name),
         default=None,
     )
     at_work = (
@@ -172,7 +173,7 @@ def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
-        node.name not in content.next,
+        node.name not in content.line.names,
         moves_of(node),
         need_since(node),
         node.name,
@@ -180,11 +181,11 @@ def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key
 
 
 def _may_not_come(node: NodeView, content: LockContent) -> bool:
-    return node.name in content.passed or not node.ready
+    return node.name in content.line.passed or not node.ready
 
 
 def _place(node: NodeView, content: LockContent) -> int:
-    return content.next.index(node.name) if node.name in content.next else len(content.next)
+    return content.line.names.index(node.name) if node.name in content.line.names else len(content.line.names)
 
 
 def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, _Alike]) -> dict[str, tuple[bool, str, int]]:
@@ -266,12 +267,12 @@ def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, 
     if memory.line.key != key:
         memory = replace(memory, line=replace(memory.line, key=key, since=uptime))
     minutes = int((uptime - memory.line.since) // PASSED_OVER_SECONDS)
-    if not content.next:
+    if not content.line.names:
         left = 0.0 if content.holders else max(0.0, memory.line.since + gather_seconds(memory.agents) - uptime)
         return Turn(is_ours=False, asks_waiters=True, places=free + minutes, memory=memory, gathers_for=left)
     free, places = _places(content, policy, free, minutes)
-    rank = content.next.index(name) if name in content.next else len(content.next)
-    passed = tuple(each for each in content.next[: places - free] if each != name)
+    rank = content.line.names.index(name) if name in content.line.names else len(content.line.names)
+    passed = tuple(each for each in content.line.names[: places - free] if each != name)
     return Turn(is_ours=rank < places, asks_waiters=False, places=places, memory=memory, passed=passed)
 
 
@@ -295,17 +296,17 @@ def gather_look_seconds(agents: int | None) -> float:
 
 def turn_key(content: LockContent) -> str:
     """The hand-over that is being watched: another one begins the watch anew."""
-    return f"{content.next_at} {' '.join(content.next)} {' '.join(content.holders)}"
+    return f"{content.line.at} {' '.join(content.line.names)} {' '.join(content.holders)}"
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
     """How many of the line may come at first, and how many by now. While a zone is at work nobody of another
     may, however long it takes."""
-    if policy.order is not Order.ZONE or content.abreast is None:
+    if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
-        return min(free, content.abreast), min(free + minutes, content.abreast)
-    free = min(free, content.abreast or free)
+        return min(free, content.line.abreast), min(free + minutes, content.line.abreast)
+    free = min(free, content.line.abreast or free)
     return free, free + minutes
 
 
@@ -316,9 +317,9 @@ def how_many_wait(content: LockContent | None, agents: int | None, now: datetime
     `content`: None where the lock cannot be read. `agents`: how many nodes should run an agent, if known."""
     if content is None:
         return agents or 0
-    counted_at = from_rfc3339(content.next_at)
+    counted_at = from_rfc3339(content.line.at)
     is_recent = counted_at is not None and abs((now - counted_at).total_seconds()) < COUNT_SECONDS
-    return content.waiting if is_recent and not content.is_paused else max(content.waiting, agents or 0)
+    return content.line.waiting if is_recent and not content.is_paused else max(content.line.waiting, agents or 0)
 
 
 def paced(seconds: float, waiting: int, jitter: float) -> float:
@@ -341,15 +342,17 @@ def look_again_seconds(
 
     Those whom the next release can call look every few seconds; the others of the line by their place in it, or
     a roll-out would cost more looks than work."""
-    if now is not None and content.holders and content.next[:1] == (name,):
+    if now is not None and content.holders and content.line.names[:1] == (name,):
         return min(_first_look_seconds(entry, now) for entry in content.entries)
-    if name in content.next:
+    if name in content.line.names:
         at_once = lock.limit(content, policy.concurrency)
-        places_to_go = content.next.index(name) + 1 - at_once
+        places_to_go = content.line.names.index(name) + 1 - at_once
         if places_to_go <= SPARE_LOOKERS:
             return NEXT_LOOK_SECONDS if places_to_go <= 0 else SPARE_LOOK_SECONDS
         return _named_look_seconds(policy, rounds=math.ceil((places_to_go - SPARE_LOOKERS) / at_once))
-    return paced(OTHERS_LOOK_SECONDS * (0.75 + 0.5 * jitter), content.waiting if waiting is None else waiting, jitter)
+    return paced(
+        OTHERS_LOOK_SECONDS * (0.75 + 0.5 * jitter), content.line.waiting if waiting is None else waiting, jitter
+    )
 
 
 def _first_look_seconds(holder: Entry, now: datetime) -> float:

@@ -99,11 +99,10 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
     is_line_whole = _is_line_whole(situation, content)
     if not is_line_whole and situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
-    added = lock.pass_over(lock.show_up(added, situation.node.name), situation.memory.line.passed)
+    line = added.line.showing(situation.node.name).passing_over(situation.memory.line.passed)
+    added = added.with_line(line.one_fewer() if is_line_whole else line)
     waiters = situation.seen.waiters
-    if is_line_whole:
-        added = replace(added, waiting=max(0, added.waiting - 1))
-    elif isinstance(waiters, tuple):
+    if not is_line_whole and isinstance(waiters, tuple):
         added = order.hand_on(
             added,
             waiters,
@@ -121,9 +120,9 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
 
 def _is_line_whole(situation: Situation, content: LockContent) -> bool:
     """Whether another list of those who wait could tell nothing new: all of them were named a moment ago."""
-    named_at = from_rfc3339(content.next_at)
+    named_at = from_rfc3339(content.line.at)
     age = (situation.seen.now - named_at).total_seconds() if named_at is not None else -1.0
-    are_named = situation.node.name in content.next and content.waiting <= len(content.next)
+    are_named = situation.node.name in content.line.names and content.line.waiting <= len(content.line.names)
     return are_named and 0 <= age < _LINE_SECONDS and not situation.memory.line.passed
 
 

@@ -14,7 +14,6 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339, span
-from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.people import asked
@@ -146,18 +145,18 @@ def tidy_line(situation: Situation) -> Decision | None:
     Beside an overdue holder many idle nodes look, and a list for each would cost too much: there only this node.
     """
     content = situation.lock
-    if wants_reboot(situation) or not isinstance(content, LockContent) or content.is_paused or not content.next:
+    if wants_reboot(situation) or not isinstance(content, LockContent) or content.is_paused or not content.line.names:
         return None
     waiters: object = None
     if not situation.memory.behind.overdue:
         if situation.seen.lacks(Evidence.WAITERS):
             return want(situation, Evidence.WAITERS)
         waiters = situation.seen.waiters
-    waiting = {node.name for node in waiters} if isinstance(waiters, tuple) else set(content.next)
-    left = lock.stay_in_line(content, waiting - {situation.node.name})
+    waiting = {node.name for node in waiters} if isinstance(waiters, tuple) else set(content.line.names)
+    left = content.with_line(content.line.keeping(waiting - {situation.node.name}))
     if left == content:
         return None
-    gone = ", ".join(sorted({*content.next} - {*left.next}))
+    gone = ", ".join(sorted({*content.line.names} - {*left.line.names}))
     return stay(
         situation,
         Status(Code.NO_NEED, "the host does not ask for a reboot", is_silent=True),
@@ -169,7 +168,7 @@ def next_lock_look(situation: Situation) -> float:
     """At which uptime an idle node looks at the lock again. The last node of a roll-out has nobody who waits
     behind it."""
     memory, content = situation.memory, situation.lock
-    is_named = isinstance(content, LockContent) and situation.node.name in content.next
+    is_named = isinstance(content, LockContent) and situation.node.name in content.line.names
     agents = memory.agents or 1
     if is_named:
         pause = LOCK_LOOK_SECONDS

@@ -105,7 +105,7 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
     if turn.is_ours:
         watched = replace(turn.memory.line, passed=turn.passed)
         return _our_turn(situation.with_memory(replace(turn.memory, line=watched)), content)
-    if name not in content.next and len(content.next) < order.line_length(content, situation.policy):
+    if name not in content.line.names and len(content.line.names) < order.line_length(content, situation.policy):
         return _join_line(situation, content)
     decision = preparing.decide(situation, content) or _say_waiting(situation, look=_turn_look(situation, content))
     return replace(decision, expects_turn=preparing.is_near(situation, content))
@@ -126,11 +126,12 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
     where we belong."""
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
-    waiters, shown = situation.seen.waiters, lock.show_up(content, situation.node.name)
+    waiters = situation.seen.waiters
+    shown = content.with_line(content.line.showing(situation.node.name))
     handed = shown
     if isinstance(waiters, tuple):
         handed = order.hand_on(shown, _with_own(situation, waiters), situation.policy, at=rfc3339(situation.seen.now))
-    if (handed.next, handed.abreast, shown) == (content.next, content.abreast, content):
+    if (handed.line.names, handed.line.abreast, shown) == (content.line.names, content.line.abreast, content):
         return _say_waiting(situation, look=_turn_look(situation, content))
     return stay(
         situation,
@@ -151,9 +152,9 @@ def _first_of_all(situation: Situation, content: LockContent, turn: Turn) -> Tur
     waiters = situation.seen.waiters
     if not isinstance(waiters, tuple):
         return turn
-    line = order.hand_on(content, _with_own(situation, waiters), situation.policy, at="")
+    line = order.hand_on(content, _with_own(situation, waiters), situation.policy, at="").line
     places = turn.places if line.abreast is None else min(turn.places, line.abreast)
-    return replace(turn, is_ours=situation.node.name in line.next[:places])
+    return replace(turn, is_ours=situation.node.name in line.names[:places])
 
 
 def _our_turn(situation: Situation, content: LockContent) -> Decision:
@@ -215,7 +216,7 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
     """A costly gate refuses: say so, and let the next node come, or keep the turn when the next would be
     refused as well."""
     is_everybodys = refused.is_of_cluster or refused.code in _CLUSTER_WIDE
-    if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.next:
+    if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.line.names:
         return want(situation, Evidence.WAITERS)
     pause = costly_pause_seconds(situation)
     memory = replace(
@@ -228,7 +229,7 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
         ),
         prepared=None,
     )
-    is_named = situation.node.name in content.next
+    is_named = situation.node.name in content.line.names
     handed = _kept_line(situation, content, refused) if is_everybodys else _handed_on(situation, content)
     return stay(
         situation.with_memory(memory),
@@ -246,17 +247,16 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
     """The line as it is, but first whoever is among the nodes down and waits itself: nobody counts against
     itself, so it may come."""
-    waiters, waiting = situation.seen.waiters, content.waiting
+    waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}
-        content, waiting = lock.stay_in_line(content, names_waiting), len(names_waiting)
+        line = replace(line.keeping(names_waiting), waiting=len(names_waiting))
     first = _cordoned_and_ready(situation, content) if refused.code is Code.NODES_DOWN else ()
-    names = (*first, *(name for name in content.next if name not in first))[
-        : order.line_length(content, situation.policy)
-    ]
+    names = (*first, *(name for name in line.names if name not in first))
     # Who comes first now may be of another zone than those after it.
-    abreast = content.abreast if not first or content.abreast is None else 1
-    return lock.name_next(content, names, waiting, rfc3339(situation.seen.now), abreast=abreast)
+    abreast = line.abreast if not first or line.abreast is None else 1
+    names, at = names[: order.line_length(content, situation.policy)], rfc3339(situation.seen.now)
+    return content.with_line(line.naming(names, at=at, waiting=line.waiting, abreast=abreast))
 
 
 def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str, ...]:
@@ -289,11 +289,11 @@ def costly_pause_seconds(situation: Situation) -> float:
 def _handed_on(situation: Situation, content: LockContent) -> LockContent:
     """The lock with ourselves at the end of the line."""
     name, waiters, at = situation.node.name, situation.seen.waiters, rfc3339(situation.seen.now)
-    content = lock.pass_over(content, (name,))
+    content = content.with_line(content.line.passing_over((name,)))
     if isinstance(waiters, tuple):
         return order.hand_on(content, _with_own(situation, waiters), situation.policy, at=at, zone=situation.node.zone)
-    left = lock.leave_line(content, name)
-    return lock.name_next(left, (*left.next, name), content.waiting, at, abreast=left.abreast)
+    left = content.line.without(name)
+    return content.with_line(left.naming((*left.names, name), at=at, waiting=left.waiting, abreast=left.abreast))
 
 
 def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...]:
@@ -318,9 +318,9 @@ def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
     """While the line has room, the next release names whoever waits, and may be just what lets this node come:
     it looks as if it were named last."""
     name = situation.node.name
-    has_room = len(content.next) < order.line_length(content, situation.policy)
-    if has_room and content.holders and name not in content.next:
-        content = replace(content, next=(*content.next, name))
+    has_room = len(content.line.names) < order.line_length(content, situation.policy)
+    if has_room and content.holders and name not in content.line.names:
+        content = content.with_line(replace(content.line, names=(*content.line.names, name)))
     return _turn_look(situation, content)
 
 
@@ -354,7 +354,7 @@ def _overdue_holders(situation: Situation) -> tuple[Entry, ...]:
 
 
 def _turn_look(situation: Situation, content: LockContent) -> float:
-    if not content.next and not content.holders:
+    if not content.line.names and not content.holders:
         return order.NEXT_LOOK_SECONDS * (
             0.75 + 0.5 * situation.seen.chance.jitter
         )  # somebody of few is about to claim
@@ -369,6 +369,6 @@ def refused_look(situation: Situation) -> float:
     """The pause of a node that a gate refuses, longer where many may wait. Those in line are few, and the first
     to go when what refuses them ends: a person who resumes the roll-out sees them start."""
     content = situation.lock
-    if isinstance(content, LockContent) and situation.node.name in content.next:
+    if isinstance(content, LockContent) and situation.node.name in content.line.names:
         return LOOK_SECONDS
     return order.paced(LOOK_SECONDS, crowd.how_many_wait(situation), situation.seen.chance.jitter)

@@ -15,7 +15,6 @@ from careen.core.facts.reasons import Code
 from careen.core.facts.times import rfc3339
 from careen.core.gates import asked, missing, refusals
 from careen.core.gates.question import Cost, When
-from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
@@ -129,9 +128,9 @@ def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
     """Whoever is named and cannot come makes room, or the others would wait a minute for nobody. A paused lock
     is left alone."""
     content, name = situation.lock, situation.node.name
-    if not isinstance(content, LockContent) or content.is_paused or name not in content.next:
+    if not isinstance(content, LockContent) or content.is_paused or name not in content.line.names:
         return ()
-    left = replace(lock.leave_line(content, name), waiting=max(0, content.waiting - 1))
+    left = content.with_line(content.line.without(name).one_fewer())
     return (write_lock(situation, f"{name} leaves the line", left),)
 
 

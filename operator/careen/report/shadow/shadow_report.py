@@ -7,6 +7,7 @@ from typing import Any
 from careen.report.tables import count_of, paragraph, table
 from careen.shadow.outcomes import MEANINGS, Agreement, Compared, outcome_of
 from careen.shadow.tally import LEAST_AGREEMENT, RunCounts, agreement_of
+from scheduler_core.sentences import first_few
 from scheduler_core.values import Value
 
 AGREES = 0
@@ -83,9 +84,7 @@ def nodes_said(each: Compared) -> str:
     """The likeliest of the nodes that were said."""
     if not each.said:
         return "none"
-    names = [name for name, _ in each.said]
-    more = len(names) - _SHOWN_NODES
-    return ", ".join(names[:_SHOWN_NODES]) + (f" and {more} more" if more > 0 else "")
+    return first_few([name for name, _ in each.said], _SHOWN_NODES)
 
 
 def shadow_json(tally: RunCounts, followed: Followed, *, last: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 from careen.core.cleanup.lock import leftovers
 from careen.core.cleanup.marks import Extent
 from careen.core.lock.content import Entry, LockContent, parse, render
+from careen.core.lock.line import Line
 
 OURS = Entry(node="n1", id="c1", created="2026-03-04T12:00:00Z")
 KUREDS = Entry(node="n2")
@@ -32,7 +33,9 @@ def test_a_cleanup_removes_claims(name: str, extent: Extent, keep: tuple[str, ..
 
 
 def test_a_cleanup_removes_the_named_nodes() -> None:
-    content = LockContent(next=("n4", "n5"), next_at="2026-03-04T12:00:00Z", abreast=1, waiting=7, passed=("n6",))
+    content = LockContent(
+        line=Line(names=("n4", "n5"), at="2026-03-04T12:00:00Z", abreast=1, waiting=7, passed=("n6",))
+    )
     assert render(leftovers(content, NOTHING).content) is None
     assert len(leftovers(content, NOTHING).goes) == 1
 

@@ -17,7 +17,7 @@ from careen.core.facts.memory import (
     Drain,
     EvictAnswer,
     EvictionMemory,
-    Line,
+    LineWatch,
     Memory,
     Patience,
     Prepared,
@@ -102,7 +102,7 @@ FULL = Memory(
         rehearsed=frozenset(),
     ),
     stranger=StrangerMemory(by="x", announcement=1, since=UPTIME),
-    line=Line(key="k", since=UPTIME, passed=("n2",)),
+    line=LineWatch(key="k", since=UPTIME, passed=("n2",)),
     costly=Costly(not_before=UPTIME, refusals=2, gate="alerts", holders=("n2",)),
     claiming=Claiming(at=UPTIME, holders=("n2",), claimers={"n2/1": UPTIME}),
     drain=Drain(

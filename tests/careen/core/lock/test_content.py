@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from careen.core.lock import content as lock
 from careen.core.lock.content import Garbage, LockContent
+from careen.core.lock.line import Line
 from tests.careen.core.builders import a_reading, an_entry, held
 
 SINGLE = '{"nodeID":"n9","metadata":{"unschedulable":true},"created":"2024-07-17T12:40:44.917242595Z","TTL":0}'
@@ -89,7 +90,7 @@ def test_a_claim_is_written_in_the_documented_form() -> None:
     entry = an_entry("n1", "c1", groups=("zone=a",), cordoned=True)
     content = lock.add(LockContent(), entry, 2)
     assert content is not None
-    text = lock.render(lock.name_next(content, ("n2", "n3"), 7, "2026-03-04T12:00:00Z"))
+    text = lock.render(content.with_line(Line(names=("n2", "n3"), at="2026-03-04T12:00:00Z", waiting=7)))
     assert text is not None
     assert json.loads(text) == {
         "nodeID": "n1",
@@ -143,14 +144,14 @@ def test_an_entry_of_an_older_release_has_no_known_zone() -> None:
     [("n1", ("n2", "n3"), 1), ("n2", ("n1", "n3"), 1), ("n3", ("n1", "n2"), 2), ("n9", ("n1", "n2", "n3"), 2)],
 )
 def test_a_node_that_leaves_the_line_reduces_the_abreast_count(node: str, names: tuple[str, ...], abreast: int) -> None:
-    line = lock.name_next(LockContent(), ("n1", "n2", "n3"), 3, "t", abreast=2)
-    left = understood(lock.render(lock.leave_line(line, node)))
-    assert (left.next, left.abreast) == (names, abreast)
-    assert lock.leave_line(lock.name_next(LockContent(), ("n1",), 1, "t"), "n1").abreast is None
+    line = Line().naming(("n1", "n2", "n3"), at="t", waiting=3, abreast=2)
+    left = understood(lock.render(LockContent(line=line.without(node))))
+    assert (left.line.names, left.line.abreast) == (names, abreast)
+    assert Line().naming(("n1",), at="t", waiting=1).without("n1").abreast is None
 
 
 def test_a_line_without_holders_carries_a_ttl_for_kured() -> None:
-    text = lock.render(LockContent(next=("n2",), next_at="2026-03-04T12:00:00Z"))
+    text = lock.render(LockContent(line=Line(names=("n2",), at="2026-03-04T12:00:00Z")))
     assert text is not None
     assert json.loads(text)["TTL"] == 600 * 10**9
     assert json.loads(text)["nodeID"] == ""
@@ -187,9 +188,9 @@ def test_a_new_claim_replaces_the_nodes_older_entry() -> None:
 
 
 def test_a_node_that_claims_leaves_the_line() -> None:
-    content = lock.add(LockContent(next=("n2", "n1", "n3")), an_entry("n1"), 1)
+    content = lock.add(LockContent(line=Line(names=("n2", "n1", "n3"))), an_entry("n1"), 1)
     assert content is not None
-    assert content.next == ("n2", "n3")
+    assert content.line.names == ("n2", "n3")
 
 
 def test_a_working_holder_is_restored_beyond_the_limit_and_in_a_pause() -> None:
@@ -268,13 +269,15 @@ def test_add_never_exceeds_the_limit(steps: list[tuple[str, str, int]]) -> None:
         elif step == "release":
             content = lock.release_by_hand(content, name)
         elif step == "next":
-            content = lock.name_next(
-                content, (name,), concurrency, "2026-03-04T12:00:00Z", abreast=(None, 0, 1)[number % 3]
+            content = content.with_line(
+                content.line.naming(
+                    (name,), at="2026-03-04T12:00:00Z", waiting=concurrency, abreast=(None, 0, 1)[number % 3]
+                )
             )
         elif step == "rebooted":
             content = lock.released(content, f"2026-03-04T12:00:0{number % 10}Z")
         else:
-            content = lock.pass_over(content, (name,))
+            content = content.with_line(content.line.passing_over((name,)))
         assert len({entry.node for entry in content.entries}) == len(content.entries)
         check_what_everybody_reads(content, concurrency)
 
@@ -284,12 +287,19 @@ def check_what_everybody_reads(content: LockContent, concurrency: int) -> None:
     read = lock.parse(text)
     assert isinstance(read, LockContent)
     if text is not None:
-        assert (read.entries, read.is_paused, read.next, read.abreast, read.passed, read.released_at) == (
+        assert (
+            read.entries,
+            read.is_paused,
+            read.line.names,
+            read.line.abreast,
+            read.line.passed,
+            read.released_at,
+        ) == (
             content.entries,
             content.is_paused,
-            content.next,
-            content.abreast,
-            content.passed,
+            content.line.names,
+            content.line.abreast,
+            content.line.passed,
             content.released_at,
         )
     if content.entries:
@@ -375,9 +385,9 @@ def test_ghosts_are_removed_and_other_claims_stay() -> None:
 
 
 def test_a_node_that_missed_its_turn_is_remembered_until_it_claims() -> None:
-    content = lock.pass_over(held(an_entry()), ("n3", "n2"))
-    assert understood(lock.render(content)).passed == ("n2", "n3")
-    assert lock.show_up(content, "n3").passed == ("n2",)
+    line = Line().passing_over(("n3", "n2"))
+    assert understood(lock.render(held(an_entry(), line=line))).line.passed == ("n2", "n3")
+    assert line.showing("n3").passed == ("n2",)
 
 
 def test_two_kured_entries_of_one_node_are_one_holder() -> None:
@@ -435,7 +445,7 @@ def test_an_unreadable_entry_counts_as_a_claim_and_is_kept_unchanged(row: Any) -
     assert (
         lock.free_slots(replace(content, entries=tuple(replace(each, failed="") for each in content.entries)), 3) == 1
     )
-    written = lock.render(replace(content, waiting=3))
+    written = lock.render(replace(content, line=replace(content.line, waiting=3)))
     assert json.loads(written or "")["locks"][1] == row
     assert understood(written).entries[1] == content.entries[1]
 
@@ -489,14 +499,15 @@ def test_a_lock_with_a_million_owners_fits_into_an_annotation(most: int) -> None
 
 def test_line_and_passed_over_nodes_are_written_up_to_a_limit() -> None:
     names = tuple(f"node-{number}.{'x' * 200}" for number in range(5000))
-    content = lock.pass_over(lock.name_next(LockContent(), names, 5000, "2026-01-01T00:00:00Z"), names)
+    line = Line().naming(names, at="2026-01-01T00:00:00Z", waiting=5000).passing_over(names)
+    content = LockContent(line=line)
     assert len(lock.render(content) or "") < 128 * 1024
-    assert content.next == names[:256]
+    assert content.line.names == names[:256]
 
 
 def test_the_latest_missed_turns_are_remembered_first() -> None:
-    before = lock.pass_over(LockContent(), [f"a{number}" for number in range(300)])
-    assert "z" in lock.pass_over(before, ["z"]).passed
+    before = Line().passing_over([f"a{number}" for number in range(300)])
+    assert "z" in before.passing_over(["z"]).passed
 
 
 values = st.recursive(

@@ -20,6 +20,7 @@ from careen.core.facts.progress import Progress, to_annotation
 from careen.core.facts.selectors import Selector
 from careen.core.lock import order
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.line import Line
 from careen.core.steps.shared import counting
 from tests.careen.core.builders import NOW, a_node, a_policy, an_entry, held
 
@@ -31,7 +32,7 @@ def a_waiter(name: str, since: str = "12:00", zone: str = "a", label: str = "rea
 
 
 def next_names(waiters: Sequence[NodeView], content: LockContent, policy: Policy, **more: Any) -> tuple[str, ...]:
-    return order.hand_on(content, waiters, policy, at="12:00", **more).next
+    return order.hand_on(content, waiters, policy, at="12:00", **more).line.names
 
 
 CONTROL_PLANE = {keys.CONTROL_PLANE: ""}
@@ -123,12 +124,12 @@ def test_nodes_without_a_readable_start_of_need_come_last() -> None:
 
 def test_a_named_node_keeps_its_position() -> None:
     waiters = [a_waiter("n1", "01:00"), a_waiter("n2", "02:00"), a_waiter("n3", "03:00")]
-    assert next_names(waiters, LockContent(next=("n3", "n2")), a_policy()) == ("n3", "n2", "n1")
+    assert next_names(waiters, LockContent(line=Line(names=("n3", "n2"))), a_policy()) == ("n3", "n2", "n1")
 
 
 def test_nodes_that_missed_their_turn_or_are_not_ready_come_last() -> None:
     waiters = [a_waiter("n1", "01:00"), a_waiter("n2", "02:00", ready=False), a_waiter("n3", "03:00")]
-    assert next_names(waiters, LockContent(passed=("n1",)), a_policy()) == ("n3", "n1", "n2")
+    assert next_names(waiters, LockContent(line=Line(passed=("n1",))), a_policy()) == ("n3", "n1", "n2")
 
 
 def test_only_ready_nodes_that_hold_no_claim_are_named() -> None:
@@ -197,14 +198,14 @@ TWO_ZONES = [
             id="the holders' zone, whoever writes",
         ),
         pytest.param(
-            held(an_entry("b0", zone="b", limit=3), next=("a1",)),
+            held(an_entry("b0", zone="b", limit=3), line=Line(names=("a1",))),
             None,
             ("b1", "b2", "a1", "a2"),
             2,
             id="the holders' zone before a place in the line",
         ),
         pytest.param(
-            LockContent(next=("b2", "a1")),
+            LockContent(line=Line(names=("b2", "a1"))),
             None,
             ("b2", "b1", "a1", "a2"),
             2,
@@ -236,24 +237,24 @@ TWO_ZONES = [
 def test_with_order_zone_the_line_records_how_many_may_join_the_holders(
     content: LockContent, zone: str | None, names: tuple[str, ...], abreast: int
 ) -> None:
-    line = order.hand_on(content, TWO_ZONES, BY_ZONE, at="12:00", zone=zone)
-    assert (line.next, line.abreast) == (names, abreast)
+    line = order.hand_on(content, TWO_ZONES, BY_ZONE, at="12:00", zone=zone).line
+    assert (line.names, line.abreast) == (names, abreast)
 
 
 def test_with_order_zone_the_control_plane_comes_last() -> None:
     waiters = [a_waiter("cp-a", "01:00", "a", labels=CONTROL_PLANE), a_waiter("b1", "09:00", "b")]
-    line = order.hand_on(held(an_entry("a1", zone="a", limit=3)), waiters, BY_ZONE, at="12:00")
-    assert (line.next, line.abreast) == (("b1", "cp-a"), 0)
+    line = order.hand_on(held(an_entry("a1", zone="a", limit=3)), waiters, BY_ZONE, at="12:00").line
+    assert (line.names, line.abreast) == (("b1", "cp-a"), 0)
 
 
 def test_nodes_without_a_zone_form_their_own_zone() -> None:
     waiters = [a_waiter("n1", zone=""), a_waiter("n2", zone="a")]
-    assert order.hand_on(held(an_entry("n0", zone="", limit=3)), waiters, BY_ZONE, at="").abreast == 1
+    assert order.hand_on(held(an_entry("n0", zone="", limit=3)), waiters, BY_ZONE, at="").line.abreast == 1
 
 
 @pytest.mark.parametrize("policy", [a_policy(), a_policy(order=Order.FEWEST_MOVES)])
 def test_only_order_zone_limits_how_many_may_join_the_holders(policy: Policy) -> None:
-    assert order.hand_on(FREE, TWO_ZONES, policy, at="").abreast is None
+    assert order.hand_on(FREE, TWO_ZONES, policy, at="").line.abreast is None
 
 
 def a_counted(name: str, moves: str | None, since: str = "09:00", **changes: Any) -> NodeView:
@@ -275,7 +276,7 @@ def test_with_order_fewest_moves_counted_nodes_come_first_by_pods_and_age() -> N
 
 def test_with_order_fewest_moves_a_named_node_stays_in_the_line_but_may_change_position() -> None:
     waiters = [a_counted("n1", "5"), a_counted("n2", "4"), a_counted("n3", "3")]
-    assert next_names(waiters, LockContent(next=("n1", "n2")), FEWEST) == ("n2", "n1", "n3")
+    assert next_names(waiters, LockContent(line=Line(names=("n1", "n2"))), FEWEST) == ("n2", "n1", "n3")
 
 
 def test_with_order_fewest_moves_budgets_come_before_pod_counts() -> None:
@@ -285,7 +286,7 @@ def test_with_order_fewest_moves_budgets_come_before_pod_counts() -> None:
 
 
 FEWEST = a_policy(order=Order.FEWEST_MOVES)
-NAMED = LockContent(next=("n1", "n2", "n3"), next_at="t")
+NAMED = LockContent(line=Line(names=("n1", "n2", "n3"), at="t"))
 
 
 def turn(
@@ -316,16 +317,20 @@ def test_a_named_node_that_does_not_claim_within_a_minute_is_passed_over(
 
 
 def test_with_a_full_or_paused_lock_it_is_no_nodes_turn() -> None:
-    assert not turn("n1", held(an_entry("n9"), next=("n1",)), 500).is_ours
-    assert not turn("n1", LockContent(next=("n1",), is_paused=True), 500).is_ours
+    assert not turn("n1", held(an_entry("n9"), line=Line(names=("n1",))), 500).is_ours
+    assert not turn("n1", LockContent(is_paused=True, line=Line(names=("n1",))), 500).is_ours
     watching = turn("n2", NAMED, 59).memory
-    stopped = order.whose_turn("n2", held(an_entry("n9"), next=NAMED.next), a_policy(), watching, 1059.0).memory
+    stopped = order.whose_turn(
+        "n2", held(an_entry("n9"), line=Line(names=NAMED.line.names)), a_policy(), watching, 1059.0
+    ).memory
     assert not turn("n2", NAMED, 0, memory=stopped).is_ours
 
 
 def test_a_new_release_restarts_the_watch_of_named_nodes() -> None:
     watching = turn("n2", NAMED, 59).memory
-    again = order.whose_turn("n2", LockContent(next=NAMED.next, next_at="later"), a_policy(), watching, 1060.0)
+    again = order.whose_turn(
+        "n2", LockContent(line=Line(names=NAMED.line.names, at="later")), a_policy(), watching, 1060.0
+    )
     assert not again.is_ours
 
 
@@ -335,49 +340,49 @@ def test_a_new_release_restarts_the_watch_of_named_nodes() -> None:
         pytest.param(
             "n2",
             0,
-            LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2),
+            LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             True,
             id="the first zone, as many as fit",
         ),
         pytest.param(
             "n3",
             0,
-            LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2),
+            LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             False,
             id="the next zone waits although a slot is free",
         ),
         pytest.param(
             "n3",
             60,
-            LockContent(next=("n1", "n2", "n3"), next_at="t", abreast=2),
+            LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             True,
             id="nobody is at work: passed over after a minute",
         ),
         pytest.param(
             "n1",
             0,
-            held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=1),
+            held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=1)),
             True,
             id="beside a holder of the zone",
         ),
         pytest.param(
             "n2",
             600,
-            held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=1),
+            held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=1)),
             False,
             id="somebody is at work: never passed over",
         ),
         pytest.param(
             "n1",
             600,
-            held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t", abreast=0),
+            held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=0)),
             False,
             id="nobody of the zone at work is left",
         ),
         pytest.param(
             "n2",
             0,
-            held(an_entry("n0", limit=3), next=("n1", "n2"), next_at="t"),
+            held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t")),
             True,
             id="named in another order: the lock and the gate decide",
         ),
@@ -400,7 +405,7 @@ def test_a_node_that_claims_out_of_order_records_who_missed_their_turn() -> None
     assert turn("n2", NAMED, 120).passed == ("n1",), "whoever comes late is not one that did not come"
 
 
-LINE = LockContent(next=tuple(f"n{number}" for number in range(1, 14)), waiting=5000)
+LINE = LockContent(line=Line(names=tuple(f"n{number}" for number in range(1, 14)), waiting=5000))
 
 
 @pytest.mark.parametrize(
@@ -429,10 +434,13 @@ def test_nodes_near_the_front_of_the_line_read_the_lock_often(name: str, concurr
 
 @pytest.mark.parametrize(("waiting", "seconds"), [(0, 30.0), (180, 30.0), (6000, 1000.0)])
 def test_unnamed_nodes_read_the_lock_rarely(waiting: int, seconds: float) -> None:
-    assert order.look_again_seconds("other", LockContent(next=("n1",), waiting=waiting), a_policy(), 0.5) == seconds
+    assert (
+        order.look_again_seconds("other", LockContent(line=Line(names=("n1",), waiting=waiting)), a_policy(), 0.5)
+        == seconds
+    )
 
 
-FIRST = LockContent(next=("n1", "n2"), waiting=2)
+FIRST = LockContent(line=Line(names=("n1", "n2"), waiting=2))
 
 
 def claimed(seconds_ago: float, **changes: Any) -> Entry:
@@ -464,7 +472,7 @@ def due(in_seconds: float) -> Entry:
 def test_the_first_in_line_reads_the_lock_around_the_holders_due_time(
     holders: tuple[Entry, ...], seconds: float
 ) -> None:
-    content = held(*holders, next=FIRST.next)
+    content = held(*holders, line=Line(names=FIRST.line.names))
     assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) == pytest.approx(seconds)
     assert order.look_again_seconds("n2", content, a_policy(), 0.5, now=NOW) == 5.0
     assert order.look_again_seconds("n1", content, a_policy(), 0.5) == 3.0, "nobody can tell from outside"
@@ -473,14 +481,14 @@ def test_the_first_in_line_reads_the_lock_around_the_holders_due_time(
 def test_the_first_in_line_reads_the_lock_about_every_two_seconds_during_a_reboot() -> None:
     at, looks = 0.0, 0
     while at < 60:
-        content = held(claimed(at), next=FIRST.next)
+        content = held(claimed(at), line=Line(names=FIRST.line.names))
         at, looks = at + order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW), looks + 1
     assert 26 <= looks <= 30
 
 
 def test_an_early_release_is_seen_within_three_seconds() -> None:
     for tenths in range(150):
-        content = held(claimed(tenths / 10), next=FIRST.next)
+        content = held(claimed(tenths / 10), line=Line(names=FIRST.line.names))
         assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) <= order.NEXT_LOOK_SECONDS
 
 
@@ -490,14 +498,24 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
 @pytest.mark.parametrize(
     ("content", "agents", "number"),
     [
-        pytest.param(LockContent(next=("n1",), next_at=RECENT, waiting=20), 5000, 20, id="counted a moment ago"),
-        pytest.param(LockContent(next=("n1",), next_at=OLD, waiting=20), 5000, 5000, id="more may have come since"),
-        pytest.param(LockContent(next=("n1",), next_at="2026-03-04T13:00:00Z", waiting=20), 5000, 5000, id="to come"),
-        pytest.param(LockContent(next=("n1",), next_at="soon", waiting=20), 5000, 5000, id="no instant"),
-        pytest.param(LockContent(is_paused=True, next_at=RECENT, waiting=20), 5000, 5000, id="paused: nobody counts"),
+        pytest.param(LockContent(line=Line(names=("n1",), at=RECENT, waiting=20)), 5000, 20, id="counted a moment ago"),
+        pytest.param(
+            LockContent(line=Line(names=("n1",), at=OLD, waiting=20)), 5000, 5000, id="more may have come since"
+        ),
+        pytest.param(
+            LockContent(line=Line(names=("n1",), at="2026-03-04T13:00:00Z", waiting=20)), 5000, 5000, id="to come"
+        ),
+        pytest.param(LockContent(line=Line(names=("n1",), at="soon", waiting=20)), 5000, 5000, id="no instant"),
+        pytest.param(
+            LockContent(is_paused=True, line=Line(at=RECENT, waiting=20)), 5000, 5000, id="paused: nobody counts"
+        ),
         pytest.param(LockContent(), 5000, 5000, id="nobody is in line"),
-        pytest.param(LockContent(next=("n1",), next_at=OLD, waiting=20), None, 20, id="nobody knows how many agents"),
-        pytest.param(LockContent(next=("n1",), next_at=OLD, waiting=60), 20, 60, id="more than there are agents"),
+        pytest.param(
+            LockContent(line=Line(names=("n1",), at=OLD, waiting=20)), None, 20, id="nobody knows how many agents"
+        ),
+        pytest.param(
+            LockContent(line=Line(names=("n1",), at=OLD, waiting=60)), 20, 60, id="more than there are agents"
+        ),
         pytest.param(None, 5000, 5000, id="the lock cannot be read"),
         pytest.param(None, None, 0, id="nothing is known"),
     ],
@@ -512,7 +530,7 @@ def test_the_number_of_waiting_nodes_is_the_recent_count_or_the_number_of_agents
 def test_a_named_node_never_sleeps_as_long_as_an_unnamed_one(concurrency: int, place: int) -> None:
     """A pause of half a minute and more is stretched with the number of the waiting: at 5,000 to a quarter of
     an hour."""
-    line = LockContent(next=tuple(f"n{number}" for number in range(41)), waiting=5000)
+    line = LockContent(line=Line(names=tuple(f"n{number}" for number in range(41)), waiting=5000))
     assert 3.0 <= order.look_again_seconds(f"n{place}", line, a_policy(concurrency=concurrency), 0.0) < 30.0
 
 
@@ -527,7 +545,9 @@ def test_if_positions_may_change_with_each_release_no_node_in_line_sleeps_long(c
 
 def test_the_smaller_limit_of_an_older_entry_limits_how_many_can_be_called() -> None:
     assert (
-        order.look_again_seconds("n3", held(an_entry("n9", limit=1), next=LINE.next), a_policy(concurrency=4), 0.0)
+        order.look_again_seconds(
+            "n3", held(an_entry("n9", limit=1), line=Line(names=LINE.line.names)), a_policy(concurrency=4), 0.0
+        )
         == 10.0
     )
 
@@ -535,17 +555,19 @@ def test_the_smaller_limit_of_an_older_entry_limits_how_many_can_be_called() -> 
 def test_five_thousand_waiting_nodes_send_fewer_than_twenty_requests_a_second() -> None:
     """Two requests a look: the lock, and the own Node."""
     waiting = 5000
-    line = LockContent(next=tuple(f"n{number}" for number in range(1 + order.SPARE_NAMES)), waiting=waiting)
-    looks = sum(1 / order.look_again_seconds(name, line, a_policy(), 0.0) for name in line.next)
-    looks += (waiting - len(line.next)) / order.look_again_seconds("other", line, a_policy(), 0.0)
+    names = tuple(f"n{number}" for number in range(1 + order.SPARE_NAMES))
+    content = LockContent(line=Line(names=names, waiting=waiting))
+    looks = sum(1 / order.look_again_seconds(name, content, a_policy(), 0.0) for name in names)
+    looks += (waiting - len(names)) / order.look_again_seconds("other", content, a_policy(), 0.0)
     assert 2 * looks < 20
 
 
 def test_with_pod_counting_five_thousand_nodes_send_fewer_than_twenty_requests_a_second() -> None:
     waiting, named = 5000, 1 + order.SPARE_NAMES
-    line = LockContent(next=tuple(f"n{number}" for number in range(named)), waiting=waiting)
-    looks = sum(1 / order.look_again_seconds(name, line, a_policy(order=Order.FEWEST_MOVES), 0.5) for name in line.next)
-    looks += (waiting - named) / order.look_again_seconds("other", line, a_policy(order=Order.FEWEST_MOVES), 0.5)
+    names, policy = tuple(f"n{number}" for number in range(named)), a_policy(order=Order.FEWEST_MOVES)
+    content = LockContent(line=Line(names=names, waiting=waiting))
+    looks = sum(1 / order.look_again_seconds(name, content, policy, 0.5) for name in names)
+    looks += (waiting - named) / order.look_again_seconds("other", content, policy, 0.5)
     assert 2 * looks + named / counting.NAMED_SECONDS + (waiting - named) / counting.OTHERS_SECONDS < 20
 
 

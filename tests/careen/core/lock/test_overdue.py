@@ -21,6 +21,7 @@ from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock import overdue
 from careen.core.lock.content import Entry, LockContent, Overdue
+from careen.core.lock.line import Line
 from careen.core.steps.shared import looking_behind
 from tests.careen.core.builders import (
     NO,
@@ -181,14 +182,14 @@ def waiting(content: LockContent, **changes: Any) -> Decision:
     return decided(RECORD, node=node, lock=content, **{"policy": a_policy(taint_key=None), **changes})
 
 
-LINE = held(ENTRY, next=("n1", "n2"), next_at=at(600))
+LINE = held(ENTRY, line=Line(names=("n1", "n2"), at=at(600)))
 REBOOTING = holder(Phase.REBOOTING, 480)
 
 
 def test_the_first_in_line_marks_a_reboot_that_does_not_happen_and_posts_an_event() -> None:
     decision = waiting(LINE, holders=Holders(nodes=(REBOOTING,)))
     assert the_lock(decision).entries == (replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))),)
-    assert the_lock(decision).next == LINE.next
+    assert the_lock(decision).line.names == LINE.line.names
     event = next(action for action in decision.actions if isinstance(action, PostEvent))
     assert (event.code, event.is_warning) == (Code.HOLDER_OVERDUE, True)
     assert event.sentence == "overdue: n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
@@ -214,7 +215,9 @@ def test_whoever_marks_the_last_holder_that_came_on_tells_people_that_the_roll_o
     assert Notify not in map(type, released.actions), "nothing is overdue that was not before"
 
 
-MARKED = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))), next=("n2", "n1"), next_at=at(600))
+MARKED = held(
+    replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(480))), line=Line(names=("n2", "n1"), at=at(600))
+)
 QUIET = remembering(behind__at=UPTIME + 30)
 CLAUSE = "n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
@@ -243,7 +246,9 @@ def test_the_message_does_not_change_while_the_holder_is_overdue() -> None:
     ],
 )
 def test_a_node_refused_by_another_gate_names_the_overdue_holder_too(changes: dict[str, Any]) -> None:
-    content = replace(MARKED, entries=(replace(MARKED.entries[0], limit=2),), next=("n2", "n3", "n1"))
+    content = replace(
+        MARKED, entries=(replace(MARKED.entries[0], limit=2),), line=replace(MARKED.line, names=("n2", "n3", "n1"))
+    )
     decision = waiting(content, **{"memory": QUIET, "waiters": (), **changes})
     assert decision.reason.sentence.endswith(f"; overdue: {CLAUSE}")
 
@@ -251,12 +256,14 @@ def test_a_node_refused_by_another_gate_names_the_overdue_holder_too(changes: di
 def test_a_node_outside_its_window_checks_the_holders_too() -> None:
     """The line is empty then, and some node must notice the overdue holder."""
     shut = replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))
-    decision = waiting(replace(LINE, next=()), policy=shut, holders=Holders(nodes=(REBOOTING,)))
+    decision = waiting(
+        replace(LINE, line=replace(LINE.line, names=())), policy=shut, holders=Holders(nodes=(REBOOTING,))
+    )
     assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
 
 
 def test_an_overdue_holder_is_marked_even_if_a_place_is_free() -> None:
-    content = held(replace(ENTRY, limit=2), next=("n2", "n3", "n1"), next_at=at(600))
+    content = held(replace(ENTRY, limit=2), line=Line(names=("n2", "n3", "n1"), at=at(600)))
     decision = waiting(
         content,
         policy=a_policy(taint_key=None, concurrency=2),
@@ -267,7 +274,9 @@ def test_an_overdue_holder_is_marked_even_if_a_place_is_free() -> None:
 
 
 def test_the_mark_is_removed_when_the_holder_has_recovered() -> None:
-    decision = waiting(replace(MARKED, next=("n1",)), holders=Holders(nodes=(holder(Phase.VERIFYING, 3),)))
+    decision = waiting(
+        replace(MARKED, line=replace(MARKED.line, names=("n1",))), holders=Holders(nodes=(holder(Phase.VERIFYING, 3),))
+    )
     assert the_lock(decision).entries[0].overdue is None
     assert not any(action.is_warning for action in decision.actions if isinstance(action, PostEvent))
 
@@ -306,8 +315,8 @@ def idle(content: LockContent, **changes: Any) -> Decision:
     return decided(need=NO, lock=content, **{"memory": remembering(is_reconciled=False), **changes})
 
 
-ALONE = replace(LINE, next=(), next_at="")
-ALONE_MARKED = replace(MARKED, next=(), next_at="")
+ALONE = replace(LINE, line=replace(LINE.line, names=(), at=""))
+ALONE_MARKED = replace(MARKED, line=replace(MARKED.line, names=(), at=""))
 
 
 def test_an_idle_node_marks_an_overdue_holder_if_no_node_waits() -> None:
@@ -357,10 +366,10 @@ def test_in_a_large_fleet_few_waiting_nodes_still_find_a_dead_holder_soon(memory
 
 
 def test_an_idle_node_that_checks_an_overdue_holder_lists_no_waiting_nodes() -> None:
-    in_line = replace(MARKED, next=("n1", "n7"), next_at=at(600))
+    in_line = replace(MARKED, line=replace(MARKED.line, names=("n1", "n7"), at=at(600)))
     decision = idle(in_line, waiters=NOT_ASKED, holders=Holders(nodes=(REBOOTING,)))
     assert decision.wants == frozenset()
-    assert the_lock(decision).next == ("n7",)
+    assert the_lock(decision).line.names == ("n7",)
 
 
 def test_an_idle_node_removes_the_mark_without_an_event() -> None:
@@ -373,7 +382,9 @@ def test_an_idle_node_removes_the_mark_without_an_event() -> None:
 
 
 def absent(marked_ago: float, **changes: Any) -> Decision:
-    content = held(replace(ENTRY, overdue=Overdue(phase="", since=at(marked_ago))), next=("n1",), next_at=at(600))
+    content = held(
+        replace(ENTRY, overdue=Overdue(phase="", since=at(marked_ago))), line=Line(names=("n1",), at=at(600))
+    )
     return waiting(content, holders=Holders(absent=frozenset({"n9"})), **changes)
 
 
@@ -389,12 +400,14 @@ def test_the_mark_counts_only_by_a_known_api_server_clock() -> None:
 
 def test_without_a_comparison_with_the_api_servers_clock_nothing_is_marked() -> None:
     decision = waiting(
-        replace(LINE, next=("n2",)), holders=Holders(nodes=(REBOOTING,)), clock_skew_seconds=Unknown("not told yet")
+        replace(LINE, line=replace(LINE.line, names=("n2",))),
+        holders=Holders(nodes=(REBOOTING,)),
+        clock_skew_seconds=Unknown("not told yet"),
     )
     assert WriteLock not in kinds(decision)
 
 
 def test_an_absence_does_not_start_before_the_claim() -> None:
     young = replace(ENTRY, created=at(100), overdue=Overdue(phase="", since=at(5000)))
-    content = held(young, next=("n1",), next_at=at(600))
+    content = held(young, line=Line(names=("n1",), at=at(600)))
     assert WriteLock not in kinds(waiting(content, holders=Holders(absent=frozenset({"n9"}))))

@@ -22,6 +22,7 @@ from careen.core.facts.selectors import Selector
 from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock.content import LockContent
+from careen.core.lock.line import Line
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     NO,
@@ -69,33 +70,50 @@ def test_a_claim_is_added_to_the_lock_with_the_next_names() -> None:
     n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
     n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
     assert claiming(lock=LockContent(), waiters=NOT_ASKED).wants == {Evidence.WAITERS}
-    decision = claiming(lock=LockContent(next=("n1",)), waiters=(n2, n3))
+    decision = claiming(lock=LockContent(line=Line(names=("n1",))), waiters=(n2, n3))
     assert kinds(decision) == [WriteLock]
     content = the_lock(decision)
-    assert (content.holders, content.next, content.waiting) == (("n1",), ("n2",), 2)
+    assert (content.holders, content.line.names, content.line.waiting) == (("n1",), ("n2",), 2)
     (entry,) = content.entries
     assert (entry.id, entry.uid, entry.boot, entry.limit) == ("c1", "uid-n1", "boot-1", 1)
 
 
-JUST_NAMED = LockContent(next=("n1", "n2"), next_at=rfc3339(NOW), waiting=2)
+JUST_NAMED = LockContent(line=Line(names=("n1", "n2"), at=rfc3339(NOW), waiting=2))
 
 
 def test_a_claim_after_a_release_that_named_all_waiting_nodes_lists_none() -> None:
     decision = claiming(lock=JUST_NAMED, waiters=NOT_ASKED)
     content = the_lock(decision)
-    assert (content.holders, content.next, content.next_at, content.waiting) == (("n1",), ("n2",), rfc3339(NOW), 1)
+    assert (content.holders, content.line.names, content.line.at, content.line.waiting) == (
+        ("n1",),
+        ("n2",),
+        rfc3339(NOW),
+        1,
+    )
 
 
 @pytest.mark.parametrize(
     ("content", "memory"),
     [
-        pytest.param(replace(JUST_NAMED, waiting=3), remembering(), id="somebody waits who is not named"),
-        pytest.param(replace(JUST_NAMED, next_at=rfc3339(NOW - timedelta(seconds=6))), remembering(), id="old"),
         pytest.param(
-            replace(JUST_NAMED, next_at=rfc3339(NOW + timedelta(hours=1))), remembering(), id="of a clock ahead"
+            replace(JUST_NAMED, line=replace(JUST_NAMED.line, waiting=3)),
+            remembering(),
+            id="somebody waits who is not named",
         ),
-        pytest.param(replace(JUST_NAMED, next_at="soon"), remembering(), id="unreadable"),
-        pytest.param(replace(JUST_NAMED, next=("n2", "n3")), remembering(), id="not named itself"),
+        pytest.param(
+            replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW - timedelta(seconds=6)))),
+            remembering(),
+            id="old",
+        ),
+        pytest.param(
+            replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW + timedelta(hours=1)))),
+            remembering(),
+            id="of a clock ahead",
+        ),
+        pytest.param(replace(JUST_NAMED, line=replace(JUST_NAMED.line, at="soon")), remembering(), id="unreadable"),
+        pytest.param(
+            replace(JUST_NAMED, line=replace(JUST_NAMED.line, names=("n2", "n3"))), remembering(), id="not named itself"
+        ),
         pytest.param(JUST_NAMED, remembering(line__passed=("n0",)), id="somebody named did not come"),
     ],
 )
@@ -118,9 +136,11 @@ def test_with_order_zone_no_claim_is_added_beside_one_of_another_zone(how: Order
 
 def test_a_node_that_missed_its_turn_is_named_last() -> None:
     decision = claiming(
-        lock=LockContent(next=("n2", "n1")), memory=remembering(line__passed=("n2",)), waiters=(a_node("n2"),)
+        lock=LockContent(line=Line(names=("n2", "n1"))),
+        memory=remembering(line__passed=("n2",)),
+        waiters=(a_node("n2"),),
     )
-    assert the_lock(decision).passed == ("n2",)
+    assert the_lock(decision).line.passed == ("n2",)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from careen.core.facts.policy import SettlePolicy
 from careen.core.facts.progress import Mark, OwnerHealth
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import LockContent
+from careen.core.lock.line import Line
 from tests.careen.core.builders import (
     BOOT,
     NO,
@@ -56,7 +57,12 @@ def test_a_release_removes_the_claim_from_lock_and_node_and_names_the_next() -> 
         [WriteLock, PatchNode],
     )
     content = the_lock(decision)
-    assert (content.holders, content.next, content.waiting, content.next_at) == ((), ("n2",), 2, "2026-03-04T12:00:00Z")
+    assert (content.holders, content.line.names, content.line.waiting, content.line.at) == (
+        (),
+        ("n2",),
+        2,
+        "2026-03-04T12:00:00Z",
+    )
     assert the_patch(decision).annotations[keys.PROGRESS] is None
 
 
@@ -105,12 +111,12 @@ def test_after_a_release_the_lock_is_read_again_only_for_unseen_changes(
 def test_a_slightly_stale_list_does_not_name_the_released_node() -> None:
     older = [a_marked_node(a_progress(Phase.WAITING), name=name, label="ready") for name in ("n1", "n2")]
     content = the_lock(settling(waiters=tuple(older)))
-    assert (content.next, content.waiting) == (("n2",), 1)
+    assert (content.line.names, content.line.waiting) == (("n2",), 1)
 
 
 def test_without_a_list_of_waiting_nodes_the_claim_is_released_and_the_names_stay() -> None:
-    decision = settling(lock=held(an_entry(), next=("n5",)), waiters=Unknown("503"))
-    assert (the_lock(decision).holders, the_lock(decision).next) == ((), ("n5",))
+    decision = settling(lock=held(an_entry(), line=Line(names=("n5",))), waiters=Unknown("503"))
+    assert (the_lock(decision).holders, the_lock(decision).line.names) == ((), ("n5",))
 
 
 @pytest.mark.parametrize(

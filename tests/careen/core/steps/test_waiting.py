@@ -29,6 +29,7 @@ from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock import order
 from careen.core.lock.content import LockContent
+from careen.core.lock.line import Line
 from careen.core.steps.line import LOOK_SECONDS
 from careen.core.steps.shared import taint_spread
 from careen.core.steps.waiting import OPENING_SECONDS
@@ -64,7 +65,7 @@ OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
 TAINTED = {"taints": (OURS,)}
 RECORD = a_progress(Phase.WAITING, taint_key=OURS.key, tainted_at="2026-03-04T11:00:00Z")
 READY = {**TAINTED, "label": "ready"}
-NAMED = LockContent(next=("n1", "n2"), next_at="2026-03-04T11:59:59Z", waiting=2)
+NAMED = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
 N2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
 
 
@@ -297,7 +298,7 @@ def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
     decision = waiting(
         lock=NAMED, waiters=(N2, *late), alerts=(Alert(name="A"),), policy=a_policy(alerts=AlertPolicy())
     )
-    assert (the_lock(decision).next, the_lock(decision).waiting) == (("n1", "n2"), 9)
+    assert (the_lock(decision).line.names, the_lock(decision).line.waiting) == (("n1", "n2"), 9)
 
 
 def test_nodes_of_a_large_fleet_look_when_the_window_opens() -> None:
@@ -350,7 +351,9 @@ def test_at_its_turn_a_node_only_writes_its_claim_id() -> None:
     assert the_patch(decision).unschedulable is None
 
 
-@pytest.mark.parametrize("content", [held(an_entry("n2"), next=("n1",)), LockContent(next=("n2", "n1"))])
+@pytest.mark.parametrize(
+    "content", [held(an_entry("n2"), line=Line(names=("n1",))), LockContent(line=Line(names=("n2", "n1")))]
+)
 def test_before_its_turn_a_node_waits_without_costly_evidence(content: LockContent) -> None:
     decision = waiting(
         lock=content,
@@ -369,7 +372,7 @@ def test_a_change_of_holders_causes_no_request_of_waiting_nodes() -> None:
     told = {"annotations": {keys.REASON: first.reason.sentence}}
     assert (
         waiting(
-            lock=replace(LINE, entries=(an_entry("n8", "c8"),), next=("n1",)),
+            lock=replace(LINE, entries=(an_entry("n8", "c8"),), line=replace(LINE.line, names=("n1",))),
             node=told,
             memory=first.memory,
             uptime=UPTIME + 60,
@@ -397,8 +400,8 @@ def test_a_named_node_that_cannot_start_passes_its_turn_to_the_next() -> None:
     decision = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     assert decision.reason.code is Code.REFUSED
     content = the_lock(decision)
-    assert content.next == ("n2", "n1")
-    assert content.passed == ("n1",)
+    assert content.line.names == ("n2", "n1")
+    assert content.line.passed == ("n1",)
     assert codes(decision.refusals) == [Code.FORECAST_UNKNOWN]
 
 
@@ -413,8 +416,8 @@ def test_a_cluster_wide_refusal_does_not_pass_the_turn_on() -> None:
         lock=NAMED, policy=a_policy(alerts=AlertPolicy()), alerts=(Alert(name="DiskFull"),), waiters=(N2,)
     )
     content = the_lock(decision)
-    assert content.next == NAMED.next
-    assert content.next_at == "2026-03-04T12:00:00Z"
+    assert content.line.names == NAMED.line.names
+    assert content.line.at == "2026-03-04T12:00:00Z"
 
 
 @pytest.mark.parametrize(("is_of_node", "line"), [(False, ("n1", "n2")), (True, ("n2", "n1"))])
@@ -422,18 +425,18 @@ def test_a_health_query_of_the_cluster_keeps_the_line_and_one_of_the_node_does_n
     is_of_node: bool, line: tuple[str, ...]
 ) -> None:
     query = HealthQuery(name="ceph", query="x", comparison="==", bound=0, fresh_seconds=60, is_of_node=is_of_node)
-    named = replace(NAMED, next=("n1", "n2"))
+    named = replace(NAMED, line=replace(NAMED.line, names=("n1", "n2")))
     decision = waiting(
         lock=named, policy=a_policy(health_queries=(query,)), queries={"ceph": Unknown("503")}, waiters=(N2,)
     )
-    assert the_lock(decision).next == line
+    assert the_lock(decision).line.names == line
 
 
 def test_the_interval_of_the_cluster_keeps_the_line() -> None:
-    named = replace(NAMED, released_at="2026-03-04T11:59:00Z", next=("n1", "n2"))
+    named = replace(NAMED, released_at="2026-03-04T11:59:00Z", line=replace(NAMED.line, names=("n1", "n2")))
     decision = waiting(lock=named, policy=a_policy(cluster_interval_seconds=3600), waiters=(N2,))
     assert (decision.reason.code, [each.gate for each in decision.refusals]) == (Code.REFUSED, ["cluster-interval"])
-    assert (the_lock(decision).next, the_lock(decision).released_at) == (named.next, named.released_at)
+    assert (the_lock(decision).line.names, the_lock(decision).released_at) == (named.line.names, named.released_at)
 
 
 CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", unschedulable=True)
@@ -459,7 +462,7 @@ def test_a_waiting_cordoned_node_does_not_delay_its_line(others: tuple[NodeView,
         waiters=tuple(node for node in others if keys.REBOOT_LABEL in node.labels),
     )
     assert codes(decision.refusals) == [Code.NODES_DOWN]
-    assert the_lock(decision).next == line
+    assert the_lock(decision).line.names == line
 
 
 def test_after_a_costly_refusal_costly_gates_pause() -> None:
@@ -480,7 +483,7 @@ def test_the_pause_doubles_with_each_consecutive_refusal(refusals: int, pause: f
 def test_other_holders_end_the_pause_at_once() -> None:
     refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     policy = a_policy(concurrency=2)
-    content = held(an_entry("n9", "c9", limit=2), next=("n1",))
+    content = held(an_entry("n9", "c9", limit=2), line=Line(names=("n1",)))
     assert waiting(lock=content, policy=policy, forecast=NOT_ASKED, memory=refused.memory).wants == {Evidence.FORECAST}
 
 
@@ -494,7 +497,10 @@ def test_a_refused_node_sees_the_release_that_may_name_it(named: tuple[str, ...]
     """It has left the line; where the line has room, whoever releases next names it again, and the next start
     follows within five seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
-    assert waiting(lock=held(an_entry("n9"), next=named), memory=memory, forecast=NOT_ASKED).look_again_seconds == look
+    assert (
+        waiting(lock=held(an_entry("n9"), line=Line(names=named)), memory=memory, forecast=NOT_ASKED).look_again_seconds
+        == look
+    )
 
 
 def test_a_refused_unnamed_node_sees_the_release_that_may_name_it() -> None:
@@ -511,26 +517,28 @@ def test_a_refused_unnamed_node_sees_the_release_that_may_name_it() -> None:
 
 def test_without_a_holder_no_release_is_expected() -> None:
     memory = remembering(costly__not_before=UPTIME + 50)
-    assert waiting(lock=LockContent(next=("n2",)), memory=memory, forecast=NOT_ASKED).look_again_seconds > 10
+    assert (
+        waiting(lock=LockContent(line=Line(names=("n2",))), memory=memory, forecast=NOT_ASKED).look_again_seconds > 10
+    )
 
 
 def test_any_node_that_sees_a_short_line_fills_it() -> None:
-    named = waiting(lock=held(an_entry("n9"), next=("n2",)), waiters=(N2,))
-    assert the_lock(named).next == ("n2", "n1")
+    named = waiting(lock=held(an_entry("n9"), line=Line(names=("n2",))), waiters=(N2,))
+    assert the_lock(named).line.names == ("n2", "n1")
     assert the_lock(named).holders == ("n9",)
 
 
 AT_WORK = a_marked_node(a_progress(Phase.DRAINING), name="n9")
-LINE = held(an_entry("n9"), next=("n2", "n1", *(f"m{number}" for number in range(20))))
+LINE = held(an_entry("n9"), line=Line(names=("n2", "n1", *(f"m{number}" for number in range(20)))))
 
 
 @pytest.mark.parametrize(
     ("content", "pause"),
     [
-        (replace(LINE, next=("n1", *LINE.next[2:])), 30),
+        (replace(LINE, line=replace(LINE.line, names=("n1", *LINE.line.names[2:]))), 30),
         (LINE, 60),
-        (replace(LINE, next=LINE.next[2:]), 3600),
-        (replace(LINE, next=("n2",) * 20), 3600),
+        (replace(LINE, line=replace(LINE.line, names=LINE.line.names[2:])), 3600),
+        (replace(LINE, line=replace(LINE.line, names=("n2",) * 20)), 3600),
     ],
 )
 def test_the_first_in_line_checks_the_holders_first_and_only_of_old_claims(content: LockContent, pause: float) -> None:
@@ -554,12 +562,14 @@ def test_the_first_in_line_checks_the_holders_first_and_only_of_old_claims(conte
 
 def test_a_new_process_reads_the_age_of_claims_from_the_lock() -> None:
     """An agent that lives for five seconds looks behind the lock as well."""
-    assert waiting(lock=replace(LINE, next=("n1", *LINE.next[2:])), holders=NOT_ASKED).wants == {Evidence.HOLDERS}
+    assert waiting(
+        lock=replace(LINE, line=replace(LINE.line, names=("n1", *LINE.line.names[2:]))), holders=NOT_ASKED
+    ).wants == {Evidence.HOLDERS}
 
 
 @pytest.mark.parametrize("created", ["", "yesterday", "2026-12-01T00:00:00Z"])
 def test_the_holder_of_a_claim_without_a_time_is_checked(created: str) -> None:
-    content = held(an_entry("n9", created=created), next=("n1",))
+    content = held(an_entry("n9", created=created), line=Line(names=("n1",)))
     assert waiting(lock=content, holders=NOT_ASKED).wants == {Evidence.HOLDERS}
 
 
@@ -588,7 +598,7 @@ def test_the_claim_of_a_deleted_node_is_removed_only_after_the_reboot_deadline()
     assert the_lock(behind(gone, UPTIME + 901, first.memory, marked)).entries == ()
 
 
-HALTED = held(an_entry("n9", failed="never-ready", limit=3), next=("n1", "n2"), next_at="t", waiting=2)
+HALTED = held(an_entry("n9", failed="never-ready", limit=3), line=Line(names=("n1", "n2"), at="t", waiting=2))
 THREE = a_policy(concurrency=3)
 
 
@@ -636,7 +646,7 @@ def test_with_a_longer_lock_ttl_a_deleted_nodes_claim_stays_longer() -> None:
 @pytest.mark.parametrize("changes", [{"node": {"annotations": {keys.HOLD: "people"}}}, {"need": NO}])
 def test_a_named_node_that_cannot_start_gives_up_its_place(changes: dict[str, Any]) -> None:
     decision = waiting(lock=NAMED, **changes)
-    assert the_lock(decision).next == ("n2",)
+    assert the_lock(decision).line.names == ("n2",)
 
 
 def test_a_paused_lock_is_not_written_to_give_up_a_place() -> None:

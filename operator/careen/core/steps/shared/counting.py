@@ -24,7 +24,9 @@ def is_due(situation: Situation, content: LockContent) -> bool:
         return True
     if situation.policy.order is not Order.FEWEST_MOVES and keys.MOVES in situation.node.annotations:
         return False
-    is_soon = situation.node.name in content.next or keys.MOVES not in situation.node.annotations  # the list has failed
+    is_soon = (
+        situation.node.name in content.line.names or keys.MOVES not in situation.node.annotations
+    )  # the list has failed
     counted_at = situation.memory.moves_counted_at
     return counted_at is None or situation.seen.uptime - counted_at >= (NAMED_SECONDS if is_soon else OTHERS_SECONDS)
 

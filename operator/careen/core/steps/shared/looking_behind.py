@@ -51,9 +51,9 @@ def _having_looked(situation: Situation, behind: Behind) -> Situation:
 def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
     """How often this node looks. Where nobody is named, nobody else may look, or all `lookers` do: then so often
     that together they look once a second."""
-    if not content.next:
+    if not content.line.names:
         return max(LOOK_SECONDS, lookers or 0)
-    return LOOK_SECONDS * (1 + content.next.index(name)) if name in content.next else OTHERS_LOOK_SECONDS
+    return LOOK_SECONDS * (1 + content.line.names.index(name)) if name in content.line.names else OTHERS_LOOK_SECONDS
 
 
 def _lookers(situation: Situation) -> int | None:
@@ -67,10 +67,10 @@ def _is_due(situation: Situation, content: LockContent) -> bool:
     tell their age themselves, so a process that has just started knows as much as one that watched."""
     name, left = situation.node.name, situation.memory.behind.at - situation.seen.uptime
     pause = pause_seconds(name, content, _lookers(situation))
-    is_outdated = not content.next and left > pause  # as long as for all agents, and few were counted since
+    is_outdated = not content.line.names and left > pause  # as long as for all agents, and few were counted since
     if left > 0 and not is_outdated:
         return False
-    old = pause if content.next else LOOK_SECONDS
+    old = pause if content.line.names else LOOK_SECONDS
     return any(_age_seconds(situation, entry) >= old for entry in content.entries if entry.node != name)
 
 

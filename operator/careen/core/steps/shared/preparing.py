@@ -132,7 +132,7 @@ def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
 
 def _is_next(situation: Situation, content: LockContent) -> bool:
     """Whether the next release makes it this node's turn."""
-    is_first = content.next[:1] == (situation.node.name,)
+    is_first = content.line.names[:1] == (situation.node.name,)
     is_full = free_slots(content, situation.policy.concurrency) == 0
     return is_first and is_full and not (content.is_paused or content.failed)
 

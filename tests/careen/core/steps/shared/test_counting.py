@@ -15,6 +15,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.reasons import Code
 from careen.core.lock.content import LockContent
+from careen.core.lock.line import Line
 from careen.core.steps.shared.counting import NAMED_SECONDS, OTHERS_SECONDS
 from tests.careen.core.builders import (
     NO,
@@ -35,8 +36,8 @@ RECORD = a_progress(Phase.WAITING, taint_key="careen.dev/reboot")
 TAINTED = {"taints": (Taint(key="careen.dev/reboot", effect="PreferNoSchedule"),)}
 FEWEST = a_policy(order=Order.FEWEST_MOVES)
 PODS = (a_pod("web-1"), a_pod("web-2"), a_daemon_pod(), a_pod("done", phase="Succeeded"))
-BUSY = held(an_entry("n9"), next=("n8",))
-NAMED = held(an_entry("n9"), next=("n1",))
+BUSY = held(an_entry("n9"), line=Line(names=("n8",)))
+NAMED = held(an_entry("n9"), line=Line(names=("n1",)))
 UNCOUNTED = remembering(moves_counted_at=None)
 
 

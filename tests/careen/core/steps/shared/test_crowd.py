@@ -12,6 +12,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NOT_ASKED, Taint, Unknown
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.lock.content import LockContent
+from careen.core.lock.line import Line
 from tests.careen.core.builders import UPTIME, a_progress, decided, remembering
 
 OURS = Taint(key="careen.dev/reboot", effect="PreferNoSchedule")
@@ -35,7 +36,7 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
         pytest.param({"agents": 180}, False, id="so many may look every half minute anyway"),
         pytest.param({"agents": None}, False, id="nobody knows how many agents there are"),
         pytest.param(
-            {"lock": LockContent(next=("n7",), next_at="2026-03-04T11:58:30Z", waiting=20)},
+            {"lock": LockContent(line=Line(names=("n7",), at="2026-03-04T11:58:30Z", waiting=20))},
             False,
             id="just handed over",
         ),

@@ -15,6 +15,7 @@ from careen.core.facts.observation import NOT_ASKED, DryRunAnswer, Evictable, No
 from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import ForecastPolicy
 from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.line import Line
 from careen.core.lock.order import turn_key
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
@@ -39,8 +40,10 @@ RECORD = a_progress(Phase.WAITING, taint_key=OURS.key, tainted_at="2026-03-04T11
 READY: dict[str, Any] = {"taints": (OURS,), "label": "ready", "annotations": {keys.MOVES: "2"}}
 MINE = a_marked_node(RECORD, **READY)
 OTHER = a_node("n9")
-SETTLING = held(an_entry("n9", "c9", due="2026-03-04T12:00:03Z"), next=("n1", "n2"), next_at="2026-03-04T11:59:00Z")
-FREE = LockContent(next=("n1", "n2"), next_at="2026-03-04T12:00:00Z")
+SETTLING = held(
+    an_entry("n9", "c9", due="2026-03-04T12:00:03Z"), line=Line(names=("n1", "n2"), at="2026-03-04T11:59:00Z")
+)
+FREE = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T12:00:00Z"))
 PODS = (a_pod("web-1"), a_pod("db-1", namespace="data"))
 ALLOWED = {"shop/web": 1, "data/db": 2, "elsewhere/x": 0}
 MADE_OF = {Evidence.FORECAST, Evidence.EVICTABILITY}
@@ -68,12 +71,20 @@ def prepared(**changes: Any) -> Prepared:
     ("lock", "is_time"),
     [
         pytest.param(SETTLING, True, id="it comes next, and the claim is due in three seconds"),
-        pytest.param(held(an_entry("n9", due="2026-03-04T11:00:00Z"), next=("n1",)), True, id="due for an hour"),
-        pytest.param(held(an_entry("n9", due="2026-03-04T12:00:06Z"), next=("n1",)), False, id="due in six seconds"),
-        pytest.param(held(an_entry("n9"), next=("n1",)), False, id="the holder does not settle yet"),
-        pytest.param(replace(SETTLING, next=("n2", "n1")), False, id="another one comes next"),
         pytest.param(
-            held(an_entry("n9", due="2026-03-04T12:00:03Z", failed="never-ready"), next=("n1",)), False, id="halted"
+            held(an_entry("n9", due="2026-03-04T11:00:00Z"), line=Line(names=("n1",))), True, id="due for an hour"
+        ),
+        pytest.param(
+            held(an_entry("n9", due="2026-03-04T12:00:06Z"), line=Line(names=("n1",))), False, id="due in six seconds"
+        ),
+        pytest.param(held(an_entry("n9"), line=Line(names=("n1",))), False, id="the holder does not settle yet"),
+        pytest.param(
+            replace(SETTLING, line=replace(SETTLING.line, names=("n2", "n1"))), False, id="another one comes next"
+        ),
+        pytest.param(
+            held(an_entry("n9", due="2026-03-04T12:00:03Z", failed="never-ready"), line=Line(names=("n1",))),
+            False,
+            id="halted",
         ),
     ],
 )
@@ -83,7 +94,7 @@ def test_only_the_next_in_line_prepares_and_only_before_an_expected_release(lock
 
 
 def beside(*entries: Entry, **more: Any) -> LockContent:
-    return held(*entries, **{"next": ("n1", "n2"), **more})
+    return held(*entries, **{"line": Line(names=("n1", "n2")), **more})
 
 
 YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a long round
@@ -103,7 +114,9 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
             {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T11:59:00Z"))}, False, id="due for a minute"
         ),
         pytest.param(
-            {"lock": beside(an_entry("n9", created=YOUNG), next=("n2", "n1"))}, False, id="another one comes next"
+            {"lock": beside(an_entry("n9", created=YOUNG), line=Line(names=("n2", "n1")))},
+            False,
+            id="another one comes next",
         ),
         pytest.param(
             {"lock": beside(an_entry("n9", created=YOUNG)), "policy": a_policy(forecast=ForecastPolicy.OFF)},
@@ -236,7 +249,7 @@ def test_a_preparation_is_valid_for_a_few_seconds(ago: float, is_good: bool) -> 
 
 def test_another_holder_discards_the_preparation() -> None:
     two = a_policy(concurrency=2)
-    lock = held(an_entry("n5", "c5", limit=2), next=("n1",))
+    lock = held(an_entry("n5", "c5", limit=2), line=Line(names=("n1",)))
     decision = our_turn(prepared(), policy=two, lock=lock, memory=ready(prepared(), lock=lock))
     assert decision.wants == {Evidence.FORECAST}
 
