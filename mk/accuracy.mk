@@ -20,3 +20,7 @@ LEARNED_FLAGS ?=
 .PHONY: bench-accuracy-learned
 bench-accuracy-learned: $(INSTALLED) cluster-programs ## 80 drains in clusters of 200 and 300 nodes, forecast with and without what their bindings taught
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON) -m bench.accuracy.learned $(LEARNED_FLAGS) | tee bench/accuracy/learned.md
+
+.PHONY: bench-accuracy-searches
+bench-accuracy-searches: $(INSTALLED) ## what a forecast loses by following fewer searches, in clusters of 1,000 nodes and more
+	$(PYTHON) -m bench.accuracy.few_searches

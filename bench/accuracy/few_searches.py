@@ -1,0 +1,138 @@
+"""What a forecast loses by following fewer searches, as it does above 1,000 nodes: `make bench-accuracy-searches`.
+
+No control plane: the library is measured against itself. Nodes of generated clusters are forecast with the fewest
+searches and with all of them; then each drain is simulated again and again with one search that is drawn as the model
+says they are distributed (any start, any number of workers, half of the time an order of nodes that nobody can know).
+*Inside* is the share of these landings on a node that the forecast names: it should hold 95 of 100."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench.plan.__main__ import pages_of
+from bench.scheduler.cluster import PODS_PER_NODE
+from scheduler_core.cycle import Scheduler
+from scheduler_core.sampling import Search
+from scheduler_core.simulation.drain import LEAST_SEARCHES, most_searches, run_drain, simulate_drain
+from scheduler_core.simulation.searches import MOST_SEARCHES, Likely
+from scheduler_core.snapshot.dump import Header, read_dump, write_dump
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
+
+RESULTS = Path(__file__).with_name("few_searches.md")
+SIZES = (1000, 2000, 5000)
+_WORKERS = (1, 2, 4, 8, 16)
+
+
+class Counted(Value, kw_only=True):
+    """Landings of one cluster's drains under forecasts with so many searches."""
+
+    nodes: int
+    searches: int
+    drains: int
+    landings: int
+    inside: int
+    mean_set: float
+
+    def row(self) -> str:
+        """Of the page's table."""
+        usual = " (the default)" if most_searches(self.nodes) == self.searches else ""
+        return (
+            f"| {self.nodes:,} | {self.searches}{usual} | {self.drains} | {self.landings:,} | "
+            f"{self.inside:,} ({self.inside / self.landings:.1%}) | {self.mean_set:.1f} |"
+        )
+
+
+def main() -> None:
+    """Prints a row for each size and number of searches, and writes few_searches.md."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.accuracy.few_searches",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--nodes", type=int, action="append", help="repeatable; otherwise those of few_searches.md")
+    parser.add_argument("--drains", type=int, default=2, help="of each cluster")
+    parser.add_argument("--times", type=int, default=15, help="that each drain is simulated with a search of its own")
+    parser.add_argument(
+        "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="of drains and searches"
+    )
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "careen-bench-plan-3")
+    given = parser.parse_args()
+    found: list[Counted] = []
+    for nodes in given.nodes or SIZES:
+        snapshot = cluster_of(given.folder, nodes)
+        for counted in judged(snapshot, random.Random(f"{given.seed} {nodes}"), given.drains, given.times):
+            found.append(counted)
+            print(counted.row(), flush=True)
+    if not given.nodes:
+        RESULTS.write_text(page(found, given.seed, given.times), encoding="utf-8")
+
+
+def cluster_of(folder: Path, nodes: int) -> Snapshot:
+    """The cluster of the plan's bench, which has the same dump."""
+    dump = folder / f"{nodes}-1.json.gz"
+    if not dump.exists():
+        dump.parent.mkdir(parents=True, exist_ok=True)
+        with dump.open("wb") as out:
+            write_dump(
+                Header(kube_version="v1.36.0", taken_at=""), pages_of(folder / f"{nodes}-1", nodes=nodes, seed=1), out
+            )
+    return read_dump(io.BytesIO(dump.read_bytes())).snapshot
+
+
+def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -> Iterator[Counted]:
+    """The same drains under the fewest searches and under all."""
+    scheduler, nodes = Scheduler(), len(snapshot.nodes)
+    drained = chance.sample(snapshot.node_names, drains)
+    landed = {
+        name: [_landings(snapshot, scheduler, name, drawn(chance, nodes)) for _ in range(times)] for name in drained
+    }
+    for searches in (LEAST_SEARCHES, MOST_SEARCHES):
+        named: dict[str, frozenset[str]] = {}
+        for name in drained:
+            (forecast,) = simulate_drain(snapshot, [name], made_at="", most_courses=searches)
+            named.update({pod.title: frozenset(pod.landing) for pod in forecast.pods})
+        happened = [(pod, node) for each in landed.values() for course in each for pod, node in course]
+        yield Counted(
+            nodes=nodes,
+            searches=searches,
+            drains=drains,
+            landings=len(happened),
+            inside=sum(node in named[pod] for pod, node in happened),
+            mean_set=sum(map(len, named.values())) / len(named),
+        )
+
+
+def drawn(chance: random.Random, nodes: int) -> Search:
+    """How the scheduler may go through its nodes: one way, drawn as `possible_searches` weighs them."""
+    shuffle = chance.randrange(10**6, 2**31) if chance.random() < 0.5 else 0  # an order that no forecast follows
+    return Search(chance.randrange(nodes), chance.choice(_WORKERS), shuffle=shuffle)
+
+
+def _landings(snapshot: Snapshot, scheduler: Scheduler, node: str, search: Search) -> list[tuple[str, str]]:
+    drain = run_drain(snapshot, [node], scheduler, with_details=False, searches=(Likely(search, 1.0),))
+    return [(each.pod.key, each.replacement.node_name) for each in drain.displaced if each.landed]
+
+
+def page(found: Sequence[Counted], seed: int, times: int) -> str:
+    """few_searches.md."""
+    rows = "\n".join(each.row() for each in found)
+    return f"""# What fewer searches cost a forecast
+
+`make bench-accuracy-searches`; drains and searches were drawn with {seed}. The library against itself: clusters of the
+plan's bench, {PODS_PER_NODE} pods a node, each drain simulated {times} times with a search of its own. *Inside* are
+landings on a node that the forecast names; its set should hold 95 of 100.
+
+| nodes | searches | drains | landings | inside | nodes in a set |
+|---:|---:|---:|---:|---:|---:|
+{rows}
+"""
+
+
+if __name__ == "__main__":
+    main()

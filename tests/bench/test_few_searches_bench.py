@@ -1,0 +1,59 @@
+"""`make bench-accuracy-searches` judges forecasts with few searches by drains with one that is drawn."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.accuracy import few_searches as bench
+
+
+def test_each_size_is_judged_with_the_fewest_searches_and_with_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "LEAST_SEARCHES", 4)
+    monkeypatch.setattr(bench, "MOST_SEARCHES", 12)
+    told = ["--nodes", "110", "--drains", "1", "--times", "3", "--seed", "5", "--folder", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["bench", *told])
+    before = bench.RESULTS.read_text()
+    bench.main()
+    rows = [[cell.strip() for cell in row.split("|")] for row in capsys.readouterr().out.splitlines()]
+    assert [(row[1], row[2], row[3], row[4]) for row in rows] == [
+        ("110", "4", "1", "90"),
+        ("110", "12", "1", "90"),
+    ]
+    for row in rows:
+        assert 30 <= int(row[5].split()[0]) <= 90  # of 90 landings
+        assert float(row[6]) >= 1
+    assert bench.RESULTS.read_text() == before  # which has other sizes
+
+
+def test_a_landing_on_another_node_is_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = bench.cluster_of(tmp_path, 20)
+    monkeypatch.setattr(
+        bench, "_landings", lambda world, _scheduler, node, _search: [(world.pods_on(node)[0].key, "nowhere")]
+    )
+    assert [each.inside for each in bench.judged(snapshot, random.Random(1), 2, 2)] == [0, 0]
+
+
+def test_half_of_the_searches_follow_an_order_that_nobody_can_know() -> None:
+    chance = random.Random(3)
+    searches = [bench.drawn(chance, 1000) for _ in range(400)]
+    assert 150 < sum(search.shuffle > 0 for search in searches) < 250
+    assert {search.workers for search in searches} == {1, 2, 4, 8, 16}
+
+
+def test_the_page_marks_the_number_of_searches_that_a_forecast_follows() -> None:
+    found = [
+        bench.Counted(nodes=nodes, searches=searches, drains=1, landings=200, inside=190, mean_set=4.25)
+        for nodes, searches in ((1000, 32), (1000, 160), (5000, 32))
+    ]
+    rows = [line for line in bench.page(found, 1, 2).splitlines() if line[:3] in ("| 1", "| 5")]
+    assert rows == [
+        "| 1,000 | 32 | 1 | 200 | 190 (95.0%) | 4.2 |",
+        "| 1,000 | 160 (the default) | 1 | 200 | 190 (95.0%) | 4.2 |",
+        "| 5,000 | 32 (the default) | 1 | 200 | 190 (95.0%) | 4.2 |",
+    ]
