@@ -21,7 +21,7 @@ from careen.core.facts.times import rfc3339
 from careen.core.lock import content as lock
 from careen.core.lock import ghosts
 from careen.core.lock.content import Entry, LockContent
-from careen.core.people.asked import met_by_this_boot
+from careen.core.people.asked import kept, met_by_this_boot, sentence
 from careen.core.situation import Situation
 from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay, want, write_lock
 
@@ -90,7 +90,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
     if any(node.name == entry.node and _is_known(node.annotations, entry) for node in holders.nodes):
         return None  # unreadable, or our own view of the Node was the older one
     if entry.boot and not is_same_boot(entry.boot, situation.boot):
-        return _adopt_after_boot(situation, entry)
+        return _adopt_to_undo(situation, entry) if _is_kept(situation, entry) else _adopt_after_boot(situation, entry)
     if entry.uid == situation.node.uid and looks_like_ours(situation):
         return (
             _adopt_to_reboot(situation, entry)
@@ -180,6 +180,8 @@ def _lone_cordon(situation: Situation) -> Decision | None:
     node = situation.node
     if situation.phase not in {Phase.IDLE, Phase.WAITING} or not is_cordon_proven(node) or not node.ready:
         return None
+    if kept(situation) is not None:
+        return None  # somebody may be at work on the machine, and the next claim takes the cordon over
     uncordon = PatchNode(
         purpose="lift an own cordon without a claim", resource_version=node.resource_version, unschedulable=False
     )
@@ -258,8 +260,14 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
     )
 
 
+def _is_kept(situation: Situation, entry: Entry) -> bool:
+    """Whether a person keeps this very Node down, whatever boot its host runs."""
+    return kept(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation)
+
+
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
-    """The record of a working node was wiped on the same boot: put back what can be put back, then the claim."""
+    """The record of a working node was wiped on the same boot: put back what can be put back, then the claim.
+    Where a person keeps the node down the cordon stays: somebody may be at work on the machine."""
     is_yes = situation.seen.need.answer is NeedAnswer.YES
     progress = replace(
         _with_own_taint(situation),
@@ -270,10 +278,13 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
         need_since=situation.progress.need_since or (rfc3339(situation.seen.now) if is_yes else ""),
     )
     uncordon = False if _is_cordon_ours(situation, entry) else None
+    request, end = kept(situation), "everything is undone"
+    if request is not None:
+        uncordon, end = None, f"it is taken anew, and the cordon stays: {sentence(request)}"
     phase = Phase.FAILED if situation.phase is Phase.FAILED else Phase.WAITING
     return move(
         situation,
-        Status(Code.ENTRY_ADOPTED, "the record of a claim was missing: everything is undone"),
+        Status(Code.ENTRY_ADOPTED, f"the record of a claim was missing: {end}"),
         Transition(
             phase,
             progress,

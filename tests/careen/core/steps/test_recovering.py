@@ -416,3 +416,33 @@ def test_a_lost_record_of_an_announced_reboot_causes_an_immediate_lock_read() ->
     assert idle(node=ANNOUNCED, need=YES, lock=NOT_ASKED, memory=has_looked).wants == {Evidence.LOCK}
     decision = idle(node=ANNOUNCED, need=YES, holders=NOT_ASKED, memory=has_looked)
     assert (decision.phase, kinds(decision)) == (Phase.IDLE, [])
+
+
+# A record that is removed while a person keeps the node down.
+
+KEPT = {keys.REQUEST: '{"want":"maintenance","reason":"disk swap"}'}
+CORDONED = {"labels": {keys.REBOOT_LABEL: "in-progress"}, "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)}
+
+
+@pytest.mark.parametrize("boot", [BOOT, "boot-0"], ids=["the same boot", "rebooted by hand meanwhile"])
+def test_a_node_in_maintenance_that_loses_its_record_stays_cordoned(boot: str) -> None:
+    decision = idle(node={**CORDONED, "annotations": KEPT}, lock=held(an_entry(boot=boot)))
+    assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)
+    assert decision.reason.sentence == (
+        "the record of a claim was missing: it is taken anew, and the cordon stays: "
+        "a person asked for maintenance: disk swap"
+    )
+    assert (the_patch(decision).unschedulable, the_record(decision).is_giving_back) == (None, True)
+
+
+def test_without_the_request_the_same_node_is_uncordoned() -> None:
+    decision = idle(node=CORDONED, lock=held(an_entry(boot=BOOT)))
+    assert the_patch(decision).unschedulable is False
+
+
+def test_a_cordon_without_a_claim_stays_while_a_person_keeps_the_node_down() -> None:
+    lone = {"unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)}
+    assert Code.CORDON_LIFTED is idle(node=lone, lock=held()).reason.code
+    kept = idle(node={**lone, "annotations": KEPT}, need=YES, lock=held())
+    assert Code.CORDON_LIFTED is not kept.reason.code
+    assert [each.unschedulable for each in kept.actions if isinstance(each, PatchNode)] in ([], [None])
