@@ -45,7 +45,7 @@ class Part:
         )
 
 
-class Counted:
+class RequestCounts:
     """Counts every request of every agent in the part that the story is in."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ def kind_of(request: Request) -> str:
     return f"{verb} {words[2] if len(words) > 2 else words[0]}"
 
 
-async def story(shape: Shape, counted: Counted, wait_seconds: float) -> World:
+async def story(shape: Shape, counted: RequestCounts, wait_seconds: float) -> World:
     counted.begin("idle")
     world = World(shape, plan=counted.plan)
     await asyncio.sleep(IDLE_SECONDS)
@@ -109,7 +109,7 @@ def main() -> int:
     parser.add_argument("--wait-minutes", type=float, default=60.0)
     parser.add_argument("--fleet-only", action="store_true", help="leave out what 5,000 waiting nodes cost")
     given = parser.parse_args()
-    before, counted = memory_mib(), Counted()
+    before, counted = memory_mib(), RequestCounts()
     shape = Shape(nodes=given.nodes, zones=5, control_planes=3, concurrency=given.concurrency)
     world = run_virtually(story(shape, counted, given.wait_minutes * 60.0))
     print(f"{given.nodes} agents, concurrency {given.concurrency}\n")
