@@ -11,6 +11,8 @@ from careen.cli.support.requests import IDLE_LOOK, ask, is_at_rest, wait_for, wi
 from careen.cli.support.screen import BadInput, say
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, PersonRequest, Wish
+from careen.core.facts.phases import Phase
+from careen.report.fleet_report import phase_of
 
 
 @click.command()
@@ -25,6 +27,7 @@ async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_w
 
     Exit code 0: asked, and with waiting: rebooted and given back. 1: it failed, or somebody took the request back."""
     if end:
+        _refuse_too_late(await read_node_or_fail(cluster, node))
         taken = await withdraw(cluster, node, Wish.REBOOT)
         say(f"The request for {node} is taken back." if taken else f"Nobody asks for a reboot of {node}.")
         return
@@ -52,3 +55,12 @@ def _tell(after: NodeView, before: NodeView) -> None:
     if after.boot_id == before.boot_id:
         raise click.ClickException(f"{after.name} did not reboot: somebody took the request back")
     say(f"{after.name} has rebooted and is given back.")
+
+
+def _refuse_too_late(node: NodeView) -> None:
+    """A request can be taken back until the reboot is announced; from then on the host may be on its way down."""
+    if phase_of(node) == Phase.REBOOTING and keys.REQUEST in node.annotations:
+        raise BadInput(
+            f"it is too late: the reboot of {node.name} was announced, and its host may have been asked; "
+            f"`careen why {node.name}` shows what comes of it"
+        )

@@ -125,6 +125,15 @@ def test_the_request_can_be_withdrawn(desk: Desk) -> None:
     assert desk.writes() == writes
 
 
+def test_a_request_cannot_be_withdrawn_once_the_reboot_is_announced(desk: Desk) -> None:
+    booted(desk, "n1", "boot-1", **{keys.REQUEST: "reboot", keys.PHASE: "Rebooting"})
+    desk.lock()
+    result = desk.run("reboot", "n1", "--end")
+    assert (result.exit_code, desk.writes()) == (2, 0)
+    assert "it is too late: the reboot of n1 was announced" in result.output
+    assert desk.annotations("n1")[keys.REQUEST] == "reboot"
+
+
 def test_a_node_with_an_unknown_boot_id_gets_no_request(desk: Desk) -> None:
     desk.node("n1")
     desk.lock()
