@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import click
 
-from careen.cli.support.agents_policy import agents_of
+from careen.cli.support.agents_settings import agents_of
 from careen.cli.support.connection import TRIES, Cluster
 from careen.cli.support.options import cluster_command, output_option, show
 from careen.cluster.foreign import Pods, pods_of

@@ -175,7 +175,7 @@ def _ask(connection: Connection, names: tuple[str, ...], limits: Limits) -> _Ask
 
 async def _from_cluster(cluster: Cluster, names: tuple[str, ...], limits: Limits) -> _Asked:
     # The client takes longer to load than the rest of the command, and a dump does not need it.
-    from careen.cli.support.agents_policy import agents_of
+    from careen.cli.support.agents_settings import agents_of
     from careen.cli.support.connection import read_node_or_fail
 
     for name in names:

@@ -13,8 +13,7 @@ import click
 
 from careen.agent.clock import SystemClock
 from careen.agent.forecast.child import supported
-from careen.cli.support.agents_policy import Agents, agents_of
-from careen.cli.support.agents_settings import ANY_NODE
+from careen.cli.support.agents_settings import ANY_NODE, Agents, agents_of
 from careen.cli.support.connection import Cluster, look_at_lock
 from careen.cli.support.files import Written, dump_of, text_of, why
 from careen.cli.support.options import Connection, connection_options, output_option, show

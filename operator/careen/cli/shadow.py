@@ -17,7 +17,7 @@ from careen.agent.forecast.child import supported
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.shadow_metrics import Traffic
 from careen.cli.snapshot import write_snapshot
-from careen.cli.support.agents_policy import agents_of
+from careen.cli.support.agents_settings import agents_of
 from careen.cli.support.connection import watching_transport
 from careen.cli.support.files import Written, text_of, why
 from careen.cli.support.options import Connection, connection_options, output_option, show

@@ -45,6 +45,6 @@ async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
 
 async def _policy(cluster: Cluster) -> Policy | None:
     """The agents' policy; loaded only if needed."""
-    from careen.cli.support.agents_policy import agents_of
+    from careen.cli.support.agents_settings import agents_of
 
     return (await agents_of(cluster)).policy

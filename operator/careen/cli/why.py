@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from careen.cli.support.agents_policy import agents_of
+from careen.cli.support.agents_settings import agents_of
 from careen.cli.support.connection import Cluster, look_at_lock, read_node_or_fail
 from careen.cli.support.options import cluster_command, output_option, show
 from careen.cluster.nodes import read_node

@@ -1,5 +1,5 @@
-"""The settings of the cluster's agents, read from outside: the DaemonSet's flags and environment, then the
-ConfigMap."""
+"""The settings and the policy of the cluster's agents, read from outside: the DaemonSet's flags and environment, then
+the ConfigMap."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import msgspec
 
 from careen.cli.agent import agent as agent_command
 from careen.cli.support.agent_options import given_flags
+from careen.cli.support.connection import Cluster
 from careen.cluster import objects
 from careen.cluster.wire.api import ClusterApi
-from careen.cluster.wire.errors import NotFound
+from careen.cluster.wire.errors import ClusterError, NotFound
+from careen.core.facts.policy import Policy
 from careen.settings.live import KEY, parse
-from careen.settings.sources import Resolved, resolve
+from careen.settings.policy import policy_of
+from careen.settings.sources import BadSettings, Resolved, resolve
 from careen.settings.tree import SETTINGS, Settings, variable
 from scheduler_core.values import Value
 
@@ -148,3 +151,35 @@ def settings_of(launch: Launch, basics: Settings, data: Mapping[str, str]) -> Re
 def title_of(basics: Settings) -> str:
     """`careen/careen`: the ConfigMap."""
     return f"{basics.ds_namespace}/{basics.config_map}"
+
+
+class Agents(Value, kw_only=True):
+    """`settings` is None if they could not be read; the note has the reason."""
+
+    settings: Settings | None = None
+    scheduler_config: str = ""
+    note: str = ""
+
+    @property
+    def policy(self) -> Policy | None:
+        """The agents' policy, as far as it is known."""
+        return policy_of(self.settings) if self.settings else None
+
+
+async def agents_of(cluster: Cluster) -> Agents:
+    """Never fails: a failed read becomes a note in the report."""
+    try:
+        resolved, data = await settings_of_agents(cluster.api, namespace=cluster.namespace, name=cluster.name)
+    except (ClusterError, BadSettings, click.ClickException) as error:
+        return Agents(note=f"the agents' settings could not be read, so the defaults stand in: {error}")
+    where = resolved.settings.scheduler_config
+    key = where.removeprefix("configmap:")
+    if not where:
+        return Agents(settings=resolved.settings)
+    if key != where and key in data:
+        return Agents(settings=resolved.settings, scheduler_config=data[key])
+    return Agents(
+        settings=resolved.settings,
+        note=f"the agents use the scheduler's configuration in {where}, which is not at hand here: give it "
+        "with --scheduler-config",
+    )
