@@ -10,7 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from careen.agent.few_at_a_time import all_or_none
 from careen.agent.need_watch import NeedWatch
@@ -47,10 +47,11 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress
 from careen.core.lock.content import LockContent
 from careen.host.node_host import Host
-from careen.services.api_readiness import failing_checks
-from careen.services.prometheus import AlertSource, MetricSource
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.values import Value
+
+if TYPE_CHECKING:
+    from careen.services.prometheus import AlertSource, MetricSource
 
 T = TypeVar("T")
 
@@ -300,6 +301,8 @@ class Observer:
     async def _readyz(self, seen: Observation, _policy: Policy) -> dict[str, Any]:
         if not isinstance(seen.node, NodeView) or not seen.node.is_control_plane:
             return {"readyz": ()}
+        from careen.services.api_readiness import failing_checks  # only nodes of the control plane ask
+
         return {"readyz": await _known(failing_checks(self._senses.api))}
 
     async def _foreign(self, seen: Observation, _policy: Policy) -> dict[str, Any]:

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from careen.services.alertmanager import Alertmanager, Several
-from careen.services.asking import Access
-from careen.services.prometheus import AlertSource, Prometheus
+from typing import TYPE_CHECKING
+
 from careen.settings.tree import Settings
+
+if TYPE_CHECKING:
+    from careen.services.prometheus import AlertSource, Prometheus
 
 
 def alert_source(settings: Settings) -> AlertSource | None:
     """Prometheus, Alertmanager, or both; None when neither is given."""
-    prometheus, sources = metric_source(settings), list[AlertSource]()
+    prometheus = metric_source(settings)
+    sources: list[AlertSource] = []
     if prometheus is not None:
         sources.append(prometheus)
     if settings.alertmanager_url:
+        from careen.services.alertmanager import Alertmanager  # most agents have none
+        from careen.services.asking import Access
+
         access = Access(token_file=settings.alertmanager_token_file, ca_file=settings.alertmanager_ca_file)
         sources.append(
             Alertmanager(settings.alertmanager_url, timeout_seconds=settings.prometheus_timeout, access=access)
         )
-    return Several(sources) if len(sources) > 1 else sources[0] if sources else None
+    if len(sources) < 2:
+        return sources[0] if sources else None
+    from careen.services.alertmanager import Several
+
+    return Several(sources)
 
 
 def metric_source(settings: Settings) -> Prometheus | None:
     """None when no Prometheus is given."""
     if not settings.prometheus_url:
         return None
+    from careen.services.asking import Access
+    from careen.services.prometheus import Prometheus
+
     access = Access(
         token_file=settings.prometheus_token_file,
         username=settings.prometheus_username,
