@@ -58,9 +58,9 @@ class ValueKind(Value, kw_only=True):
     """What to tell about a text that is taken otherwise than it is written."""
 
     def shown(self, value: Any) -> str:
-        """The value as a person would write it."""
+        """The value as a person would write it, and as `split` and `parse` read it."""
         if self.many:
-            return ",".join(self.show(each) for each in value)
+            return ("\n" if self.split is one_per_line else ",").join(self.show(each) for each in value)
         return "" if value is None else self.show(value)
 
 

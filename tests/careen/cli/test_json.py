@@ -38,6 +38,7 @@ ASKED = (
     ("cleanup",),
     ("config",),
     ("config", "--here"),
+    ("shadow", "--once", "--for", "1"),
 )
 
 # Their keys are names of the cluster's things, and not ours: settings, plugins, outcomes.
@@ -124,7 +125,7 @@ def walked(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from walked(each, f"{path}[]")
 
 
-NAMES = ("status", "history", "why", "forecast", "plan", "explain", "lock show", "cleanup", "config")
+NAMES = ("status", "history", "why", "forecast", "plan", "explain", "lock show", "cleanup", "config", "shadow")
 
 
 def test_every_command_with_an_output_option_is_tested() -> None:

@@ -137,6 +137,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "config": ("config",),
     "config, a bad flag": ("config", "--here", "--node-id", "n1", "--period", POISON),
     "snapshot": ("snapshot", "--file", "{folder}/dump"),
+    "shadow": ("shadow", "--once", "--for", "1"),
     "no such context": ("status", "--context", POISON),
     "no such command": (POISON,),
     "no such option": ("status", f"--{POISON}"),

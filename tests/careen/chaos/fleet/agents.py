@@ -15,7 +15,7 @@ from typing import Any
 from careen.agent.apply import Hands
 from careen.agent.loop import Loop
 from careen.agent.need_watch import NeedWatch
-from careen.agent.observe import AlertSource, Forecaster, Observer, Senses
+from careen.agent.observe import Forecaster, Observer, Senses
 from careen.agent.self_test import SelfTests
 from careen.agent.telemetry.http_server import Heartbeat
 from careen.agent.telemetry.logs import LogContext
@@ -26,6 +26,7 @@ from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import NotSent, Unclear
 from careen.cluster.wire.transport import Request, Response
 from careen.core.facts.policy import Policy
+from careen.services.prometheus import AlertSource
 from scheduler_core.simulation.forecast import Forecast
 from tests.careen.chaos.fleet import older
 from tests.careen.chaos.fleet.machines import Fleet, Host

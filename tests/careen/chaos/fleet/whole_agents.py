@@ -40,6 +40,8 @@ settle-timeout: 120s
 failure-backoff: 20s
 unknown-patience: 60s
 forecast: refuse
+blocking-pods:
+- {{name: backup, pods: app=backup, scope: cluster}}
 """
 
 

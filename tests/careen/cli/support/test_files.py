@@ -13,7 +13,8 @@ from careen.cli.support.files import Written
 from tests.careen.cli.conftest import Desk
 from tests.careen.cli.test_plan import START, a_node, a_replica
 
-WRITTEN = {("plan", "--report"): ("plan",), ("snapshot", "--file"): ("snapshot",)}
+_SHADOW = ("shadow", "--once", "--for", "1")
+WRITTEN = {("plan", "--report"): ("plan",), ("snapshot", "--file"): ("snapshot",), ("shadow", "--snapshot"): _SHADOW}
 READ = {
     ("plan", "--from"): ("plan",),
     ("plan", "--scheduler-config"): ("plan",),
@@ -21,6 +22,7 @@ READ = {
     ("forecast", "--scheduler-config"): ("forecast", "n1"),
     ("explain", "--from"): ("explain", "shop/web-1"),
     ("explain", "--scheduler-config"): ("explain", "shop/web-1"),
+    ("shadow", "--scheduler-config"): _SHADOW,
 }
 CONNECTION = {"--kubeconfig"}  # of every command; tests/careen/cli/support/test_connection.py
 FOLDERS = {("demo", "--keep")}  # tests/careen/cli/test_demo.py
