@@ -265,11 +265,10 @@ def removal(situation: Situation) -> tuple[WriteLock, ...]:
     content = situation.lock
     if not isinstance(content, LockContent) or situation.own_entry is None:
         return ()
-    return (
-        write_lock(
-            situation, "give the claim back", lock.remove(content, situation.node.name, situation.progress.claim)
-        ),
-    )
+    left = lock.remove(content, situation.node.name, situation.progress.claim)
+    if situation.policy.cluster_interval_seconds and situation.progress.verify_started:
+        left = lock.released(left, rfc3339(situation.server_now))
+    return (write_lock(situation, "give the claim back", left),)
 
 
 def write_lock(situation: Situation, purpose: str, content: LockContent) -> WriteLock:

@@ -90,6 +90,7 @@ def _by_library(text: str, target: Target, said: _Said) -> str:
     server = Apprise.instantiate(target.url, asset=sender.asset)  # `add` would look for several URLs in the text
     if server is None or not sender.add(server):
         return "the address is not accepted"
+    said.last.pop(threading.get_ident(), None)  # another target's, with that one's secrets
     if sender.notify(body=text, title=target.title, body_format=NotifyFormat.TEXT):
         return ""
     return blotted(said.last.get(threading.get_ident(), "not sent"), target)

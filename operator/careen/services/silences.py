@@ -31,13 +31,14 @@ class Silences:
         url: str,
         *,
         node: str,
+        cluster: str = "",
         matchers: Sequence[list[dict[str, Any]]],
         timeout_seconds: float,
         access: Access | None = None,
     ) -> None:
         """`matchers`: those of each silence, as the API has them."""
         self._url = url.rstrip("/")
-        self._node = node
+        self._node = f"{node} of {cluster}" if cluster else node
         self._matchers = tuple(matchers)
         self._timeout_seconds = timeout_seconds
         self._access = access or Access()

@@ -6,10 +6,12 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import asdict
 
 import pytest
 
+from careen.services import notify_child
 from careen.services.notification_urls import DeliveryMethod, Target, parse
 from careen.services.notify_child import blotted
 from tests import patience
@@ -57,3 +59,12 @@ def test_every_part_of_the_url_is_removed_from_foreign_error_messages(sentence: 
         blotted(sentence, Target(service="x", url="x://host.example.com/abcdef1", way=DeliveryMethod.APPRISE))
         == expected
     )
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # apprise's, and only at import
+def test_a_failure_without_a_warning_is_not_told_in_another_targets_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = notify_child._Said()
+    said.last[threading.get_ident()] = "Failed to send to https://hooks/another-secret"
+    monkeypatch.setattr("apprise.Apprise.notify", lambda *_, **__: False)
+    told = notify_child._by_library("text", Target(service="json", url="json://localhost"), said)
+    assert told == "not sent"

@@ -104,10 +104,13 @@ def server() -> Iterator[FakeAlertmanager]:
     running.server_close()
 
 
-def of(server: FakeAlertmanager, *given: Matchers, seconds: float = LONG_SECONDS, **access: str) -> Silences:
+def of(
+    server: FakeAlertmanager, *given: Matchers, seconds: float = LONG_SECONDS, cluster: str = "", **access: str
+) -> Silences:
     return Silences(
         server.url,
         node="n1",
+        cluster=cluster,
         matchers=[each.of_node("n1") for each in given or (NODE,)],
         timeout_seconds=seconds,
         access=Access(**access),
@@ -169,6 +172,13 @@ async def test_every_silence_of_the_node_is_ended_also_one_that_has_not_begun(se
     server.put(status={"state": "pending"}, matchers=[])
     assert await of(server).end() == ""
     assert [each["status"]["state"] for each in server.silences.values()] == ["expired", "expired"]
+
+
+async def test_a_silence_of_another_clusters_node_of_the_same_name_is_left_alone(server: FakeAlertmanager) -> None:
+    for cluster in ("east", "west"):
+        assert await of(server, cluster=cluster).begin(60, now=NOW) == ""
+    assert await of(server, cluster="east").end() == ""
+    assert [each["status"]["state"] for each in server.silences.values()] == ["expired", "active"]
 
 
 HOSTILE = [

@@ -201,13 +201,23 @@ class Start:
                 return self._stand_in(claim, None, f"ConfigMap {name} does not exist")
         try:
             live = LiveSettings(self.given, seen, config_map_name=name)
-            await message_urls.judge(live.resolved)
+            await self._judge_messages(live)
         except BadSettings as error:
             claim = await self._claim()
             if claim is None:
                 raise
             return self._stand_in(claim, seen, f"the settings cannot be used: {'; '.join(error.problems)}")
         return live
+
+    async def _judge_messages(self, live: LiveSettings) -> None:
+        """On a node with a claim only logs: no decision rests on messages, and nothing would end the standing in."""
+        try:
+            await message_urls.judge(live.resolved)
+        except BadSettings as error:
+            if await self._claim() is None:
+                raise
+            for problem in error.problems:
+                _LOG.error("no message can be sent there: %s", problem)
 
     def _stand_in(self, claim: RecordedClaim, seen: SeenConfigMap | None, why: str) -> LiveSettings:
         """Settings for giving back the claimed node."""

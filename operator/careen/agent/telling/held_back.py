@@ -20,6 +20,7 @@ _EXPECTED = frozenset(
     {
         Code.OUTSIDE_WINDOW,
         Code.MINIMUM_INTERVAL,
+        Code.CLUSTER_INTERVAL,
         Code.LIMIT_REACHED,
         Code.ZONE_AT_WORK,
         Code.SURPLUS,

@@ -97,6 +97,8 @@ class Silencer:
             _LOG.warning("the silence of the node's alerts could not be ended, and ends by itself: %s", answer.why)
             if pause is not None:
                 await self._api.clock.sleep(pause)
+            if self._may_stand:
+                return  # the next reboot has asked for it meanwhile
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._is_busy = True
@@ -116,6 +118,7 @@ class Silencer:
         return (self._silences or Silences)(
             settings.alertmanager_url,
             node=self._node,
+            cluster=settings.cluster_name,
             matchers=[each.of_node(self._node) for each in settings.alertmanager_silence_matchers],
             timeout_seconds=TIMEOUT_SECONDS,
             access=access,

@@ -118,7 +118,7 @@ class Reflector:
             try:
                 await watch.run()
             except (Expired, NotFound, NotServed):
-                if not watch.has_spoken:
+                if not watch.has_spoken or self._api.clock.monotonic() - began < 1.0:
                     await self._pause(None)  # a server that forgets at once must not be listed without end
                 return
             except ClusterError as error:

@@ -60,7 +60,7 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
                 is_forced=progress.is_forced or code is Code.FORCED,
             ),
             look=LOOK_SECONDS,
-            first=(SilenceAlerts(),) if situation.policy.silences_alerts else (),
+            first=(SilenceAlerts(),) if situation.policy.silences_alerts and number == 1 else (),
             then=(
                 ConfirmClaim(claim=progress.claim, node=name),
                 *_told(situation),

@@ -50,9 +50,18 @@ def matchers(text: str) -> Matchers:
     for _, operator, value in found:
         if "~" in operator:
             _check_pattern(value)
-    if not any(NODE in value and not operator.startswith("!") for _, operator, value in found):
+    if not any(_is_of_one(operator, value) for _, operator, value in found):
         raise ValueError("expected a matcher with $NODE: without one the alerts of every node would be silenced")
     return Matchers(text.strip(), tuple(found))
+
+
+def _is_of_one(operator: str, value: str) -> bool:
+    """Whether it matches one node: `$NODE.*` of n1 also matches n10, and `$NODE|` whatever lacks the label."""
+    if NODE not in value or operator.startswith("!"):
+        return False
+    return operator == "=" or not any(
+        re.fullmatch(value.replace(NODE, "n1"), other) for other in ("", ":9100", "n10", "n10:9100", "m2", "m2:9100")
+    )
 
 
 def _check_pattern(value: str) -> None:

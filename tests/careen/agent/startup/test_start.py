@@ -226,12 +226,15 @@ async def test_lines_of_a_file_that_are_no_urls_end_the_start_and_a_missing_file
     assert "SECRET" not in str(caught.value)
 
 
-async def test_a_claimed_node_is_brought_home_in_spite_of_a_url_that_apprise_does_not_take(world: World) -> None:
+async def test_an_agent_with_a_claim_starts_in_spite_of_a_url_that_apprise_does_not_take(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: 3")
     live = await world.start(notify_url="tgram://SECRETWORD").first_settings()
-    assert "apprise does not take this URL" in live.stands_in
-    assert "SECRET" not in live.stands_in
+    assert (live.stands_in, live.settings.concurrency) == ("", 3)
+    assert "apprise does not take this URL" in caplog.text
+    assert "SECRET" not in caplog.text
 
 
 @pytest.mark.parametrize("kept", ["", json.dumps({"version": 1, "settings": {}})])

@@ -60,7 +60,15 @@ def test_each_due_report_has_the_same_unique_name_in_every_process() -> None:
 
 
 @pytest.mark.parametrize(
-    "code", [Code.OUTSIDE_WINDOW, Code.MINIMUM_INTERVAL, Code.LIMIT_REACHED, Code.ZONE_AT_WORK, Code.HALTED]
+    "code",
+    [
+        Code.OUTSIDE_WINDOW,
+        Code.MINIMUM_INTERVAL,
+        Code.CLUSTER_INTERVAL,
+        Code.LIMIT_REACHED,
+        Code.ZONE_AT_WORK,
+        Code.HALTED,
+    ],
 )
 def test_an_intended_delay_is_not_reported(code: Code) -> None:
     planned = Refusal(gate="a", code=code, sentence="later", since=SINCE)

@@ -127,6 +127,20 @@ async def test_a_failed_end_of_a_silence_is_retried_and_then_left_to_expire(
     assert "ends by itself" in caplog.text
 
 
+async def test_the_retry_of_a_failed_end_leaves_the_silence_of_the_next_reboot(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+
+    async def end_while_the_next_reboot_begins() -> Unknown:
+        world.did.append("end")
+        await world.silencer.begin()
+        return Unknown("down")
+
+    await world.silencer.begin()
+    world.did.clear()
+    monkeypatch.setattr(world, "end", end_while_the_next_reboot_begins)
+    assert await world.look(Phase.SETTLING) == ["end", "begin 1800"]
+
+
 @pytest.mark.parametrize("settings", [{"alertmanager_silence": 0.0}])
 async def test_without_the_setting_no_request_is_sent(settings: dict[str, Any]) -> None:
     world = World(**settings)

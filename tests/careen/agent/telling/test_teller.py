@@ -14,7 +14,7 @@ from careen.agent.messages import Messenger
 from careen.agent.telemetry.metrics import Metrics
 from careen.agent.telling.teller import Teller, figures_of_rollout
 from careen.agent.turn import Turned
-from careen.cluster.wire.errors import Unclear
+from careen.cluster.wire.errors import Forbidden, Unclear
 from careen.core.actions import Notify
 from careen.core.decision import Decision, Reason, Refusal
 from careen.core.facts import keys
@@ -90,6 +90,16 @@ async def test_of_all_nodes_delayed_by_a_pause_one_reports_it(world: World) -> N
 
 async def test_if_events_cannot_be_posted_messages_are_still_sent(world: World) -> None:
     world.cluster.wire.before = lambda _: Unclear("no answer")
+    world.teller().look(turned("n1", Code.BLOCKING_POD))
+    assert await world.done() == 1
+
+
+async def test_without_the_right_to_post_events_a_node_reports_only_its_own_delay(world: World) -> None:
+    no_right = Forbidden("POST events", status=403, reason="Forbidden", message="", retry_after_seconds=None)
+    world.cluster.wire.before = lambda _: no_right
+    for name in ("n1", "n2", "n3"):
+        world.teller().look(turned(name, Code.PAUSED))
+    assert await world.done() == 0
     world.teller().look(turned("n1", Code.BLOCKING_POD))
     assert await world.done() == 1
 

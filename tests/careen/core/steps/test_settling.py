@@ -84,6 +84,12 @@ def test_a_release_after_a_reboot_begins_the_interval_of_the_cluster(
     assert the_lock(decision).released_at == expected
 
 
+def test_a_claim_that_is_given_back_after_a_failed_reboot_begins_the_interval_too() -> None:
+    progress = a_progress(Phase.WAITING, claim="c1", boot_left="boot-0", is_giving_back=True, verify_started=ago(50))
+    decision = decided(progress, lock=held(an_entry()), policy=a_policy(cluster_interval_seconds=3600))
+    assert the_lock(decision).released_at == "2026-03-04T12:00:00Z"
+
+
 N2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
 BESIDE = held(an_entry(), an_entry("n9"))
 
