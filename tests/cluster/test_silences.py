@@ -19,6 +19,8 @@ from careen.settings.lists.silence_matchers import DEFAULT, Matchers
 from tests.cluster.harness.machines.processes import free_port
 from tests.patience import LONG_SECONDS, ended, until
 
+pytestmark = pytest.mark.cluster
+
 
 class RealAlertmanager:
     def __init__(self, folder: Path) -> None:
