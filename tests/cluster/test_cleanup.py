@@ -41,6 +41,11 @@ def lock_of(story: Story) -> str | None:
     return annotations.get(LOCK_ANNOTATION)
 
 
+def daemon_sets(story: Story) -> set[str]:
+    folder, _, _ = CAREEN.path.rpartition("/")
+    return {daemon_set["metadata"]["name"] for daemon_set in story.admin.list(folder)}
+
+
 def agents_stop(story: Story, hosts: list[Host]) -> None:
     for host in hosts:
         host.agent_wanted = False
@@ -80,6 +85,7 @@ def test_cleanup_after_an_interrupted_roll_out_removes_everything(story: Story) 
 
     # An uninstall: the DaemonSet goes, and with it the agents and the lock.
     story.admin.delete(CAREEN.path, {"propagationPolicy": "Foreground"})
+    story.wait_for("the DaemonSet and its pods are gone", lambda: CAREEN.daemonset not in daemon_sets(story))
     shown = story.command("cleanup")
     assert shown.returncode == 0, shown
     assert nodes(story) == interrupted
