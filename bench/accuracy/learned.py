@@ -10,7 +10,6 @@ import argparse
 import os
 import random
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from bench.accuracy.__main__ import misses, share
 from bench.accuracy.bindings import bindings
 from bench.accuracy.drained import KINDS
 from bench.accuracy.records import DrainRecord, paths, read
-from bench.accuracy.sampled import interval, record, seed_of, total
+from bench.accuracy.sampled import begun, interval, record, total
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.learning.search_belief import SearchBelief
 from scheduler_core.simulation.drain import most_searches, simulate_drain
@@ -67,12 +66,7 @@ def main() -> None:
     parser.add_argument("--kind", action="append", choices=list(KINDS), help="of clusters; otherwise varied")
     parser.add_argument("--clusters", type=int, default=10, help="of each kind")
     parser.add_argument("--drains", type=int, default=8, help="nodes drained in each cluster")
-    parser.add_argument("--seed", type=int, help="draws the clusters' seeds; otherwise drawn itself")
-    parser.add_argument("--record", type=Path, help="a folder for what happens; what is there is not done again")
-    parser.add_argument("--replay", type=Path, help="a folder with what happened: judged, and nothing is drained")
-    given = parser.parse_args()
-    folder = given.replay or given.record or Path(tempfile.mkdtemp(prefix="careen-learned-records-"))
-    seed = seed_of(folder, given.seed)
+    given, folder, seed = begun(parser, "learned")
     print(INTRODUCTION.format(cores=os.cpu_count(), seed=seed, least=LEAST_BINDINGS), flush=True)
     for kind in given.kind or ["varied"]:
         if not given.replay:

@@ -59,12 +59,7 @@ def main() -> None:
     parser.add_argument("--kind", action="append", choices=list(KINDS), help="of clusters; repeatable; otherwise all")
     parser.add_argument("--clusters", type=int, help="of each kind; otherwise as many as the kind names")
     parser.add_argument("--drains", type=int, default=5, help="nodes drained in each cluster")
-    parser.add_argument("--seed", type=int, help="draws the clusters' seeds; otherwise drawn itself")
-    parser.add_argument("--record", type=Path, help="a folder for what happens; what is there is not done again")
-    parser.add_argument("--replay", type=Path, help="a folder with what happened: judged, and nothing is drained")
-    given = parser.parse_args()
-    folder = given.replay or given.record or Path(tempfile.mkdtemp(prefix="careen-sampled-records-"))
-    seed = seed_of(folder, given.seed)
+    given, folder, seed = begun(parser, "sampled")
     print(INTRODUCTION.format(cores=os.cpu_count(), seed=seed), flush=True)
     kinds = given.kind or list(KINDS)
     if not given.replay:
@@ -75,6 +70,16 @@ def main() -> None:
         mine = [pair for pair in pairs if pair.kind == kind]
         if mine:
             print(f"\n## {KINDS[kind].title}", *section(mine), sep="\n", flush=True)
+
+
+def begun(parser: argparse.ArgumentParser, name: str) -> tuple[argparse.Namespace, Path, int]:
+    """The options, with those of every bench that records and judges drains, its folder, and its seed."""
+    parser.add_argument("--seed", type=int, help="draws the clusters' seeds; otherwise drawn itself")
+    parser.add_argument("--record", type=Path, help="a folder for what happens; what is there is not done again")
+    parser.add_argument("--replay", type=Path, help="a folder with what happened: judged, and nothing is drained")
+    given = parser.parse_args()
+    folder = given.replay or given.record or Path(tempfile.mkdtemp(prefix=f"careen-{name}-records-"))
+    return given, folder, seed_of(folder, given.seed)
 
 
 def seed_of(folder: Path, wanted: int | None) -> int:

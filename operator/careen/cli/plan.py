@@ -15,10 +15,11 @@ from careen.agent.clock import SystemClock
 from careen.agent.forecast.child import supported
 from careen.cli.support.agents_settings import ANY_NODE, Agents, agents_of
 from careen.cli.support.connection import Cluster, look_at_lock
-from careen.cli.support.files import Written, dump_of, text_of, why
+from careen.cli.support.files import Written, dump_of, why
 from careen.cli.support.options import Connection, connection_options, output_option, show
 from careen.cli.support.progress import told
-from careen.cli.support.screen import BadInput, did_you_mean, no_such_node, say
+from careen.cli.support.scheduler_configuration import agents_configuration, given_configuration
+from careen.cli.support.screen import did_you_mean, no_such_node, say
 from careen.cluster.nodes import list_nodes
 from careen.cluster.snapshot_reader import server_version
 from careen.cluster.whole_cluster import read_cluster
@@ -41,13 +42,10 @@ from careen.report.page.plan_page import plan_html
 from careen.report.plan_report import Origin, Plan, is_clean, plan_json, plan_text
 from careen.report.tables import count_of, listed
 from careen.report.tables import duration as shown_duration
-from careen.settings import yaml_text
 from careen.settings.kinds import duration
 from careen.settings.policy import policy_of
 from careen.settings.sources import BadSettings, resolve
 from careen.settings.tree import SETTINGS, Settings, flag
-from scheduler_core.config.configuration import Configuration
-from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.cycle import Scheduler
 from scheduler_core.learning.kept_belief import learnt_searches
 from scheduler_core.model.node import Node
@@ -305,7 +303,7 @@ def plan(connection: Connection, *, output: str, **given: Any) -> None:
 
 def _made(request: _Request, connection: Connection) -> Plan:
     changed = _changed(request.assignments)
-    given_config = _given_configuration(request)
+    given_config = given_configuration(request.scheduler_config)
     world = _from_dump(request.dump) if request.dump else connection.ask(_from_cluster)
     policy = policy_of(_with(world.agents.settings, changed))
     chosen = _chosen(world, request)
@@ -317,7 +315,7 @@ def _made(request: _Request, connection: Connection) -> Plan:
         policy=policy,
         chosen=chosen,
         durations=durations,
-        scheduler=Scheduler(given_config or _agents_configuration(world.agents), world.version),
+        scheduler=Scheduler(given_config or agents_configuration(world.agents), world.version),
         stays=stays,
         moves=movable_pods(world.snapshot, stays),
         request=request,
@@ -548,29 +546,6 @@ def _durations(world: _World, policy: Policy, request: _Request) -> tuple[Durati
         boot_of=measured.of if boot is None else {},
     )
     return durations, notes
-
-
-def _given_configuration(request: _Request) -> Configuration | None:
-    path = request.scheduler_config
-    if path is None:
-        return None
-    where = "--scheduler-config"
-    return _configuration(text_of(path, where), f"{where} {path}", may_name_files=True)
-
-
-def _agents_configuration(agents: Agents) -> Configuration | None:
-    where = "the scheduler configuration of the agents (--scheduler-config takes another)"
-    # It comes from the ConfigMap, so it must not name files of this computer.
-    return _configuration(agents.scheduler_config, where, may_name_files=False)
-
-
-def _configuration(text: str, where: str, *, may_name_files: bool) -> Configuration | None:
-    if not text:
-        return None
-    try:
-        return Configuration.from_mapping(yaml_text.load(text), may_name_files=may_name_files)
-    except (ConfigurationError, yaml_text.BadYaml) as error:
-        raise BadInput(f"{where}: {error}") from error
 
 
 def _not_foreseen(policy: Policy) -> list[str]:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from careen.agent.forecast.child import supported
-from careen.agent.telemetry.http_server import Heartbeat
-from careen.agent.telemetry.shadow_metrics import Traffic
+from careen.agent.telemetry.http_server import Heartbeat, HttpServer
+from careen.agent.telemetry.shadow_metrics import ShadowMetrics, Traffic
 from careen.cli.snapshot import write_snapshot
 from careen.cli.support.agents_settings import agents_of
 from careen.cli.support.connection import watching_transport
-from careen.cli.support.files import Written, text_of, why
+from careen.cli.support.files import Written, why
 from careen.cli.support.options import Connection, connection_options, output_option, show
+from careen.cli.support.scheduler_configuration import agents_configuration, given_configuration
 from careen.cli.support.screen import BadInput, say
 from careen.cluster.reflector.cluster_feed import ClusterFeed
 from careen.cluster.reflector.sources import sources
@@ -29,18 +30,15 @@ from careen.cluster.snapshot_reader import server_version
 from careen.cluster.wire.api import ClusterApi
 from careen.report.shadow.shadow_report import Followed, exit_code, nodes_said, shadow_json, shadow_text
 from careen.report.tables import count_of, listed
-from careen.settings import yaml_text
 from careen.shadow.following import Following
 from careen.shadow.shadow import Shadow
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.cycle import Scheduler
 from scheduler_core.learning.kept_belief import to_mapping
 from scheduler_core.values import Value
 
 if TYPE_CHECKING:
-    from careen.agent.telemetry.http_server import HttpServer
     from careen.cli.support.connection import Cluster
 
 _ONCE_SECONDS: Final = 300
@@ -54,7 +52,7 @@ class Asked(Value, kw_only=True):
     seconds: int | None
     bindings: int | None
     snapshot: Path | None
-    scheduler_config: str
+    configuration: Configuration | None
     profiles: tuple[str, ...]
     last: int
     metrics_host: str
@@ -123,7 +121,7 @@ def shadow(
         seconds=seconds or (_ONCE_SECONDS if once and bindings is None else None),
         bindings=bindings,
         snapshot=snapshot,
-        scheduler_config=text_of(scheduler_config, "--scheduler-config") if scheduler_config else "",
+        configuration=given_configuration(scheduler_config),
         profiles=profiles,
         last=last,
         metrics_host=metrics_host,
@@ -137,7 +135,7 @@ async def _run(cluster: Cluster, asked: Asked) -> int:
     """From the first list to the table; the exit code."""
     release = await server_version(cluster.api)
     version, note = supported(release)
-    configuration, agents_note = await _configuration(cluster, asked.scheduler_config)
+    configuration, agents_note = await _configuration(cluster, asked.configuration)
     scheduler = Scheduler(configuration, version)
     notes = tuple(each for each in (note, agents_note) if each)
     run = _Run(cluster, asked, scheduler, release, notes)
@@ -147,22 +145,12 @@ async def _run(cluster: Cluster, asked: Asked) -> int:
         await run.end()
 
 
-async def _configuration(cluster: Cluster, given: str) -> tuple[Configuration, str]:
+async def _configuration(cluster: Cluster, given: Configuration | None) -> tuple[Configuration, str]:
     """The given one, or that of the agents, and a note where theirs is not at hand."""
-    if given:
-        return _parsed(given, "--scheduler-config", may_name_files=True), ""
+    if given is not None:
+        return given, ""
     agents = await agents_of(cluster)
-    if not agents.scheduler_config:
-        return Configuration(), agents.note
-    where = "the scheduler configuration of the agents (--scheduler-config takes another)"
-    return _parsed(agents.scheduler_config, where, may_name_files=False), agents.note
-
-
-def _parsed(text: str, where: str, *, may_name_files: bool) -> Configuration:
-    try:
-        return Configuration.from_mapping(yaml_text.load(text), may_name_files=may_name_files)
-    except (ConfigurationError, yaml_text.BadYaml) as error:
-        raise BadInput(f"{where}: {error}") from error
+    return agents_configuration(agents) or Configuration(), agents.note
 
 
 class _Run:
@@ -282,9 +270,6 @@ class _Run:
     def _serve(self) -> None:
         if self._asked.metrics_port is None:
             return
-        from careen.agent.telemetry.http_server import HttpServer
-        from careen.agent.telemetry.shadow_metrics import ShadowMetrics
-
         metrics = ShadowMetrics(self._shadow.tally, self._traffic)
         host, port = self._asked.metrics_host, self._asked.metrics_port
         try:

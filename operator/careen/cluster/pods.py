@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import quote
@@ -17,7 +17,6 @@ from careen.core.facts.policy import BlockingPods, BlockingScope
 from careen.core.facts.progress import OwnerHealth
 
 PODS = "/api/v1/pods"
-_AT_REST = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg/blockers/kubernetespod.go)
 
 # Kinds with a desired number of ready pods. Others (DaemonSet, Node, custom ones) have no such number.
 WORKLOAD_KINDS: dict[str, str] = {
@@ -56,8 +55,8 @@ async def list_blocking_pods(api: ClusterApi, rules: Iterable[BlockingPods]) -> 
     for rule in rules:
         if rule.scope is not BlockingScope.NODE:
             for path in _paths(rule):
-                pods = await api.items(path, objects.Pod, query={"labelSelector": rule.selector.text})
-                found += (_placed(pod, rule) for pod in pods if _blocks(pod, rule))
+                listed = await api.items(path, objects.Pod, query={"labelSelector": rule.selector.text})
+                found += _blockers(rule, listed)
     return tuple(found)
 
 
@@ -66,13 +65,11 @@ def _paths(rule: BlockingPods) -> tuple[str, ...]:
     return named or (PODS,)
 
 
-def _blocks(pod: objects.Pod, rule: BlockingPods) -> bool:
-    view = objects.pod_view(pod)
-    return view.phase not in _AT_REST and rule.matches(view.namespace, view.labels)
-
-
-def _placed(pod: objects.Pod, rule: BlockingPods) -> PlacedPod:
-    return PlacedPod(title=objects.pod_view(pod).title, node=pod.spec.node_name or "", rule=rule.name)
+def _blockers(rule: BlockingPods, listed: Iterable[objects.Pod]) -> Iterator[PlacedPod]:
+    for pod in listed:
+        view = objects.pod_view(pod)
+        if rule.blocks(view.namespace, view.labels, phase=view.phase):
+            yield PlacedPod(title=view.title, node=pod.spec.node_name or "", rule=rule.name)
 
 
 async def read_controller(api: ClusterApi, namespace: str, name: str) -> Owner | None:

@@ -52,9 +52,9 @@ MUTANTS = (
     ),
     Mutant(
         "blocking-pods: a pod that has ended blocks for ever",
-        _GATES + "blocking_pods.py:ask",
-        "if pod.phase not in _NOT_RUNNING",
-        "if pod.phase",
+        "core/facts/policy.py:BlockingPods.blocks",
+        "phase not in _AT_REST and",
+        "",
     ),
     Mutant(
         "bound-pods: owners that cannot be read bind nothing",

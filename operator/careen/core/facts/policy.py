@@ -148,6 +148,9 @@ class BlockingScope(StrEnum):
     CLUSTER = "cluster"  # of every node
 
 
+_AT_REST = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg/blockers/kubernetespod.go)
+
+
 class BlockingPods(Value, kw_only=True):
     """Pods that forbid reboots: an entry of --blocking-pods."""
 
@@ -161,6 +164,10 @@ class BlockingPods(Value, kw_only=True):
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether a pod with these labels is one of them."""
         return (not self.namespaces or namespace in self.namespaces) and self.selector.matches(labels)
+
+    def blocks(self, namespace: str, labels: Mapping[str, str], *, phase: str) -> bool:
+        """Whether a pod with these labels is one of them and, by its phase, may be running."""
+        return phase not in _AT_REST and self.matches(namespace, labels)
 
 
 class AlertPolicy(Value, kw_only=True):

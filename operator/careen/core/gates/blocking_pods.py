@@ -14,8 +14,6 @@ from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
-_NOT_RUNNING = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg/blockers/kubernetespod.go)
-
 
 def needs(policy: Policy) -> frozenset[Evidence]:
     """This node's pods, when there is a selector to try on them."""
@@ -33,11 +31,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
             gate=GATE.name, code=Code.PODS_UNKNOWN, sentence=f"the pods of this node cannot be listed: {pods.why}"
         )
     blocking = [
-        (pod, rule)
-        for pod in pods
-        if pod.phase not in _NOT_RUNNING
-        for rule in rules
-        if rule.matches(pod.namespace, pod.labels)
+        (pod, rule) for pod in pods for rule in rules if rule.blocks(pod.namespace, pod.labels, phase=pod.phase)
     ]
     if not blocking:
         return None
