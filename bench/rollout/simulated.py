@@ -27,7 +27,8 @@ from careen.plan.rollout_rules import RolloutRules
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.forecast import Forecast
 from scheduler_core.simulation.movable import movable_pods
-from scheduler_core.simulation.rollout import Durations, Rules, simulate_rollout
+from scheduler_core.simulation.rollout import Durations, simulate_rollout
+from scheduler_core.simulation.rollout_parts.rules import Rules
 from scheduler_core.simulation.timeline import Obstacle
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot

@@ -1,0 +1,104 @@
+"""The cluster of a simulated roll-out: nodes that go and come back, and pods that move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.model.node import Node
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.taints import PREFER_NO_SCHEDULE, Taint
+from scheduler_core.simulation.drain import FinishedDrain, run_drain
+from scheduler_core.simulation.evicted.evictions import BudgetLedger
+from scheduler_core.simulation.evicted.replacements import StaysBecause
+from scheduler_core.simulation.searches import Draw, Likely
+from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import replace_value
+
+
+@dataclass(slots=True)
+class SimulatedCluster:
+    """The cluster as the drains and reboots so far have left it. `returning` has the nodes as they come back."""
+
+    world: Snapshot
+    returning: dict[str, Node]
+    scheduler: Scheduler
+    stays: StaysBecause
+    draw: Draw
+    searches: tuple[Likely, ...] = ()
+    is_open: bool = False  # something was left to chance
+    _tried: tuple[Snapshot, str, FinishedDrain] | None = None  # the last drain, and the cluster in which it was run
+
+    def drained(self, name: str) -> FinishedDrain:
+        """What a drain of the node would come to now; the cluster stays as it is."""
+        if self._tried is None or self._tried[0] is not self.world or self._tried[1] != name:
+            found = run_drain(
+                self.world,
+                [name],
+                self.scheduler,
+                with_details=False,
+                stays=self.stays,
+                searches=self.searches,
+                draw=self.draw,
+            )
+            self._tried = (self.world, name, found)
+            self.is_open = self.is_open or found.is_open
+        return self._tried[2]
+
+    def take_over(self, drain: FinishedDrain) -> None:
+        """Goes on from the end of the drain: pods that landed run there, under the names they had at the beginning."""
+        self.world = drain.world.with_pods_exchanged(
+            (each.replacement.key, _as_running(each.pod, each.replacement)) for each in drain.displaced if each.landed
+        )
+        self.searches = drain.searches
+
+    def bring_back(self, name: str) -> None:
+        """The node is back after its reboot: schedulable as it was before, and without the soft taint."""
+        self.world = self.world.with_node_replaced(self.returning[name])
+
+    def undo_drain(self, name: str) -> None:
+        """The node is as schedulable as it was before its drain, and keeps the soft taint."""
+        if not self.returning[name].unschedulable:
+            self.world = self.world.with_node_uncordoned(name)
+
+    def node_for(self, pod: Pod, now: datetime) -> str | None:
+        """Where the scheduler would bind the pod; None if no node takes it or nobody can tell."""
+        try:
+            result = self.scheduler.schedule(self.world, pod)
+        except NoProfileError:
+            return None
+        if result.node is None or result.unknown or result.error:
+            return None
+        self.is_open = self.is_open or len(result.best) > 1 or result.sample is not None
+        equals = (result.node, *(name for name in result.best if name != result.node))
+        return equals[self.draw.among(len(equals), f"{pod.key} {now}")]
+
+    def run_on(self, pod: Pod, replacement: Pod, node: str) -> None:
+        """The replacement runs on the node, and the budgets that paid for its eviction are refilled."""
+        self.world = self.world.with_pod_placed(_as_running(pod, replacement), node)
+        ledger = BudgetLedger(self.world.objects.budgets)
+        ledger.refill(pod)
+        if (budgets := ledger.budgets()) != self.world.objects.budgets:
+            self.world = self.world.with_objects(budgets=budgets)
+
+
+def tainted(snapshot: Snapshot, names: Sequence[str], key: str | None) -> tuple[Snapshot, dict[str, Node]]:
+    """The snapshot with the soft taint of this key on these nodes, and the nodes as they come back without it. Without
+    a key nothing is tainted."""
+    nodes = {name: snapshot.node(name) for name in names}
+    if key is None:
+        return snapshot, nodes
+    taint = Taint(key, "", PREFER_NO_SCHEDULE)
+    without = [node for node in nodes.values() if taint not in node.taints]
+    world = snapshot.with_nodes_replaced(replace(node, taints=(*node.taints, taint)) for node in without)
+    returning = {
+        name: replace(node, taints=tuple(each for each in node.taints if each != taint)) for name, node in nodes.items()
+    }
+    return world, returning
+
+
+def _as_running(pod: Pod, replacement: Pod) -> Pod:
+    """The replacement once it runs, known by the name and as healthy as the pod that it stands for."""
+    return replace_value(replacement, name=pod.name, uid=pod.uid, phase="Running", is_ready=pod.is_ready)

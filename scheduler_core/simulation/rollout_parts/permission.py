@@ -1,0 +1,49 @@
+"""Which node may take a claim now, and what the forecasts have refused already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from scheduler_core.simulation.forecast import Forecast
+from scheduler_core.simulation.rollout_parts.rules import Rules
+from scheduler_core.simulation.timeline import Obstacle
+
+
+@dataclass(slots=True)
+class Permission:
+    """Asks the rules about a node, first without a forecast and then with one.
+
+    A forecast costs a whole drain, so a refusal for what it says is kept until a node comes back: only that makes
+    new room."""
+
+    rules: Rules
+    forecast: Callable[[str], Forecast]
+    _returns: int = 0
+    _refusals: dict[str, tuple[int, Obstacle]] = field(default_factory=dict)  # with `_returns` as it was
+
+    def refusal(self, name: str, at: datetime) -> Obstacle | None:
+        """Why the node may not take a claim now; None if it may."""
+        obstacle = self.rules.refusal(name, at, None)
+        return obstacle or (self._refusals[name][1] if self.is_kept(name) else self._by_forecast(name, at))
+
+    def _by_forecast(self, name: str, at: datetime) -> Obstacle | None:
+        obstacle = self.rules.refusal(name, at, self.forecast(name))
+        if obstacle is None:
+            self._refusals.pop(name, None)
+        else:
+            self._refusals[name] = (self._returns, obstacle)
+        return obstacle
+
+    def is_kept(self, name: str) -> bool:
+        """Whether a forecast refused the node and no node has come back since."""
+        return self.was_refused(name) and self._refusals[name][0] == self._returns
+
+    def was_refused(self, name: str) -> bool:
+        """Whether the last forecast of the node refused it, however long ago."""
+        return name in self._refusals
+
+    def node_returned(self) -> None:
+        """A node is back in service: forecasts are asked again."""
+        self._returns += 1

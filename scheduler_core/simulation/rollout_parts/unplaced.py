@@ -1,0 +1,48 @@
+"""The displaced pods that have no node yet."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from datetime import datetime
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.rollout_parts.cluster import SimulatedCluster
+from scheduler_core.simulation.timeline import Wait
+from scheduler_core.values import Value
+
+
+class Unplaced(Value):
+    """A displaced pod without a node: as it was when it was evicted, and the replacement that looks for a node."""
+
+    pod: Pod
+    replacement: Pod
+    since: datetime
+    returns: bool  # only the drained node can take it
+    why: str
+
+    def wait(self, until: datetime | None) -> Wait:
+        """How long it waited; None if it still does."""
+        pod = self.pod
+        return Wait(pod=pod.key, node=pod.node_name, since=self.since, until=until, returns=self.returns, why=self.why)
+
+
+def tried_again(
+    waiting: Iterable[Unplaced], cluster: SimulatedCluster, now: datetime
+) -> Iterator[tuple[Unplaced, str | None]]:
+    """Each pod with the node on which it runs from now on, or with None: the most important first, then who has waited
+    longest. Of replicas that are alike the others are not tried once one of them did not fit."""
+    full: set[Hashable] = set()
+    for each in sorted(waiting, key=lambda each: (-each.pod.priority, each.since, each.pod.key)):
+        kind = _kind(each.pod)
+        node = None if kind in full else cluster.node_for(each.replacement, now)
+        if node is None:
+            full.add(kind)
+        else:
+            cluster.run_on(each.pod, each.replacement, node)
+        yield each, node
+
+
+def _kind(pod: Pod) -> Hashable:
+    owner = pod.owner
+    is_alike = owner is not None and owner.kind != "StatefulSet"  # whose pods have claims of their own
+    return (pod.namespace, owner.kind, owner.uid or owner.name, pod.priority) if owner and is_alike else pod.key

@@ -1,0 +1,52 @@
+"""The cluster of a roll-out: nodes go and come back."""
+
+from __future__ import annotations
+
+from scheduler_core.cycle import Scheduler
+from scheduler_core.model.taints import PREFER_NO_SCHEDULE, Taint
+from scheduler_core.simulation.evicted.replacements import moves_all
+from scheduler_core.simulation.rollout_parts.cluster import SimulatedCluster, tainted
+from scheduler_core.simulation.searches import Draw
+from scheduler_core.snapshot.loading import load_objects
+from scheduler_core.testing.builders import a_node, a_pod, manifests
+
+SOFT = Taint("example.com/soft", "", PREFER_NO_SCHEDULE)
+OBJECTS = manifests(
+    a_node("n1"), a_node("n2").cordoned(), a_node("n3"), a_pod("web-1").on("n1").owned_by("ReplicaSet", "web")
+)
+
+
+def a_cluster(key: str | None = SOFT.key) -> SimulatedCluster:
+    world, returning = tainted(load_objects(OBJECTS), ["n1", "n2"], key)
+    return SimulatedCluster(world, returning, Scheduler(), moves_all, Draw())
+
+
+def test_the_nodes_that_are_to_go_have_the_soft_taint_and_come_back_without() -> None:
+    cluster = a_cluster()
+    assert [SOFT in cluster.world.node(name).taints for name in ("n1", "n2", "n3")] == [True, True, False]
+    cluster.bring_back("n1")
+    assert [SOFT in cluster.world.node(name).taints for name in ("n1", "n2")] == [False, True]
+
+
+def test_without_a_key_no_node_has_the_soft_taint() -> None:
+    assert [a_cluster(None).world.node(name).taints for name in ("n1", "n3")] == [(), ()]
+
+
+def test_a_drain_is_tried_without_a_change_and_then_taken_over() -> None:
+    cluster = a_cluster()
+    before = cluster.world
+    drain = cluster.drained("n1")
+    assert (cluster.world is before, cluster.drained("n1") is drain) == (True, True)
+    cluster.take_over(drain)
+    assert cluster.world.node("n1").unschedulable
+    assert [(pod.name, pod.phase) for pod in cluster.world.pods_on("n3")] == [("web-1", "Running")]
+    assert cluster.drained("n1") is not drain
+
+
+def test_an_undone_drain_lifts_the_cordon_only_where_the_node_had_none_before() -> None:
+    cluster = a_cluster()
+    for name in ("n1", "n2"):
+        cluster.take_over(cluster.drained(name))
+        cluster.undo_drain(name)
+    assert [cluster.world.node(name).unschedulable for name in ("n1", "n2")] == [False, True]
+    assert SOFT in cluster.world.node("n1").taints

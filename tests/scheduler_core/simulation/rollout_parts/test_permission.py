@@ -1,0 +1,75 @@
+"""Permission to take a claim: a refusal by a forecast is kept until a node is back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from scheduler_core.simulation.forecast import Forecast
+from scheduler_core.simulation.rollout_parts.permission import Permission
+from scheduler_core.simulation.timeline import Obstacle
+
+T0 = datetime(2026, 3, 4, 22, 0, tzinfo=UTC)
+CLOSED = Obstacle(rule="window", subject="closed", sentence="the window is closed")
+NO_ROOM = Obstacle(rule="forecast", subject="no room", sentence="shop/web-1 finds no room")
+
+
+@dataclass
+class Refusals:
+    """Rules that refuse with what a test says."""
+
+    at_once: Obstacle | None = None
+    by_forecast: Obstacle | None = None
+    forecasts: list[str] = field(default_factory=list)
+
+    def refusal(self, node: str, _at: datetime, forecast: Forecast | None) -> Obstacle | None:
+        return self.at_once if forecast is None else self.by_forecast
+
+    def forecast(self, node: str) -> Forecast:
+        self.forecasts.append(node)
+        return Forecast(node=node, made_at="", pods=())
+
+    def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+        raise NotImplementedError
+
+    def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
+        raise NotImplementedError
+
+    def claimed(self, node: str, at: datetime) -> None:
+        raise NotImplementedError
+
+    def released(self, node: str, at: datetime) -> None:
+        raise NotImplementedError
+
+    def next_opening(self, at: datetime) -> datetime | None:
+        raise NotImplementedError
+
+    def next_closing(self, at: datetime) -> datetime | None:
+        raise NotImplementedError
+
+
+def test_a_forecast_is_made_only_if_nothing_else_refuses() -> None:
+    rules = Refusals(at_once=CLOSED)
+    assert Permission(rules, rules.forecast).refusal("n1", T0) == CLOSED
+    assert rules.forecasts == []
+
+
+def test_a_refusal_by_a_forecast_is_kept_until_a_node_returns() -> None:
+    rules = Refusals(by_forecast=NO_ROOM)
+    permission = Permission(rules, rules.forecast)
+    assert [permission.refusal("n1", T0), permission.refusal("n1", T0)] == [NO_ROOM, NO_ROOM]
+    assert (rules.forecasts, permission.is_kept("n1")) == (["n1"], True)
+    permission.node_returned()
+    assert (permission.is_kept("n1"), permission.was_refused("n1")) == (False, True)
+    rules.by_forecast = None
+    assert permission.refusal("n1", T0) is None
+    assert (rules.forecasts, permission.was_refused("n1")) == (["n1", "n1"], False)
+
+
+def test_a_kept_refusal_does_not_hide_what_refuses_now() -> None:
+    rules = Refusals(by_forecast=NO_ROOM)
+    permission = Permission(rules, rules.forecast)
+    permission.refusal("n1", T0)
+    rules.at_once = CLOSED
+    assert permission.refusal("n1", T0) == CLOSED
