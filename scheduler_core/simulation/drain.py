@@ -17,7 +17,9 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import NodeSample, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import first_few
-from scheduler_core.simulation.courses import NOTHING_DRAWN, Course, Displaced, follow, kind_of
+from scheduler_core.simulation.course_parts.displaced import Displaced, kind_of
+from scheduler_core.simulation.course_parts.eviction_rounds import EvictionRounds
+from scheduler_core.simulation.courses import NOTHING_DRAWN, Course, follow
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
 from scheduler_core.simulation.evicted.jobs import JobsAfter, job_of
 from scheduler_core.simulation.evicted.replacements import (
@@ -165,7 +167,7 @@ def run_drain(
 def _left_by(main: Course, before: Snapshot) -> Snapshot:
     """The cluster after the course: budgets spent, failures counted by their Jobs, and the other pods of Jobs
     that failed gone as well."""
-    world, spent = main.world, main.ledger.budgets()
+    world, spent = main.world, main.rounds.ledger.budgets()
     if spent != before.objects.budgets:
         world = world.with_objects(budgets=spent)
     if main.jobs is not None:
@@ -204,13 +206,11 @@ def _first_course(
     course = Course(
         scheduler,
         world,
-        BudgetLedger(snapshot.objects.budgets),
-        leaving,
-        ending=ending,
+        EvictionRounds(BudgetLedger(snapshot.objects.budgets), leaving, ending),
         tells_scores=with_details,
     )
     if with_pending:
-        course.enqueue_waiting(_who_waits(snapshot, scheduler))
+        course.queue.add_waiting(_who_waits(snapshot, scheduler))
     return course
 
 
@@ -251,7 +251,7 @@ class _Told(Value):
     def _outcome(self, pod: Pod) -> PodForecast:
         if why := why_it_stays(pod, self.stays):
             return _say(pod, Outcome.STAYS, why, is_bound=is_bound(self.before.objects, pod) and why == BOUND)
-        refusal = self.courses[0].refused.get(pod.key)
+        refusal = self.courses[0].rounds.refused.get(pod.key)
         if refusal and not refusal.is_never and (kept := self._kept_by_the_drain(refusal)):
             return _say(pod, Outcome.BLOCKED, kept, is_never=True, budget=refusal.budget)
         if refusal:

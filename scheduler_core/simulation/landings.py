@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from scheduler_core.cycle import NodeSample
 from scheduler_core.model.pod import Pod
-from scheduler_core.simulation.courses import Course, Displaced
+from scheduler_core.simulation.course_parts.displaced import Displaced
+from scheduler_core.simulation.courses import Course
 
 # How much of what may happen the named nodes hold, where the scheduler looks at a part of them.
 CONFIDENCE = 0.95

@@ -21,7 +21,7 @@ from functools import partial
 import msgspec
 
 from scheduler_core.cycle import Scheduler
-from scheduler_core.simulation.courses import Displaced
+from scheduler_core.simulation.course_parts.displaced import Displaced
 from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_all
 from scheduler_core.simulation.forecast import Outcome, PodForecast
 from scheduler_core.simulation.movable import MovableTally

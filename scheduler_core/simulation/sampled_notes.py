@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from scheduler_core.batching import batches
 from scheduler_core.cycle import Scheduler
-from scheduler_core.simulation.courses import Displaced
+from scheduler_core.simulation.course_parts.displaced import Displaced
 from scheduler_core.simulation.landings import Landing
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler_core.cycle import Scheduler
+from scheduler_core.simulation.course_parts.eviction_rounds import EvictionRounds
 from scheduler_core.simulation.courses import Course, follow
 from scheduler_core.simulation.drain import run_drain, simulate_drain
 from scheduler_core.simulation.evicted.evictions import BudgetLedger
@@ -268,7 +269,11 @@ def clusters(draw: st.DrawFn) -> Snapshot:
 
 def a_course(snapshot: Snapshot) -> Course:
     pods = sorted(snapshot.pods_on("n1"), key=eviction_order)
-    return Course(Scheduler(), snapshot.with_node_cordoned("n1"), BudgetLedger(snapshot.objects.budgets), tuple(pods))
+    return Course(
+        Scheduler(),
+        snapshot.with_node_cordoned("n1"),
+        EvictionRounds(BudgetLedger(snapshot.objects.budgets), tuple(pods)),
+    )
 
 
 def walk(snapshot: Snapshot, chance: random.Random) -> Course:

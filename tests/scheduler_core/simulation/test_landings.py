@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.pod import OwnerReference, Pod
-from scheduler_core.simulation.courses import Course, Displaced
+from scheduler_core.simulation.course_parts.displaced import Displaced
+from scheduler_core.simulation.course_parts.eviction_rounds import EvictionRounds
+from scheduler_core.simulation.courses import Course
 from scheduler_core.simulation.evicted.evictions import BudgetLedger
 from scheduler_core.simulation.landings import landings
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -17,7 +19,7 @@ NO_NODE = ""
 
 def a_course(*places: str, owner: OwnerReference | None = WEB) -> Course:
     """Pods p0, p1, … of one owner on these nodes; NO_NODE for one that found none."""
-    course = Course(Scheduler(), Snapshot.of([]), BudgetLedger([]), ())
+    course = Course(Scheduler(), Snapshot.of([]), EvictionRounds(BudgetLedger([]), ()))
     for number, node in enumerate(places):
         pod = Pod(name=f"p{number}", namespace="shop", owner=owner)
         each = Displaced(

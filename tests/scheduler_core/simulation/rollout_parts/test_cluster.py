@@ -37,6 +37,8 @@ def test_a_drain_is_tried_without_a_change_and_then_taken_over() -> None:
     before = cluster.world
     drain = cluster.drained("n1")
     assert (cluster.world is before, cluster.drained("n1") is drain) == (True, True)
+    assert cluster.drained("n2").forecasts[0].node == "n2"
+    drain = cluster.drained("n1")
     cluster.take_over(drain)
     assert cluster.world.node("n1").unschedulable
     assert [(pod.name, pod.phase) for pod in cluster.world.pods_on("n3")] == [("web-1", "Running")]

@@ -1,0 +1,1 @@
+"""The parts of a course of a drain, each of one idea; `courses.py` puts them together."""

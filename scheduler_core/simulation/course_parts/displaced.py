@@ -1,0 +1,63 @@
+"""A pod that a drain displaced, in one course, and which pods are interchangeable."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from scheduler_core.cycle import CycleResult
+from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.searches import Shares, mixed
+from scheduler_core.values import Value, replace_value
+
+# What controllers write on each pod that bears a number: of this pod, not of its kind.
+_PERSONAL_LABELS = frozenset(
+    {"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"}
+)
+
+
+class Displaced(Value):
+    """A pod that left its place and the replacement that looks for another; `arrival` is the place in the queue.
+
+    `choices` are the nodes it may take in this course: its own, and those of the equals that no course of their
+    own follows."""
+
+    pod: Pod
+    replacement: Pod
+    arrival: int
+    result: CycleResult | None = None
+    landed: bool = False
+    unknown: str = ""  # why nobody here can tell where it goes
+    choices: tuple[str, ...] = ()
+    shares: Shares = ()  # how likely each node is in this course; empty where nobody can tell
+    score: int | None = None  # the total of the node, in the main course where several could take the pod
+    runner_up: tuple[str, int] | None = None  # the best of the others
+    is_after_cut: bool = False  # judged when courses had been left out already
+    waited: bool = False  # it had no node before the drain
+
+    @property
+    def kind(self) -> Hashable:
+        """See `kind_of`."""
+        return kind_of(self.pod)
+
+
+def kind_of(pod: Pod) -> Hashable:
+    """Equal for pods that are interchangeable: their controller makes them alike, and nothing else tells them apart."""
+    labels = frozenset(pair for pair in pod.labels.items() if pair[0] not in _PERSONAL_LABELS)
+    return (pod.namespace, pod.owner, labels, pod.spec, pod.is_ready) if pod.owner else pod.key
+
+
+def joined(mine: Displaced, my_weight: float, theirs: Displaced, their_weight: float, *, is_theirs: bool) -> Displaced:
+    """What two courses say of interchangeable pods on the same node. `is_theirs`: the other course is the main course,
+    so its result and score count."""
+    if not (is_theirs or theirs.is_after_cut or (theirs.choices, theirs.shares) != (mine.choices, mine.shares)):
+        return mine
+    told = theirs if is_theirs else mine
+    return replace_value(
+        mine,
+        result=told.result,
+        score=told.score,
+        runner_up=told.runner_up,
+        choices=tuple(dict.fromkeys((*mine.choices, *theirs.choices))),
+        shares=mixed([(my_weight, mine.shares), (their_weight, theirs.shares)]),
+        is_after_cut=mine.is_after_cut or theirs.is_after_cut,
+    )

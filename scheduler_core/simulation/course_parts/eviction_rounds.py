@@ -1,0 +1,71 @@
+"""The evictions of one course, round after round."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+
+from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.evicted.evictions import BudgetLedger, EvictionRefusal
+from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of
+
+
+@dataclass(slots=True)
+class EvictionRounds:
+    """Which pods are still to be asked, which are going, and what their going allows later.
+
+    In a round each pod is asked once. The round ends when the evicted pods are gone; then the refused ones are asked
+    again."""
+
+    ledger: BudgetLedger
+    remaining: tuple[Pod, ...]  # to be asked in this round, in order
+    ending: tuple[Pod, ...] = ()  # evicted in this round, still on the node
+    held: tuple[Pod, ...] = ()  # refused in this round, to be asked in the next
+    afterwards: tuple[Pod, ...] = ()  # evicted in this round; their replacements come when they are gone
+    at_last: tuple[Pod, ...] = ()  # evicted in any round; their replacements come when all is over
+    healthy: tuple[Pod, ...] = ()  # a replacement landed in this round: it counts for the budgets of the next
+    refused: dict[str, EvictionRefusal] = field(default_factory=dict)  # the last answer, by the pod's key
+
+    def copy(self) -> EvictionRounds:
+        return replace(self, ledger=self.ledger.copy(), refused=dict(self.refused))
+
+    def evict_next(self) -> Pod | None:
+        """Asks for the next pod; gives it if the eviction is allowed."""
+        pod, self.remaining = self.remaining[0], self.remaining[1:]
+        refusal = self.ledger.refusal(pod)
+        if refusal:
+            self.refused[pod.key] = refusal
+            self.held = (*self.held, pod)
+            return None
+        self.refused.pop(pod.key, None)
+        self.ledger.spend(pod)
+        self.ending = (*self.ending, pod)
+        match recreation_of(pod):
+            case Recreation.AFTER_IT_IS_GONE:
+                self.afterwards = (*self.afterwards, pod)
+            case Recreation.MUCH_LATER:
+                self.at_last = (*self.at_last, pod)
+        return pod
+
+    @property
+    def allows_another(self) -> bool:
+        """Whether an eviction that is still to be asked for would be allowed."""
+        return any(self.ledger.refusal(pod) is None for pod in self.remaining)
+
+    def refill(self) -> None:
+        """Replacements that landed in this round count for the budgets."""
+        for pod in self.healthy:
+            self.ledger.refill(pod)
+        self.healthy = ()
+
+    def begin_next(self) -> tuple[Pod, ...]:
+        """The evicted pods are gone and the refused ones are asked again; gives those whose replacements come now."""
+        gone = self.afterwards
+        self.remaining, self.held, self.ending, self.afterwards = self.held, (), (), ()
+        return gone
+
+    @property
+    def likeness(self) -> Hashable:
+        """Equal for rounds that go on alike."""
+        asked, held = (tuple(pod.key for pod in pods) for pods in (self.remaining, self.held))
+        return (asked, len(self.ending), held, self.ledger.state)
