@@ -38,6 +38,7 @@ from scheduler_core.plugins.default_preemption import DefaultPreemption
 from scheduler_core.plugins.default_profile import default_plugins
 from scheduler_core.plugins.volume_binding import VolumePlan
 from scheduler_core.sampling import Rows, Search, Windows, nodes_to_find
+from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.ties import first_of_heap
@@ -154,7 +155,7 @@ class Scheduler:
         runner = self.runner(pod)
         nodes = NodeList(snapshot, None, self.rules)
         if not len(nodes):
-            return [CycleResult(pod, Diagnosis(nodes), sentence=_NO_NODES)] * len(searches)
+            return [CycleResult(pod, Diagnosis(nodes=nodes), sentence=_NO_NODES)] * len(searches)
         state = CycleState()
         try:
             diagnosis = runner.search(state, pod, nodes, nominated)
@@ -166,7 +167,7 @@ class Scheduler:
             return [cycle.conclude(each) for each in searches]
         except CycleError as failure:
             refusal = Verdict(VerdictCode.ERROR, (str(failure),), failure.plugin)
-            failed = CycleResult(pod, Diagnosis(nodes, prefilter=refusal), error=str(failure))
+            failed = CycleResult(pod, Diagnosis(nodes=nodes, prefilter=refusal), error=str(failure))
             return [failed if each is None else replace(failed, next_start=each.start) for each in searches]
 
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
@@ -190,21 +191,17 @@ class Scheduler:
             return False
         return not self.extenders or bool(self.extenders.filter(pod, [columns.nodes[row]]).nodes)
 
-    def after_extenders(self, pod: Pod, diagnosis: Diagnosis, asked: Rows) -> Rows:
-        """Those of the rows that the extenders leave. Their refusals are put into the diagnosis; a node about
-        which one says nothing at all is out as well."""
+    def extender_refusals(self, pod: Pod, columns: Columns, asked: Rows) -> dict[int, Verdict]:
+        """Which of the rows the extenders refuse; a node about which one says nothing at all is refused as well."""
         if not self.extenders:
-            return asked
-        columns = diagnosis.nodes.snapshot.columns
+            return {}
         answer = self.extenders.filter(pod, [columns.nodes[row] for row in asked])
         if answer.problem is not None:
             raise CycleError(EXTENDER_NAME, answer.problem.message)
         remaining = {node.name for node in answer.nodes}
-        for row in asked:
-            name = columns.names[row]
-            if name not in remaining:
-                diagnosis.replaced[int(row)] = answer.refusals.get(name, unresolvable().by(EXTENDER_NAME))
-        return np.array([row for row in asked if columns.names[row] in remaining], dtype=np.intp)
+        named = ((int(row), columns.names[row]) for row in asked)
+        unnamed = unresolvable().by(EXTENDER_NAME)
+        return {row: answer.refusals.get(name, unnamed) for row, name in named if name not in remaining}
 
     def with_extender_scores(self, pod: Pod, table: ScoreTable) -> ScoreTable:
         if not self.extenders:
@@ -278,7 +275,9 @@ class _Cycle:
 
     def _decide(self, found: Rows, *, is_in_tree_order: bool) -> CycleResult:
         """The rows stand in the order in which a search found them, or in the snapshot's."""
-        passed = self._scheduler.after_extenders(self._pod, self._diagnosis, found)
+        refused = self._scheduler.extender_refusals(self._pod, self._diagnosis.nodes.snapshot.columns, found)
+        self._diagnosis = self._diagnosis.with_replaced(refused)
+        passed = found if not refused else np.array([row for row in found if int(row) not in refused], dtype=np.intp)
         if not len(passed):
             self._given_up = self._given_up or self._give_up()
             return self._given_up
@@ -328,7 +327,7 @@ class _Cycle:
 
 @cache
 def _nothing() -> Diagnosis:
-    return Diagnosis(NodeList(Snapshot.of([])))
+    return Diagnosis(nodes=NodeList(Snapshot.of([])))
 
 
 def _over_http(settings: ExtenderSettings) -> ExtenderTransport:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -40,30 +41,26 @@ class Round(Value, eq=False):
             yield self.refusals.verdict(int(code)).by(self.plugin), int(count)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Diagnosis:
-    """Every node's verdict, kept as columns and read one by one on demand.
+    """Every node's verdict, kept as columns and read one by one on demand."""
 
-    `prefilter` refuses all nodes at once. `outside` is the verdict of nodes that a PreFilter result left out.
-    `replaced` are verdicts that count instead of the filters': from nominated pods, and from extenders."""
+    nodes: NodeList
+    prefilter: Verdict | None = None  # refuses all nodes at once
+    inside: NDArray[np.intp] | None = None  # the rows that a PreFilter result names; None: all
+    outside: Verdict | None = None  # of the other rows
+    rounds: tuple[Round, ...] = ()
+    replaced: Mapping[int, Verdict] = field(default_factory=dict)
+    """By row, verdicts that count instead of the filters': from nominated pods, and from extenders."""
 
-    def __init__(
-        self,
-        nodes: NodeList,
-        *,
-        prefilter: Verdict | None = None,
-        outside: Verdict | None = None,
-        searched: NDArray[np.intp] | None = None,
-    ) -> None:
-        self.nodes = nodes
-        self.prefilter = prefilter
-        self.outside = outside
-        self.searched = nodes.rows if searched is None else searched
-        self.rounds: list[Round] = []
-        self.replaced: dict[int, Verdict] = {}
+    def with_replaced(self, verdicts: Mapping[int, Verdict]) -> Diagnosis:
+        """The same with these verdicts (by row) instead of those that it has."""
+        return replace(self, replaced={**self.replaced, **verdicts}) if verdicts else self
 
     @property
-    def _position_of(self) -> Mapping[int, int]:
-        return {int(row): position for position, row in enumerate(self.searched)}
+    def searched(self) -> NDArray[np.intp]:
+        """The rows that the filters were asked about."""
+        return self.nodes.rows if self.inside is None else self.inside
 
     def verdict(self, row: int) -> Verdict:
         """The verdict of the node at this row; SUCCESS if it passed."""

@@ -149,20 +149,21 @@ class Runner:
         fit beside this one."""
         prepared = self.pre_filter(state, pod, nodes)
         if prepared.refusal is not None:
-            return Diagnosis(nodes, prefilter=prepared.refusal)
+            return Diagnosis(nodes=nodes, prefilter=prepared.refusal)
         excused = (p.name for p in self._late_filters if p.pre_filter(state, pod, nodes).verdict.is_skip)
         state.skipped_filters = state.skipped_filters.union(excused)
         if prepared.node_names is None:
-            return self._filter(state, pod, nodes, nominated, Diagnosis(nodes))
+            rounds, replaced = self._filter(state, pod, nodes), self._refused_beside(state, pod, nodes, nominated)
+            return Diagnosis(nodes=nodes, rounds=rounds, replaced=replaced)
         row_of = nodes.snapshot.columns.row_of
         rows = np.array(sorted(row_of[name] for name in prepared.node_names if name in row_of), dtype=np.intp)
         outside = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(prepared.asked_by)}]")
         searched = NodeList(nodes.snapshot, rows, nodes.rules)
-        return self._filter(state, pod, searched, nominated, Diagnosis(nodes, outside=outside, searched=rows))
+        rounds, replaced = self._filter(state, pod, searched), self._refused_beside(state, pod, searched, nominated)
+        return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
 
-    def _filter(
-        self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated, diagnosis: Diagnosis
-    ) -> Diagnosis:
+    def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[Round, ...]:
+        rounds: list[Round] = []
         alive = np.ones(len(nodes), dtype=bool)
         for plugin in self._filters:
             if plugin.name in state.skipped_filters:
@@ -170,17 +171,22 @@ class Runner:
             refusals = self._refusals(plugin, state, pod, nodes, alive)
             refused = refusals.codes.nonzero()[0]
             if len(refused) and len(refused := refused[alive[refused]]):
-                diagnosis.rounds.append(_checked(Round(plugin.name, refused, refusals)))
+                rounds.append(_checked(Round(plugin.name, refused, refusals)))
                 alive[refused] = False
                 if not alive.any():
                     break
+        return tuple(rounds)
+
+    def _refused_beside(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated) -> dict[int, Verdict]:
+        """The nodes that the pod does not fit beside the pods nominated to them, by row."""
+        refused: dict[int, Verdict] = {}
         for node_name, pods in nominated.items():
             row = nodes.snapshot.columns.row_of.get(node_name)
-            if row is not None and row in diagnosis.searched:
+            if row is not None and row in nodes.rows:
                 verdict = self._beside(state, pod, nodes.snapshot.node_info(row, nodes.rules), pods)
                 if not verdict.is_success:
-                    diagnosis.replaced[row] = verdict
-        return diagnosis
+                    refused[row] = verdict
+        return refused
 
     def _refusals(
         self, plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
+import pytest
+
 from scheduler_core import Scheduler
 from scheduler_core.framework.diagnosis import Diagnosis
 from scheduler_core.framework.verdict import Verdict, VerdictCode, unknown, unresolvable, unschedulable
@@ -58,13 +62,14 @@ def test_the_first_verdict_of_a_code_is_found_on_any_node() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     too_small, gone = (diagnosis.first_of(code) for code in (VerdictCode.UNSCHEDULABLE, VerdictCode.UNKNOWN))
     assert (too_small is not None and too_small.plugin, gone) == ("NodeResourcesFit", None)
-    diagnosis.replaced[3] = unknown("who knows").by("Extender")
+    diagnosis = diagnosis.with_replaced({3: unknown("who knows").by("Extender")})
     assert diagnosis.first_of(VerdictCode.UNKNOWN) == unknown("who knows").by("Extender")
 
 
 def test_a_verdict_that_was_replaced_is_not_found() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
-    diagnosis.replaced[2] = unresolvable("for good").by("Extender")  # the only one that eviction could have helped
+    # the only one that eviction could have helped
+    diagnosis = diagnosis.with_replaced({2: unresolvable("for good").by("Extender")})
     assert diagnosis.first_of(VerdictCode.UNSCHEDULABLE) is None
 
 
@@ -84,7 +89,7 @@ def test_the_message_counts_reasons_not_verdicts() -> None:
 def test_a_prefilter_refusal_applies_to_every_node() -> None:
     nodes = NodeList(load_objects(manifests(NODES)))
     for verdict, helped in ((unresolvable("no"), []), (unschedulable("no"), [0, 1, 2, 3, 4])):
-        diagnosis = Diagnosis(nodes, prefilter=verdict)
+        diagnosis = Diagnosis(nodes=nodes, prefilter=verdict)
         assert [diagnosis.verdict(row) for row in range(5)] == [verdict] * 5
         assert diagnosis.rows_that_may_be_helped.tolist() == helped
         assert diagnosis.passed.tolist() == []
@@ -96,8 +101,8 @@ def test_an_extenders_verdict_replaces_that_of_the_filters() -> None:
     """What nominated pods and extenders add: it counts in the sentence, among those preemption may help, and
     against passing."""
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
-    diagnosis.replaced[3] = unschedulable("an extender said no").by("Extender")
-    diagnosis.replaced[2] = unresolvable("for good").by("Extender")
+    refusals = {3: unschedulable("an extender said no"), 2: unresolvable("for good")}
+    diagnosis = diagnosis.with_replaced({row: verdict.by("Extender") for row, verdict in refusals.items()})
     assert diagnosis.passed.tolist() == []
     assert diagnosis.rows_that_may_be_helped.tolist() == [3]
     assert diagnosis.verdict(3) == Verdict(diagnosis.verdict(3).code, ("an extender said no",), "Extender")
@@ -106,3 +111,13 @@ def test_an_extenders_verdict_replaces_that_of_the_filters() -> None:
         == "0/5 nodes are available: 1 Insufficient cpu, 1 an extender said no, 1 for good, 1 node(s) had "
         "untolerated taint(s), 1 node(s) were unschedulable."
     )
+
+
+def test_a_diagnosis_never_changes() -> None:
+    diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
+    before = (diagnosis.sentence(), diagnosis.passed.tolist())
+    refused = diagnosis.with_replaced({3: unschedulable("an extender said no").by("Extender")})
+    assert (diagnosis.sentence(), diagnosis.passed.tolist()) == before
+    assert (refused.passed.tolist(), refused.sentence() != before[0]) == ([], True)
+    with pytest.raises(FrozenInstanceError):
+        diagnosis.rounds = ()  # type: ignore[misc]
