@@ -17,6 +17,7 @@ from scheduler_core.config.plugin_args import ShapePoint, VolumeBindingArgs
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult
 from scheduler_core.framework.refusals import Refusals
+from scheduler_core.framework.scoring.shapes import FULL, scores_along
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
@@ -404,22 +405,5 @@ def storage_by_class(found: VolumesOnNode) -> Mapping[str, tuple[int, int]]:
 
 
 def _utilization_score(shape: tuple[ShapePoint, ...], requested: int, capacity: int) -> int:
-    utilization = 100 if capacity == 0 or requested > capacity else requested * 100 // capacity
-    return interpolate(shape, utilization)
-
-
-def interpolate(shape: tuple[ShapePoint, ...], utilization: int) -> int:
-    """The shape's score times ten (0 to 100) at this utilization; interpolated linearly between two points and
-    truncated toward zero."""
-    before = shape[0]
-    for point in shape:
-        if utilization <= point.utilization:
-            if point is before:
-                return point.score * 10
-            rise, run = (
-                (point.score - before.score) * 10 * (utilization - before.utilization),
-                point.utilization - before.utilization,
-            )
-            return before.score * 10 + (rise // run if rise >= 0 else -(-rise // run))
-        before = point
-    return before.score * 10
+    utilization = FULL if capacity == 0 or requested > capacity else requested * 100 // capacity
+    return scores_along(shape)[utilization]

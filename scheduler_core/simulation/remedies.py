@@ -45,7 +45,7 @@ def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: fro
         node, fresh = world.node(name), world
         for other in world.pods_on(name):
             fresh = fresh.without_pod(other.key)
-        if name in scheduler.schedule(fresh.with_node_replaced(node.uncordoned()), pod).best:
+        if name in scheduler.schedule(fresh.with_node_uncordoned(name), pod).best:
             return (f"one more node like {_place(node)}, empty and without a cordon",)
     return ()
 
@@ -98,7 +98,7 @@ def _weight(lack: dict[str, int]) -> float:
 
 def _without_cordon(_: Scheduler, world: Snapshot, pod: Pod, refused: dict[str, Verdict]) -> Iterator[Remedy]:
     for node in sorted(_refused_by(world, refused, "NodeUnschedulable"), key=lambda node: node.name):
-        yield f"{_place(node)} uncordoned", world.with_node_replaced(node.uncordoned()), pod
+        yield f"{_place(node)} uncordoned", world.with_node_uncordoned(node.name), pod
 
 
 def _without_taint(_: Scheduler, world: Snapshot, pod: Pod, refused: dict[str, Verdict]) -> Iterator[Remedy]:

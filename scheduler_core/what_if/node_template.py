@@ -40,13 +40,14 @@ def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
     with its DaemonSet pods. Raises UnknownNodeError if it does not exist."""
     node = snapshot.node(node_name)
     fresh = replace(
-        node.uncordoned(),
+        node,
+        unschedulable=False,
         annotations={},
         images=(),
         taints=tuple(taint for taint in node.taints if not _passes(taint)),
     )
     daemons = tuple(pod for pod in snapshot.pods_on(node_name) if _is_daemon(pod) and not pod.terminating)
-    return NodeTemplate(node_name, replace_value(fresh, unschedulable=False), daemons)
+    return NodeTemplate(node_name, fresh, daemons)
 
 
 def of_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:

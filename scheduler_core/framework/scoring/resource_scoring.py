@@ -6,15 +6,14 @@ integers, divided toward zero, and one rounding of halves away from zero."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
-from itertools import pairwise
-from typing import Final
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler_core.config.plugin_args import NodeResourcesFitArgs
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
+from scheduler_core.framework.scoring.shapes import FULL, scores_along
 from scheduler_core.model.resources import CPU, MEMORY
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_info import NodeInfo
@@ -24,9 +23,6 @@ from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-# Configured shapes score up to 10, nodes up to 100.
-_SHAPE_SCALE: Final = MAX_NODE_SCORE // 10
 
 
 class ResourceShare(Value):
@@ -52,8 +48,7 @@ def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
     if args.strategy == "MostAllocated":
         return Strategy(_most_allocated)
     if args.strategy == "RequestedToCapacityRatio":
-        shape = tuple((point.utilization, point.score * _SHAPE_SCALE) for point in args.shape)
-        return Strategy(lambda used, allocatable: _along_shape(shape, used, allocatable), skips_zero=True)
+        return Strategy(partial(_along, np.array(scores_along(args.shape), dtype=np.int64)), skips_zero=True)
     return Strategy(_least_allocated)
 
 
@@ -140,11 +135,8 @@ def _most_allocated(used: Ints, allocatable: Ints) -> Ints:
     return rate
 
 
-def _along_shape(shape: tuple[tuple[int, int], ...], used: Ints, allocatable: Ints) -> Ints:
-    utilization = np.where(used > allocatable, 100, used * 100 // allocatable)
-    rate = np.full_like(utilization, shape[-1][1])
-    for (left, low), (right, high) in reversed(list(pairwise(shape))):
-        rise = (high - low) * (utilization - left)
-        # Toward zero: the numerator is negative if the shape falls.
-        rate = np.where(utilization <= right, low + np.sign(rise) * (np.abs(rise) // (right - left)), rate)
-    return np.where(utilization <= shape[0][0], shape[0][1], rate)
+def _along(scores: Ints, used: Ints, allocatable: Ints) -> Ints:
+    """`scores` has one score for each percent."""
+    utilization = np.clip(used * 100 // allocatable, 0, FULL)  # out of bounds where the product overflows
+    found: Ints = scores[np.where(used > allocatable, FULL, utilization)]
+    return found

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from scheduler_core.config.kube_version import KubeVersion
-from scheduler_core.config.plugin_args import ShapePoint, VolumeBindingArgs, default_plugin_args
+from scheduler_core.config.plugin_args import VolumeBindingArgs, default_plugin_args
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.verdict import SKIP, SUCCESS, error, unresolvable
-from scheduler_core.plugins.volume_binding import VolumeBinding, VolumePlan, interpolate
+from scheduler_core.plugins.volume_binding import VolumeBinding, VolumePlan
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.testing.builders import a_node, a_pod
@@ -428,19 +428,3 @@ def test_without_storage_capacity_there_is_no_score() -> None:
 
 def test_until_1_36_storage_is_not_scored() -> None:
     scores(claim(), MAKER, version="1.36")
-
-
-@pytest.mark.parametrize(
-    ("utilization", "score"), [(0, 20), (9, 20), (10, 20), (15, 35), (20, 50), (25, 30), (29, 14), (30, 10), (100, 10)]
-)
-def test_a_rising_shape_is_interpolated_and_truncated_toward_zero(utilization: int, score: int) -> None:
-    shape = (
-        ShapePoint(utilization=10, score=2),
-        ShapePoint(utilization=20, score=5),
-        ShapePoint(utilization=30, score=1),
-    )
-    assert interpolate(shape, utilization) == score
-
-
-def test_a_falling_shape_is_truncated_toward_zero() -> None:
-    assert interpolate((ShapePoint(utilization=0, score=10), ShapePoint(utilization=3, score=0)), 1) == 67
