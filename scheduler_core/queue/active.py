@@ -48,10 +48,6 @@ class ActiveRoom:
         """The identities of the pods being tried, oldest first."""
         return tuple(self._in_flight)
 
-    @property
-    def remembered_happenings(self) -> int:
-        return len(self._happenings)
-
     def get(self, key: str) -> QueuedPod | None:
         return self._heap.get(key)
 

@@ -35,13 +35,13 @@ def test_events_that_no_pod_in_flight_needs_are_forgotten() -> None:
     active.begin(second)
     active.note(NODE_ADDED, None, 2)
     active.done(second.pod)
-    assert active.remembered_happenings == 2
+    assert len(active._happenings) == 2
     active.begin(second)
     active.done(first.pod)
-    assert active.remembered_happenings == 0
+    assert len(active._happenings) == 0
     active.done(second.pod)
     active.note(NODE_ADDED, None, 3)
-    assert (active.remembered_happenings, active.in_flight) == (0, ())
+    assert (len(active._happenings), active.in_flight) == (0, ())
 
 
 def test_a_pod_cannot_be_in_flight_twice() -> None:
