@@ -1,9 +1,9 @@
-"""The closed set of things an agent does. Each is idempotent or guarded by a version, and says what the shell owes.
+"""The closed set of actions of an agent. Each is idempotent or guarded by a version; its docstring is the shell's duty.
 
-The shell applies a decision's actions in order and stops at the first that did not surely succeed. An unclear
-answer (time out, lost connection, 5xx) is not a failure: the write may land late. The next turn reads again,
-and every write that follows carries the resourceVersion just read, so whichever lands first makes the other a
-conflict."""
+The shell applies the actions of a decision in order and stops at the first one that may have failed. An unclear
+answer (timeout, lost connection, 5xx) is not a failure: the write may still land. The next turn reads again, and
+every later write carries the resourceVersion that this turn read. If both writes reach the server, the second
+one gets a conflict."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from scheduler_core.values import Value
 class PatchNode(Value, kw_only=True):
     """One JSON merge patch of the own Node, with `metadata.resourceVersion`: all of it lands, or nothing.
 
-    `None` as a label's or annotation's value removes the key. `taints` is the whole list (a merge patch
-    replaces lists); None leaves it. 409 stops the turn. `send_before` is an uptime after which the request must
-    not be sent any more. A patch that `adds_taint` is sent under a name that proves it later."""
+    `None` as the value of a label or annotation removes the key. `taints` is the whole list (a merge patch
+    replaces lists); None leaves the taints as they are. A 409 ends the turn. The shell must not send the request
+    after the uptime `send_before`. The shell sends a patch that `adds_taint` under a field manager of its own
+    (`keys.TAINT_MANAGER`), which later proves that the taint is ours."""
 
     purpose: str
     resource_version: str
@@ -41,8 +42,8 @@ class PatchNode(Value, kw_only=True):
 
 
 class WriteLock(Value, kw_only=True):
-    """Compare-and-swap of the lock annotation on the DaemonSet (resourceVersion and UID as read); `content`
-    None removes the key."""
+    """Compare-and-swap of the lock annotation on the DaemonSet, by the resourceVersion and UID that were read.
+    `content` None removes the key."""
 
     purpose: str
     expected_resource_version: str
@@ -51,18 +52,18 @@ class WriteLock(Value, kw_only=True):
 
 
 class ConfirmClaim(Value, kw_only=True):
-    """Read the lock once more, consistently, and stop unless `lock.confirms(…)` says that the claim
-    stands and nothing is paused."""
+    """Read the lock once more, consistently, and end the turn unless `lock.confirms(…)` says that the lock holds the
+    claim and is not paused."""
 
     claim: str
     node: str
 
 
 class EvictPod(Value, kw_only=True):
-    """One pod to evict, by UID. `grace_seconds` None leaves the pod's own grace period.
+    """One pod to evict, by UID. `grace_seconds` None keeps the pod's own grace period.
 
-    `comer_of`: by what pods that keep coming in spite of the cordon are counted (`drain_plan.owner_of`); empty
-    for any other pod."""
+    `comer_of` is the owner (`drain_plan.owner_of`) of a pod that arrived in spite of the cordon; the memory counts
+    such pods by owner. It is empty for any other pod."""
 
     namespace: str
     name: str
@@ -72,21 +73,21 @@ class EvictPod(Value, kw_only=True):
 
 
 class Evict(Value, kw_only=True):
-    """Ask for evictions, `parallel` at a time, each with a UID precondition; never stops the turn.
+    """Request evictions, `parallel` at a time, each with a UID precondition; never ends the turn.
 
-    Each answer is folded into the memory with `memory.after_eviction`. After a time out the same request may be
-    sent again: the UID keeps it from hitting a successor of the same name."""
+    The shell adds each answer to the memory with `memory.after_eviction`. After a timeout the shell may send the same
+    request again: the UID protects a new pod of the same name."""
 
     pods: tuple[EvictPod, ...]
     parallel: int
 
 
 class AskReboot(Value, kw_only=True):
-    """Ask the host to reboot, only within `within_seconds` after ConfirmClaim's answer; else not at all and the
-    turn ends.
+    """Ask the host to reboot, but only within `within_seconds` after the answer of ConfirmClaim; later the shell does
+    not ask and ends the turn.
 
-    `send_before` is an uptime after which the host must not be asked any more: another process may have taken
-    the announcer for dead.
+    After the uptime `send_before` the shell must not ask the host: another process may have concluded by then that
+    the process which announced the reboot is dead.
 
     The shell calls `memory.before_reboot_asked` first and `memory.after_reboot_asked` with the answer.
     """
@@ -96,11 +97,11 @@ class AskReboot(Value, kw_only=True):
 
 
 class SilenceAlerts(Value):
-    """Ask Alertmanager for a silence of this node's alerts, within a few seconds; never stops the turn."""
+    """Ask Alertmanager for a silence of this node's alerts, within a few seconds; never ends the turn."""
 
 
 class PostEvent(Value, kw_only=True):
-    """A Kubernetes Event on the own Node; best effort, never stops the turn."""
+    """A Kubernetes Event on the own Node; best effort, never ends the turn."""
 
     code: Code
     sentence: str
@@ -111,26 +112,27 @@ class PostEvent(Value, kw_only=True):
 
 
 class Occasion(StrEnum):
-    """What people are told about: kured's three, and four more."""
+    """The occasions for a message to people: kured's three, and four more."""
 
     DRAIN = "drain"
     REBOOT = "reboot"
     UNCORDON = "uncordon"
-    FAILED = "failed"  # everything is undone, and tried again
-    BLOCKED = "blocked"  # a node has been held back for too long
-    HALTED = "halted"  # nobody else may start, or nobody can
-    DONE = "done"  # the last node is back, and nobody waits
+    FAILED = "failed"  # the agent has undone everything and will try again
+    BLOCKED = "blocked"  # a gate has refused a node for too long
+    HALTED = "halted"  # no other node may start, or none can
+    DONE = "done"  # the last node is back in service, and no node waits
 
 
 class Notify(Value, kw_only=True):
-    """A message to people; sent in the background, never holds up a turn. One occasion of one claim is told once."""
+    """A message to people, sent in the background; never delays a turn. The shell sends one message for each occasion
+    of a claim."""
 
     occasion: Occasion
     sentence: str
     claim: str = ""
-    reason: str = ""  # why the node reboots, or what went wrong
-    seconds: float | None = None  # how long it has lasted; None when it is not known
-    forecast: str = ""  # one line: where the pods go
+    reason: str = ""  # why the node reboots, or what failed
+    seconds: float | None = None  # duration so far; None if unknown
+    forecast: str = ""  # one line: where the pods would land
 
     def __post_init__(self) -> None:
         for name in ("sentence", "reason", "forecast"):

@@ -1,7 +1,7 @@
-"""Autoscalers and a node: what keeps them from it while it reboots, and how a node shows that they are removing it.
+"""Protects a rebooting node from autoscalers, and recognises a node that an autoscaler is removing.
 
-What stood under their keys before is told on the Node, apart from the record: a record that somebody removes, and a
-release that does not know of this, lose nothing.
+An annotation of its own on the Node keeps the earlier values of the autoscalers' keys, outside the record. So they
+survive the loss of the record and an agent of a release that does not know them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.untrusted import object_of
 
 PROTECTION: Mapping[str, str] = {keys.SCALE_DOWN_DISABLED: "true", keys.DO_NOT_DISRUPT: "true"}
-"""What the cluster autoscaler and Karpenter look for on a Node before they remove it."""
+"""The annotations that keep the cluster autoscaler and Karpenter from removing a Node."""
 
 _TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"  # cluster-autoscaler/utils/taints/taints.go
 _DISRUPTED = "karpenter.sh/disrupted"  # Karpenter 1.0, pkg/apis/v1/taints.go
@@ -24,7 +24,7 @@ _KEEPS_PODS_OUT = frozenset({"NoSchedule", "NoExecute"})
 
 
 def protected(node: NodeView) -> dict[str, str | None]:
-    """The annotations to set with a claim, and what stood there before; empty when all of them stand there."""
+    """The annotations to set with a claim, and one with their earlier values; empty if the Node has all of them."""
     before = {key: node.annotations.get(key) for key, value in PROTECTION.items() if node.annotations.get(key) != value}
     if not before:
         return {}
@@ -34,7 +34,8 @@ def protected(node: NodeView) -> dict[str, str | None]:
 
 
 def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
-    """The annotations as they were before; what somebody changed since is left alone. Empty when careen set none."""
+    """The annotations with their earlier values, except those that another client changed since. Empty if careen set
+    none."""
     text = annotations.get(keys.SET_ANNOTATIONS)
     if text is None:
         return {}
@@ -48,8 +49,8 @@ def taken_back(annotations: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def removed_by(node: NodeView) -> str:
-    """Who is removing this node, by the taint that says so; empty when nobody is. A mere candidate stays in service:
-    `DeletionCandidateOfClusterAutoscaler` often comes and goes."""
+    """The autoscaler that is removing this node, by its taint; empty if none is. A candidate stays in service: the
+    cluster autoscaler often sets `DeletionCandidateOfClusterAutoscaler` and removes it again."""
     for taint in node.taints:
         if taint.effect not in _KEEPS_PODS_OUT:
             continue
@@ -61,6 +62,6 @@ def removed_by(node: NodeView) -> str:
 
 
 def left_alone(node: NodeView) -> str:
-    """Why a reboot of this node would be for nothing, as a sentence; empty when it would not."""
+    """A sentence that says why a reboot of this node is pointless; empty if it is not."""
     who = removed_by(node)
     return f"{who} is removing this node: it is left alone" if who else ""

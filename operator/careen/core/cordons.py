@@ -1,4 +1,4 @@
-"""Whose cordon a Node carries, as far as its record and the API server tell."""
+"""Tells careen's cordons from those of others, by the Node's record and the API server's managed fields."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from careen.core.facts.progress import Progress
 
 
 def is_cordon_proven(node: NodeView) -> bool:
-    """Whether the API server says that careen, and nobody besides, set the cordon as it stands.
+    """Whether careen is the only field manager of the present cordon.
 
-    A field belongs to whoever last changed its value, so a `kubectl cordon` on a node that careen has cordoned
-    changes no owner, and one after a `kubectl uncordon` does. Who applies the same value from the server's side
-    becomes an owner beside us."""
+    A field belongs to the client that last changed its value. So `kubectl cordon` on a node that careen has
+    cordoned changes no owner, but after a `kubectl uncordon` it does. A client that sets the same value by
+    server-side apply becomes a second owner."""
     return node.unschedulable and node.cordoned_by == (keys.FIELD_MANAGER,)
 
 
 def is_foreign(node: NodeView) -> bool:
-    """Whether the Node is cordoned and neither its record nor the API server says that careen did it."""
+    """Whether the Node is cordoned, and neither its record nor the API server names careen as the author."""
     progress = node.record
     is_recorded = isinstance(progress, Progress) and progress.is_cordoned_by_us
     return node.unschedulable and not is_recorded and not is_cordon_proven(node)
 
 
 def foreign_author(node: NodeView) -> str:
-    """Who set a foreign cordon; a list of Nodes does not tell, and some servers never do."""
+    """The field managers that set a foreign cordon, or "somebody": a list of Nodes has no managed fields here, and
+    some servers never have them."""
     return ", ".join(name for name in node.cordoned_by if name != keys.FIELD_MANAGER) or "somebody"

@@ -1,4 +1,4 @@
-"""The one function: observation + policy → decision. It dispatches on the phase; how a phase decides is in `steps/`."""
+"""`decide`: observation + policy → decision. It calls the step of the node's phase; the steps are in `steps/`."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ STEPS: dict[Phase, Callable[[Situation], Decision]] = {
 }
 
 _LOOK_SECONDS = 5.0
-_RECONCILE_SECONDS = 30.0  # an unreadable lock is asked again this often by an idle node that has just started
+_RECONCILE_SECONDS = 30.0  # an idle node that has just started reads an unreadable lock again this often
 
 
 def decide(observation: Observation, policy: Policy) -> Decision:
-    """What this node does next. Total: every observation gets a decision."""
+    """The node's next decision. Total: every observation gets one."""
     node = observation.node
     if isinstance(node, Unknown):
         return _powerless(observation, Code.NODE_UNKNOWN, f"the Node cannot be read: {node.why}")
@@ -69,7 +69,7 @@ def decide(observation: Observation, policy: Policy) -> Decision:
     if isinstance(progress, UnreadableProgress):
         return _unreadable(observation, policy, node, progress.why)
     observation = asked.heard(observation, node, progress)
-    # By where the Node stands, and not by where a decision would bring it: its patch may not land.
+    # By the phase that the Node shows, not by the phase that a decision leads to: the patch may not land.
     memory = in_phase(_memory(observation, node, progress), phase_of(progress))
     situation = Situation(seen=observation, policy=policy, node=node, progress=progress, memory=memory)
     return patience.after(situation, _decide(patience.of_this_turn(situation)))
@@ -88,22 +88,22 @@ def _decide(situation: Situation) -> Decision:
 
 
 def _can_be_undone(situation: Situation) -> bool:
-    """Whether no reboot of ours can be under way, so that whoever cannot read the boot id may still give up and
-    give back."""
+    """Whether no reboot of ours can be under way. Then the agent may give the claim back although it cannot read the
+    boot id."""
     return situation.progress.is_giving_back or situation.phase in {Phase.CLAIMING, Phase.DRAINING}
 
 
 def _is_new_boot(situation: Situation) -> bool:
-    """Whether the host runs a boot that this claim has neither left nor begun to verify. Leads to Verifying
-    whatever the phase."""
+    """Whether the host runs a boot that is neither the one that this claim ends nor one that it already verifies.
+    Leads to Verifying from every phase."""
     progress = situation.progress
     is_seen = progress.verify_started is not None and is_same_boot(progress.verify_started.boot, situation.boot)
     return bool(progress.boot_left) and not is_same_boot(situation.boot, progress.boot_left) and not is_seen
 
 
 def _disown_cordon(situation: Situation) -> Decision | None:
-    """Our cordon was lifted by somebody: should the node be cordoned again, it is not by us. A drain ends for
-    that reason instead."""
+    """A person removed our cordon: record that, so that careen does not take a later cordon for its own. Not in a
+    drain, which ends because of the uncordon."""
     progress = situation.progress
     if (
         not progress.is_cordoned_by_us
@@ -123,18 +123,18 @@ def _disown_cordon(situation: Situation) -> Decision | None:
 
 
 def _reconcile(situation: Situation) -> Decision | None:
-    """Compare lock and Node once after a start, once more a while after a claim was given back, now and then,
+    """Compare lock and Node: once after a start, once more some time after the claim was given back, now and then,
     and in every turn that reads the lock anyway.
 
-    A need goes first, because the taint must not wait; but not before a record that somebody wiped: what still
-    tells of it would go."""
+    A new need is handled before the comparison, because the taint must not wait. The exception is a Node whose
+    record was wiped: the write for the need would remove the last traces of the lost record."""
     memory, seen = situation.memory, situation.seen
     if situation.phase is Phase.IDLE:
         is_settled = idle.wants_reboot(situation) or _is_reconciled(memory, seen.uptime)
         if is_settled and not recovering.looks_like_ours(situation):
             return None
         if isinstance(seen.lock, NotAsked):
-            # However short a time ago the lock was read: with the next write the Node would not tell of the reboot.
+            # Even if the lock was read a moment ago: the next write would remove the announcement from the Node.
             is_due = memory.behind.holders_not_before <= seen.uptime or recovering.says_announced(situation.node)
             return want(situation, Evidence.LOCK) if is_due else None
     found = recovering.decide(situation)
@@ -142,8 +142,8 @@ def _reconcile(situation: Situation) -> Decision | None:
 
 
 def _looked_idle(situation: Situation) -> Decision:
-    """An idle node has read the lock and holds nothing: it tidies the line, and looks after those who hold,
-    because nobody else may wait."""
+    """An idle node has read the lock and holds no claim. It tidies the line and watches the holders, because there may
+    be no waiting node that does."""
     looked = idle.tidy_line(situation) or looking_behind.look(situation)
     if isinstance(looked, Decision):
         return looked
@@ -160,8 +160,8 @@ def _is_reconciled(memory: Memory, uptime: float) -> bool:
 
 
 def _memory(seen: Observation, node: NodeView, progress: Progress) -> Memory:
-    """Another UID is another Node: only what the host was asked survives it, the claim it was asked under, and
-    what is known of the fleet."""
+    """The memory for this Node. Another UID is another Node: of the old one's memory only the reboot that was asked of
+    the host, its claim and the size of the fleet remain."""
     memory = seen.memory
     if memory.node_uid != node.uid:
         memory = Memory(node_uid=node.uid, reboot=memory.reboot, held=memory.held, agents=memory.agents)
@@ -182,8 +182,8 @@ def _overdue(content: LockContent) -> tuple[tuple[str, str], ...]:
 
 
 def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: str) -> Decision:
-    """What the record is about is left alone, and the Node says what to do. Only a soft taint whose name proves
-    it ours goes with the need."""
+    """Change nothing that the record may describe, and say on the Node what to do. The one exception: when the need
+    ends, careen removes a soft taint whose name proves that it is ours."""
     sentence = f"{why}; nothing is done until a person removes it: kubectl annotate node {node.name} {keys.PROGRESS}-"
     decision = _powerless(observation, Code.PROGRESS_UNREADABLE, sentence)
     ours = own_taint.by_name(node, policy) if observation.need.answer is NeedAnswer.NO else frozenset()
@@ -200,7 +200,7 @@ def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: s
 
 
 def _powerless(observation: Observation, code: Code, sentence: str) -> Decision:
-    """Nothing can be decided without the Node and its record; nothing is done, and it is said once."""
+    """Do nothing, because without the Node and its record there is no decision; report that once."""
     shown = observation.node.annotations.get(keys.PHASE, "") if isinstance(observation.node, NodeView) else ""
     is_news = isinstance(observation.node, NodeView) and observation.memory.told.code != code.value
     return Decision(

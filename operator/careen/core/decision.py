@@ -1,7 +1,7 @@
-"""What one turn comes to: the phase, ordered actions, the reason, and when to look again.
+"""The result of one turn: the phase, ordered actions, the reason, and the time until the next look.
 
-When `wants` is not empty the decision is provisional: the shell observes exactly that evidence anew and decides
-again in the same turn, without applying anything. When it cannot observe it, it puts `Unknown` in its place.
+A decision whose `wants` is not empty is provisional: the shell applies nothing, observes exactly that evidence and
+decides again in the same turn. For evidence that it cannot observe it puts `Unknown`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scheduler_core.values import Value
 
 
 class Reason(Value, kw_only=True):
-    """Why the node is where it is: a code for machines, a sentence for people, fit to show whatever went into it."""
+    """Why the node is in its phase: a code for machines and a sentence for people, cleaned for display."""
 
     code: Code
     sentence: str
@@ -29,12 +29,12 @@ class Reason(Value, kw_only=True):
 
 
 class Refusal(Value, kw_only=True):
-    """A gate's no: which gate, why, since when, and what would change it. `since` None is filled in from what
-    was stored before.
+    """A gate's no: which gate, why, since when, and the remedy. `writing.with_since` fills in a missing `since` from
+    the refusals stored on the Node.
 
-    `remedy` is what is known for this very node; what helps with the code in general is in `reasons.py`.
-    `is_of_cluster`: the gate would refuse every other node as well, so the line of waiting nodes stays as it is.
-    `longest_seconds`: after this time an alert tells; 0: never.
+    `remedy` is for this node alone; the general remedy of a code is in `reasons.py`.
+    `is_of_cluster`: the gate would refuse every other node as well, so the line of waiting nodes does not change.
+    `longest_seconds`: an alert fires for a refusal that lasts longer; 0: never.
     """
 
     gate: str
@@ -51,7 +51,7 @@ class Refusal(Value, kw_only=True):
 
 
 class Decision(Value, kw_only=True):
-    """See the module. `phase` is where the node will stand when the actions have landed."""
+    """See the module. `phase` is the node's phase once all actions have landed."""
 
     phase: Phase
     reason: Reason
@@ -61,4 +61,4 @@ class Decision(Value, kw_only=True):
     refusals: tuple[Refusal, ...] = ()
     wants: frozenset[Evidence] = frozenset()
     expects_turn: bool = False
-    """Whether this node comes next, and soon: whoever makes forecasts gets ready."""
+    """Whether this node's turn comes soon: the shell then gets the forecasting process ready."""

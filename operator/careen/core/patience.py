@@ -1,9 +1,9 @@
-"""Since when something that must be known is not: one answer for every phase that waits for it.
+"""Measures how long a required fact has been unknown: the same clock for every phase that waits for one.
 
-A step that meets such a fact asks `began` and remembers it with `met`. What is known again is forgotten at the
-end of the turn, by `after` alone: a fact counts as known when this very turn has looked at it, so a turn that
-had no reason to look does not begin the patience anew. A process that did not see the claim before counts from
-what stands on the Node, or agents that are restarted often would wait for ever."""
+A step that lacks a fact asks `began` and remembers the gap with `met`. Only `after`, at the end of the turn, forgets
+a gap, and only if this turn has looked at the fact and knows it: a turn that had no reason to look does not restart
+the clock. A process that sees the claim for the first time starts from the instants on the Node; otherwise agents
+that restart often would wait for ever."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NEEDS = {
 
 
 def began(situation: Situation) -> float:
-    """The uptime since when something that must be known is not; now, if everything was known a turn ago."""
+    """The uptime at which the first of the missing facts became unknown; now, if none was missing a turn ago."""
     memory, uptime = situation.memory, situation.seen.uptime
     if memory.patience.since is not None:
         return memory.patience.since
@@ -36,26 +36,26 @@ def began(situation: Situation) -> float:
 
 
 def met(situation: Situation, gate: str) -> Memory:
-    """The memory of a turn in which this gate did not know enough; a name of a step's own stands for what no
-    gate asks."""
+    """The memory of a turn in which this gate lacked a fact. A step uses a name of its own for facts that no gate
+    asks for."""
     known = situation.memory.patience
     return replace(situation.memory, patience=replace(known, since=began(situation), gates=known.gates | {gate}))
 
 
 def told_since(situation: Situation) -> datetime:
-    """The same instant for the Node, by the API server's clock: the host's own may be what is wrong."""
+    """The same instant by the API server's clock, for the Node: the host's clock may be the one that is wrong."""
     return situation.server_now - timedelta(seconds=situation.seen.uptime - began(situation))
 
 
 def of_this_turn(situation: Situation) -> Situation:
-    """For the steps: the turn has met nothing so far."""
+    """The situation that the steps get: so far this turn lacks no fact."""
     nothing_yet = replace(situation.memory.patience, gates=frozenset())
     return situation.with_memory(replace(situation.memory, patience=nothing_yet))
 
 
 def after(situation: Situation, decision: Decision) -> Decision:
-    """The decision, with what this turn met and what an earlier one met and nobody has seen known since. Ends
-    the patience if that is nothing."""
+    """The decision with the facts that are still missing: those that this turn lacked, and those that an earlier turn
+    lacked and no turn has seen since. If none is missing, the clock stops."""
     if decision.wants:
         return decision
     still = {gate for gate in situation.memory.patience.gates if not _is_known(situation, gate)}
@@ -73,7 +73,7 @@ def _is_known(situation: Situation, gate: str) -> bool:
 
 
 def _told_seconds(situation: Situation) -> float:
-    """For how long former processes have waited already, as far as the Node says."""
+    """How many seconds earlier processes have already waited, according to the Node."""
     if situation.phase is Phase.CLAIMING:
         return _long_claimed_seconds(situation)
     since = [refusal.since for refusal in stored_refusals(situation.node) if refusal.since is not None]
@@ -83,7 +83,7 @@ def _told_seconds(situation: Situation) -> float:
 
 
 def _long_claimed_seconds(situation: Situation) -> float:
-    """A claim without a cordon tells nobody since when it waits. One that is as old as a drained node may get
-    is not waited with any more."""
+    """The age of a claim that has no cordon yet, if it exceeds the patience, else 0: the Node does not say how much
+    of the time such a claim has waited for a fact."""
     held = (situation.elapsed(situation.progress.claimed) or 0.0) - situation.policy.drain.delay_seconds
     return held if held > situation.policy.unknown_patience_seconds else 0.0

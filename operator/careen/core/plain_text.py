@@ -1,8 +1,8 @@
-"""Text from outside, made fit to show: no control characters, no line that forges another, cut to a length.
+"""Makes text from outside safe to show: no control characters, no forged lines, limited length.
 
 Names, annotations, messages of servers and output of commands may hold escape sequences for a terminal, line breaks
-that look like a second log line, and characters that reorder or hide what stands beside them. Decisions read such
-text as it is; whatever shows it, or writes it where others read it, goes through one of these functions."""
+that look like a second log line, and characters that reorder or hide their neighbours. Decisions read such text
+unchanged; all code that shows it, or writes it for other readers, passes it through one of these functions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _UNFIT = (
     "\\U0001d173-\\U0001d17a\\U000e0000-\\U000e0fff"
 )
 _BREAK = re.compile(f"[{_BREAKS}]")
-# Emoji and several scripts are spelled with joiners between letters and with U+FE0E and U+FE0F behind a sign. Beside
-# ASCII they could only make two names look alike: the names of the API are ASCII.
+# Emoji and several scripts need joiners between letters, and U+FE0E and U+FE0F after a sign. Next to ASCII these
+# characters would only make two names look alike: names in the API are ASCII.
 _SEEN = f"[^\\x00-\\x7f{_UNFIT}]"
 _JOINS = f"(?:(?<={_SEEN})|(?<=[\\ufe0e\\ufe0f]))[\\u200c\\u200d](?={_SEEN})"
 _VARIES = f"(?<={_SEEN})[\\ufe0e\\ufe0f]|[\\ufe0e\\ufe0f](?=\\u20e3)"
@@ -32,26 +32,26 @@ _IN_JSON = re.compile(f"(?!\\n)[{_UNFIT}]")
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
-    """The text on one line: a space for each line break or tab, U+FFFD for each other character that must not be
-    shown (joiners inside emoji and words beyond ASCII may be), and `…` at the end where it was longer than `longest`
+    """The text on one line: a space for each line break or tab, U+FFFD for each other unsafe character (joiners
+    inside emoji and non-ASCII words are safe), and `…` at the end of a text that was longer than `longest`
     characters."""
     cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return cut if cut.isascii() and cut.isprintable() else _CONTROL.sub(REPLACEMENT, _BREAK.sub(" ", cut))
 
 
 def lines(text: str) -> str:
-    """The same for text whose line breaks are ours, such as a table: each line by itself, with no length cut."""
+    """The same for text whose line breaks are ours, such as a table: cleans each line by itself and cuts none."""
     return "\n".join(one_line(line, max(len(line), 1)) for line in text.split("\n"))
 
 
 def json_text(text: str) -> str:
-    """JSON that reads as before and holds the same values, without the characters that a terminal would obey: they
-    are escaped as `\\uXXXX`. Outside strings JSON has none of them but line breaks."""
+    """The JSON with the same values, in which the characters that a terminal would obey are escaped as `\\uXXXX`.
+    Outside of strings the only such characters in JSON are line breaks, and they stay."""
     return text if text.isascii() and text.isprintable() else _IN_JSON.sub(_escaped, text)
 
 
 def annotation(value: str) -> str:
-    """An annotation's value as we write it: JSON with the same content, every other text on one line."""
+    """The value as careen writes it into an annotation: JSON with unsafe characters escaped, other text on one line."""
     return json_text(value) if value.startswith(("{", "[")) else one_line(value)
 
 

@@ -1,7 +1,7 @@
-"""What is said and undone when the agent's turns break: from the Node as it was read to one merge patch.
+"""Reports and undoes a drain when the agent's turns fail with an exception: from the Node's JSON to one merge patch.
 
-Nothing that decides in a turn is used here: a cordoned node must come back into service although nobody foresaw
-what stands on it. The Node is plain JSON in which any part may be missing or nonsense; every function is total.
+This module uses no code that decides in a turn: a cordoned node must come back into service even if its content
+breaks that code. Any part of the Node's JSON may be missing or nonsense; every function is total.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from careen.core.plain_text import LONGEST_LINE, annotation, one_line
 from scheduler_core.values import Value
 
 BROKEN_TURNS = 5
-"""So many turns in a row have broken …"""
+"""How many turns in a row must break before the drain is undone …"""
 BROKEN_SECONDS = 30.0
-"""… for at least so long, before a drain is undone: a server's bad minute is no reason."""
+"""… and for how long at least: a server's bad minute is no reason to undo."""
 
 _SAYS = "the agent's turns break"
 _SUFFIX = re.compile(rf"(?:^|; ){re.escape(_SAYS)}: [^;]*\Z")
-_LONGEST = 300  # characters of a fault or a hold that stay readable in `kubectl describe`
+_LONGEST = 300  # characters of a fault or a hold: still readable in `kubectl describe`
 _VERSION = 1
 _BEFORE_THE_REBOOT = frozenset({Phase.CLAIMING.value, Phase.DRAINING.value})
 _KEPT_TEXTS = ("claim", "lock", "boot_left", "taint_key")
 _KEPT_INSTANTS = ("need_since", "tainted_at")
 _INSTANT = re.compile(r"(?:19[7-9]\d|20\d\d|21\d\d)-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)  # as careen writes it
 _KEPT_NUMBERS = ("reboots_for_need", "tries", "failures")
-_MOST = 10**6  # of anything counted in a record
+_MOST = 10**6  # the largest count that a record may hold
 _LABEL_KEY = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
 
 class Circumstances(Value, kw_only=True):
-    """What the shell knows besides the Node. `because` names the fault, or a person's hold or pause."""
+    """The shell's knowledge besides the Node. `because` names the fault, or a person's hold or pause."""
 
     because: str
     now: str  # RFC 3339
@@ -51,50 +51,52 @@ class Circumstances(Value, kw_only=True):
 
 
 def is_node(node: Any, name: str) -> bool:
-    """Whether this is the Node of that name, and not whatever else a server or a proxy may answer."""
+    """Whether this is the Node of that name, and not another answer of a server or a proxy."""
     metadata = _dict(_dict(node).get("metadata"))
     is_whole = bool(_text(metadata.get("resourceVersion")) and _text(metadata.get("uid")))
     return _dict(node).get("kind") == "Node" and metadata.get("name") == name and is_whole
 
 
 def says(node: Any, fault: str) -> dict[str, Any] | None:
-    """The patch that adds the fault to the Node's reason; None when it stands there already, or this is no Node."""
+    """The patch that adds the fault to the Node's reason; None if the reason has it already, or if this is no Node."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = with_fault(before, fault)
-    # What stands there was cut and cleaned as it was written: compared as it would be written now.
+    # The stored reason was cut and cleaned when it was written, so compare it with the cleaned form.
     return None if sentence == one_line(before) else _patch(node, {keys.REASON: sentence})
 
 
 def says_no_more(node: Any) -> dict[str, Any] | None:
-    """The patch that takes this back when turns work again; None when nothing is to be taken back."""
+    """The patch that removes the fault from the reason when turns work again; None if the reason has no fault."""
     before = _text(_annotations(node).get(keys.REASON))
     sentence = without_fault(before)
     return None if sentence == before else _patch(node, {keys.REASON: sentence or None})
 
 
 def with_fault(sentence: str, fault: str) -> str:
-    """The sentence with the fault behind it, once, of a length that an annotation of ours may have."""
+    """The sentence followed by the fault, once, within the length limit of careen's annotations."""
     told = f"{_SAYS}: {_told(fault)}"
     rest = one_line(without_fault(sentence), LONGEST_LINE - len(told) - len("; "))
     return f"{rest}; {told}" if rest else told
 
 
 def without_fault(sentence: str) -> str:
-    """The sentence as it was before."""
+    """The sentence without a fault at its end."""
     return _SUFFIX.sub("", sentence)
 
 
 def is_under_way(node: Any) -> bool:
-    """Whether the Node says that it claims or drains and nothing says that its reboot was asked."""
+    """Whether the Node is in Claiming or Draining by its record and its phase annotation, so that no reboot was
+    announced; False for the record of a newer release."""
     told = [phase for phase in (_text(_record(node).get("phase")), _text(_annotations(node).get(keys.PHASE))) if phase]
     return bool(told) and set(told) <= _BEFORE_THE_REBOOT and not _is_newer(_record(node))
 
 
 def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
-    """The patch that gives the node back and marks its claim as on the way out; None when it must be left alone.
+    """The patch that puts the node back into service and marks its claim as being given back; None if the agent must
+    not touch the node.
 
-    A node whose reboot was announced is left alone: the host may go down at any moment. So is the record of a
-    newer release.
+    The agent must not touch a node whose reboot was announced, because the host may go down at any moment, nor the
+    record of a newer release.
     """
     if not is_under_way(node):
         return None
@@ -113,7 +115,7 @@ def undone(node: Any, given: Circumstances) -> dict[str, Any] | None:
 
 
 def is_paused(content: str | None) -> bool:
-    """Whether the lock says that it is held by hand; False for what cannot be read."""
+    """Whether the lock is held by hand; False if its content cannot be read."""
     try:
         lock = json.loads(content or "{}")
     except (ValueError, RecursionError):
@@ -127,7 +129,7 @@ def is_paused(content: str | None) -> bool:
 
 
 def hold_of(node: Any) -> str | None:
-    """The person's hold on the Node, expired or not; None when there is none."""
+    """The hold that a person set on the Node, expired or not; None if there is none."""
     held = _annotations(node).get(keys.HOLD)
     return held if isinstance(held, str) else None
 
@@ -136,7 +138,8 @@ def hold_of(node: Any) -> str | None:
 
 
 def _given_back(record: Mapping[str, Any], given: Circumstances) -> str | None:
-    """A record of what can be trusted only; None where it names no claim: then the lock's entry leads back."""
+    """The record reduced to its well-formed fields; None if it names no claim. Then the lock's entry leads the agent
+    back to the claim."""
     kept: dict[str, Any] = {key: record[key] for key in _KEPT_TEXTS if _text(record.get(key))}
     kept |= {key: record[key] for key in _KEPT_INSTANTS if _INSTANT.fullmatch(_text(record.get(key)))}
     kept |= {key: record[key] for key in _KEPT_NUMBERS if _is_count(record.get(key))}
@@ -166,7 +169,8 @@ def _is_newer(record: Mapping[str, Any]) -> bool:
 
 
 def _prior_labels(node: Any, record: Mapping[str, Any], ours: Mapping[str, str]) -> dict[str, str | None]:
-    """As they were, but for those that somebody changed since and those that the server would refuse."""
+    """The labels' earlier values, except for labels that another client changed since and those that the API server
+    would reject."""
     now = _dict(_dict(_dict(node).get("metadata")).get("labels"))
     return {
         key: value
@@ -186,7 +190,8 @@ def _is_cordoned(node: Any) -> bool:
 
 
 def _is_cordon_ours(node: Any, record: Mapping[str, Any]) -> bool:
-    """By the record's word; where it cannot be read by the server's: only careen set the field."""
+    """Whether the cordon is ours: by the record, and where the record cannot be read by the managed fields, which must
+    name careen alone."""
     word = record.get("is_cordoned_by_us")
     if isinstance(word, bool):
         return word
@@ -211,7 +216,7 @@ def _patch(
     labels: Mapping[str, str | None] | None = None,
     spec: Mapping[str, Any] | None = None,
 ) -> dict[str, Any] | None:
-    """A merge patch guarded by the version that was read; None when what was read is no Node."""
+    """A merge patch guarded by the resourceVersion that was read; None if the object is no Node."""
     metadata = _dict(_dict(node).get("metadata"))
     if not is_node(node, _text(metadata.get("name"))):
         return None
@@ -229,7 +234,7 @@ def _annotations(node: Any) -> Mapping[str, Any]:
 
 
 def _told(text: str) -> str:
-    """One line, of a length that can be read, that cannot be taken for two clauses."""
+    """The text on one readable line, without semicolons: `_SUFFIX` takes one for the end of a clause."""
     return one_line(" ".join(text[: 4 * _LONGEST].replace(";", ",").split()), _LONGEST)
 
 

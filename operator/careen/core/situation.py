@@ -1,4 +1,4 @@
-"""One turn's facts in the form the steps use: the Node is known, its record understood, the lock parsed."""
+"""The facts of one turn as the steps use them: the Node was read, its record and the lock are parsed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler_core.values import Value, replace_value
 
 
 class Situation(Value, kw_only=True):
-    """What a step is given. `memory` is this turn's; steps hand a changed one to the decision."""
+    """The input of a step. `memory` is the one of this turn; a step puts a changed copy into its decision."""
 
     seen: Observation
     policy: Policy
@@ -43,13 +43,13 @@ class Situation(Value, kw_only=True):
 
     @property
     def reading(self) -> LockReading:
-        """The reading; only where `lock` was seen to be content."""
+        """The whole reading of the lock. Only call this after `lock` was found to be a LockContent."""
         assert isinstance(self.seen.lock, LockReading)
         return self.seen.lock
 
     @property
     def own_entry(self) -> Entry | None:
-        """The entry of our claim, if the lock was read and has it."""
+        """The lock's entry for our claim; None if there is none, or the lock was not read or not understood."""
         content = self.lock
         if not isinstance(content, LockContent) or not self.progress.claim:
             return None
@@ -57,12 +57,12 @@ class Situation(Value, kw_only=True):
 
     @property
     def cordoned_at(self) -> datetime | None:
-        """When the drain began, by the API server's clock as far as it was known then; None before a drain."""
+        """When the drain began, by the API server's clock if the agent knew its offset then; None before a drain."""
         return from_rfc3339(self.progress.drain_started_at)
 
     @property
     def server_now(self) -> datetime:
-        """This instant by the API server's clock, where it was compared with ours."""
+        """This instant by the API server's clock, or by the host's if the difference is unknown."""
         skew = self.seen.clock_skew_seconds
         return self.seen.now - timedelta(seconds=0.0 if isinstance(skew, Unknown) else skew)
 
@@ -75,12 +75,12 @@ class Situation(Value, kw_only=True):
         return Mark(boot=self.boot, uptime=self.seen.uptime)
 
     def elapsed(self, mark: Mark | None) -> float | None:
-        """Seconds since the mark; None when there is none or it belongs to another boot."""
+        """Seconds since the mark; None without a mark or for a mark of another boot."""
         is_ours = mark is not None and is_same_boot(mark.boot, self.boot)
         return self.seen.uptime - mark.uptime if mark is not None and is_ours else None
 
     def new_entry(self, claim: str) -> Entry:
-        """The entry that stands for a claim of this node."""
+        """The lock's entry for a claim of this node."""
         progress = self.progress
         return Entry(
             node=self.node.name,

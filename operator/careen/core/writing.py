@@ -1,5 +1,4 @@
-"""How a decision is put on the Node: one merge patch holds label, record, sentence and refusals, so they never
-disagree.
+"""Writes a decision to the Node: one merge patch holds label, record, sentence and refusals, so they always agree.
 
 Every step ends in one of four ways: `want` more evidence, `stay`, `move`, or `undo`.
 """
@@ -45,9 +44,9 @@ LABEL = {
     Phase.FAILED: "failed",
 }
 
-SOON_SECONDS = 0.0  # after an own write: the next step follows at once
-PASSING_SECONDS = 3.0  # what has passed by then is not worth a request, nor an event
-RETELL_SECONDS = 15.0  # a sentence that only changes its numbers is rewritten at most this often
+SOON_SECONDS = 0.0  # after a write of our own the next step follows at once
+PASSING_SECONDS = 3.0  # a state that lasts less than this is not worth a request or an Event
+RETELL_SECONDS = 15.0  # the agent rewrites a sentence of the same code at most this often
 _SHOWN_PODS = 110  # a full node by the kubelet's default; 256 KiB of annotations are the limit
 _SHOWN_NODES = 20  # equally good nodes shown per pod
 _QUIET = frozenset(
@@ -64,38 +63,38 @@ _QUIET = frozenset(
 
 
 class Status(Value):
-    """What people are told of a decision: on the Node, and by an Event."""
+    """The decision as people see it: on the Node, and in an Event."""
 
     code: Code
     sentence: str
     refusals: tuple[Refusal, ...] = ()
     label: str | None = None  # the value of the reboot label; None: the phase's
-    is_silent: bool = False  # the Node keeps what it says; only a node that stays in its phase may be silent
+    is_silent: bool = False  # the Node's annotations do not change; only allowed with `stay`
 
 
 class Stay(Value, kw_only=True):
-    """What happens while a node stays in its phase."""
+    """What a node does while it stays in its phase."""
 
     look: float  # seconds until the next look
     actions: tuple[Action, ...] = ()  # before the Node's own patch
-    annotations: Mapping[str, str | None] = field(default_factory=dict)  # besides, where the Node is told anything
+    annotations: Mapping[str, str | None] = field(default_factory=dict)  # added to the Node's patch, if there is one
 
 
 class NodeChange(Value, kw_only=True):
-    """What a patch changes besides the record: everything defaults to leaving it as it is."""
+    """What a patch changes besides the record; the default of each field changes nothing."""
 
     labels: Mapping[str, str | None] = field(default_factory=dict)
     annotations: Mapping[str, str | None] = field(default_factory=dict)
     taints: tuple[Taint, ...] | None = None
     unschedulable: bool | None = None
-    send_before: float | None = None  # the uptime after which the patch is not sent any more
+    send_before: float | None = None  # the shell must not send the patch after this uptime
 
 
 NO_CHANGE = NodeChange()
 
 
 class Transition(Value):
-    """A phase (another one, or the same) with the record to write for it, and what is done with that."""
+    """The next phase (or the same one), the record to write for it, and the actions before and after that write."""
 
     phase: Phase
     progress: Progress
@@ -106,7 +105,7 @@ class Transition(Value):
 
 
 def want(situation: Situation, *evidence: Evidence) -> Decision:
-    """Ask the shell for evidence before anything is decided."""
+    """Ask the shell for more evidence; the shell then decides again."""
     return Decision(
         phase=situation.phase,
         reason=Reason(code=Code.TAKING_CLAIM, sentence="more has to be known first"),
@@ -117,7 +116,7 @@ def want(situation: Situation, *evidence: Evidence) -> Decision:
 
 
 def stay(situation: Situation, status: Status, how: Stay) -> Decision:
-    """Remain in the phase; tell the Node when what it says would be out of date."""
+    """Remain in the phase, and patch the Node if its annotations are out of date."""
     status = _completed(situation, status)
     patch = None if status.is_silent else _telling(situation, status)
     if patch and how.annotations:
@@ -135,8 +134,8 @@ def stay(situation: Situation, status: Status, how: Stay) -> Decision:
 
 
 def move(situation: Situation, status: Status, to: Transition) -> Decision:
-    """Write the record for a phase (another one, or the same with a changed record) in one patch, with what
-    else changes."""
+    """Write the record for a phase (another one, or the same with a changed record) and all other changes in one
+    patch."""
     assert is_allowed(situation.phase, to.phase), f"no move {situation.phase} → {to.phase}"
     status = _completed(situation, status)
     return Decision(
@@ -150,7 +149,7 @@ def move(situation: Situation, status: Status, to: Transition) -> Decision:
 
 
 def _completed(situation: Situation, status: Status) -> Status:
-    """The status as it is shown: its sentence on one line, its refusals with the instant since when each stands."""
+    """The status ready to show: its sentence on one line, each refusal with its first instant."""
     return replace(status, sentence=one_line(status.sentence), refusals=with_since(situation, status.refusals))
 
 
@@ -177,14 +176,16 @@ def _patch(situation: Situation, status: Status, to: Transition) -> PatchNode:
 
 
 def _kept_settings(situation: Situation, progress: Progress) -> dict[str, str | None]:
-    """The settings that the record's claim rests on, in the record's own patch; they go with the claim."""
+    """The settings under which the claim was taken. They are written in the same patch as the record and removed with
+    the claim."""
     stands = situation.node.annotations.get(keys.SETTINGS)
     wanted = (situation.policy.kept_settings or None) if progress.claim else None
     return {} if stands == wanted else {keys.SETTINGS: wanted}
 
 
 def _warning(situation: Situation) -> dict[str, str | None]:
-    """What the reboot would lose, as far as this turn asked for it; nothing where the Node says so already."""
+    """The self-test's warning of what the reboot would lose; empty if this turn did not ask for it, or if the Node
+    already has it."""
     test = situation.seen.self_test
     if not isinstance(test, SelfTest) or (test.warning or None) == situation.node.annotations.get(keys.WARNING):
         return {}
@@ -192,8 +193,8 @@ def _warning(situation: Situation) -> dict[str, str | None]:
 
 
 def annotations_of_a_need(policy: Policy) -> tuple[str, ...]:
-    """What a node carries only while it wants a reboot: removed when it comes home, an earlier agent's leftover
-    on an idle one."""
+    """The annotations that a node has only while it wants a reboot. On the way to Idle the agent removes them; on an
+    idle node they are leftovers of an earlier agent."""
     kured = (keys.KURED_IN_PROGRESS,) if policy.annotate_nodes else ()
     return (*keys.OF_A_NEED, keys.RETRY, *kured)
 
@@ -206,7 +207,7 @@ def go_home(
     then: tuple[Action, ...] = (),
     annotations: Mapping[str, str | None] | None = None,
 ) -> Decision:
-    """Remove everything of ours from the Node: nothing is claimed and the need is over."""
+    """Move to Idle and remove everything of ours from the Node: it holds no claim and no longer wants a reboot."""
     assert is_allowed(situation.phase, Phase.IDLE)
     ours = annotations_of_a_need(situation.policy)
     patch = PatchNode(
@@ -237,10 +238,10 @@ def go_home(
 
 
 def undo(situation: Situation, status: Status, to: Transition) -> Decision:
-    """Give everything back in one patch (cordon, labels, and the taint where the need is gone), then the claim.
+    """Undo everything in one patch (cordon, labels, and the taint if the need is gone), then give the claim back.
 
-    The patch comes first and changes the Node's version, so that a cordon or an announcement still under way
-    can no longer land. The claim id stays on the Node until the entry has left the lock."""
+    The patch comes first: it changes the Node's resourceVersion, so a late request of ours that would cordon the
+    node or announce a reboot gets a conflict. The claim id stays on the Node until the entry has left the lock."""
     record = replace(
         to.progress,
         is_giving_back=True,
@@ -261,7 +262,7 @@ def undo(situation: Situation, status: Status, to: Transition) -> Decision:
 
 
 def removal(situation: Situation) -> tuple[WriteLock, ...]:
-    """The write that takes our entry out of the lock, if the lock is understood and has it."""
+    """The write that removes our entry from the lock; none if the lock has no such entry or cannot be understood."""
     content = situation.lock
     if not isinstance(content, LockContent) or situation.own_entry is None:
         return ()
@@ -272,7 +273,7 @@ def removal(situation: Situation) -> tuple[WriteLock, ...]:
 
 
 def write_lock(situation: Situation, purpose: str, content: LockContent) -> WriteLock:
-    """The compare-and-swap from the content that was read to this one."""
+    """The compare-and-swap from the lock as it was read to this content."""
     reading = situation.reading
     return WriteLock(
         purpose=purpose,
@@ -283,8 +284,8 @@ def write_lock(situation: Situation, purpose: str, content: LockContent) -> Writ
 
 
 def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChange:
-    """What puts the Node back as it was before its drain: the cordon, the labels and what keeps autoscalers away;
-    and `besides`, but for its cordon."""
+    """The change that restores the Node's cordon, labels and autoscaler annotations from before its drain, together
+    with all of `besides` except its cordon."""
     return replace(
         besides,
         labels={**prior_labels(situation), **besides.labels},
@@ -294,13 +295,13 @@ def as_before(situation: Situation, besides: NodeChange = NO_CHANGE) -> NodeChan
 
 
 def prior_cordon(situation: Situation) -> bool | None:
-    """`unschedulable` as it was before us; None (leave it) when the cordon is not ours."""
+    """The value of `unschedulable` from before our cordon; None (no change) if the cordon is not ours."""
     progress = situation.progress
     return False if progress.is_cordoned_by_us and situation.node.unschedulable else None
 
 
 def prior_labels(situation: Situation) -> dict[str, str | None]:
-    """The labels that we changed, as they were; one that somebody changed since is left alone."""
+    """The earlier values of the labels that we changed, except for labels that another client changed since."""
     ours = situation.policy.pre_reboot_labels
     now = situation.node.labels
     return {
@@ -311,14 +312,15 @@ def prior_labels(situation: Situation) -> dict[str, str | None]:
 
 
 def without_our_taint(situation: Situation) -> tuple[Taint, ...] | None:
-    """The Node's taints without ours; None (leave them) when none is ours."""
+    """The Node's taints without ours; None (leave the list alone) if none is ours."""
     return own_taint.without(
         situation.node, own_taint.keys_of_ours(situation.node, situation.progress, situation.policy)
     )
 
 
 def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]:
-    """The Node's taints with ours (None: leave them), and the key under which one is ours then (empty: none is)."""
+    """The Node's taints with ours (None: leave the list alone), and the key of our taint among them (empty: the taint
+    under the wanted key is not ours, or no key is wanted)."""
     node, wanted = situation.node, situation.policy.taint_key
     ours = own_taint.keys_of_ours(node, situation.progress, situation.policy)
     kept = own_taint.without(node, ours - {wanted})
@@ -331,8 +333,8 @@ def with_our_taint(situation: Situation) -> tuple[tuple[Taint, ...] | None, str]
 
 
 def forecast_annotation(situation: Situation) -> dict[str, str | None]:
-    """The forecast in short, for people and for the comparison afterwards: counts, and where the moving pods
-    may land."""
+    """A summary of the forecast, for people and for the comparison after the drain: counts, and the possible landing
+    nodes of the moving pods."""
     forecast = situation.seen.forecast
     if not isinstance(forecast, Forecast):
         return {}
@@ -349,13 +351,14 @@ def forecast_annotation(situation: Situation) -> dict[str, str | None]:
 
 
 def _shown(pod: PodForecast) -> list[str]:
-    """The nodes; a last sign says that there may be others, so that nobody takes a landing elsewhere for a miss."""
+    """The landing nodes. A final `AND_OTHERS` says that others are possible, so that a landing elsewhere does not
+    count as a miss."""
     is_whole = len(pod.landing) <= _SHOWN_NODES and not pod.is_cut
     return [*pod.landing[:_SHOWN_NODES], *(() if is_whole else (keys.AND_OTHERS,))]
 
 
 def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
-    """The refusals, each with the instant since when the same gate has said the same code."""
+    """The refusals, each with the instant since which its gate has refused with the same code."""
     before = {(each.gate, each.code): each.since for each in stored_refusals(situation.node)}
     return tuple(
         replace(each, since=each.since or before.get((each.gate, each.code)) or situation.seen.now) for each in refusals
@@ -363,7 +366,7 @@ def with_since(situation: Situation, refusals: tuple[Refusal, ...]) -> tuple[Ref
 
 
 def stored_refusals(node: NodeView) -> tuple[Refusal, ...]:
-    """The refusals that the Node carries; what cannot be read is left out, it is for people only."""
+    """The refusals that the Node's annotation holds, without unreadable ones: they are for people only."""
     rows = json_of(node.annotations.get(keys.REFUSALS))
     return (
         tuple(refusal for row in rows[:_MOST_REFUSALS] if (refusal := _refusal(row))) if isinstance(rows, list) else ()
@@ -416,7 +419,7 @@ def _said(situation: Situation, phase: Phase, sentence: str) -> dict[str, str | 
 def _telling(situation: Situation, status: Status) -> PatchNode | None:
     node, phase, code, sentence = situation.node, situation.phase, status.code, status.sentence
     if phase is Phase.IDLE:
-        return None  # nothing of ours is on an idle node, no sentence either
+        return None  # an idle node carries nothing of ours, not even a sentence
     wanted = status.label or LABEL[phase]
     stored = stored_refusals(node)
     warning = _warning(situation)
@@ -444,7 +447,7 @@ def _telling(situation: Situation, status: Status) -> PatchNode | None:
 
 
 def _ready_since(situation: Situation, label: str | None) -> dict[str, str | None]:
-    """The instant, when the node shows itself ready with this patch."""
+    """The annotation with this instant, if this patch changes the node's label to ready."""
     is_news = label == order.READY and situation.node.labels.get(keys.REBOOT_LABEL) != order.READY
     return {keys.READY_SINCE: rfc3339(situation.seen.now)} if is_news else {}
 
@@ -455,7 +458,7 @@ def _told_at(memory: Memory, uptime: float) -> Memory:
 
 def _having_said(memory: Memory, code: Code) -> Memory:
     if code is Code.NO_NEED:
-        return replace(memory, told=replace(memory.told, code=""))  # what is said after that is news again
+        return replace(memory, told=replace(memory.told, code=""))  # so that the next code gets an Event again
     return memory if code in _QUIET else replace(memory, told=replace(memory.told, code=code.value))
 
 
