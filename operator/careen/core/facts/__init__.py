@@ -1,1 +1,1 @@
-"""What decisions are made of: the observation, the record on the Node, memory, policy, and the names of things."""
+"""The inputs of decisions: the observation, the record on the Node, memory, policy, and the names of keys and codes."""

@@ -1,8 +1,8 @@
-"""What one agent process remembers from turn to turn; lost with the process, and nothing may depend on its survival.
+"""The memory of one agent process from turn to turn. It is lost with the process, so nothing may depend on it.
 
-A decision carries the next memory. The shell stores it *before* it applies the first action, but for what was
-said: that is remembered when it was. Then it folds in what the actions answered with the functions below. What
-has to survive a restart or the reboot is in `progress.py`."""
+A decision carries the next memory. The shell stores it *before* it applies the first action, except for `told`,
+which it stores once the words are out. Then it adds the answers of the actions with the functions below. Facts that
+must survive a restart or the reboot are in `progress.py`."""
 
 from __future__ import annotations
 
@@ -19,70 +19,70 @@ from scheduler_core.values import Value, replace_value
 EVICTION_FIRST_BACKOFF_SECONDS = 1.5
 EVICTION_GROWTH = 2.0
 BUDGET_FIRST_BACKOFF_SECONDS = 1.0  # a replica elsewhere often becomes ready within a few seconds
-BUDGET_GROWTH = 1.25  # so a budget that is free again is noticed after a quarter of the time that it took, or less
-EVICTION_LAST_BACKOFF_SECONDS = 60.0  # kured's drain asked without a pause, about twice a second, for ever
+BUDGET_GROWTH = 1.25  # the agent notices a freed budget late by at most a quarter of the time that it was blocked
+EVICTION_LAST_BACKOFF_SECONDS = 60.0  # kured's drain retries without a pause, about twice a second, for ever
 
 
 class EvictAnswer(StrEnum):
-    """What an eviction request came to."""
+    """The answer to an eviction request."""
 
-    ACCEPTED = "accepted"  # the pod terminates, or is gone already
-    GONE = "gone"  # 404, or 409 because another pod bears the name now: nothing of ours to evict
+    ACCEPTED = "accepted"  # the pod terminates, or is already gone
+    GONE = "gone"  # 404, or 409 because another pod has the name now: there is nothing to evict
     BUDGET = "budget"  # 429 from a disruption budget
-    DENIED = "denied"  # admission says no, a webhook or a policy; webhooks change their mind
-    BARRED = "barred"  # 401, 403 of a missing right, another 4xx: turned away before anybody judged the eviction
-    # not sent, a busy server, time out, connection lost, 5xx: asking again is safe, it carries the pod's UID
+    DENIED = "denied"  # admission denied it, by a webhook or a policy; a webhook may answer differently later
+    BARRED = "barred"  # 401, 403 for a missing right, another 4xx: rejected before admission and budgets judged it
+    # Not sent, a busy server, timeout, connection lost, 5xx. A repeat is safe because it carries the pod's UID.
     UNCLEAR = "unclear"
 
 
 JUDGED = frozenset({EvictAnswer.ACCEPTED, EvictAnswer.BUDGET, EvictAnswer.DENIED})
-"""Answers of a server that surely received the eviction and decided about it. Only these count towards
---force-reboot: a node whose evictions do not get through has not been drained, whoever's fault it is, and an
-answer that was lost proves nothing."""
+"""Answers that prove that the server received the eviction and decided about it. Only these count towards
+--force-reboot: a node whose evictions do not reach that point was not drained, whatever the cause, and a lost answer
+proves nothing."""
 
 
 class RebootOutcome(StrEnum):
-    """What became of the reboot that was announced last, as far as this process knows."""
+    """The outcome of the reboot that was announced last, as far as this process knows."""
 
-    NOT_ASKED = "not-asked"  # announced by this process, and surely not asked of the host
-    ACCEPTED = "accepted"  # the command exited 0, or the signal was delivered
-    FAILED = "failed"  # the command exited otherwise, or could not be started: the host surely stays up
-    UNCLEAR = "unclear"  # it was started and did not answer in time: the host may go down
+    NOT_ASKED = "not-asked"  # this process announced it and certainly has not asked the host
+    ACCEPTED = "accepted"  # the command exited with 0, or the signal was delivered
+    FAILED = "failed"  # the command exited with another code or did not start: the host certainly stays up
+    UNCLEAR = "unclear"  # the command started and did not end in time: the host may go down
 
 
 class EvictionMemory(Value, kw_only=True):
-    """How often this pod's eviction was asked, and from which uptime on it may be asked again."""
+    """How often the agent requested this pod's eviction, and the uptime of the next allowed request."""
 
     attempts: int
     not_before: float
     answer: EvictAnswer
     detail: str = ""
-    unjudged: int = 0  # how many of the attempts nobody judged, or perhaps nobody did
-    judged_before: EvictAnswer | None = None  # the last judgement, if the last attempt was not judged
+    unjudged: int = 0  # how many attempts have an answer outside of JUDGED
+    judged_before: EvictAnswer | None = None  # the last answer in JUDGED, if the last attempt has another one
 
     @property
     def judgements(self) -> int:
-        """How many of the attempts were judged."""
+        """How many attempts the server judged."""
         return self.attempts - self.unjudged
 
     @property
     def judgement(self) -> EvictAnswer | None:
-        """The last one."""
+        """The last judgement of the server; None if there was none."""
         return self.answer if self.answer in JUDGED else self.judged_before
 
 
 class ComerMemory(Value, kw_only=True):
-    """How often pods of one owner that came in spite of the cordon were evicted, and from which uptime on the
-    next ones may be."""
+    """How often the agent evicted pods of one owner that arrived in spite of the cordon, and the uptime of the next
+    allowed round."""
 
     rounds: int
     not_before: float
-    judgements: int = 0  # in how many rounds an eviction was judged
+    judgements: int = 0  # in how many rounds the server judged an eviction
 
 
 class RebootMemory(Value, kw_only=True):
-    """The outcome of this process's last announcement: `by` names it in the record, where another process may
-    have put its own."""
+    """The outcome of this process's last announcement. `by` is the id of the announcement in the record, which another
+    process may have replaced with its own."""
 
     claim: str
     announcement: int
@@ -92,12 +92,12 @@ class RebootMemory(Value, kw_only=True):
 
     @property
     def may_be_under_way(self) -> bool:
-        """Whether this process asked the host, and the host did not surely decline."""
+        """Whether this process asked the host and has no proof that the host refused."""
         return self.outcome in {RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR}
 
 
 class StrangerMemory(Value, kw_only=True):
-    """An announcement that this process did not make, and since which uptime it has seen it stand there unchanged."""
+    """Another process's announcement, and the uptime since which this process has seen it unchanged."""
 
     by: str
     announcement: int
@@ -105,30 +105,29 @@ class StrangerMemory(Value, kw_only=True):
 
 
 class ClaimMemory(Value, kw_only=True):
-    """The claim that the own record held when it was read last, and whether a reboot had been announced under
-    it, by whatever process."""
+    """The claim in the own record at its last read, and whether any process had announced a reboot under it."""
 
     claim: str
     is_announced: bool
 
 
 class Prepared(Value, kw_only=True):
-    """What a node made for its turn while the holder's workloads settled, and what it rests on. It counts as long as
-    that is unchanged, and for a few seconds; see `preparing.py`."""
+    """The forecast and dry runs that a node prepares for its turn while the holder's workloads settle, and the facts
+    behind them. They are valid for a few seconds and only while those facts do not change; see `preparing.py`."""
 
-    at: float  # uptime when the first of it was asked
+    at: float  # uptime of the first question
     times: int  # how often in a row, for the same holders
-    found: tuple[str, ...]  # who held claims besides this node
-    holders: tuple[str, ...]  # who of them keeps its claim
-    nodes: Mapping[str, str]  # by name: a digest of what decides where pods may land
+    found: tuple[str, ...]  # the other nodes that held claims
+    holders: tuple[str, ...]  # those of them that keep their claims
+    nodes: Mapping[str, str]  # by name: a digest of the facts that decide where pods may land
     disruptions: Mapping[str, int]  # by namespace/name: evictions that the budgets of the pods' namespaces allowed
-    forecast: Forecast | None  # None: none was wanted
+    forecast: Forecast | None  # None: the policy wants none
     rehearsed: frozenset[str]  # UIDs of the pods to evict; a dry run allowed each
-    refused: str = ""  # why it does not count from the beginning: something was refused, or not known
+    refused: str = ""  # why the preparation was never valid: a refusal, or an unknown fact
 
 
 class Drain(Value, kw_only=True):
-    """What the eviction requests of this drain came to."""
+    """The answers to the eviction requests of this drain."""
 
     evictions: Mapping[str, EvictionMemory] = field(default_factory=dict)  # by pod UID
     comers: Mapping[str, ComerMemory] = field(default_factory=dict)  # by owner UID: pods created after the cordon
@@ -137,68 +136,68 @@ class Drain(Value, kw_only=True):
 class LineWatch(Value, kw_only=True):
     """This process's watch over the line of waiting nodes."""
 
-    key: str = ""  # the hand-over (names and writing instant) being watched
-    since: float = 0.0  # since when a slot is free under that hand-over
-    passed: tuple[str, ...] = ()  # who was named before us and did not come
+    key: str = ""  # the hand-over that this process watches: its names and the instant of its write
+    since: float = 0.0  # since when the lock has a free slot under that hand-over
+    passed: tuple[str, ...] = ()  # the nodes named before us that did not start
 
 
 class Costly(Value, kw_only=True):
     """The last refusal of a costly gate."""
 
-    not_before: float = 0.0  # costly gates are not asked again before
+    not_before: float = 0.0  # the uptime of the next allowed question to costly gates
     refusals: int = 0  # how often in a row
     gate: str = ""  # which gate refused
-    holders: tuple[str, ...] = ()  # who held claims then: with others holding, the gates are asked again at once
+    holders: tuple[str, ...] = ()  # the holders at that time; when they change, the node asks the gates again at once
 
 
 class Claiming(Value, kw_only=True):
-    """What the own claim was taken on."""
+    """The facts on which this node took its claim."""
 
-    forecast: Forecast | None = None  # the one that let the node take its claim; asked again when it is old
-    at: float = 0.0  # when that was
-    holders: tuple[str, ...] = ()  # who held claims then
+    forecast: Forecast | None = None  # the forecast behind the claim; the node asks for another when it is old
+    at: float = 0.0  # when the node took the claim
+    holders: tuple[str, ...] = ()  # the holders at that time
     claimers: Mapping[str, float] = field(default_factory=dict)  # by node/resourceVersion: first seen beside us
 
 
 class Behind(Value, kw_only=True):
-    """What this process saw when it looked behind the claims of the lock."""
+    """This process's findings about the holders of the claims in the lock."""
 
-    at: float = 0.0  # the claims' holders are not looked at again before
+    at: float = 0.0  # the uptime of the next look at the holders
     ghosts: Mapping[str, float] = field(default_factory=dict)  # by claim id: first seen without its Node
-    overdue: tuple[tuple[str, str], ...] = ()  # holders that take too long and since when (RFC 3339), by the lock
-    holders_not_before: float = 0.0  # an own entry without a record is not looked at again before
+    overdue: tuple[tuple[str, str], ...] = ()  # overdue holders and since when (RFC 3339), by the lock
+    holders_not_before: float = 0.0  # the uptime of the next look at an own entry without a record
 
 
 class Crowd(Value, kw_only=True):
-    """How many nodes may wait, as this one counted itself where nobody else does."""
+    """How many nodes may wait, by this node's own count, for a cluster in which no holder counts them."""
 
     count: int | None = None
-    until: float = 0.0  # the count holds until then
+    until: float = 0.0  # the count is valid until then
 
 
 class Patience(Value, kw_only=True):
-    """What must be known and is not; see `patience.py`."""
+    """The required facts that are unknown; see `patience.py`."""
 
     since: float | None = None
-    gates: frozenset[str] = frozenset()  # the gates that did not know enough
+    gates: frozenset[str] = frozenset()  # the gates that lacked a fact
     claim: str = ""  # the claim under which this process has ended a turn
 
 
 class Told(Value, kw_only=True):
-    """What people were told last."""
+    """The last report to people."""
 
-    code: str = ""  # the reason code of the last Event: one per change of mind
-    at: float = 0.0  # when the reason on the Node was last written
+    code: str = ""  # the reason code of the last Event: there is one Event for each change of code
+    at: float = 0.0  # when the agent last wrote the reason on the Node
 
 
 class Memory(Value, kw_only=True):
     """See the module; instants are host uptime in seconds."""
 
     node_uid: str = ""  # another UID begins a new memory
-    is_reconciled: bool = False  # lock and Node were compared since the start
-    lock_due: float | None = None  # when an idle node compares them once more: a claim's write may land late
-    agents: int | None = None  # how many nodes should run an agent, as the lock's object last said
-    moves_counted_at: float | None = None  # when the own pods were counted last
+    is_reconciled: bool = False  # this process has compared lock and Node since its start
+    lock_due: float | None = None  # when an idle node compares them again: a late write may still add a claim
+    agents: int | None = None  # how many nodes should run an agent, by the DaemonSet's last known status
+    moves_counted_at: float | None = None  # when the agent last counted the own pods
     reboot: RebootMemory | None = None
     held: ClaimMemory | None = None  # outlives the Node's UID: see recovering.py
     need_seen_at: float | None = None  # since when an idle node has seen its need, while its taint waits
@@ -223,27 +222,27 @@ LIVES: Mapping[str, frozenset[Phase]] = {
     "drain": frozenset({Phase.DRAINING, Phase.REBOOTING}),
     "stranger": frozenset({Phase.REBOOTING}),
 }
-"""The phases in which a part of the memory means anything. What is not listed outlives every phase."""
+"""The phases in which each part of the memory is valid. Parts that are not listed are valid in every phase."""
 
 _EMPTY = Memory()
 
 
 def in_phase(memory: Memory, phase: Phase) -> Memory:
-    """The memory of a node that stands in this phase: what belonged to others only is dropped."""
+    """The memory of a node in this phase, without the parts that belong to other phases only."""
     left = {name: getattr(_EMPTY, name) for name, phases in LIVES.items() if phase not in phases}
     return replace_value(memory, **left)
 
 
 def not_yet_said(decided: Memory, before: Memory) -> Memory:
-    """The memory of a decision of which nothing is carried out yet: what is said is what was said before, of
-    the same Node."""
+    """The memory of a decision before any of its actions is applied: `told` is still the earlier one, or empty for
+    another Node."""
     if decided.node_uid != before.node_uid:
         return replace(decided, told=Told())
     return replace(decided, told=before.told)
 
 
 def having_said(memory: Memory, decided: Memory, *, is_node_told: bool) -> Memory:
-    """The memory once the decision's Event was posted, or it had none; `is_node_told`: its patch landed as well."""
+    """The memory once the decision's Event is posted, or if it has none. `is_node_told`: its patch landed too."""
     return replace(memory, told=Told(code=decided.told.code, at=(decided if is_node_told else memory).told.at))
 
 
@@ -258,10 +257,10 @@ def after_eviction(
     retry_after_seconds: float = 0.0,
     comer_of: str = "",
 ) -> Memory:
-    """Memory after one eviction request: the pod's next attempt waits exponentially longer, never less than
-    Retry-After; where a budget refused, in smaller steps.
+    """Memory after one eviction request. The pause before the pod's next attempt grows exponentially, more slowly if a
+    budget refused, and is never shorter than Retry-After.
 
-    `jitter` in [0, 1) spreads agents that were refused by the same budget over half the pause. `comer_of`: see
+    `jitter` in [0, 1) spreads agents that the same budget refused over half the pause. `comer_of`: see
     `EvictPod`."""
     before, is_judged = memory.drain.evictions.get(pod_uid), answer in JUDGED
     attempts = (before.attempts if before else 0) + 1
@@ -279,7 +278,7 @@ def after_eviction(
 
 
 def _judged_comer(comers: Mapping[str, ComerMemory], owner: str) -> Mapping[str, ComerMemory]:
-    """One more judged round of this owner; several pods of one round count once."""
+    """The counts with one more judged round of this owner. Several pods of one round count once."""
     seen = comers.get(owner)
     if seen is None:
         return comers
@@ -287,8 +286,8 @@ def _judged_comer(comers: Mapping[str, ComerMemory], owner: str) -> Mapping[str,
 
 
 def after_evicting_comers(memory: Memory, owners: Iterable[str], *, uptime: float, jitter: float) -> Memory:
-    """Memory after pods that came in spite of the cordon were evicted: each round of the same owner waits
-    exponentially longer."""
+    """Memory after the eviction of pods that arrived in spite of the cordon. The pause grows exponentially with each
+    round of the same owner."""
     seen = dict(memory.drain.comers)
     for owner in owners:
         rounds = (seen[owner].rounds if owner in seen else 0) + 1
@@ -311,7 +310,7 @@ def _pause(
 
 
 def before_reboot_asked(memory: Memory) -> Memory:
-    """Memory just before the host is asked: from here on the process cannot say that it did not ask."""
+    """Memory just before the shell asks the host: from now on the process cannot rule out that it asked."""
     return after_reboot_asked(memory, RebootOutcome.UNCLEAR, "the host was asked and has not answered yet")
 
 

@@ -1,8 +1,8 @@
 """Everything an agent knows at one instant, frozen.
 
-Two values stand for not knowing, each with its reason: `Unknown` (asked, no usable answer) and `NotAsked`.
-Neither means no. Instants of the host's own clock are `uptime` seconds: they run on across restarts of the
-agent and begin anew with each boot."""
+Two values say that a fact is not known, each with its reason: `Unknown` (asked, no usable answer) and `NotAsked`.
+Neither means no. `uptime` is in seconds of the host's clock since its boot: it continues across restarts of the
+agent and starts again with each boot."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Unknown(Value):
 
 
 class NotAsked(Value):
-    """Nobody asked this turn. A decision that needs it names it in `wants`."""
+    """The shell has not asked in this turn. A decision that needs the fact names it in `wants`."""
 
     @property
     def why(self) -> str:
@@ -61,12 +61,12 @@ class Taint(Value, kw_only=True):
 
 
 READINESS_PREFIX = "readiness.k8s.io/"
-"""Of the taints that node-readiness-controller puts on a node while a NodeReadinessRule's conditions do not hold
-(kubernetes-sigs/node-readiness-controller, api/v1alpha1)."""
+"""The prefix of the taints that node-readiness-controller puts on a node while the conditions of a NodeReadinessRule
+do not hold (kubernetes-sigs/node-readiness-controller, api/v1alpha1)."""
 
 
 class NodeView(Value, kw_only=True):
-    """A Node, as far as careen looks at Nodes. `boot_id` is what the kubelet last reported; empty when never."""
+    """The parts of a Node that careen reads. `boot_id` is the kubelet's last report; empty if there was none."""
 
     name: str
     uid: str
@@ -77,22 +77,22 @@ class NodeView(Value, kw_only=True):
     unschedulable: bool = False
     ready: bool = True  # condition Ready is "True"; "False" and "Unknown" are not ready
     boot_id: str = ""
-    cordoned_by: tuple[str, ...] = ()  # field managers that set `spec.unschedulable` as it stands; empty: not told
-    tainted_by: tuple[str, ...] = ()  # field managers that set `spec.taints` as it stands; empty: not told
-    written: Progress | UnreadableProgress = _NO_RECORD  # the record as the annotations have it, whatever is given
+    cordoned_by: tuple[str, ...] = ()  # field managers of the present `spec.unschedulable`; empty: unknown
+    tainted_by: tuple[str, ...] = ()  # field managers of the present `spec.taints`; empty: unknown
+    written: Progress | UnreadableProgress = _NO_RECORD  # always parsed from the annotations; an argument is ignored
 
     def __post_init__(self) -> None:
         force_setattr(self, "written", from_annotation(self.annotations.get(keys.PROGRESS)))
 
     @property
     def record(self) -> Progress | UnreadableProgress:
-        """The record, or why it cannot be one that this release wrote. Whoever judges another node by its record
-        asks this: what the node's own agent takes for unreadable proves nothing to others."""
+        """The record, or why this release cannot have written it. Judge other nodes by this value too: a record that
+        the node's own agent rejects proves nothing to other agents."""
         return believed(self.written)
 
     @property
     def readiness_taints(self) -> tuple[str, ...]:
-        """Keys of the taints of NodeReadinessRules, by name."""
+        """Keys of the taints of NodeReadinessRules, sorted."""
         return tuple(sorted({taint.key for taint in self.taints if taint.key.startswith(READINESS_PREFIX)}))
 
     @property
@@ -107,7 +107,7 @@ class NodeView(Value, kw_only=True):
 
 
 class SignedNode(Value, kw_only=True):
-    """A Node, and which field managers set each of its labels and annotations, as far as the server tells."""
+    """A Node with the field managers of its labels and annotations, where the API server reports them."""
 
     node: NodeView
     labels_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -123,27 +123,27 @@ class NeedAnswer(StrEnum):
 
 
 class Wish(StrEnum):
-    """What a person may ask of a node."""
+    """The requests that a person can make of a node."""
 
     REBOOT = "reboot"
-    DRAIN = "drain"  # and stay drained until it is handed back
+    DRAIN = "drain"  # and stay drained until a person hands the node back
     MAINTENANCE = "maintenance"  # the same, for work by hand
 
 
 class PersonRequest(Value, kw_only=True):
-    """A person's wish for this node; see `core/people/asked.py`."""
+    """A person's request for this node; see `core/people/asked.py`."""
 
     wish: Wish
     reason: str = ""
-    at: datetime | None = None  # when it was asked
+    at: datetime | None = None  # when the person made it
     until: datetime | None = None  # when it ends by itself
-    boot: str = ""  # the boot that is to end; of a reboot only
-    is_now: bool = False  # outside windows and intervals too, as with careen.dev/reboot-now
+    boot: str = ""  # for a reboot: the boot that it is to end
+    is_now: bool = False  # also outside of windows and intervals, as with careen.dev/reboot-now
 
 
 class Need(Value, kw_only=True):
-    """The sentinel's answer; `detail` says what was looked at, and for UNKNOWN why it could not be told. With a
-    `request` it is a person who asks, whatever the host says."""
+    """The sentinel's answer. `detail` says what the sentinel looked at, and for UNKNOWN why it has no answer. With a
+    `request` a person asks for the reboot, and the host's answer does not matter."""
 
     answer: NeedAnswer
     detail: str = ""
@@ -152,24 +152,22 @@ class Need(Value, kw_only=True):
 
 
 class SelfTest(Value, kw_only=True):
-    """What is known against the reboot before it is asked for; both sentences empty: nothing."""
+    """The self-test's objections to a reboot, before the host is asked; both sentences empty: none."""
 
-    obstacle: str = ""  # why the host would surely not reboot
-    warning: str = ""  # what the reboot would lose, though it happens
+    obstacle: str = ""  # why the host certainly would not reboot
+    warning: str = ""  # what a reboot would lose although it succeeds
 
 
 class LockReading(Value, kw_only=True):
-    """The lock as it stood in one consistent read of the DaemonSet, parsed once; `text` is the annotation, None
-    where there is none."""
+    """The lock from one consistent read of the DaemonSet, parsed once. `text` is the annotation; None if there is
+    none."""
 
     content: LockContent | Garbage
     text: str | None
     resource_version: str
     daemonset_uid: str
     annotation: str = keys.LOCK_ANNOTATION
-    agents: int | None = (
-        None  # how many nodes should run an agent, as the DaemonSet's status says; None when it does not say
-    )
+    agents: int | None = None  # how many nodes should run an agent, by the DaemonSet's status; None if it does not say
     gates: Mapping[str, str] = field(default_factory=dict)  # the DaemonSet's annotations careen.dev/gate.NAME
 
     @classmethod
@@ -179,21 +177,20 @@ class LockReading(Value, kw_only=True):
 
     @property
     def object_id(self) -> str:
-        """Tells one lock from another: the DaemonSet may be recreated, the key be changed."""
+        """Distinguishes locks: the DaemonSet may be recreated, and the annotation's key may change."""
         return f"{self.daemonset_uid}/{self.annotation}"
 
 
 class Fleet(Value, kw_only=True):
-    """Every Node, and the host's uptime at the moment the list was *requested* (so that its age is never
-    understated)."""
+    """Every Node, and the host's uptime when the list was *requested* (so that its age is never understated)."""
 
     nodes: tuple[NodeView, ...]
     read_at_uptime: float
-    group_sizes: Mapping[str, int] | None = None  # by the budgets' groups; None: as many as `nodes` has of each
+    group_sizes: Mapping[str, int] | None = None  # by the budgets' groups; None: count the members in `nodes`
 
 
 class Holders(Value, kw_only=True):
-    """The Nodes that the lock names, read after the lock: found ones by name, and the names that do not exist."""
+    """The Nodes that the lock names, read after the lock: those that exist, and the names of those that do not."""
 
     nodes: tuple[NodeView, ...] = ()
     absent: frozenset[str] = frozenset()
@@ -208,7 +205,7 @@ class PlacedPod(Value, kw_only=True):
 
 
 class PodView(Value, kw_only=True):
-    """A pod on this node, as far as a drain looks at pods."""
+    """The parts of a pod on this node that a drain reads."""
 
     namespace: str
     name: str
@@ -228,11 +225,11 @@ class PodView(Value, kw_only=True):
     deletion_grace_seconds: float | None = None
     created_at: datetime | None = None  # by the API server's clock, cut to the second
     tolerates_cordon: bool = False  # the scheduler puts it on a cordoned node as well
-    came_bound: bool | None = None  # created with its node's name, so that no scheduler placed it; None: not told
+    came_bound: bool | None = None  # created with its node's name, so no scheduler placed it; None: unknown
 
     @property
     def is_terminating(self) -> bool:
-        """Whether somebody asked for its end already."""
+        """Whether the pod is being deleted."""
         return self.deletion_timestamp is not None
 
     @property
@@ -259,14 +256,14 @@ class Sample(Value, kw_only=True):
 
 
 class Evictable(StrEnum):
-    """What a dry-run eviction answered."""
+    """The answer to a dry-run eviction."""
 
     ALLOWED = "allowed"
     BUDGET = "budget"  # 429 from a disruption budget
-    DENIED = "denied"  # admission said no; `detail` has its words
-    BARRED = "barred"  # the request was turned away before anybody judged it: a right is missing
-    GONE = "gone"  # no such pod with that UID any more: nothing to evict
-    UNKNOWN = "unknown"  # time out, 5xx
+    DENIED = "denied"  # admission denied it; `detail` has the message
+    BARRED = "barred"  # rejected before admission and budgets judged it: the agent lacks a right
+    GONE = "gone"  # the pod with that UID no longer exists: there is nothing to evict
+    UNKNOWN = "unknown"  # timeout, 5xx
 
 
 class DryRunAnswer(Value, kw_only=True):
@@ -277,16 +274,17 @@ class DryRunAnswer(Value, kw_only=True):
 
 
 class Chance(Value, kw_only=True):
-    """Randomness for one turn, drawn by the shell: an id nobody used before, and a number in [0, 1)."""
+    """Randomness for one turn, drawn by the shell: a unique id and a number in [0, 1)."""
 
     claim_id: str
     jitter: float
 
 
 class Observation(Value, kw_only=True):
-    """What is known this turn. The first block is always given; the rest is `NOT_ASKED` until wanted."""
+    """The facts of this turn. The shell always gives the fields without a default; the others are `NOT_ASKED` until a
+    decision wants them."""
 
-    now: datetime  # aware; for windows, holds and what people read – never for deadlines
+    now: datetime  # aware; for windows, holds and texts for people, never for deadlines
     uptime: float  # seconds since the host booted
     chance: Chance
     memory: Memory
@@ -299,10 +297,10 @@ class Observation(Value, kw_only=True):
     peers: Asked[tuple[NodeView, ...]] = NOT_ASKED
     holders: Asked[Holders] = NOT_ASKED
     waiters: Asked[tuple[NodeView, ...]] = NOT_ASKED
-    crowd: Asked[int | None] = NOT_ASKED  # how many nodes wait; None: more than anybody counts
+    crowd: Asked[int | None] = NOT_ASKED  # how many nodes wait; None: more than the count's limit
     fleet: Asked[Fleet] = NOT_ASKED
     pods: Asked[tuple[PodView, ...]] = NOT_ASKED
-    disruptions: Asked[Mapping[str, int]] = NOT_ASKED  # by namespace/name of the budget: evictions allowed just now
+    disruptions: Asked[Mapping[str, int]] = NOT_ASKED  # by namespace/name of the budget: evictions allowed now
     alerts: Asked[tuple[Alert, ...]] = NOT_ASKED
     blockers: Asked[tuple[PlacedPod, ...]] = NOT_ASKED  # of entries of --blocking-pods with a wider scope than the node
     queries: Asked[Mapping[str, tuple[Sample, ...] | Unknown]] = NOT_ASKED  # by the name of the health query
@@ -313,11 +311,11 @@ class Observation(Value, kw_only=True):
     owners: Asked[tuple[OwnerHealth, ...]] = NOT_ASKED
 
     def lacks(self, evidence: Evidence) -> bool:
-        """Whether nobody asked for this evidence yet."""
+        """Whether the shell has not asked for this evidence yet."""
         return isinstance(getattr(self, _FIELD[evidence]), NotAsked)
 
     def knows(self, evidence: Evidence) -> bool:
-        """Whether this evidence was asked for and a usable answer came."""
+        """Whether the shell asked for this evidence and got a usable answer."""
         return not isinstance(getattr(self, _FIELD[evidence]), NotAsked | Unknown)
 
 

@@ -1,4 +1,4 @@
-"""Instants that stand on the Node, for those who measure: they outlive the agent's process and its pod."""
+"""Instants stored on the Node, for metrics: they outlive the agent's process and its pod."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from careen.core.facts.times import from_rfc3339
 
 
 def phase_since(node: object, phase: Phase) -> float | None:
-    """Since when the Node says that it stands in this phase (unix time); None when it says nothing, or another
-    phase."""
+    """Since when the Node has been in this phase, by its annotations (Unix time); None if they name another phase or
+    none."""
     if not isinstance(node, NodeView) or node.annotations.get(keys.PHASE) != phase.value:
         return None
     return _unix(node.annotations.get(keys.SINCE, ""))
 
 
 def need_since(node: object) -> float | None:
-    """Since when the Node's record says that the host wants a reboot (unix time); None without such a record."""
+    """Since when the host wants a reboot, by the Node's record (Unix time); None without such a record."""
     if not isinstance(node, NodeView):
         return None
     progress = node.record

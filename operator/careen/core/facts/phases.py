@@ -1,6 +1,6 @@
-"""What has already happened to a node: the phases, the moves between them, and what each must know.
+"""The phases of a node, the moves between them, and the evidence that each phase needs.
 
-Whatever changes a phase is listed here; `docs/phases.md` is drawn from these tables. How a phase decides is in
+These tables list every change of phase; `docs/phases.md` is generated from them. The decisions of each phase are in
 `steps/`."""
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from scheduler_core.values import Value
 
 
 class Phase(StrEnum):
-    """A phase says what has already happened, not what is hoped for. The values stand on Nodes: never rename one."""
+    """A phase says what has already happened to the node, not what will. The values are stored on Nodes: never rename
+    one."""
 
     IDLE = "Idle"
     WAITING = "Waiting"
@@ -25,23 +26,23 @@ class Phase(StrEnum):
 
 
 class Evidence(StrEnum):
-    """One kind of fact about the world; asked for only when the phase or the decision wants it.
+    """One kind of fact about the world. The shell asks for it only if the phase or the decision wants it.
 
-    The comments say what it costs and what makes it good enough.
+    The comments give the cost of each, and how consistent it has to be.
     """
 
     NODE = "node"  # one GET of the own Node, consistent
     BOOT_ID = "boot-id"  # a file on the host
     NEED = "need"  # the sentinel: a file check, or a command
     SELF_TEST = (
-        "self-test"  # what is known against a reboot of the host: tried on it once in some minutes, else remembered
+        "self-test"  # objections to a reboot: the agent tests the host every few minutes and remembers the result
     )
     LOCK = "lock"  # one GET of the DaemonSet, consistent (no resourceVersion in the request)
     PEERS = "peers"  # Nodes labelled in-progress or failed, consistent list, read after the lock
     HOLDERS = "holders"  # the Nodes the lock names, each by a consistent GET made after the lock was read
     WAITERS = "waiters"  # Nodes labelled ready or required, one list; may be a little old
     CROWD = "crowd"  # how many Nodes are labelled ready or required, counted to a hundred: one short list
-    FLEET = "fleet"  # all Nodes; with the instant the list was answered
+    FLEET = "fleet"  # all Nodes, with the instant at which the list was requested
     PODS = "pods"  # pods bound to this node
     BLOCKERS = "blockers"  # pods of the whole cluster that forbid reboots of this node: a list for each namespace
     DISRUPTIONS = "disruptions"  # how many evictions each disruption budget allows: one list
@@ -55,7 +56,7 @@ class Evidence(StrEnum):
 
 
 class PhaseRow(Value, kw_only=True):
-    """A line of the phase table: what has happened, what every turn must know, how old the Node may be."""
+    """A row of the phase table: what has happened, the evidence of every turn, the greatest age of the Node."""
 
     phase: Phase
     has_happened: str
@@ -70,14 +71,15 @@ PHASES: tuple[PhaseRow, ...] = (
         phase=Phase.IDLE,
         has_happened="No need; nothing of ours is on the node.",
         evidence=_HERE,
-        # an idle node costs one GET of itself in five minutes; writes carry the version that was seen
+        # an idle node makes one GET of itself in five minutes; a write from an old reading gets a conflict
         node_max_age_seconds=300,
     ),
     PhaseRow(
         phase=Phase.WAITING,
         has_happened="The node carries the soft taint, the label and the refusals.",
         evidence=_HERE | {Evidence.LOCK},
-        # those next in line look at the lock at least every 3 s; a hold not yet seen makes the claim's patch a conflict
+        # the next in line read the lock at least every 3 s; a hold that the agent has not seen makes the claim's patch
+        # fail with a conflict
         node_max_age_seconds=30,
     ),
     PhaseRow(
@@ -98,7 +100,7 @@ PHASES: tuple[PhaseRow, ...] = (
         has_happened="The node is drained and kept down under its claim, because a person asked for it; no reboot is "
         "wanted.",
         evidence=_HERE | {Evidence.LOCK},
-        # it lasts for hours, and whoever hands the node back waits this long
+        # the phase lasts for hours, and a person who hands the node back waits at most this long
         node_max_age_seconds=10,
     ),
     PhaseRow(
@@ -211,7 +213,7 @@ MOVES: dict[tuple[Phase, Phase], str] = {
 }
 
 WORKING = frozenset({Phase.DRAINING, Phase.MAINTENANCE, Phase.REBOOTING, Phase.VERIFYING})
-"""Phases in which the node is down because of us."""
+"""Phases in which careen has taken the node down."""
 
 
 def is_allowed(before: Phase, after: Phase) -> bool:

@@ -1,6 +1,6 @@
-"""The knobs that decisions obey: values with units, not where they come from (that is the shell's settings tree).
+"""The settings that decisions obey, as values with units. The settings tree of the shell says where they come from.
 
-Every default is the documented default of the flag of the same name, kured's where kured has the flag.
+Every default is the documented default of the flag of the same name, and kured's default where kured has the flag.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from scheduler_core.values import Value
 
 
 class LatePolicy(StrEnum):
-    """What a refusal means once the node is drained."""
+    """The reaction to a refusal once the node is drained."""
 
     UNDO = "undo"
     REBOOT = "reboot"
 
 
 class SettlePolicy(StrEnum):
-    """What happens when displaced workloads do not come back in time."""
+    """The reaction when displaced workloads do not come back in time."""
 
     HALT = "halt"
     CONTINUE = "continue"
@@ -43,18 +43,18 @@ class ForecastPolicy(StrEnum):
 
 
 class BoundPods(StrEnum):
-    """What a drain does about pods that their controller binds to this node without a scheduler."""
+    """The treatment of pods that their controller binds to this node without a scheduler."""
 
     REFUSE = "refuse"
     STAY = "stay"
 
 
 class Order(StrEnum):
-    """In which order the waiting nodes go. Control-plane nodes come last and one at a time in each."""
+    """The order of the waiting nodes. In each order control-plane nodes go last and one at a time."""
 
-    OLDEST = "oldest"  # oldest need first, of the same hour the fewest pods, a zone that is begun before the next
-    ZONE = "zone"  # never two zones at once: the next only when nobody of the last is at work
-    FEWEST_MOVES = "fewest-moves"  # who has the fewest pods to move, as the nodes count themselves
+    OLDEST = "oldest"  # oldest need first; within an hour a started zone before the next, then the fewest pods
+    ZONE = "zone"  # never two zones at once: the next zone starts when no node of the last one is at work
+    FEWEST_MOVES = "fewest-moves"  # the fewest pods to move first, by each node's own count
 
 
 class BudgetKind(StrEnum):
@@ -67,21 +67,21 @@ class BudgetKind(StrEnum):
 
 
 class Budget(Value, kw_only=True):
-    """At most `limit` nodes of a group down at once, whoever took them down; or at most `percent` of its nodes."""
+    """At most `limit` nodes of a group, or `percent` of its nodes, down at once, no matter what took them down."""
 
     kind: BudgetKind
     limit: int
     selector: Selector | None = None
     key: str = ""  # the label of a topology
-    percent: int | None = None  # None: `limit` counts. The line of waiting nodes does not know how large groups are
+    percent: int | None = None  # None: `limit` counts. The line of waiting nodes does not know the sizes of groups
 
     def most(self, members: int) -> int:
-        """How many of a group of so many nodes may be down: rounded down, and one at least, or none would ever go."""
+        """How many nodes of a group with so many members may be down: rounded down, but at least one, because with
+        zero no node would ever start."""
         return self.limit if self.percent is None else max(1, members * self.percent // 100)
 
     def group_of(self, labels: Mapping[str, str]) -> str | None:
-        """The group that a Node with these labels belongs to under this budget, as written into the lock; None
-        when to none."""
+        """The group of a Node with these labels under this budget, as written into the lock; None if it has none."""
         if self.kind is BudgetKind.ZONE:
             zone = labels.get(keys.ZONE) or labels.get(keys.ZONE_BETA)
             return f"zone={zone}" if zone else None
@@ -95,7 +95,7 @@ class Budget(Value, kw_only=True):
 
 
 class Matcher(Value, kw_only=True):
-    """A condition on one label of a sample, as Prometheus has them. A label that is missing is empty."""
+    """A condition on one label of a sample, as in Prometheus. A missing label counts as empty."""
 
     label: str
     value: str
@@ -103,7 +103,7 @@ class Matcher(Value, kw_only=True):
     is_negated: bool = False
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels fulfil it."""
+        """Whether the labels fulfil the condition."""
         found = labels.get(self.label, "")
         matches = found == self.value if self.pattern is None else self.pattern.fullmatch(found) is not None
         return matches is not self.is_negated
@@ -120,7 +120,7 @@ _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
 
 
 class HealthQuery(Value, kw_only=True):
-    """A question to Prometheus whose every sample must be fresh and fulfil the condition."""
+    """A query to Prometheus. Every sample of its answer must be fresh and fulfil the condition."""
 
     name: str
     query: str
@@ -128,24 +128,24 @@ class HealthQuery(Value, kw_only=True):
     bound: float
     fresh_seconds: float
     matchers: tuple[Matcher, ...] = ()
-    is_of_node: bool = False  # it asks about this node alone: for another one the answer may be another
+    is_of_node: bool = False  # the query is about this node alone: another node may get another answer
 
     def holds(self, value: float) -> bool:
-        """Whether one sample's value fulfils the condition; no number never does."""
+        """Whether a sample's value fulfils the condition; NaN never does."""
         return not math.isnan(value) and _COMPARED[self.comparison](value, self.bound)
 
     @property
     def condition(self) -> str:
-        """In words."""
+        """The condition as text: `< 0.5`."""
         return f"{self.comparison} {self.bound:g}"
 
 
 class BlockingScope(StrEnum):
     """The nodes whose reboots a blocking pod forbids."""
 
-    NODE = "node"  # of the node that it runs on
-    GROUP = "group"  # of every node with the same value of a label
-    CLUSTER = "cluster"  # of every node
+    NODE = "node"  # the node that it runs on
+    GROUP = "group"  # every node with the same value of a label
+    CLUSTER = "cluster"  # every node
 
 
 _AT_REST = ("Succeeded", "Failed", "Unknown")  # kured's field selector (pkg/blockers/kubernetespod.go)
@@ -156,10 +156,10 @@ class BlockingPods(Value, kw_only=True):
 
     name: str
     selector: Selector
-    namespaces: tuple[str, ...] = ()  # none: all
+    namespaces: tuple[str, ...] = ()  # empty: all
     scope: BlockingScope = BlockingScope.NODE
     group: str = ""  # the label whose value makes a group
-    longest_seconds: float = 0.0  # after this time an alert tells; 0: never
+    longest_seconds: float = 0.0  # an alert fires if such a pod blocks for longer; 0: never
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether a pod with these labels is one of them."""
@@ -171,10 +171,10 @@ class BlockingPods(Value, kw_only=True):
 
 
 class AlertPolicy(Value, kw_only=True):
-    """Which active alerts block. kured's three flags; all of them off means any pending or firing alert blocks."""
+    """Which active alerts block: kured's three flags. With all of them off any pending or firing alert blocks."""
 
     filter_regexp: re.Pattern[str] | None = None  # alert names to ignore
-    match_only: bool = False  # inverted: only matching names block
+    match_only: bool = False  # inverts the filter: only alerts with matching names block
     firing_only: bool = False
 
 
@@ -189,8 +189,8 @@ class DrainPolicy(Value, kw_only=True):
         0.0  # --skip-wait-for-delete-timeout: do not wait for pods terminating longer; 0: always wait
     )
     force_reboot: bool = False  # --force-reboot: after the timeout reboot undrained
-    force_past_budgets: bool = False  # and also when a disruption budget keeps a pod here
-    attempts_before_force: int = 3  # real attempts per pod before force counts as meant
+    force_past_budgets: bool = False  # and also if a disruption budget keeps a pod here
+    attempts_before_force: int = 3  # evictions of each pod that the server must have judged before force applies
     bound_pods: BoundPods = BoundPods.REFUSE  # --pods-bound-to-node
     parallel: int = 1  # evictions under way at once; one after another keeps the forecast's order
 
@@ -207,12 +207,12 @@ class Policy(Value, kw_only=True):
     annotate_nodes: bool = False
     silences_alerts: bool = False  # of this node, while it reboots
     window: Window = field(default_factory=Window)
-    windows: tuple[NamedWindow, ...] = ()  # beside these, `window` is for the nodes that none of them selects
+    windows: tuple[NamedWindow, ...] = ()  # if there are any, `window` is for the nodes that none of them selects
     minimum_interval_seconds: float = 0.0
     cluster_interval_seconds: float = 0.0  # --cluster-minimum-interval; 0: none
-    count_cordoned: bool = True  # a node that somebody else cordoned counts as down
-    reboot_cordoned: bool = True  # and is itself rebooted in its turn
-    budgets: tuple[Budget, ...] = ()  # control-plane=1 holds besides, always
+    count_cordoned: bool = True  # a node that careen did not cordon itself counts as down
+    reboot_cordoned: bool = True  # careen reboots such a node in its turn
+    budgets: tuple[Budget, ...] = ()  # control-plane=1 always applies as well
     blocking_pod_selectors: tuple[Selector, ...] = ()
     blocking_pods: tuple[BlockingPods, ...] = ()
     health_queries: tuple[HealthQuery, ...] = ()
@@ -246,13 +246,13 @@ class Policy(Value, kw_only=True):
     fleet_max_age_seconds: float = 10.0  # how old the list of nodes may be at the cordon
     forecast_max_age_seconds: float = 10.0  # how old a forecast may be to count as fresh
     confirm_max_age_seconds: float = 5.0  # between the confirmed claim and the reboot
-    kept_settings: str = ""  # stands on the Node with a claim: what a start that cannot use its settings goes on with
-    settings_problem: str = ""  # why older settings stand in for those that are meant: no new claim; empty: they do not
+    kept_settings: str = ""  # stored on the Node with a claim; an agent that cannot use its settings starts with these
+    settings_problem: str = ""  # why the agent runs on older settings and takes no new claim; empty: it does not
     are_settings_whole: bool = (
-        True  # whether the older settings are all there: without them no drain goes on to its reboot
+        True  # whether the older settings are complete; without all of them no drain goes on to its reboot
     )
 
     @property
     def absence_seconds(self) -> float:
-        """How long a holder's Node must be gone, or be another one, before its claim counts as nobody's."""
+        """How long a holder's Node must be gone, or have another UID, before its claim counts as a ghost."""
         return max(self.reboot_deadline_seconds, self.lock_ttl_seconds)

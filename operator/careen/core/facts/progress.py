@@ -1,8 +1,8 @@
-"""What has to survive the agent and the reboot: versioned JSON in one annotation of the Node, written by the
+"""The record that must survive the agent and the reboot: versioned JSON in one annotation of the Node, written by the
 node's own agent.
 
-The types of the fields are what the annotation may hold: whatever does not fit them, an unknown field included, makes
-the record unreadable. A record of a newer version is refused, not guessed at: the agent then does nothing and says so.
+The types of the fields define what the annotation may hold. A value of another type or an unknown field makes the
+record unreadable. The agent rejects a record of a newer version: it then does nothing and says so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Generation = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 SOFT_REBOOTS = "+soft-reboots="
-"""Between a boot id and the number of soft reboots since, where they are counted (--reboot-proof=soft-reboots)."""
+"""Separates a boot id from the number of soft reboots since that boot (--reboot-proof=soft-reboots)."""
 
 
 def boot_id_of(boot: str) -> str:
@@ -36,8 +36,8 @@ def boot_id_of(boot: str) -> str:
 
 
 def is_same_boot(one: str, other: str) -> bool:
-    """Whether both name one run of the host. Where only one of them counts soft reboots (the setting was changed under
-    a claim), the boot ids alone can tell: no reboot is proven by a change of a setting."""
+    """Whether both name the same run of the host. If only one of them counts soft reboots (the setting changed under a
+    claim), only the boot ids are compared: a change of a setting does not prove a reboot."""
     if boot_id_of(one) != boot_id_of(other):
         return False
     return one == other or not (SOFT_REBOOTS in one and SOFT_REBOOTS in other)
@@ -51,16 +51,16 @@ class Mark(Value, kw_only=True):
 
 
 class Announcement(Mark, kw_only=True, rename={"is_asked": "asked"}):
-    """When a reboot was announced, by which announcement, and whether the host was asked. A release that knows
-    only marks reads the mark."""
+    """When a process announced the reboot, the id of the announcement, and whether the host was asked. A release that
+    knows only marks reads it as a mark."""
 
-    by: str = ""  # drawn by chance: only the process that drew it may ask the host
-    is_asked: bool = False  # some process of this node says that it asked
+    by: str = ""  # a random id: only the process that drew it may ask the host
+    is_asked: bool = False  # a process of this node has recorded that it asked the host
 
 
 class OwnerHealth(Value, kw_only=True):
-    """A controller that owns displaced pods: how many replicas it wants and how many are ready. A missing one
-    is left out of the list."""
+    """A controller that owns displaced pods: how many replicas it wants and how many are ready. The list has no row
+    for a controller that no longer exists."""
 
     kind: str
     namespace: str
@@ -69,7 +69,7 @@ class OwnerHealth(Value, kw_only=True):
     generation: Generation
     replicas: Count
     ready: Count
-    bound_to: str = ""  # the node that its pod template names, empty as a rule; no part of the record
+    bound_to: str = ""  # the node that its pod template names, usually empty; not part of the record
 
     @property
     def title(self) -> str:
@@ -78,22 +78,22 @@ class OwnerHealth(Value, kw_only=True):
 
 
 class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unknown_fields=True):
-    """The record; every field says what it is for. Empty strings and None mean: not so far."""
+    """The record. An empty string or None means that the event of that field has not happened yet."""
 
     phase: str = ""  # a phase's value; empty: Idle
 
     # The need.
     need_since: str = ""  # RFC 3339
     tainted_at: str = ""  # RFC 3339: the lead time begins here
-    taint_key: str = ""  # the key of the taint that is ours; empty: we set none
+    taint_key: str = ""  # the key of our taint; empty: we set none
     reboots_for_need: Count = 0  # confirmed reboots since the need was first seen
 
     # The claim.
     claim: str = ""  # claim id
     lock: str = ""  # which lock object the claim is for
-    is_giving_back: bool = False  # everything is undone; the entry leaves the lock, then the claim leaves the Node
+    is_giving_back: bool = False  # everything is undone; next the entry leaves the lock, then the claim leaves the Node
     claimed: Mark | None = None
-    boot_left: str = ""  # the boot that this claim is to end
+    boot_left: str = ""  # the boot that the reboot under this claim ends
 
     # The drain.
     is_cordoned_by_us: bool = False
@@ -101,8 +101,8 @@ class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unk
     prior_labels: Mapping[str, str | None] = field(
         default_factory=dict
     )  # of the keys that --pre-reboot-node-labels changed
-    prior_readiness: tuple[str, ...] = ()  # keys of taints of a NodeReadinessRule that stood before the cordon
-    owners: tuple[OwnerHealth, ...] = ()  # of displaced pods, as healthy as they were before
+    prior_readiness: tuple[str, ...] = ()  # keys of NodeReadinessRule taints that the node had before the cordon
+    owners: tuple[OwnerHealth, ...] = ()  # controllers of displaced pods, with their health before the drain
     drain_started: Mark | None = None
     drain_started_at: str = ""  # RFC 3339, for the report of the reboot
     drained: Mark | None = None
@@ -111,7 +111,7 @@ class Progress(Value, kw_only=True, tag_field="version", tag=VERSION, forbid_unk
     # The reboot.
     announcement: Count = 0  # number of the last announcement under this claim
     announced: Announcement | None = None  # the last one
-    is_forced: bool = False  # announced although pods were left: --force-reboot
+    is_forced: bool = False  # announced although pods were still on the node: --force-reboot
     tries: Count = 0  # reboot commands that failed for this need
 
     # Afterwards.
@@ -128,13 +128,13 @@ _EMPTY = Progress()
 
 
 class UnreadableProgress(Value):
-    """The annotation is there and cannot be understood; `why` is a sentence."""
+    """The annotation exists but cannot be understood; `why` is a sentence."""
 
     why: str
 
 
 def to_annotation(progress: Progress) -> str:
-    """The record as short JSON: fields that hold their default are left out."""
+    """The record as short JSON, without fields that have their default value."""
     record: dict[str, Any] = {"version": VERSION}
     for each in fields(Progress):
         value = getattr(progress, each.name)
@@ -144,7 +144,7 @@ def to_annotation(progress: Progress) -> str:
 
 
 def from_annotation(text: str | None) -> Progress | UnreadableProgress:
-    """The record that the annotation holds; an empty one when there is no annotation."""
+    """The record in the annotation; an empty one without an annotation."""
     if text is None:
         return _EMPTY
     record = json_of(text)
@@ -164,7 +164,7 @@ def from_annotation(text: str | None) -> Progress | UnreadableProgress:
 
 
 def believed(written: Progress | UnreadableProgress) -> Progress | UnreadableProgress:
-    """The record, unless it cannot be one that this release wrote."""
+    """The record, or UnreadableProgress if it contradicts itself in a way that this release never writes."""
     why = "" if isinstance(written, UnreadableProgress) else _contradiction(written)
     return UnreadableProgress(why) if why else written
 
@@ -173,12 +173,12 @@ _PHASES = frozenset(Phase)
 
 
 def is_phase(text: str) -> bool:
-    """Whether it names a phase of this release; empty is none yet."""
+    """Whether the text names a phase of this release. The empty text, before the first phase, counts as one."""
     return not text or text in _PHASES
 
 
 def phase_of(progress: Progress) -> Phase:
-    """The recorded phase; Idle where none is."""
+    """The recorded phase; Idle if none is recorded."""
     return Phase(progress.phase) if progress.phase else Phase.IDLE
 
 
@@ -188,7 +188,7 @@ _UNDER_CLAIM = frozenset(
 
 
 def _contradiction(progress: Progress) -> str:
-    """Why the record cannot be ours, because no patch of ours writes it; empty when it can."""
+    """Why no patch of ours can have written this record; empty if one can."""
     if not is_phase(progress.phase):
         return (
             f"the annotation careen.dev/progress names the phase {progress.phase!r}, which this release does not know"
@@ -222,7 +222,7 @@ _OWNER_COLUMNS = ("kind", "namespace", "name", "uid", "generation", "replicas", 
 
 
 def _with_named_columns(record: dict[str, Any]) -> dict[str, Any]:
-    """Owners stand in the record as rows, to keep it short."""
+    """The record with its owners as objects: in the annotation they are rows without names, to keep it short."""
     if "owners" not in record:
         return record
     return {**record, "owners": [dict(zip(_OWNER_COLUMNS, row, strict=True)) for row in record["owners"]]}

@@ -1,8 +1,7 @@
-"""Every reason code that people see in events, logs, metrics, annotations and commands: what it means and what
-would change it.
+"""Every reason code that people see in events, logs, metrics, annotations and commands, with its meaning and remedy.
 
-One place. `docs/reasons.md` is generated from here. The sentence of a decision is more exact (it names pods and
-nodes); the text here explains the code."""
+`docs/reasons.md` is generated from here. The text here explains the code in general; the sentence of a decision names
+the pods and nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from scheduler_core.values import Value
 
 
 class Code(StrEnum):
-    """A reason's name. The values stand in annotations and metrics: never rename one."""
+    """A reason's name. The values are stored in annotations and metrics: never rename one."""
 
     # Where the node is on its way.
     NO_NEED = "no-need"
@@ -109,7 +108,7 @@ class Code(StrEnum):
 
 
 class ReasonText(Value):
-    """What the code means, what a person can do, and whether it deserves a warning."""
+    """The meaning of a code, what a person can do about it, and whether its Event is a warning."""
 
     meaning: str
     remedy: str

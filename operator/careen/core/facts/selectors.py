@@ -25,7 +25,7 @@ _REQUIREMENT = re.compile(
 
 
 class SelectorError(ValueError):
-    """The text is no label selector; the message says where it stops making sense."""
+    """The text is no label selector; the message names the first part that cannot be read."""
 
 
 class LabelRequirement(Value):
@@ -36,7 +36,7 @@ class LabelRequirement(Value):
     values: frozenset[str] = frozenset()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels fulfil it. As in Kubernetes, `!=` and `notin` also hold where the key is missing."""
+        """Whether the labels fulfil the requirement. As in Kubernetes, `!=` and `notin` also hold without the key."""
         if self.operator == "exists":
             return self.key in labels
         if self.operator == "absent":
@@ -55,14 +55,14 @@ class LabelRequirement(Value):
 
 
 class Selector(Value):
-    """Requirements that must all hold, with the text they came from. No requirement: everything matches."""
+    """Requirements that must all hold, and their text. Without requirements the selector matches everything."""
 
     text: str
     requirements: tuple[LabelRequirement, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The selector that the text writes. Raises SelectorError, to be answered with exit code 2 at the border."""
+        """The selector of this text. Raises SelectorError; commands answer it with exit code 2."""
         found: list[LabelRequirement] = []
         at = 0
         while text[at:].strip():
@@ -82,7 +82,7 @@ class Selector(Value):
 
 def _requirement(text: str, match: re.Match[str]) -> LabelRequirement:
     found = _read(text, match)
-    # A key or value that no object can have would select nothing, or with ! and notin everything, without a word.
+    # A key or value that no object can have would silently select nothing, or with ! and notin everything.
     if not is_label_key(found.key):
         raise SelectorError(f"{text!r} is no label selector: {found.key!r} is no label key")
     if found.operator not in ("gt", "lt") and (

@@ -1,8 +1,8 @@
-"""Instants as text: RFC 3339 in UTC, the way everything careen writes on objects says when.
+"""Instants as text: RFC 3339 in UTC, the form of all instants that careen writes on objects.
 
-Anybody may have written what is read here. An instant outside the years 1970 to 2200 is none: it is a mistake,
-and Python's own years end at 9999, so that the next sum of such an instant and an interval, or a look at it in
-another zone, would be an error."""
+The texts read here may come from anyone. An instant outside of the years 1970 to 2200 is a mistake and counts as
+none. Python's own years end at 9999: adding an interval to such an instant, or converting it to another zone, could
+raise an error."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ def rfc3339(at: datetime, timespec: str = "seconds") -> str:
 
 
 def from_rfc3339(text: object) -> datetime | None:
-    """The instant that the text names, in UTC; None when it names none. A text without an offset is none, and
-    so is whatever is no text."""
+    """The instant that the text names, in UTC; None if it names none or has no offset, or if it is no text."""
     if not isinstance(text, str):
         return None
     try:
@@ -30,8 +29,8 @@ def from_rfc3339(text: object) -> datetime | None:
 
 
 def span(seconds: float) -> str:
-    """A length of time for people, as settings write it: 10m, 1h30m, 90s as 1m30s, 0.5s. It loses nothing above a
-    second; below, three digits are left."""
+    """A length of time for people, in the notation of settings: 10m, 1h30m, 1m30s, 0.5s. Rounds to whole seconds;
+    below one second to three digits."""
     if seconds < 1:
         return f"{seconds:.3g}s"
     minutes, second = divmod(round(seconds), 60)
@@ -40,7 +39,7 @@ def span(seconds: float) -> str:
 
 
 def bounded(at: datetime) -> datetime | None:
-    """The instant in UTC, or None outside the years that are read; one without a zone is taken for UTC."""
+    """The instant in UTC; None outside of the accepted years. An instant without a zone counts as UTC."""
     known = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     try:
         return known.astimezone(UTC) if EARLIEST <= known <= LATEST else None

@@ -1,7 +1,7 @@
-"""What anybody may have written on a Node or into the lock, read without surprises: whatever cannot be
-understood is None, never an exception.
+"""Readers of values that anyone may have written on a Node or into the lock. They return None for a value that they
+cannot understand and never raise.
 
-One unreadable annotation must not stop the agents of other nodes, and every one of them reads every node's.
+Every agent reads the annotations of every node, so one unreadable annotation must not stop the agents of other nodes.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import msgspec
 
 from careen.core.plain_text import one_line
 
-LONGEST_TEXT = 256 * 1024  # of all annotations of an object together: apimachinery's TotalAnnotationSizeLimitB
-LONGEST_SENTENCE = 1000  # of what others wrote and we repeat: a reason of 200 KB would fill our own annotations
+LONGEST_TEXT = 256 * 1024  # for all annotations of an object together: apimachinery's TotalAnnotationSizeLimitB
+LONGEST_SENTENCE = 1000  # for foreign text that we repeat: a reason of 200 KB would fill our own annotations
 _LONGEST_SHOWN = 60
 
 
 def json_of(text: object) -> Any:
-    """The value that the text holds; None for a text that is no JSON, and for `null`.
+    """The JSON value of the text; None for a text that is no JSON, and for `null`.
 
-    msgspec's reader, because json's accepts what no encoder writes again: NaN, halves of surrogate pairs.
+    This is msgspec's decoder because json's accepts values that no encoder can write: NaN, halves of surrogate pairs.
     """
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         return None
@@ -31,28 +31,28 @@ def json_of(text: object) -> Any:
 
 
 def object_of(text: object) -> dict[str, Any]:
-    """The JSON object that the text holds; an empty one for everything else."""
+    """The JSON object in the text; an empty one if the text holds anything else."""
     value = json_of(text)
     return value if isinstance(value, dict) else {}
 
 
 def whole(value: object, most: int, least: int = 0) -> int | None:
-    """The whole number if it lies within the bounds. `True` is none."""
+    """The value if it is a whole number within the bounds, else None. `True` is no number."""
     return value if type(value) is int and least <= value <= most else None
 
 
 def number(value: object, most: float, least: float = 0.0) -> float | None:
-    """The number if it lies within the bounds: neither infinite nor too long for a float."""
+    """The value as a float if it is a number within the bounds, else None. So infinities and huge integers are None."""
     return float(value) if type(value) in (int, float) and least <= value <= most else None  # type: ignore[operator, arg-type]
 
 
 def short(text: str, longest: int = LONGEST_SENTENCE) -> str:
-    """The text on one line, cut where it would be longer than anybody reads."""
+    """The text on one line, cut to `longest` characters."""
     return one_line(text, longest)
 
 
 def shown(value: object) -> str:
-    """The value in a sentence that says why it cannot be read; long and nested ones by their kind."""
+    """The value as shown in a sentence about an unreadable value; long or nested values by their kind alone."""
     if value is None or isinstance(value, bool | str | float):
         return short(repr(value), _LONGEST_SHOWN)
     if isinstance(value, int):
