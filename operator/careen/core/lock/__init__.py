@@ -1,1 +1,1 @@
-"""The lock: its content, who is next, and which claims have no holder."""
+"""The lock: its content, the order of the waiting nodes, and claims without a holder."""

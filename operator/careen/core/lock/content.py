@@ -1,13 +1,13 @@
-"""The lock's content: who holds a claim, whether it is paused, who is next, and what the next content is.
+"""The lock's content (claims, pause, the line of waiting nodes) and the functions that give the next content.
 
-One JSON in an annotation of the DaemonSet. Kured's two forms are read (pkg/daemonsetlock/daemonsetlock.go at
-kured 1.17–1.23: a single owner at the top level, or `maxOwners` and `locks`); what is written is both at once,
-so that either form of kured reads it as held. Nothing here is ever freed by time. Proof that an entry has no
-holder is in `ghosts.py`.
+The lock is JSON in an annotation of the DaemonSet. `parse` reads both of kured's forms: a single owner at the top
+level, or `maxOwners` and `locks` (pkg/daemonsetlock/daemonsetlock.go at kured 1.17 to 1.23). `render` writes both at
+once, so that a kured of either form sees the lock as held. No claim ever expires. `ghosts.py` proves that an entry has
+no holder.
 
-Anybody may have written the lock. An entry that cannot be read, or only in parts, is still a claim: it fills a
-place, goes back as it stands, and nobody but a person or its own holder replaces it. Only a lock that cannot be
-read as a whole is garbage."""
+Anyone may have written the lock. An entry that cannot be read in full is still a claim: it counts towards the limit,
+is written back unchanged, and only a person or its own holder replaces it. The lock is `Garbage` only if it cannot be
+read as a whole."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from careen.core.lock.line import Line
 from scheduler_core.values import Value, replace_value
 
 _UNREADABLE = "unreadable entry"
-"""Stands for a node that cannot be read. No Node is called that, so no entry of a Node is ever mistaken for it."""
+"""The node name of an entry whose node cannot be read. The space keeps it from being the name of a Node."""
 MANUAL = "manual"
-"""The owner that kured documents for locking by hand: a pause, in every mode."""
+"""The owner that kured documents for a lock held by hand. It is a pause in both forms."""
 
 _MOST_NODES = 100_000
-"""More than any cluster has: anybody may have written the number of those who wait, and pauses are reckoned from it."""
+"""More nodes than any cluster has. It bounds the recorded number of waiting nodes, from which pauses are computed."""
 _MOST_CLAIMS = 1000
-"""As many are recorded as a limit and filled in for a pause, whatever is written: each takes about a hundred
-bytes of the 256 KiB that annotations have."""
+"""The greatest limit that is recorded, and the most rows that fill a paused lock: each row takes about a hundred bytes
+of the 256 KiB that an object's annotations may have."""
 _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
-"""Only names, no holder: a kured that takes over must not wait for ever for an owner that is nobody (kured's
-own leftover, `locks: []`)."""
+"""The TTL of a lock that names waiting nodes but has no holder. Without it a kured that takes over would wait for ever
+for the empty owner (kured itself leaves such a lock behind, `locks: []`)."""
 
 
 class Overdue(Value, kw_only=True):
-    """The others' word that a holder takes longer than usual; see `overdue.py`."""
+    """The mark by which other nodes record that a holder takes longer than usual; see `overdue.py`."""
 
-    phase: str  # the phase the holder's Node stood in; empty: there is no such Node, or another one
+    phase: str  # the phase of the holder's Node; empty: the Node does not exist or has another UID
     since: str  # RFC 3339
 
     @property
     def is_gone(self) -> bool:
-        """Whether the mark says that the Node which took the claim does not exist."""
+        """Whether the mark says that the Node that took the claim no longer exists."""
         return not self.phase
 
 
@@ -57,22 +57,22 @@ class Entry(Value, kw_only=True):
     id: str = ""
     uid: str = ""
     groups: tuple[str, ...] = ()
-    boot: str = ""  # the boot that the claim is to end
+    boot: str = ""  # the boot that the reboot under this claim ends
     cordoned: bool = False  # the node was cordoned before the claim; kured's metadata.unschedulable
     created: str = ""  # RFC 3339, for people
-    limit: int = 0  # the concurrency its writer ran with; 0 when unknown (kured's)
-    zone: str | None = None  # the node's zone, empty when it has none; None when unknown
-    failed: str = ""  # the reason code of a failure after which the claim was kept: nobody else may start
+    limit: int = 0  # the concurrency of its writer; 0: unknown (kured's)
+    zone: str | None = None  # the node's zone, empty if it has none; None: unknown
+    failed: str = ""  # the reason code of a failure after which the node kept its claim: no other node may start
     due: str = (
-        ""  # RFC 3339, by the API server's clock: the node is back in service, and the claim goes at this instant
+        ""  # RFC 3339, by the API server's clock: when a node that is back in service expects to give the claim back
     )
-    overdue: Overdue | None = None  # since when the others find that it takes too long
-    unread: str = ""  # the entry as it stands, when not all of it could be read: it is written back like this
+    overdue: Overdue | None = None  # the mark of other nodes that it takes too long
+    unread: str = ""  # the original entry if not all of it could be read; it is written back like this
 
     @property
     def is_nameless(self) -> bool:
-        """Whether not even the node can be read: `node` then says which entry it is, and there is no Node to
-        look behind it."""
+        """Whether even the name of the node cannot be read. `node` is then a number for the entry, and there is no
+        Node to check."""
         return bool(self.unread) and not _NODE_NAME.fullmatch(self.node)
 
 
@@ -80,11 +80,11 @@ class LockContent(Value, kw_only=True):
     """The lock, understood."""
 
     entries: tuple[Entry, ...] = ()
-    max_owners: int = 0  # as recorded; 0 when not
+    max_owners: int = 0  # the recorded limit; 0: none recorded
     is_paused: bool = False
     pause_reason: str = ""
     line: Line = Line()
-    released_at: str = ""  # RFC 3339, by the API server's clock: when a node that had rebooted last gave a claim back
+    released_at: str = ""  # RFC 3339, by the API server's clock: the last time that a rebooted node gave its claim back
 
     @property
     def holders(self) -> tuple[str, ...]:
@@ -93,12 +93,12 @@ class LockContent(Value, kw_only=True):
 
     @property
     def failed(self) -> tuple[Entry, ...]:
-        """The claims that were kept after a failure, so that the roll-out halts."""
+        """The claims that nodes kept after a failure, so that the roll-out halts."""
         return tuple(entry for entry in self.entries if entry.failed)
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The holders that are nodes, as far as the lock can be read."""
+        """The holders whose names can be read."""
         return tuple(dict.fromkeys(entry.node for entry in self.entries if not entry.is_nameless))
 
     def with_line(self, line: Line) -> LockContent:
@@ -106,22 +106,22 @@ class LockContent(Value, kw_only=True):
         return replace_value(self, line=line)
 
     def entry(self, node: str, claim: str) -> Entry | None:
-        """The entry with this claim id, if it is that node's."""
+        """The entry of this node with this claim id; None if there is none."""
         return next((each for each in self.entries if each.node == node and each.id == claim), None)
 
     def entries_of(self, node: str) -> tuple[Entry, ...]:
-        """Every entry of one node; more than one only after somebody edited the lock."""
+        """Every entry of one node. There are several only after a person edited the lock."""
         return tuple(each for each in self.entries if each.node == node)
 
 
 class Garbage(Value):
-    """Content that cannot be understood: it pauses everything and is reported, because it may have been a claim."""
+    """Content that cannot be understood. Because it may have been a claim, no node may start, and agents report it."""
 
     why: str
 
 
 def parse(content: str | None) -> LockContent | Garbage:
-    """What the annotation says; None and blank text hold nothing."""
+    """The content of the annotation. None and blank text are an empty lock."""
     if content is None or not content.strip():
         return LockContent()
     record = json_of(content)
@@ -138,15 +138,14 @@ def parse(content: str | None) -> LockContent | Garbage:
 
 
 def render(content: LockContent) -> str | None:
-    """The annotation's text; None (no annotation) when nobody holds, nothing is paused, nobody is named and no
-    instant is kept."""
+    """The annotation's text; None (no annotation) for a lock without claims, pause, named nodes and `released_at`."""
     if not content.entries and not content.is_paused and not content.line.names and not content.released_at:
         return None
     first = content.entries[0] if content.entries else None
     owner = MANUAL if content.is_paused else "" if first is None else _UNREADABLE if first.is_nameless else first.node
     rows = [_row(entry) for entry in content.entries]
     if content.is_paused:
-        # A kured with concurrency > 1 looks only at `locks` and would start beside a pause; a full list stops it.
+        # A kured with concurrency > 1 reads only `locks` and would start during a pause; a full list stops it.
         rows += [_pause_row()] * max(1, min(content.max_owners, _MOST_CLAIMS) - len(rows))
     record: dict[str, Any] = {
         "nodeID": owner,
@@ -175,31 +174,31 @@ def _line_record(line: Line) -> dict[str, Any]:
 
 
 def limit(content: LockContent, concurrency: int) -> int:
-    """How many nodes may hold a claim now: while entries written under a smaller limit live, the smaller one."""
+    """How many nodes may hold a claim now: the concurrency, or the smallest limit recorded with a present entry."""
     recorded = [entry.limit or content.max_owners or 1 for entry in content.entries]
     return min([concurrency, *recorded])
 
 
 def free_slots(content: LockContent, concurrency: int) -> int:
-    """How many more nodes may take a claim now; none while paused or halted."""
+    """How many more nodes may take a claim now; 0 during a pause or a halt."""
     return 0 if content.is_paused or content.failed else slots_beside_holders(content, concurrency)
 
 
 def slots_beside_holders(content: LockContent, concurrency: int) -> int:
-    """How many more nodes may take a claim once nothing is paused or halted any more."""
+    """How many more nodes may take a claim, regardless of a pause or halt."""
     return max(0, limit(content, concurrency) - len(content.holders))
 
 
 def zones_at_work(content: LockContent) -> frozenset[str | None]:
-    """The zones of the holders; None stands for a holder whose zone the lock does not tell."""
+    """The zones of the holders; None stands for an unknown zone."""
     return frozenset(entry.zone for entry in content.entries)
 
 
 def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bool = False) -> LockContent | None:
-    """The content with one more claim, or None when it is paused, halted or full. A node's older entry is
-    replaced, not doubled.
+    """The content with one more claim, or None if the lock is paused, halted or full. The new entry replaces older
+    entries of the same node.
 
-    `in_one_zone`: None also when somebody of another zone, or of one that is not known, holds a claim.
+    `in_one_zone`: also None if a holder is in another or an unknown zone.
     """
     others = _without_node(content, entry.node)
     if free_slots(others, concurrency) < 1 or (in_one_zone and not zones_at_work(others) <= {entry.zone}):
@@ -214,8 +213,8 @@ def add(content: LockContent, entry: Entry, concurrency: int, *, in_one_zone: bo
 
 
 def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockContent:
-    """The content with a working holder's claim in it again, even beyond the limit or in a pause: the node *is*
-    down."""
+    """The content with the claim of a working holder added again, even beyond the limit or during a pause: the node
+    *is* down."""
     others = _without_node(content, entry.node)
     return replace(
         others,
@@ -225,7 +224,7 @@ def put_back(content: LockContent, entry: Entry, concurrency: int) -> LockConten
 
 
 def mark_due(content: LockContent, node: str, claim: str, due: str) -> LockContent:
-    """The content that says when this claim is given back, as far as its holder knows."""
+    """The content in which this claim carries the instant when its holder expects to give it back."""
     return _with(
         content,
         tuple(replace(each, due=due) if each.node == node and each.id == claim else each for each in content.entries),
@@ -233,8 +232,8 @@ def mark_due(content: LockContent, node: str, claim: str, due: str) -> LockConte
 
 
 def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockContent:
-    """The content in which this claim is one that was kept after a failure. It stays so until it is given back,
-    whatever is tried meanwhile."""
+    """The content in which this claim is marked as kept after a failure. The mark stays until the claim is given back,
+    also through retries."""
     return _with(
         content,
         tuple(
@@ -245,7 +244,7 @@ def mark_failed(content: LockContent, node: str, claim: str, code: str) -> LockC
 
 
 def remove(content: LockContent, node: str, claim: str) -> LockContent:
-    """The content without that claim of that node; an empty id means kured's entry, which has none."""
+    """The content without this claim of this node. An empty id means the node's kured entry, which has no id."""
     return _with(content, tuple(each for each in content.entries if not (each.node == node and each.id == claim)))
 
 
@@ -255,18 +254,18 @@ def remove_all(content: LockContent, ghosts: Collection[Entry]) -> LockContent:
 
 
 def release_by_hand(content: LockContent, node: str) -> LockContent:
-    """The content without any claim of that node: a person's word, for `careen lock release`."""
+    """The content without any claim of this node, for `careen lock release`."""
     return _without_node(content, node)
 
 
 def released(content: LockContent, at: str) -> LockContent:
-    """The content that says when a node that had rebooted last gave its claim back."""
+    """The content with `at` as the last time that a rebooted node gave its claim back."""
     return replace(content, released_at=at)
 
 
 def pause(content: LockContent, reason: str, concurrency: int) -> LockContent:
-    """The content that keeps every node from starting; claims stay in it. `concurrency` fills the form that
-    kured's multi-owner mode reads."""
+    """The paused content, which keeps every node from starting. Claims stay. kured's multi-owner mode needs
+    `concurrency` rows."""
     return replace(content, is_paused=True, pause_reason=short(reason), max_owners=max(content.max_owners, concurrency))
 
 
@@ -276,7 +275,7 @@ def resume(content: LockContent) -> LockContent:
 
 
 def confirms(content: LockContent | Garbage, node: str, claim: str) -> bool:
-    """Whether the claim stands and nothing is paused: the last word before a reboot."""
+    """Whether the lock holds the claim and is not paused: the last check before a reboot."""
     return isinstance(content, LockContent) and not content.is_paused and content.entry(node, claim) is not None
 
 
@@ -298,7 +297,7 @@ def _read(record: dict[str, Any]) -> LockContent:
     owner = _typed(record, "nodeID", str, "")
     listed = {_UNREADABLE if entry.is_nameless else entry.node for entry in entries}
     if owner not in ("", MANUAL) and owner not in listed:
-        entries.insert(0, _single(record))  # kured's single form, or both forms disagree: then both count
+        entries.insert(0, _single(record))  # kured's single form, or the two forms disagree and both count
     recorded = min(_typed(record, "maxOwners", int, 0), _MOST_CLAIMS)
     return LockContent(
         entries=tuple(dict.fromkeys(entry for entry in _numbered(entries) if entry.node != MANUAL)),
@@ -317,19 +316,19 @@ def _read(record: dict[str, Any]) -> LockContent:
 
 
 def _single(record: dict[str, Any]) -> Entry:
-    """The owner at the top level; of its fields only those of an entry, or it would be written back with the
-    whole lock in it."""
+    """The entry of the owner at the top level. Without the fields of the lock itself: otherwise an unreadable entry
+    would be written back with the whole lock inside."""
     return _entry({key: value for key, value in record.items() if key not in _OF_THE_LOCK})
 
 
 def _numbered(entries: list[Entry]) -> list[Entry]:
-    """Entries without a readable node, told from each other: `unreadable entry 1`, 2, …"""
+    """The entries, with numbers in place of unreadable node names: `unreadable entry 1`, 2, …"""
     numbers = itertools.count(1)
     return [replace(entry, node=f"{_UNREADABLE} {next(numbers)}") if entry.is_nameless else entry for entry in entries]
 
 
 def _entry(row: Any) -> Entry:
-    """What can be read of the entry; everything else stays as unknown as it is in kured's."""
+    """The readable fields of the entry. The others keep their defaults, as in kured's entries."""
     row, before = (row, row) if isinstance(row, dict) else ({}, row)
     unreadable = [key for key, is_right in _READABLE.items() if row.get(key) is not None and not is_right(row[key])]
     known = {key: value for key, value in row.items() if key not in unreadable}
@@ -345,7 +344,7 @@ def _entry(row: Any) -> Entry:
         created=known.get("created") or "",
         limit=min(max(0, known.get("limit") or 0), _MOST_CLAIMS),
         zone=known.get("zone"),
-        # The mark is there, whatever it says.
+        # An unreadable mark of failure still is one.
         failed="unreadable" if "failed" in unreadable else known.get("failed") or "",
         due=_instant(known.get("due")),
         overdue=_overdue(known.get("overdue")),
@@ -354,7 +353,7 @@ def _entry(row: Any) -> Entry:
 
 
 def _overdue(row: Any) -> Overdue | None:
-    """None for whatever is not a mark: it is only told to people, and must not make a claim unreadable."""
+    """The mark, or None if the value is none: the mark is only for people and must not make a claim unreadable."""
     if not isinstance(row, dict):
         return None
     phase, since = row.get("phase"), row.get("since")
@@ -369,7 +368,8 @@ def _overdue(row: Any) -> Overdue | None:
 
 
 def _instant(value: Any) -> str:
-    """Empty for what names no instant: others only pace their looks by it, and it must not make a claim unreadable."""
+    """The text if it names an instant, else empty: it only sets the pace of looks and must not make a claim
+    unreadable."""
     is_short = isinstance(value, str) and len(value) <= _LONGEST_INSTANT
     return value if is_short and from_rfc3339(value) is not None else ""
 
@@ -384,7 +384,8 @@ def _is_text(value: Any) -> bool:
 
 
 _NODE_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""A DNS subdomain, as names of Nodes are: apimachinery's IsDNS1123Subdomain. Any other name is a path, or nobody's."""
+"""A DNS subdomain, as for names of Nodes: apimachinery's IsDNS1123Subdomain. No Node has another name, and another name
+could be a path in a request."""
 
 _READABLE: dict[str, Callable[[Any], bool]] = {
     "nodeID": lambda value: _is_text(value) and (value == MANUAL or bool(_NODE_NAME.fullmatch(value))),

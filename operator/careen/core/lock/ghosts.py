@@ -1,12 +1,14 @@
-"""Which claims in the lock are proven to have no holder. Time alone proves nothing; neither does a node's silence.
+"""Proves that claims in the lock have no holder (ghosts). Neither time alone nor a silent node is proof.
 
-The proof is a consistent read of the holder's Node made after the lock was read: a claim id is written on the
-Node before it enters the lock and leaves the lock before it leaves the Node, so an entry whose Node carries no
-such id has nobody behind it. A Node that is gone or was recreated, or whose record was removed while careen's cordon
-stands on it, proves nothing by itself (its host may be on its way through the reboot) until it has been so for
-longer than the reboot deadline: watched on our own clock, or, for a Node that is gone, marked in the lock by whoever
-noticed first, by the API server's clock. The mark lets the watch outlive its process; it never reaches back beyond
-the claim."""
+The proof is a consistent read of the holder's Node after the read of the lock. An agent writes a claim id on its Node
+before it adds the entry to the lock, and removes the entry before it removes the id from the Node. So an entry whose
+Node does not carry its id has no holder.
+
+Three cases prove nothing at first, because the host may be in the middle of its reboot: a Node that is gone, a Node
+that was recreated, and a Node that lost its record under careen's cordon. They become proof when they last longer than
+the reboot deadline. Each agent measures that on its own clock. For a Node that is gone the first agent that notices
+also marks the entry in the lock, by the API server's clock, so that the measurement survives its process. The time
+before the claim never counts."""
 
 from __future__ import annotations
 
@@ -22,20 +24,20 @@ from scheduler_core.values import Value
 
 
 class GhostWatch(Value, kw_only=True):
-    """The entries that are proven ghosts now, and since when (uptime) others have been without their Node or its
-    record, by entry."""
+    """The entries that are proven ghosts now, and by entry since when (uptime) another one has lacked its Node or its
+    record."""
 
     proven: tuple[Entry, ...]
     since: Mapping[str, float]
 
 
 def watch_key(entry: Entry) -> str:
-    """Names one entry in the watch."""
+    """The key of an entry in the watch."""
     return f"{entry.node}/{entry.id}"
 
 
 def watch_on(situation: Situation, content: LockContent, holders: Holders) -> GhostWatch:
-    """The watch of this turn, carried on from the last turn's and from the marks in the lock."""
+    """The watch of this turn: continues that of the last turn and uses the marks in the lock."""
     uptime, before = situation.seen.uptime, situation.memory.behind.ghosts
     since = {key: min(at, before.get(key, at)) for key, at in _marked(situation, content).items()}
     deadline = situation.policy.absence_seconds
@@ -43,8 +45,8 @@ def watch_on(situation: Situation, content: LockContent, holders: Holders) -> Gh
 
 
 def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
-    """Since which uptime of ours the marked claims have been without their Node. Nothing while the clocks were
-    not compared."""
+    """The uptime since which each marked claim has lacked its Node. Empty while the difference between the API
+    server's clock and ours is unknown."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return {}
     found: dict[str, float] = {}
@@ -61,13 +63,13 @@ def _marked(situation: Situation, content: LockContent) -> dict[str, float]:
 def watch(
     content: LockContent, holders: Holders, since: Mapping[str, float], *, uptime: float, deadline_seconds: float
 ) -> GhostWatch:
-    """Look at every entry whose Node was read or is absent; entries whose Node was not read are left alone."""
+    """Check every entry whose Node was read or does not exist; skip entries whose Node was not read."""
     nodes = {node.name: node for node in holders.nodes}
     proven: list[Entry] = []
     watched: dict[str, float] = {}
     for entry in content.entries:
         if entry.is_nameless:
-            continue  # there is no Node that could prove anything
+            continue  # without a node name there is no Node to check
         node = nodes.get(entry.node)
         if node is None and entry.node not in holders.absent:
             continue
@@ -84,13 +86,13 @@ def watch(
 
 def _may_hold(node: NodeView, entry: Entry) -> bool:
     if not entry.id or entry.unread:
-        return True  # kured's entry: its holder keeps no record on the Node; or one of which not all is known
+        return True  # a kured entry, whose holder keeps no record on the Node, or an entry that is not read in full
     progress = node.record
     return isinstance(progress, UnreadableProgress) or progress.claim == entry.id
 
 
 def _may_be_on_its_way(node: NodeView) -> bool:
-    """Whether careen's cordon stands on it without a record. A cordon whose author is not told may be careen's."""
+    """Whether the Node has careen's cordon but no record. A cordon of an unknown author counts as careen's."""
     return keys.PROGRESS not in node.annotations and node.unschedulable and node.cordoned_by in _MAY_BE_OURS
 
 

@@ -1,6 +1,6 @@
-"""The line of waiting nodes as the lock holds it: who comes next, when they were named, and who was passed over.
+"""The line of waiting nodes in the lock: the nodes that come next, when they were named, and the nodes passed over.
 
-Who belongs into it, and in which order, is decided in `order.py`."""
+`order.py` decides which nodes are in the line, and in which order."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from dataclasses import replace
 from scheduler_core.values import Value
 
 _MOST_NAMES = 256
-"""As many are written into a line, or as passed over: 64 KiB of the longest names."""
+"""The most names in a line, and the most names passed over: 64 KiB with the longest names."""
 
 
 class Line(Value, kw_only=True):
-    """What the last hand-over wrote; a field keeps its default where nobody is named, or nothing is known."""
+    """The result of the last hand-over. A field has its default if no node is named or its value is unknown."""
 
-    names: tuple[str, ...] = ()  # who comes next, in order
+    names: tuple[str, ...] = ()  # the nodes that come next, in order
     at: str = ""  # RFC 3339: when they were named
-    abreast: int | None = None  # so many of them, from the first, may work beside the holders: one zone; None: any
+    abreast: int | None = None  # how many of the first names may start beside the holders, by zone; None: no limit
     waiting: int = 0  # how many nodes waited then
-    passed: tuple[str, ...] = ()  # named before and did not come: named last until they show themselves again
+    passed: tuple[str, ...] = ()  # named nodes that did not start; the order puts them last until they are ready again
 
     def naming(self, names: tuple[str, ...], *, at: str, waiting: int, abreast: int | None = None) -> Line:
-        """The line that hands the turn to these nodes, in this order; who was passed over stays so."""
+        """The line that names these nodes, in this order. The nodes passed over stay the same."""
         if not names:
             return Line(waiting=waiting, passed=self.passed)
         return replace(self, names=names[:_MOST_NAMES], at=at, waiting=waiting, abreast=abreast)
 
     def without(self, node: str) -> Line:
-        """The line in which this node is not named any more. The others keep the instant of their hand-over."""
+        """The line without this name. The other names keep the instant of their hand-over."""
         if node not in self.names:
             return self
         is_abreast = self.abreast and self.names.index(node) < self.abreast
@@ -41,7 +41,7 @@ class Line(Value, kw_only=True):
         )
 
     def keeping(self, waiting: Collection[str]) -> Line:
-        """The line in which only those of the named are left that still wait."""
+        """The line with only those names that are among the waiting nodes."""
         line = self
         for name in self.names:
             if name not in waiting:
@@ -49,14 +49,14 @@ class Line(Value, kw_only=True):
         return line
 
     def one_fewer(self) -> Line:
-        """The line once one node of those that were counted waits no more."""
+        """The line after one of the counted nodes has stopped waiting."""
         return replace(self, waiting=max(0, self.waiting - 1))
 
     def passing_over(self, names: Collection[str]) -> Line:
-        """The line that remembers who was named and did not come; the latest where they are too many."""
+        """The line that also records these names as passed over; of too many names it keeps the latest."""
         before = [name for name in self.passed if name not in names]
         return replace(self, passed=tuple(sorted([*names, *before][:_MOST_NAMES])))
 
     def showing(self, node: str) -> Line:
-        """The line in which this node is no longer one that did not come."""
+        """The line in which this node no longer counts as passed over."""
         return replace(self, passed=tuple(name for name in self.passed if name != node))

@@ -1,8 +1,8 @@
-"""Who of the waiting goes next, whose turn it is, and how long the others may sleep.
+"""The order of the waiting nodes, whose turn it is, and how long the other nodes may sleep.
 
 Default order: oldest need first, among needs of the same hour the fewest pods first, zone by zone, control
-plane last and one at a time; `--order` names the others. Whoever releases or takes a claim lists the waiting
-once and writes the next names into the lock; the others need to look only rarely."""
+plane last and one at a time; `--order` names the others. A node that releases or takes a claim lists the waiting
+nodes once and writes the next names into the lock, so that the other nodes rarely need to look."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ from careen.core.steps.shared import taint_spread
 from scheduler_core.values import Value
 
 NEXT_LOOK_SECONDS = 3.0  # the next start follows a release within five seconds
-FIRST_LOOK_SECONDS = 0.5  # the first in line looks no more often
-FIRST_LOOK_SHARE = 1 / 12  # of what the holder has taken so far: so much longer a roll-out gets by its looks, or less
+FIRST_LOOK_SECONDS = 0.5  # the shortest pause of the first in line
+FIRST_LOOK_SHARE = 1 / 12  # of the holder's time so far: the pauses lengthen a roll-out by at most this share
 ROUND_SECONDS = (
-    8.0  # no node is drained, rebooted and back in less; where one is, a roll-out waits three seconds longer
+    8.0  # drain, reboot and return take at least this long; if a node is faster, a roll-out waits 3 s longer
 )
-SPARE_LOOK_SECONDS = 5.0  # whoever comes after those that the next release can call, and is first if one of them leaves
+SPARE_LOOK_SECONDS = 5.0  # for the node after those that the next release can start: it moves up if one of them leaves
 NAMED_LOOK_SECONDS = (
     10.0,
     25.0,
-)  # farther down the line: whoever cannot come leaves it, so it may move sooner than by reboots
+)  # farther down the line: nodes that cannot start leave it, so it may move faster than the reboots
 NAMED_ROUND_SECONDS = 5.0  # for each place to go; shorter than a round, for the same reason
-PASSED_OVER_SECONDS = 60.0  # a named node that has not come by then loses its place
+PASSED_OVER_SECONDS = 60.0  # a named node that has not started by then loses its place
 OTHERS_LOOK_SECONDS = 30.0
-LONGEST_LOOK_SECONDS = 1200.0  # however many wait: a person's wish on the Node is seen by then
+LONGEST_LOOK_SECONDS = 1200.0  # the longest pause with any number of nodes: agents notice a person's request by then
 LOOKS_PER_SECOND = 6  # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
-COUNT_SECONDS = 120.0  # how long the count of a hand-over holds; a roll-out that moves counts at each of them
-SPARE_NAMES = 12  # named beyond the free slots: a name must be older than a sleeper's pause when its turn comes
-SPARE_LOOKERS = 1  # who look nearly as often as those that the next release can call
+COUNT_SECONDS = 120.0  # how long the count of a hand-over is valid; a moving roll-out counts at each hand-over
+SPARE_NAMES = 12  # named beyond the free slots: a node has to have seen its name, after a long pause, before its turn
+SPARE_LOOKERS = 1  # nodes that look nearly as often as those that the next release can start
 GATHER_LOOKS_PER_SECOND = 100  # over all nodes that gather; 300 of them look as often as those next in line
-GATHER_SECONDS = 3.0  # hosts are looked at every two seconds; taint, count and label take their agents one more
+GATHER_SECONDS = 3.0  # agents check their hosts every 2 s; taint, count and label take one more second
 
 READY = "ready"
 CONTROL_PLANE = Budget(kind=BudgetKind.CONTROL_PLANE, limit=1)
-"""Control-plane nodes go one at a time, whatever the settings say."""
+"""Control-plane nodes go one at a time with any settings."""
 
 
 def budgets(policy: Policy) -> tuple[Budget, ...]:
-    """The configured budgets and the one that always holds."""
+    """The configured budgets and the one that always applies."""
     return (*policy.budgets, CONTROL_PLANE)
 
 
 def groups(node: NodeView, policy: Policy) -> dict[str, int]:
-    """The groups that the Node belongs to, each with the smallest limit any budget sets for it."""
+    """The groups of the Node, each with the smallest limit that a budget sets for it."""
     found: dict[str, int] = {}
     for budget in budgets(policy):
         if group := budget.group_of(node.labels):
@@ -64,11 +64,11 @@ def groups(node: NodeView, policy: Policy) -> dict[str, int]:
 
 
 def moves(node: NodeView) -> int:
-    """How many pods a drain of the node would evict, as it says itself; more than any when it does not say."""
+    """How many pods a drain of the node would evict, by its own annotation; a huge number without one."""
     text = node.annotations.get(keys.MOVES, "")
     return (
         int(text) if text.isdecimal() and len(text) < len(str(_MORE_THAN_ANY)) else _MORE_THAN_ANY
-    )  # anybody may have written it
+    )  # anyone may have written it
 
 
 def hand_on(
@@ -81,7 +81,7 @@ def hand_on(
     leave_out: str = "",
     moves_of: Callable[[NodeView], int] = moves,
 ) -> LockContent:
-    """The content that names the ready nodes that should come next, as `next_nodes` orders them."""
+    """The content that names the next ready nodes, in the order of `next_nodes`."""
     line = next_nodes(waiters, content, policy, zone=zone, leave_out=leave_out, moves_of=moves_of)
     waiting = {node.name for node in waiters if node.name != leave_out}
     before = replace(content.line, passed=tuple(name for name in content.line.passed if name in waiting))
@@ -99,11 +99,11 @@ def next_nodes(
     leave_out: str = "",
     moves_of: Callable[[NodeView], int] = moves,
 ) -> list[NodeView]:
-    """The ready nodes that should come next. Those named already keep their place as far as the order lets
-    them; `zone` (the one at work) is finished first, except by the fewest moves; there alone `moves_of` counts,
-    elsewhere what the nodes said when they became ready.
+    """The ready nodes that come next. Nodes that the line names already keep their places where the order allows it.
+    The nodes of `zone` (the one at work) come first, except with --order=fewest-moves. Only that order uses `moves_of`;
+    the others use the number that each node wrote when it became ready.
 
-    Names whose groups have room beside the holders and the names before them come first.
+    Nodes whose groups have room beside the holders and the earlier names come first.
     """
     not_in_line = {*content.holders, leave_out}
     still_waiting = [node for node in waiters if node.name not in not_in_line]
@@ -119,7 +119,7 @@ def next_nodes(
 
 
 def line_length(content: LockContent, policy: Policy) -> int:
-    """How many nodes should be named: enough for every free slot, and a few that already know they come after."""
+    """How many nodes the line names: enough for every free slot, and a few more that then know that they are next."""
     return max(1, slots_beside_holders(content, policy.concurrency)) + SPARE_NAMES
 
 
@@ -144,8 +144,8 @@ def _by_need(waiters: Iterable[NodeView], content: LockContent, zone: str | None
 def _by_zone(
     waiters: Iterable[NodeView], content: LockContent, zone: str | None, candidates: Sequence[NodeView]
 ) -> _Key:
-    """The zone at work comes before a place in the line: whoever of it becomes ready late must not wait for the
-    next visit."""
+    """The zone at work counts before the place in the line. Otherwise a node of that zone that becomes ready late
+    would wait until all other zones are done."""
     alike = {node.name: among_alike(node) for node in waiters}
     rank = _ranks(waiters, alike)
     first = min(
@@ -168,8 +168,8 @@ def _by_zone(
 
 
 def _by_moves(content: LockContent, moves_of: Callable[[NodeView], int]) -> _Key:
-    """A name stays in the line, because it must be older than a sleeper's pause, but not in its place: pods
-    come and go."""
+    """A named node stays in the line, so that it sees its name in time after a long pause, but its place may change:
+    pods come and go."""
     return lambda node: (
         _may_not_come(node, content),
         node.is_control_plane,
@@ -189,7 +189,7 @@ def _place(node: NodeView, content: LockContent) -> int:
 
 
 def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, _Alike]) -> dict[str, tuple[bool, str, int]]:
-    """A zone stands where its first node does, also one that is not ready yet."""
+    """The rank of each zone: that of its first waiting node, ready or not."""
     ranks: dict[str, tuple[bool, str, int]] = {}
     for node in waiters:
         hour, pods, *_ = alike[node.name]
@@ -199,12 +199,12 @@ def _ranks(waiters: Iterable[NodeView], alike: Mapping[str, _Alike]) -> dict[str
 
 
 def among_alike(node: NodeView) -> _Alike:
-    """The order of nodes that differ in nothing else: the older need, the fewer pods, and then what no two of
-    them share.
+    """The order of nodes that are equal in everything else: by the hour of the need, the fewer pods, the exact
+    instant, and the name.
 
-    Needs of the same hour of the UTC clock count as equally old: which host noticed first says little, and who goes
-    first decides how many pods move twice. The first drain of a roll-out, and of each zone, can only fill nodes that
-    have their own reboot before them."""
+    Needs of the same hour of the UTC clock count as equally old: it matters little which host noticed first, but the
+    first node decides how many pods move twice. The first drain of a roll-out, and of each zone, can only move pods
+    to nodes that have yet to reboot."""
     since = need_since(node)
     return since[: len("2026-01-05T10")], moves(node), since, node.name
 
@@ -214,20 +214,20 @@ _MORE_THAN_ANY = 10**9
 
 
 def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
-    """How many names from the first are of one zone, and of the holders' where there are any."""
+    """How many names from the first on are in the holders' zone, or, without holders, in the zone of the first name."""
     zones = lock.zones_at_work(content) or {node.zone for node in line[:1]}
     return next((count for count, node in enumerate(line) if {node.zone} != zones), len(line))
 
 
 def need_since(node: NodeView) -> str:
-    """When the node's need was first seen, RFC 3339; sorts last when its record does not say."""
+    """When the agent first saw the node's need, RFC 3339. Without a record the value sorts last."""
     progress = node.record
     since = None if isinstance(progress, UnreadableProgress) else from_rfc3339(progress.need_since)
     return _NEVER if since is None else rfc3339(since)
 
 
 def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Policy, most: int) -> list[NodeView]:
-    """The first of them, as many as `most`: those whose groups have room before those whose groups have none."""
+    """The first `most` candidates: those whose groups have room come before the others."""
     used: dict[str, int] = {}
     for entry in content.entries:
         for group in entry.groups:
@@ -248,18 +248,18 @@ def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Polic
 
 
 class Turn(Value, kw_only=True):
-    """Whether a node may come now; `places` is how many nodes of the list may, passed-over ones included."""
+    """Whether this node may start now. `places` is how many nodes of the list may, including those passed over."""
 
     is_ours: bool
-    asks_waiters: bool  # nobody is named: the order among the ready nodes has to be looked up
+    asks_waiters: bool  # no node is named: the step has to list the waiting nodes to know the order
     places: int
     memory: Memory
-    gathers_for: float = 0.0  # seconds: a roll-out is about to begin, and others may show themselves ready until then
-    passed: tuple[str, ...] = ()  # the named ones that had their minute and did not come
+    gathers_for: float = 0.0  # seconds until a new roll-out starts; until then other nodes may become ready
+    passed: tuple[str, ...] = ()  # the named nodes that had a minute each and did not start
 
 
 def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Turn:
-    """Compare the names in the lock with our own watch of how long a slot has been free under them."""
+    """Compare the names in the lock with this process's measurement of how long a slot has been free."""
     free = free_slots(content, policy.concurrency)
     if free == 0:
         return Turn(is_ours=False, asks_waiters=False, places=0, memory=unwatched(memory))
@@ -277,31 +277,31 @@ def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, 
 
 
 def unwatched(memory: Memory) -> Memory:
-    """The memory of a node that watches no hand-over: the next watch begins anew."""
+    """The memory without a watched hand-over: the next watch starts from zero."""
     return replace(memory, line=replace(memory.line, key="", since=0.0))
 
 
 def gather_seconds(agents: int | None) -> float:
-    """How long the first claim of a roll-out lets others show themselves ready; `agents` is how many there are,
-    None where nobody knows."""
+    """How long the first claim of a roll-out waits for other nodes to become ready. `agents`: how many nodes run an
+    agent; None: unknown."""
     if agents is not None and agents <= 1:
         return 0.0
     return GATHER_SECONDS + taint_spread.longest_seconds(agents)
 
 
 def gather_look_seconds(agents: int | None) -> float:
-    """How often a node that gathers looks whether somebody has begun meanwhile."""
+    """How long a gathering node waits before it checks again whether another node has started."""
     return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
 
 
 def turn_key(content: LockContent) -> str:
-    """The hand-over that is being watched: another one begins the watch anew."""
+    """The key of the present hand-over: the watch starts again when it changes."""
     return f"{content.line.at} {' '.join(content.line.names)} {' '.join(content.holders)}"
 
 
 def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tuple[int, int]:
-    """How many of the line may come at first, and how many by now. While a zone is at work nobody of another
-    may, however long it takes."""
+    """How many nodes of the line may start at first, and how many by now. With --order=zone no node of another zone
+    may start while a zone is at work, no matter how long that takes."""
     if policy.order is not Order.ZONE or content.line.abreast is None:
         return free, free + minutes
     if content.holders:
@@ -311,10 +311,11 @@ def _places(content: LockContent, policy: Policy, free: int, minutes: int) -> tu
 
 
 def how_many_wait(content: LockContent | None, agents: int | None, now: datetime) -> int:
-    """How many nodes may be waiting: as counted at the last hand-over, while that is recent; all there are, once
-    more may have come than were counted. Nobody counts while the lock is paused, or every node refused.
+    """How many nodes may be waiting: the count of the last hand-over while it is recent, later all nodes with an agent,
+    because more may have joined. There are no hand-overs, and so no counts, while the lock is paused or gates refuse
+    every node.
 
-    `content`: None where the lock cannot be read. `agents`: how many nodes should run an agent, if known."""
+    `content`: None if the lock cannot be read. `agents`: how many nodes should run an agent, if known."""
     if content is None:
         return agents or 0
     counted_at = from_rfc3339(content.line.at)
@@ -323,8 +324,8 @@ def how_many_wait(content: LockContent | None, agents: int | None, now: datetime
 
 
 def paced(seconds: float, waiting: int, jitter: float) -> float:
-    """A waiting node's pause: as it would be for a few, or as long as so many need so that all of them together
-    look only so often."""
+    """The pause of a waiting node: `seconds`, or longer if so many nodes wait that together they would make more than
+    LOOKS_PER_SECOND looks."""
     return max(seconds, waiting / LOOKS_PER_SECOND * (0.75 + 0.5 * jitter))
 
 
@@ -337,11 +338,11 @@ def look_again_seconds(
     waiting: int | None = None,
     now: datetime | None = None,
 ) -> float:
-    """How long a node that passes its gates may sleep before it looks at the lock again. `waiting`: see
-    `how_many_wait`; None: as many as the lock says. `now`: None where nobody can tell when exactly it looks.
+    """How long a node that passes its gates may sleep before it reads the lock again. `waiting`: see `how_many_wait`;
+    None: the number in the lock. `now`: None if the caller does not know the instant of the look.
 
-    Those whom the next release can call look every few seconds; the others of the line by their place in it, or
-    a roll-out would cost more looks than work."""
+    Nodes that the next release can start look every few seconds. The others in the line look less often the farther
+    back they are; otherwise a roll-out would spend more requests on looks than on work."""
     if now is not None and content.holders and content.line.names[:1] == (name,):
         return min(_first_look_seconds(entry, now) for entry in content.entries)
     if name in content.line.names:
@@ -356,8 +357,8 @@ def look_again_seconds(
 
 
 def _first_look_seconds(holder: Entry, now: datetime) -> float:
-    """The first in line looks in step with the holder: hardly before the claim can be given back, and then the more
-    often the less time has passed. An instant that is unreadable, or of another clock, gives the longest pause."""
+    """The pause of the first in line: long until the holder can give its claim back, then short, and longer again the
+    more time has passed since. An instant that is unreadable or from another clock gives the longest pause."""
     due, created = from_rfc3339(holder.due), from_rfc3339(holder.created)
     since, least = (due, 0.0) if due is not None else (created, ROUND_SECONDS)
     passed = (now - since).total_seconds() if since is not None else -least
@@ -366,6 +367,6 @@ def _first_look_seconds(holder: Entry, now: datetime) -> float:
 
 def _named_look_seconds(policy: Policy, rounds: int) -> float:
     shortest, longest = NAMED_LOOK_SECONDS
-    # Another order, or a budget that is free again, may call anybody of the line next.
+    # With another order, or when a budget has room again, any node of the line may be next.
     keeps_places = policy.order is Order.OLDEST and not policy.budgets
     return min(max(shortest, rounds * NAMED_ROUND_SECONDS), longest) if keeps_places else shortest

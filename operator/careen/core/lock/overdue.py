@@ -1,9 +1,9 @@
-"""Which holders take longer than usual, as the other nodes see it, and the words for it.
+"""Marks holders that take longer than usual, and describes them.
 
-A holder whose host, agent or kubelet is dead says nothing. So a waiting node that looks behind the lock
-compares how long each holder's Node has stood in its phase with the time that the settings give the phase, and
-marks the claim. Everybody else sees the mark at the next look at the lock. A mark frees nothing and stops
-nobody: it is for people, and for the watch in `ghosts.py`."""
+A holder whose host, agent or kubelet is dead cannot report that. So a waiting node that checks the holders compares
+how long each holder's Node has been in its phase with the time that the settings allow for the phase, and marks the
+claim in the lock, where all other nodes read it. A mark frees no claim and stops no node: it is for people, and for
+the watch in `ghosts.py`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from careen.core.lock.content import Entry, LockContent, Overdue
 from scheduler_core.sentences import first_few
 
 _PHASES = frozenset(phase.value for phase in Phase)
-LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no end of its own; one hour is worth a word
+LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no deadline; after one hour people should know
 
 
 def usual_seconds(phase: str, policy: Policy) -> float:
-    """How long a holder may stand in the phase before the others say so.
+    """How long a holder may be in the phase before other nodes mark it.
 
-    A host answers a reboot within a third of the time after which it counts as failed. That third is also the
-    time that a holder's agent has to act once a deadline of its own is over."""
+    A host usually comes back within a third of the reboot deadline. That third is also the time that a holder's own
+    agent gets to act after one of its own deadlines."""
     some = policy.reboot_deadline_seconds / 3
     match phase:
         case Phase.CLAIMING:
@@ -36,7 +36,7 @@ def usual_seconds(phase: str, policy: Policy) -> float:
         case Phase.DRAINING:
             return (policy.drain.timeout_seconds or LONG_DRAIN_SECONDS) + policy.reboot_delay_seconds + some
         case Phase.MAINTENANCE:
-            return inf  # a person keeps it down, for as long as that person likes
+            return inf  # a person keeps the node down and decides for how long
         case Phase.VERIFYING:
             return policy.verify_timeout_seconds + some
         case Phase.SETTLING:
@@ -47,8 +47,8 @@ def usual_seconds(phase: str, policy: Policy) -> float:
 
 
 def marked(content: LockContent, holders: Holders, policy: Policy, *, now: datetime) -> LockContent:
-    """The content with the marks as they should be. `now` by the API server's clock; claims whose Node was not
-    read stay as they are."""
+    """The content with up-to-date marks. `now` is by the API server's clock. Claims whose Node was not read keep
+    theirs."""
     nodes: dict[str, NodeView | None] = {**dict.fromkeys(holders.absent), **{node.name: node for node in holders.nodes}}
     entries = tuple(
         replace(entry, overdue=_mark(entry, nodes[entry.node], policy, now)) if entry.node in nodes else entry
@@ -59,16 +59,16 @@ def marked(content: LockContent, holders: Holders, policy: Policy, *, now: datet
 
 def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) -> Overdue | None:
     if entry.failed or not entry.id:
-        return None  # the halt tells of the one, and kured keeps no record for the other
+        return None  # a failed claim is reported as a halt; a kured entry has no record to check
     before = entry.overdue
     if node is None or (entry.uid and node.uid != entry.uid):
         return before if before is not None and before.is_gone else Overdue(phase="", since=rfc3339(now))
     told, since = node.annotations.get(keys.PHASE, ""), _since(node, entry, now)
     if since is None:
         return None
-    # Whatever else the annotation says: an empty phase would say that the Node is gone.
+    # An unknown phase becomes Idle: an empty one would say that the Node is gone.
     mark = Overdue(phase=told if told in _PHASES else Phase.IDLE.value, since=rfc3339(since))
-    # The same stay keeps its mark: an agent with other deadlines would take it away again and again.
+    # The same stay keeps its mark: otherwise agents with different deadlines would add and remove it in turns.
     is_late = mark == before or (now - since).total_seconds() > usual_seconds(mark.phase, policy)
     return mark if is_late else None
 

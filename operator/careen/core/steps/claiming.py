@@ -1,9 +1,9 @@
-"""Claiming: the claim id stands on the Node. It enters the lock, everything is asked once more on fresh data,
-and then the cordon.
+"""Claiming: the Node carries the claim id. The agent adds the claim to the lock, asks every gate again on fresh data,
+and cordons the node.
 
-Two claimers that use different lock objects (the DaemonSet was recreated, the key changed) must never both go
-on. Each lists the Nodes after its own claim id stands on its own Node, so of two at least one sees the other,
-and whoever sees another at work steps back."""
+Two nodes with claims in different lock objects (the DaemonSet was recreated, or the key changed) must never both go
+on. Each lists the Nodes after it wrote the claim id on its own Node, so at least one of the two sees the other. A node
+that sees another one at work steps back."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from careen.core.writing import (
     write_lock,
 )
 
-_CLAIMER_PATIENCE_SECONDS = 15.0  # longer than any cordon may follow the reading of the lock it rests on
+_CLAIMER_PATIENCE_SECONDS = 15.0  # longer than the time between any cordon and the read of the lock behind it
 _STEP_BACK_PAUSE_SECONDS = 5.0
-_UNKNOWN_PATIENCE_SECONDS = 15.0  # a claim that waits longer than this holds up the others
-_LINE_SECONDS = 5.0  # whoever becomes ready meanwhile joins the line by itself
-_LAST = (Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)  # what the cordon rests on
+_UNKNOWN_PATIENCE_SECONDS = 15.0  # a claim that waits longer than this delays the other nodes
+_LINE_SECONDS = 5.0  # a node that becomes ready in the meantime joins the line by itself
+_LAST = (Evidence.LOCK, Evidence.PEERS, Evidence.FLEET)  # the evidence for the cordon
 _PASSING = frozenset(
     {
         Code.NEED_UNKNOWN,
@@ -61,7 +61,7 @@ _PASSING = frozenset(
 
 
 def decide(situation: Situation) -> Decision:
-    """Into the lock, or on to the cordon, or back."""
+    """Add the claim to the lock, or cordon the node, or step back."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _back(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     if leaving := autoscalers.left_alone(situation.node):
@@ -89,7 +89,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _enter(situation: Situation, content: LockContent) -> Decision:
-    """Add the entry, and name who comes after us: they look at the lock often from then on."""
+    """Add the entry, and name the nodes that come after us: from then on they read the lock often."""
     is_by_zone = situation.policy.order is Order.ZONE
     added = lock.add(
         content, situation.new_entry(situation.progress.claim), situation.policy.concurrency, in_one_zone=is_by_zone
@@ -119,7 +119,7 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
 
 
 def _is_line_whole(situation: Situation, content: LockContent) -> bool:
-    """Whether another list of those who wait could tell nothing new: all of them were named a moment ago."""
+    """Whether the line names all waiting nodes and is so recent that another list would bring nothing new."""
     named_at = from_rfc3339(content.line.at)
     age = (situation.seen.now - named_at).total_seconds() if named_at is not None else -1.0
     are_named = situation.node.name in content.line.names and content.line.waiting <= len(content.line.names)
@@ -127,7 +127,7 @@ def _is_line_whole(situation: Situation, content: LockContent) -> bool:
 
 
 def _wait_a_little(situation: Situation, refused: Refusal) -> Decision | None:
-    """A single answer that did not come is asked again under the same claim; what stays unknown leads back."""
+    """Keep the claim and ask again after a single missing answer; None, to step back, if it stays unknown."""
     if refused.code not in _PASSING:
         return None
     if situation.seen.uptime - patience.began(situation) >= _UNKNOWN_PATIENCE_SECONDS:
@@ -145,13 +145,13 @@ def _delay_left(situation: Situation) -> float:
 
 
 def _ask_everything(situation: Situation) -> Decision:
-    """The costly gates, then the nodes and the lock as they are within the last seconds, then the cordon."""
+    """Ask the costly gates, then read the nodes and the lock again, then cordon."""
     if preparing.lacking(situation):
         return want(situation, *_LAST, Evidence.PODS, Evidence.DISRUPTIONS)
     situation = _with_fresh_forecast(preparing.used(situation))
     for gate in asked(When.CLAIMED, Cost.COSTLY):
         if gate is budgets.GATE:
-            continue  # last of all: its list of nodes has the shortest life
+            continue  # asked last, because its list of nodes becomes too old first
         if lacking := missing(situation, (gate,)):
             return want(situation, *lacking)
         if refused := gate.ask(situation, When.CLAIMED):
@@ -175,8 +175,8 @@ def _ask_everything(situation: Situation) -> Decision:
 
 
 def _with_fresh_forecast(situation: Situation) -> Situation:
-    """The forecast that let this node take its claim, seconds ago and with the same nodes holding claims, need
-    not be made twice."""
+    """The situation with the forecast on which this node took its claim, if it is only seconds old and the same nodes
+    hold claims: it need not be made twice."""
     taken, content = situation.memory.claiming, situation.lock
     if taken.forecast is None or not situation.seen.lacks(Evidence.FORECAST) or not isinstance(content, LockContent):
         return situation
@@ -191,7 +191,7 @@ def _is_old(situation: Situation, fleet: Fleet) -> bool:
 
 
 def _others_first(situation: Situation) -> Decision | None:
-    """Step back from a surplus; wait a little for another claimer that is not in this lock."""
+    """Step back if more nodes work than the limit allows; wait a little for a claimer that is not in this lock."""
     peers, content = situation.seen.peers, situation.lock
     assert isinstance(content, LockContent)
     if not isinstance(peers, tuple):
@@ -215,8 +215,8 @@ def _claims(node: NodeView) -> bool:
 
 
 def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None:
-    """A claimer for another lock may be about to cordon: step back. One for this lock sees that it is not in
-    it: wait until that is sure."""
+    """Step back from a claimer in another lock, which may be about to cordon. Wait for one in this lock: it will see
+    that its entry is missing and step back itself."""
     names = ", ".join(sorted(node.name for node in claiming))
     mine = situation.progress.lock
     for node in claiming:
@@ -240,8 +240,8 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
 
 
 def _cordon(situation: Situation, fleet: Fleet) -> Decision:
-    """Everything that must be put back is recorded in the patch that cordons: before it nothing is ours, after
-    it everything is known."""
+    """Cordon the node, and record in the same patch everything that an undo has to restore. So there is never a cordon
+    without a record."""
     policy, node, pods = situation.policy, situation.node, situation.seen.pods
     leaving = drain_plan.to_evict(pods, policy.drain) if isinstance(pods, tuple) else ()
     progress = replace(
@@ -283,8 +283,8 @@ def _cordon(situation: Situation, fleet: Fleet) -> Decision:
 def _back(
     situation: Situation, code: Code, sentence: str, refused: tuple[Refusal, ...] = (), *, label: str = order.READY
 ) -> Decision:
-    """Out of the lock, then off the Node. The first patch marks the way back, so that no cordon still under way
-    can land."""
+    """Give the claim back: out of the lock, then off the Node. The first patch changes the Node's resourceVersion, so
+    a cordon that is still under way gets a conflict."""
     is_asked_again_soon = not refused or label != order.READY
     pause = (
         _STEP_BACK_PAUSE_SECONDS * (0.5 + situation.seen.chance.jitter)

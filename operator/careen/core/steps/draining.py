@@ -1,4 +1,4 @@
-"""Draining: the next pods to evict, or done, or stuck; and whatever calls the drain off."""
+"""Draining: evicts pods until the node is empty, and undoes the drain when something calls it off."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision:
-    """Called off, or go on evicting, or on to the reboot."""
+    """Undo the drain, or evict more pods, or go on to the reboot."""
     return _called_off(situation) or working.put_back(situation) or _unknown(situation) or _drain(situation)
 
 
 def _called_off(situation: Situation) -> Decision | None:
-    """What ends a drain at once; everything is then put back as it was."""
+    """Undo the drain at once if there is a reason to; None if there is none."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return undo(
             situation,
@@ -65,7 +65,7 @@ def _called_off(situation: Situation) -> Decision | None:
 
 
 def _unknown(situation: Situation) -> Decision | None:
-    """A fact that must be known is not: nothing more is evicted, and after some patience everything is undone."""
+    """Stop evicting while a required fact is unknown, and undo the drain if it stays unknown for too long."""
     pods = situation.seen.pods
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is None and (situation.seen.need.answer is NeedAnswer.UNKNOWN or not situation.boot):
@@ -120,8 +120,8 @@ def _evict(situation: Situation, plan: DrainPlan, sentence: str) -> Decision:
 
 
 def _forget_gone(situation: Situation) -> Memory:
-    """Back-offs of pods that left the node are forgotten; a successor of the same name has another UID and its
-    own back-off."""
+    """The memory without the back-offs of pods that left the node. A new pod of the same name has another UID and a
+    back-off of its own."""
     pods = situation.seen.pods
     here = {pod.uid for pod in pods} if isinstance(pods, tuple) else set()
     return replace(
@@ -145,7 +145,8 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
 
 
 def _go_on(situation: Situation, code: Code, sentence: str) -> Decision:
-    """The node is empty, or force was earned. --reboot-delay runs first, so that the gates are asked after it."""
+    """The node is empty, or --force-reboot applies: wait for --reboot-delay, ask the gates again, then announce the
+    reboot."""
     delay = situation.policy.reboot_delay_seconds
     if delay > 0:
         waited = situation.elapsed(situation.progress.drained)

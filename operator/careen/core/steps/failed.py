@@ -1,8 +1,8 @@
-"""Failed: what we undo, what we leave for a person, and what we say.
+"""Failed: there are two kinds of failure.
 
-Two kinds. Undone: the host surely stays up, everything is put back, the claim is released, and after a back-off
-it is tried again. Halted: the claim is kept, so that no other node follows into the same trouble, until a
-person or a new boot says otherwise."""
+Undone: the host certainly stays up. The agent has restored the node, gives the claim back, and tries again after a
+back-off. Halted: the agent keeps the claim, so that no other node meets the same failure, until a person acts or the
+host runs a new boot."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ from careen.core.steps import settling, verifying
 from careen.core.steps.shared import failing, giving_back, working
 from careen.core.writing import NodeChange, Status, Stay, Transition, as_before, go_home, move, stay, undo, want
 
-COMMAND_PAUSES = (
-    5  # of the usual ones: each try drains a node, and a command that exits with an error rarely mends itself
-)
+COMMAND_PAUSES = 5  # times the usual pause: each try drains a node, and a command that fails once usually fails again
 _TRIED_AGAIN = frozenset({Code.DRAIN_TIMEOUT, Code.UNCORDONED_BY_HAND, Code.REBOOT_COMMAND_FAILED, Code.TURN_BROKEN})
 
 
 def decide(situation: Situation) -> Decision:
-    """Finish what is under way, then wait for whatever leads out."""
+    """Finish giving back, then wait for the end of the back-off, a retry, a new boot or an unlock."""
     if situation.progress.is_giving_back:
         return giving_back.decide(situation)
     if _can_be_given_back(situation):
@@ -43,7 +41,7 @@ def _code(situation: Situation) -> Code:
 
 
 def _can_be_given_back(situation: Situation) -> bool:
-    """A node of ours that became ready after all goes back into service; the claim stays."""
+    """Whether a node that careen cordoned has become ready after all: it goes back into service and keeps its claim."""
     node = situation.node
     return situation.progress.is_cordoned_by_us and node.ready and node.boot_id == boot_id_of(situation.boot)
 
@@ -62,7 +60,7 @@ def _sentence(situation: Situation) -> str:
 
 
 def _halted(situation: Situation) -> Decision:
-    """The claim is kept. A person's unlock or retry leads out, and for some causes their end does."""
+    """The node keeps its claim until a person unlocks or retries it, or, for some causes, until the cause ends."""
     code = _code(situation)
     if working.is_released(situation):
         progress = _unlocked(situation)
@@ -97,7 +95,7 @@ def _halted(situation: Situation) -> Decision:
 
 
 def _unlocked(situation: Situation) -> Progress:
-    """Without the claim, but with what is still to be put back on the node."""
+    """The record without the claim, but with the fields that the undo of the node still needs."""
     before = situation.progress
     return replace(
         giving_back.without_claim(before),
@@ -108,7 +106,7 @@ def _unlocked(situation: Situation) -> Progress:
 
 
 def _retry(situation: Situation, code: Code) -> Decision:
-    """The same boot: everything undone and once more from the start. A new boot: look at it once more."""
+    """On the same boot: undo everything and start again. On a new boot: verify it again."""
     if not is_same_boot(situation.boot, situation.progress.boot_left) and code is not Code.REBOOT_LOOP:
         return verifying.again(situation)
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
@@ -120,7 +118,7 @@ def _retry(situation: Situation, code: Code) -> Decision:
 
 
 def _released(situation: Situation) -> Decision:
-    """Nothing is claimed: home when the need is gone, once more after the back-off or when a person asks."""
+    """The node holds no claim: go to Idle if the need is gone, or try again after the back-off or on request."""
     code, progress = _code(situation), situation.progress
     if progress.is_cordoned_by_us:
         return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
@@ -146,7 +144,7 @@ def _released(situation: Situation) -> Decision:
 
 
 def is_tried_again(progress: Progress, policy: Policy) -> bool:
-    """Whether this failure is tried again without a person."""
+    """Whether the agent tries again after this failure without a person."""
     return progress.failed in _TRIED_AGAIN and progress.tries < policy.reboot_tries
 
 

@@ -1,5 +1,5 @@
-"""Idle: does the host want a reboot? Then the node is tainted at once, whatever gates, windows and the lock
-say; in a large fleet within a minute."""
+"""Idle: when the host wants a reboot, the agent taints the node at once, regardless of gates, windows and the lock; in
+a large fleet within a minute."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from careen.core.writing import (
     write_lock,
 )
 
-LOOK_SECONDS = 5.0  # the sentinel; it is a file check, and the taint must follow within ten seconds
+LOOK_SECONDS = 5.0  # at the sentinel: a file check, and the taint must follow within ten seconds
 LOCK_LOOK_SECONDS = (
-    60.0  # all idle nodes together look at the lock at most once a minute; one that has seen a stuck holder, itself
+    60.0  # for all idle nodes together, at the lock; for one that the line names or that saw a stuck holder, its own
 )
-LEAST_LOCK_LOOK_SECONDS = 300.0  # and no idle node more often than at its own Node
-LEAVING_LOOK_SECONDS = 30.0  # whether an autoscaler still removes the node: its taint stands for minutes
-LONE_LOCK_LOOK_SECONDS = 3600.0  # a node that knows of no others
+LEAST_LOCK_LOOK_SECONDS = 300.0  # an idle node reads the lock no more often than its own Node
+LEAVING_LOOK_SECONDS = 30.0  # at an autoscaler's taint, which stays for minutes
+LONE_LOCK_LOOK_SECONDS = 3600.0  # for a node that knows of no other agents
 
 
 def decide(situation: Situation) -> Decision:
-    """Taint, or clean up what an older process left, or nothing."""
+    """Taint the node, or remove what an earlier process left behind, or do nothing."""
     need = situation.seen.need
     leaving = autoscalers.left_alone(situation.node)
     if need.answer is NeedAnswer.YES and leaving:
@@ -64,26 +64,26 @@ def decide(situation: Situation) -> Decision:
 
 
 def wants_reboot(situation: Situation) -> bool:
-    """Whether the host asks for a reboot, and nobody is removing the node anyway."""
+    """Whether the host asks for a reboot and no autoscaler is removing the node."""
     return situation.seen.need.answer is NeedAnswer.YES and not autoscalers.removed_by(situation.node)
 
 
 def _leave_alone(situation: Situation, why: str) -> Decision:
-    """Somebody removes the node, so it waits for nothing and nobody waits for it."""
+    """An autoscaler is removing the node: the node takes no part in the roll-out."""
     if _has_leftovers(situation):
         return go_home(situation, Status(Code.BEING_REMOVED, why))
     return stay(situation, Status(Code.BEING_REMOVED, why), Stay(look=LEAVING_LOOK_SECONDS))
 
 
 def _for_its_moment(situation: Situation) -> Decision | None:
-    """None once the node may taint itself; in most fleets that is at once. An unreadable lock does not tell the fleet's
-    size, and delays no node."""
+    """Wait for this node's moment to taint itself; None once it has come, which in most fleets is at once. An
+    unreadable lock does not tell the fleet's size and so delays no node."""
     memory, uptime = situation.memory, situation.seen.uptime
     has_looked = memory.is_reconciled or memory.behind.holders_not_before > 0
     if not has_looked and situation.seen.lacks(Evidence.LOCK):
         return want(
             situation, Evidence.LOCK
-        )  # the process has just started: careen itself may be coming to a whole fleet
+        )  # the process has just started, perhaps because careen is being installed on a whole fleet
     seen_at = uptime if memory.need_seen_at is None else memory.need_seen_at
     seen_for = uptime - seen_at
     left = (
@@ -104,7 +104,7 @@ def _for_its_moment(situation: Situation) -> Decision | None:
 
 
 def _begin_waiting(situation: Situation) -> Decision:
-    """The soft taint, the label and the record, in one patch."""
+    """Write the soft taint, the label and the record in one patch."""
     now, waited = rfc3339(situation.seen.now), 0.0
     if situation.memory.need_seen_at is not None:
         waited = situation.seen.uptime - situation.memory.need_seen_at
@@ -139,10 +139,11 @@ def _kured_annotations(situation: Situation, now: str) -> dict[str, str | None]:
 
 
 def tidy_line(situation: Situation) -> Decision | None:
-    """Take out of the line who does not wait: this node, whose own write failed or found the lock unreadable,
-    and nodes that are gone.
+    """Remove nodes that do not wait from the line: this node, if its own write to leave the line did not land, and
+    nodes that are gone.
 
-    Beside an overdue holder many idle nodes look, and a list for each would cost too much: there only this node.
+    While a holder is overdue, many idle nodes read the lock, and a list for each would cost too much: then remove only
+    this node.
     """
     content = situation.lock
     if wants_reboot(situation) or not isinstance(content, LockContent) or content.is_paused or not content.line.names:
@@ -165,15 +166,15 @@ def tidy_line(situation: Situation) -> Decision | None:
 
 
 def next_lock_look(situation: Situation) -> float:
-    """At which uptime an idle node looks at the lock again. The last node of a roll-out has nobody who waits
-    behind it."""
+    """The uptime at which an idle node reads the lock again. Idle nodes have to, because no node waits behind the last
+    holder of a roll-out."""
     memory, content = situation.memory, situation.lock
     is_named = isinstance(content, LockContent) and situation.node.name in content.line.names
     agents = memory.agents or 1
     if is_named:
         pause = LOCK_LOOK_SECONDS
     elif memory.behind.overdue:
-        pause = max(LOCK_LOOK_SECONDS, agents / order.LOOKS_PER_SECOND)  # everybody knows of it by and by
+        pause = max(LOCK_LOOK_SECONDS, agents / order.LOOKS_PER_SECOND)  # in time every idle node sees the mark
     else:
         pause = max(LEAST_LOCK_LOOK_SECONDS, LOCK_LOOK_SECONDS * agents) if agents > 1 else LONE_LOCK_LOOK_SECONDS
     return situation.seen.uptime + pause * (0.75 + 0.5 * situation.seen.chance.jitter)

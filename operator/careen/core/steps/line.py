@@ -1,6 +1,6 @@
-"""A waiting node that the cheap gates let pass: its position in the line, its turn, and the claim.
+"""A waiting node that passes the cheap gates: its place in the line, its turn, and the claim.
 
-Whether it may stand in line at all is decided in `waiting.py`; who comes when is in `lock/order.py`.
+`waiting.py` decides whether a node may stand in line; `lock/order.py` decides the order.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from careen.core.writing import (
 from scheduler_core.simulation.forecast import Forecast
 
 LOOK_SECONDS = 30.0  # while a gate refuses: windows and pods change by the minute
-COSTLY_PAUSE_SECONDS = 10.0  # alerts and forecasts are not asked again sooner; doubles with each refusal in a row
+COSTLY_PAUSE_SECONDS = 10.0  # before the next question to costly gates; doubles with each refusal in a row
 COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # a forecast is a second of work and lists of the whole cluster
 
-# The same words at every look: with holders or places in them, every release would cost a patch of every waiting node.
+# The sentence names no holders or places: otherwise every release would cost a patch of every waiting node.
 _WAITS = "the gates pass; waits for its turn"
 
-# Refusals that any other node would meet as well: the turn stays where it is, the next one would fare no better.
+# Every other node would get these refusals too, so the node keeps its turn.
 _CLUSTER_WIDE = frozenset(
     {Code.NODES_DOWN, Code.ZONE_AT_WORK, Code.FLEET_UNKNOWN, Code.ALERT, Code.ALERTS_UNKNOWN, Code.FOREIGN_COORDINATOR}
 )
@@ -58,7 +58,7 @@ _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 
 
 def ready(situation: Situation, content: LockContent) -> Decision:
-    """Decides for a node that passes the cheap gates. Only a node whose turn it is asks for alerts and a forecast."""
+    """Decide for a node that passes the cheap gates. Only a node whose turn it is asks the costly gates."""
     number: dict[str, str | None] = {}
     if counting.is_due(situation, content):
         if situation.seen.lacks(Evidence.PODS):
@@ -73,12 +73,12 @@ def ready(situation: Situation, content: LockContent) -> Decision:
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
         return _say_waiting(
             situation, look=0.0, annotations=number
-        )  # seen by whoever names the next, and by the list below
+        )  # the label comes first: the node that names the next ones, and the list below, look at it
     return _write_number(situation, number) if number else _in_line(situation, content)
 
 
 def stored_costly(situation: Situation) -> tuple[Refusal, ...]:
-    """The refusals of costly gates that stand on the Node."""
+    """The refusals of costly gates that are stored on the Node."""
     return tuple(each for each in stored_refusals(situation.node) if each.gate in _COSTLY_GATES)
 
 
@@ -88,14 +88,14 @@ def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Dec
 
 
 def _in_line(situation: Situation, content: LockContent) -> Decision:
-    """Ready, and shown to be: is it our turn, and if not, is anything to be done for those who come before?"""
+    """The node has the label ready: take the turn if it is ours; else join the line, prepare, or wait."""
     name = situation.node.name
     turn = whose_turn(name, content, situation.policy, situation.memory, situation.seen.uptime)
     situation = situation.with_memory(turn.memory)
     gathers_for = _gathers_for(situation, turn)
     if gathers_for > 0 and not stored_costly(
         situation
-    ):  # or an agent started anew would forget since when it is refused
+    ):  # waiting here would replace the stored refusals, and with them the instants since when they stand
         look = min(gathers_for, order.gather_look_seconds(turn.memory.agents))
         return _say_waiting(situation, look=look)
     if not turn.is_ours and turn.asks_waiters:
@@ -112,8 +112,8 @@ def _in_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _gathers_for(situation: Situation, turn: Turn) -> float:
-    """What is left of the gathering: as this process has watched it, or as the Node tells since when it has
-    been shown ready, to the second."""
+    """The seconds left of the gathering: by this process's own watch, or by the instant on the Node since which it has
+    been ready, whichever ends first."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
     if turn.gathers_for <= 0 or shown < 0:
@@ -122,8 +122,8 @@ def _gathers_for(situation: Situation, turn: Turn) -> float:
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
-    """Too few are named, so a release might find nobody who looks often: fill the line, ourselves included
-    where we belong."""
+    """The line has too few names, so that after a release no node might be looking often: fill it, with this node in
+    its place."""
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
     waiters = situation.seen.waiters
@@ -144,7 +144,7 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
 
 
 def _with_own(situation: Situation, waiters: tuple[NodeView, ...]) -> tuple[NodeView, ...]:
-    """The list may be a little older than our own label."""
+    """The waiting nodes with this node as it is now: the list may be a little older than our own label."""
     return (*(node for node in waiters if node.name != situation.node.name), situation.node)
 
 
@@ -162,7 +162,7 @@ def _our_turn(situation: Situation, content: LockContent) -> Decision:
         return want(situation, *unread)
     situation = preparing.used(situation)
     gates = asked(When.READY, Cost.COSTLY)
-    for gate in gates:  # one after the other: what a cheaper one refuses, no dearer one is asked
+    for gate in gates:  # one after the other: a refusal saves the cost of the gates after it
         if lacking := missing(situation, (gate,)):
             return want(situation, *lacking)
         if refused := gate.ask(situation, When.READY):
@@ -171,8 +171,8 @@ def _our_turn(situation: Situation, content: LockContent) -> Decision:
 
 
 def _claim(situation: Situation) -> Decision:
-    """The claim id stands on the Node before it enters the lock: an entry without a Node that carries its id
-    has no holder."""
+    """Write the claim id on the Node. That comes before the entry in the lock, because an entry whose Node does not
+    carry its id counts as a ghost."""
     progress = replace(
         giving_back.without_claim(situation.progress),
         claim=situation.seen.chance.claim_id,
@@ -187,7 +187,7 @@ def _claim(situation: Situation) -> Decision:
         situation.memory,
         reboot=None,
         claiming=Claiming(
-            # One that was made ahead is not fresh: under the claim it is compared once more with what it rests on.
+            # A prepared forecast is not kept here: under the claim its facts are compared once more.
             forecast=forecast if isinstance(forecast, Forecast) and preparing.why_not(situation) != "" else None,
             at=situation.seen.uptime,
             holders=others_holding(situation, content) if isinstance(content, LockContent) else (),
@@ -213,8 +213,8 @@ def _protected(situation: Situation) -> dict[str, str | None]:
 
 
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
-    """A costly gate refuses: say so, and let the next node come, or keep the turn when the next would be
-    refused as well."""
+    """A costly gate refuses: report it, and pass the turn to the next node, or keep it if the gate would refuse every
+    node."""
     is_everybodys = refused.is_of_cluster or refused.code in _CLUSTER_WIDE
     if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.line.names:
         return want(situation, Evidence.WAITERS)
@@ -245,15 +245,15 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
 
 
 def _kept_line(situation: Situation, content: LockContent, refused: Refusal) -> LockContent:
-    """The line as it is, but first whoever is among the nodes down and waits itself: nobody counts against
-    itself, so it may come."""
+    """The same line, but with those nodes first that count as down and wait themselves: a node never counts against
+    itself, so such a node may start."""
     waiters, line = situation.seen.waiters, content.line
     if isinstance(waiters, tuple):
         names_waiting = {node.name for node in _with_own(situation, waiters)}
         line = replace(line.keeping(names_waiting), waiting=len(names_waiting))
     first = _cordoned_and_ready(situation, content) if refused.code is Code.NODES_DOWN else ()
     names = (*first, *(name for name in line.names if name not in first))
-    # Who comes first now may be of another zone than those after it.
+    # The node that is now first may be in another zone than those after it.
     abreast = line.abreast if not first or line.abreast is None else 1
     names, at = names[: order.line_length(content, situation.policy)], rfc3339(situation.seen.now)
     return content.with_line(line.naming(names, at=at, waiting=line.waiting, abreast=abreast))
@@ -280,14 +280,14 @@ def _cordoned_and_ready(situation: Situation, content: LockContent) -> tuple[str
 
 
 def costly_pause_seconds(situation: Situation) -> float:
-    """The first refusals often pass within seconds (a taint that goes away, a replica that becomes ready);
-    later ones do not."""
+    """The pause after a costly refusal, longer after each. The causes of first refusals often pass within seconds (a
+    taint goes away, a replica becomes ready); those of later ones do not."""
     pause = COSTLY_PAUSE_SECONDS * 2.0 ** min(situation.memory.costly.refusals, 10)
     return min(pause, COSTLY_PAUSE_LIMIT_SECONDS) * (0.75 + 0.5 * situation.seen.chance.jitter)
 
 
 def _handed_on(situation: Situation, content: LockContent) -> LockContent:
-    """The lock with ourselves at the end of the line."""
+    """The lock with this node at the end of the line."""
     name, waiters, at = situation.node.name, situation.seen.waiters, rfc3339(situation.seen.now)
     content = content.with_line(content.line.passing_over((name,)))
     if isinstance(waiters, tuple):
@@ -297,12 +297,12 @@ def _handed_on(situation: Situation, content: LockContent) -> LockContent:
 
 
 def others_holding(situation: Situation, content: LockContent) -> tuple[str, ...]:
-    """Who holds claims besides this node: what the costly gates say depends on them more than on time."""
+    """The other holders: the answers of costly gates depend more on them than on time."""
     return tuple(sorted(name for name in content.holders if name != situation.node.name))
 
 
 def _pausing(situation: Situation, content: LockContent) -> Decision:
-    """A costly gate refused a moment ago; its refusal stands until it is asked again."""
+    """A costly gate refused a moment ago: show its refusal until the node asks again."""
     kept = tuple(each for each in stored_refusals(situation.node) if each.gate == situation.memory.costly.gate)
     sentence = kept[0].sentence if kept else _WAITS
     left = situation.memory.costly.not_before - situation.seen.uptime
@@ -315,8 +315,8 @@ def _pausing(situation: Situation, content: LockContent) -> Decision:
 
 
 def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
-    """While the line has room, the next release names whoever waits, and may be just what lets this node come:
-    it looks as if it were named last."""
+    """The pause until the next look. While the line has room, the next release may name this node and end its refusal,
+    so it looks as often as the last node of the line."""
     name = situation.node.name
     has_room = len(content.line.names) < order.line_length(content, situation.policy)
     if has_room and content.holders and name not in content.line.names:
@@ -333,17 +333,17 @@ def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str,
 
 
 def _waits(situation: Situation) -> str:
-    """The turn, or the holder that keeps it from coming: said once when it becomes overdue, and once when it no
-    longer is."""
+    """The sentence of a waiting node: it waits for its turn, or for overdue holders if they fill the lock. It changes
+    only when a holder becomes overdue or stops being so."""
     content, late = situation.lock, _overdue_holders(situation)
-    # Counted by marks, not by free places: those change with each claim, and every waiting node would be patched.
+    # Compare with the limit, not with free slots: those change with each claim, and every Node would get a patch.
     if not isinstance(content, LockContent) or len(late) < lock.limit(content, situation.policy.concurrency):
         return with_overdue(situation, _WAITS)
     return f"the gates pass; waits for {overdue.clauses(late)}"
 
 
 def with_overdue(situation: Situation, sentence: str) -> str:
-    """The sentence, and which holder is overdue meanwhile."""
+    """The sentence, followed by the overdue holders if there are any."""
     late = _overdue_holders(situation)
     return f"{sentence}; overdue: {overdue.clauses(late)}" if late else sentence
 
@@ -357,7 +357,7 @@ def _turn_look(situation: Situation, content: LockContent) -> float:
     if not content.line.names and not content.holders:
         return order.NEXT_LOOK_SECONDS * (
             0.75 + 0.5 * situation.seen.chance.jitter
-        )  # somebody of few is about to claim
+        )  # one of a few nodes is about to take a claim
     name, seen = situation.node.name, situation.seen
     waiting = crowd.how_many_wait(situation)
     return order.look_again_seconds(
@@ -366,8 +366,8 @@ def _turn_look(situation: Situation, content: LockContent) -> float:
 
 
 def refused_look(situation: Situation) -> float:
-    """The pause of a node that a gate refuses, longer where many may wait. Those in line are few, and the first
-    to go when what refuses them ends: a person who resumes the roll-out sees them start."""
+    """The pause of a node that a gate refuses, longer if many nodes may wait. The few nodes in the line keep the short
+    pause: they start first, and a person who resumes the roll-out expects to see that."""
     content = situation.lock
     if isinstance(content, LockContent) and situation.node.name in content.line.names:
         return LOOK_SECONDS

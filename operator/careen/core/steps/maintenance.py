@@ -1,5 +1,5 @@
-"""Maintenance: the node is drained and stays down, under its claim, because a person asked for it; then it is handed
-back without a reboot, or verified after one that somebody made by hand."""
+"""Maintenance: the node stays drained under its claim because a person asked for that. Then the agent hands it back
+without a reboot, or verifies it after a reboot by hand."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from careen.core.situation import Situation
 from careen.core.steps.shared import working
 from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
 
-LOOK_SECONDS = 10.0  # it lasts for hours; whoever hands the node back waits this long
+LOOK_SECONDS = 10.0  # the phase lasts for hours; a person who hands the node back waits at most this long
 _BY_HAND = "somebody uncordoned the node: that ends its maintenance"
 
 
 def begin(situation: Situation, request: PersonRequest) -> Decision:
-    """The node is empty. Nothing is announced and no host is asked."""
+    """Enter the phase with an empty node. The agent announces no reboot and does not ask the host."""
     return move(
         situation,
         Status(Code.MAINTENANCE, kept_sentence(situation, request)),
         Transition(
             Phase.MAINTENANCE,
-            # Without an instant no reboot by somebody's hand is reported to have taken as long as the maintenance.
+            # No start instant: the report of a reboot by hand must not include the time of the maintenance.
             replace(situation.progress, drained=situation.mark(), drain_started_at=""),
             look=LOOK_SECONDS,
         ),
@@ -35,7 +35,7 @@ def begin(situation: Situation, request: PersonRequest) -> Decision:
 
 
 def decide(situation: Situation) -> Decision:
-    """Stay down, or be handed back: by the end of the request, or by a person's own uncordon."""
+    """Stay down, or hand the node back: at the end of the request, or when a person uncordons the node."""
     if (found := working.put_back(situation)) is not None:
         return found
     request = asked.kept(situation)
@@ -51,8 +51,8 @@ def decide(situation: Situation) -> Decision:
 
 
 def after_boot(situation: Situation) -> Decision | None:
-    """What a new boot means while a person keeps the node down: nothing is proven and nothing given back. None
-    where the boot ends the claim, as it does otherwise."""
+    """The decision on a new boot while a person keeps the node down: the claim goes on. None if the boot ends the
+    claim, as without such a request."""
     if asked.kept(situation) is None:
         return None
     if situation.phase is Phase.MAINTENANCE:
@@ -77,7 +77,7 @@ def after_boot(situation: Situation) -> Decision | None:
 
 
 def kept_sentence(situation: Situation, request: PersonRequest) -> str:
-    """The same words for as long as it lasts."""
+    """The sentence of the phase. It does not change while the phase lasts."""
     word = "drain" if request.wish is Wish.DRAIN else "maintenance"
     why = f": {request.reason}" if request.reason else ""
     end = f"until {rfc3339(request.until)}, or " if request.until else ""
@@ -85,8 +85,8 @@ def kept_sentence(situation: Situation, request: PersonRequest) -> str:
 
 
 def _hand_back(situation: Situation, code: Code, sentence: str, annotations: dict[str, str | None]) -> Decision:
-    """One patch: the cordon and the labels as they were, the taint unless the host itself needs a reboot. The claim
-    goes when the displaced workloads are as well as before."""
+    """Restore cordon and labels in one patch, and remove the taint unless the host itself needs a reboot. The node
+    gives its claim back once the displaced workloads are as healthy as before."""
     goes_on = situation.seen.need.answer is NeedAnswer.YES and situation.seen.need.request is None
     record, change = working.handed_back(situation, NodeChange(annotations=annotations), keeps_taint=goes_on)
     return move(situation, Status(code, sentence), Transition(Phase.SETTLING, record, change=change))

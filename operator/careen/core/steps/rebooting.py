@@ -1,11 +1,12 @@
-"""Rebooting: announced on the Node, then confirmed in the lock, then asked of the host; and what happens when
-nothing happens.
+"""Rebooting: the agent announces the reboot on the Node, confirms the claim in the lock, and asks the host; and it acts
+if the host does not reboot.
 
-The announcement changes the Node's version, so nothing decided on an older view of the Node (an undo, a hold
-not yet seen) can pass it. It bears a name drawn by chance. Only the process that drew the name, and saw its
-patch land, may ask the host: a second agent on the same node takes the announcement for somebody else's.
-Whoever asked says so in the record. While the record does not, and nobody has made another announcement for a
-few minutes, the announcer is taken for dead, and the reboot is announced anew."""
+The announcement changes the Node's resourceVersion, so a write that was decided on an older Node (an undo, for
+example) gets a conflict, and a hold that the agent has not seen makes the announcement itself fail. The announcement
+has a random id. Only the process that drew the id, and saw its patch land, may ask the host: a second agent on the
+same node sees that the announcement is not its own. The process that asked the host records that. If the record does
+not say so and the announcement does not change for a few minutes, another process of the node concludes that the
+announcer is dead and announces the reboot again."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from careen.core.steps.shared import failing, late_gates, working
 from careen.core.writing import NodeChange, Status, Stay, Transition, as_before, move, stay, undo, want
 
 LOOK_SECONDS = 2.0
-_TELLING_SECONDS = 90.0  # to ask and to say so, with an API server that is slow or gone for a moment
+_TELLING_SECONDS = 90.0  # to ask the host and to record that, with an API server that is slow or briefly gone
 _CANNOT = (
     "called off after the reboot was announced; whether the host was asked is not known, so nothing is "
     "undone before the deadline"
@@ -38,8 +39,9 @@ _CANNOT = (
 
 
 def announce(situation: Situation, code: Code, sentence: str) -> Decision:
-    """Three actions that only make sense together; each stops the turn if it did not surely succeed. A silence of the
-    node's alerts comes before them: what it takes must not age the claim's confirmation."""
+    """Announce the reboot, confirm the claim and ask the host, in this order; the turn ends at the first action that
+    may have failed. The silence of the node's alerts comes before, so that its time does not count against the
+    confirmation's."""
     progress, by = situation.progress, situation.seen.chance.claim_id
     number = progress.announcement + 1
     memory = replace(
@@ -74,15 +76,15 @@ def announce(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def stranger_patience_seconds(policy: Policy) -> float:
-    """How long another process's announcement may stand without a word that the host was asked.
+    """How long another process's announcement may lack the record that the host was asked.
 
-    A living announcer asks within a fifth of it, or not at all; its command answers in its own time, and a
-    minute is left to say so."""
+    A living announcer asks within a fifth of this time or not at all. The rest is for the reboot command to answer,
+    and for a minute to record that."""
     return min(policy.reboot_command_seconds + _TELLING_SECONDS, policy.reboot_deadline_seconds / 2)
 
 
 def _told(situation: Situation) -> tuple[Notify, ...]:
-    """A message to people, unless an agent that ran before this one announced the reboot: then it told them."""
+    """The message to people, unless an earlier process of this node announced the reboot and so sent it."""
     progress, name = situation.progress, situation.node.name
     is_told = progress.announcement > 0 and _own(situation) is None
     if is_told:
@@ -92,7 +94,7 @@ def _told(situation: Situation) -> tuple[Notify, ...]:
 
 
 def decide(situation: Situation) -> Decision:
-    """The host still runs the boot that is to end."""
+    """Decide while the host still runs the old boot."""
     own, announced = _own(situation), situation.progress.announced
     is_asked = announced is not None and announced.is_asked
     if own is not None and own.outcome is RebootOutcome.FAILED and not is_asked:
@@ -114,7 +116,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _own(situation: Situation) -> RebootMemory | None:
-    """What this process knows of the announcement that stands on the Node; None: another process made it."""
+    """This process's memory of the announcement on the Node; None if another process made it."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     is_ours = (
         seen is not None
@@ -125,14 +127,13 @@ def _own(situation: Situation) -> RebootMemory | None:
 
 
 def _has_asked(situation: Situation) -> bool:
-    """Whether this process asked the host under this claim, whoever made the announcement that stands there now."""
+    """Whether this process asked the host under this claim, even if the announcement on the Node is another one's."""
     seen = situation.memory.reboot
     return seen is not None and seen.claim == situation.progress.claim and seen.may_be_under_way
 
 
 def _asked(situation: Situation) -> Decision:
-    """Wait for the boot. That the host was asked stands in the record, so that no other process of this node
-    asks it again."""
+    """Wait for the boot, and record that the host was asked, so that no other process of this node asks again."""
     seen, announced = situation.memory.reboot, situation.progress.announced
     detail = f": {seen.detail}" if seen is not None and seen.outcome is RebootOutcome.UNCLEAR and seen.detail else ""
     sentence = f"the host was asked to reboot{detail}"
@@ -152,8 +153,8 @@ def _is_called_off(situation: Situation) -> bool:
 
 
 def _not_asked(situation: Situation) -> Decision:
-    """This process announced and surely did not ask: the claim was gone, or too old by then. Back to the last
-    questions."""
+    """This process announced the reboot and certainly did not ask the host, because the claim was gone or its
+    confirmation too old: undo, or ask the gates again and announce again."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return undo(
             situation,
@@ -184,7 +185,7 @@ def _not_asked(situation: Situation) -> Decision:
 
 
 def _left(situation: Situation) -> str | None:
-    """What keeps the node from counting as drained any more; None when nobody looked, empty when nothing does."""
+    """Why the node no longer counts as drained; empty if it still does, None if this turn has not listed its pods."""
     pods, policy = situation.seen.pods, situation.policy.drain
     if situation.progress.is_forced:
         return ""
@@ -204,7 +205,8 @@ def _left(situation: Situation) -> str | None:
 
 
 def _another_process_announced(situation: Situation) -> Decision:
-    """The agent was restarted on the same boot, or a second one runs. Whether the host was asked is not known."""
+    """The agent was restarted on the same boot, or a second agent runs: it is not known whether the host was asked.
+    Wait for the other process, then announce again."""
     stranger = _stranger(situation)
     situation = situation.with_memory(replace(situation.memory, stranger=stranger))
     left_seconds = stranger.since + stranger_patience_seconds(situation.policy) - situation.seen.uptime
@@ -227,7 +229,7 @@ def _another_process_announced(situation: Situation) -> Decision:
 
 
 def _stranger(situation: Situation) -> StrangerMemory:
-    """The announcement that stands there, with since when this process has seen it without a break."""
+    """The announcement on the Node, and since when this process has seen it unchanged."""
     progress, known = situation.progress, situation.memory.stranger
     by = progress.announced.by if progress.announced else ""
     if known is not None and (known.by, known.announcement) == (by, progress.announcement):
@@ -236,8 +238,8 @@ def _stranger(situation: Situation) -> StrangerMemory:
 
 
 def _nothing_happened(situation: Situation) -> Decision:
-    """No answer to the reboot. The node goes back into service if it is ready; the claim is kept, because the
-    host may yet go down."""
+    """The host did not reboot before the deadline. The node goes back into service if it is ready, but keeps its claim,
+    because the host may still go down."""
     deadline = situation.policy.reboot_deadline_seconds
     is_given_back = situation.node.ready
     progress = (

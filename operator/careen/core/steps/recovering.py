@@ -1,7 +1,8 @@
-"""The lock holds an entry of this node that the Node's record does not know: adopt it or release it, never ignore it.
+"""Recovers when the lock holds an entry of this node that its record does not know: adopts the entry or releases it,
+and never ignores it.
 
-It happens when the record was wiped, the Node was recreated, a lock write landed late, or kured left its lock
-behind. Asked at every start, and by every node that waits."""
+That happens when the record was wiped, the Node was recreated, a write to the lock landed late, or kured left its lock
+behind. Every agent checks for it at its start, and while it waits."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _UNREAD_LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
-    """None when nothing of ours stands in the lock, or nothing can be said about it yet."""
+    """The decision on an own entry without a record; None if there is none, or none can be made yet."""
     content = situation.lock
     if situation.progress.claim or not situation.boot:
         return None
@@ -40,7 +41,7 @@ def decide(situation: Situation) -> Decision | None:
     entries = content.entries_of(situation.node.name)
     if not entries:
         return _lone_cordon(situation)
-    # An own entry of which not all can be read tells no more than kured's does.
+    # An own entry that cannot be read in full is handled like kured's.
     return (
         _from_careen(situation, content, entries[0])
         if entries[0].id and not entries[0].unread
@@ -49,8 +50,8 @@ def decide(situation: Situation) -> Decision | None:
 
 
 def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Decision | None:
-    """What kured does when it starts as a holder: uncordon, unless the node was cordoned before, and release.
-    Only when kured is gone."""
+    """Do what kured does when it starts as a holder: uncordon, unless the node was cordoned before, and release the
+    lock. Only if kured is gone."""
     if situation.seen.lacks(Evidence.FOREIGN):
         return want(situation, Evidence.FOREIGN)
     if situation.seen.foreign != () or not situation.node.ready:
@@ -88,7 +89,7 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
     if not isinstance(holders, Holders):
         return _not_before_it_is_read(situation)
     if any(node.name == entry.node and _is_known(node.annotations, entry) for node in holders.nodes):
-        return None  # unreadable, or our own view of the Node was the older one
+        return None  # the record is unreadable, or our view of the Node was the older one
     if entry.boot and not is_same_boot(entry.boot, situation.boot):
         return _adopt_to_undo(situation, entry) if _is_kept(situation, entry) else _adopt_after_boot(situation, entry)
     if entry.uid == situation.node.uid and looks_like_ours(situation):
@@ -133,8 +134,8 @@ def _release(situation: Situation, content: LockContent, entry: Entry, sentence:
 
 
 def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the Node was deleted and made anew under a claim of this very process, on the boot that the claim
-    was to end, before anybody asked the host.
+    """Whether the Node was deleted and recreated under a claim of this process, on the boot that the claim was to end,
+    before any process asked the host.
 
     A reboot is asked only after it was announced in the record, by an agent of this host. This process read the
     former Node's record last without an announcement, or made the first one itself, and knows that it did not
@@ -160,14 +161,14 @@ def _is_known(annotations: object, entry: Entry) -> bool:
 
 
 def looks_like_ours(situation: Situation) -> bool:
-    """Whether something on the Node still says that careen works here although the record is gone: the label,
-    or who cordoned it."""
+    """Whether a Node without a record still shows that careen works on it: by its label, or by the author of its
+    cordon."""
     return situation.node.labels.get(keys.REBOOT_LABEL) == "in-progress" or is_cordon_proven(situation.node)
 
 
 def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
-    """By the server's word where it gives one; else by the label, and by what the lock says of the time before
-    the claim."""
+    """Whether the cordon is ours: by the API server's managed fields if it reports them, else by the label and by the
+    lock's note whether the node was cordoned before the claim."""
     node = situation.node
     if node.cordoned_by:
         return is_cordon_proven(node)
@@ -175,13 +176,12 @@ def _is_cordon_ours(situation: Situation, entry: Entry) -> bool:
 
 
 def _lone_cordon(situation: Situation) -> Decision | None:
-    """Our cordon on a node without a claim: record, label and entry are gone, by whatever hand. Nothing will
-    ever lift it but this."""
+    """Lift our cordon from a node whose record, label and entry are gone. No other step would ever lift it."""
     node = situation.node
     if situation.phase not in {Phase.IDLE, Phase.WAITING} or not is_cordon_proven(node) or not node.ready:
         return None
     if kept(situation) is not None:
-        return None  # somebody may be at work on the machine, and the next claim takes the cordon over
+        return None  # a person may be at work on the machine, and the next claim takes the cordon over
     uncordon = PatchNode(
         purpose="lift an own cordon without a claim", resource_version=node.resource_version, unschedulable=False
     )
@@ -197,7 +197,7 @@ def _lone_cordon(situation: Situation) -> Decision | None:
 
 
 def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
-    """The boot that the claim was to end has ended: proven and released like any other."""
+    """The boot that the claim was to end has ended: verify the node and release the claim like any other."""
     progress = replace(
         _with_own_taint(situation),
         claim=entry.id,
@@ -215,19 +215,19 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
 
 
 def _may_be_rebooting(situation: Situation, entry: Entry) -> bool:
-    """Whether the host may have been asked under this claim: this process knows, or the Node still says that
-    the reboot was announced."""
+    """Whether the host may have been asked under this claim: this process remembers it, or the Node still shows the
+    announcement."""
     return situation.phase is not Phase.FAILED and (_has_asked(situation, entry) or says_announced(situation.node))
 
 
 def says_announced(node: NodeView) -> bool:
-    """Whether the Node says, with or without a record, that a reboot was announced and not yet proven."""
+    """Whether the Node shows, with or without a record, a reboot that was announced and not yet verified."""
     return node.annotations.get(keys.PHASE) == Phase.REBOOTING and node.unschedulable
 
 
 def _not_before_it_is_read(situation: Situation) -> Decision | None:
-    """Without a record only the phase on the Node still tells of a reboot that may be under way: it is left
-    alone until the claim is found. A cordoned node has no use for a soft taint meanwhile."""
+    """Keep the Node as it is until its claim is found: without a record only its phase annotation still shows that a
+    reboot may be under way. The node is cordoned, so it needs no soft taint."""
     if situation.phase is not Phase.IDLE or not says_announced(situation.node):
         return None
     sentence = "the record of an announced reboot is missing, and its claim cannot be looked up yet"
@@ -240,7 +240,7 @@ def _has_asked(situation: Situation, entry: Entry) -> bool:
 
 
 def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
-    """The record was wiped after the reboot was announced: the claim stays until the boot, or until nobody can
+    """The record was wiped after the reboot was announced: keep the claim until the boot, or until no process can still
     have asked for one."""
     progress = replace(
         _with_own_taint(situation),
@@ -261,13 +261,13 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
 
 
 def _is_kept(situation: Situation, entry: Entry) -> bool:
-    """Whether a person keeps this very Node down, whatever boot its host runs."""
+    """Whether a person keeps this very Node down, on any boot."""
     return kept(situation) is not None and entry.uid == situation.node.uid and looks_like_ours(situation)
 
 
 def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
-    """The record of a working node was wiped on the same boot: put back what can be put back, then the claim.
-    Where a person keeps the node down the cordon stays: somebody may be at work on the machine."""
+    """The record of a working node was wiped on the same boot: restore what can be restored, then give the claim back.
+    If a person keeps the node down the cordon stays, because a person may be at work on the machine."""
     is_yes = situation.seen.need.answer is NeedAnswer.YES
     progress = replace(
         _with_own_taint(situation),
@@ -294,7 +294,7 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
 
 
 def _with_own_taint(situation: Situation) -> Progress:
-    """The record with the taint that is ours by its name or by the API server's word, as long as that can be told."""
+    """The record with the key of a taint that is ours by its name or by the API server's managed fields."""
     progress, wanted = situation.progress, situation.policy.taint_key
     ours = own_taint.keys_of_ours(situation.node, progress, situation.policy)
     return replace(progress, taint_key=wanted) if not progress.taint_key and wanted and wanted in ours else progress

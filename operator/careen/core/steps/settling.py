@@ -1,4 +1,5 @@
-"""Settling: are the displaced workloads as well as before? Then the claim is released and the next node named."""
+"""Settling: waits until the displaced workloads are as healthy as before, then releases the claim and names the next
+nodes."""
 
 from __future__ import annotations
 
@@ -39,22 +40,22 @@ from scheduler_core.sentences import first_few
 
 LOOK_SECONDS = 1.0
 _MUCH_LATER_SECONDS = 10.0
-_SOON_SECONDS = 2.0  # nobody would hear of it in time
-SLOW_LOOK_SECONDS = 5.0  # once it has lasted a while, a workload's recovery is a matter of minutes
+_SOON_SECONDS = 2.0  # too short for another node to read it in time
+SLOW_LOOK_SECONDS = 5.0  # a workload that has not recovered by now takes minutes
 
-# The same words at every look, so that it is one patch.
+# The sentence is constant, so that it costs only one patch.
 _UNPROVEN_BOOT = "all is well; the claim is kept a moment longer, in case the host reboots once more"
 
 
 def decide(situation: Situation) -> Decision:
-    """Wait for the workloads, then until the boot is stable and the release delay is over, then release."""
+    """Wait for the workloads, for the release delay and for a stable boot, then release."""
     if working.is_released(situation):
         return _finish(situation)
     if (found := working.put_back(situation)) is not None:
         return found
     waited = situation.elapsed(situation.progress.settle_started) or 0.0
     if ailing := what_ails(situation):
-        # Until the boot is stable nothing would be released anyway: what ails by then may be over.
+        # Nothing is released before the boot is stable, and the workloads may recover until then.
         if waited <= situation.policy.settle_timeout_seconds or _unproven_seconds(situation) > 0:
             return _settle_on(situation, ailing, look=LOOK_SECONDS if waited < 30 else SLOW_LOOK_SECONDS)
         if situation.policy.settle_policy is SettlePolicy.HALT:
@@ -69,12 +70,13 @@ def decide(situation: Situation) -> Decision:
 
 
 def _settle_on(situation: Situation, sentence: str, *, look: float) -> Decision:
-    """Not yet. The lock tells when the claim will be given back, so that the next in line prepares by then."""
+    """Stay in the phase, and write the expected release into the lock, so that the next in line can prepare."""
     return stay(situation, Status(Code.SETTLING, sentence), Stay(look=look, actions=_marked_due(situation)))
 
 
 def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
-    """Once, and again when it will be much later than the lock says: another boot began the wait anew."""
+    """The write of the expected release: once, and again if it moves by much, because another boot restarted the
+    wait."""
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None:
         return ()
@@ -93,9 +95,9 @@ def _unproven_seconds(situation: Situation) -> float:
 
 
 def what_ails(situation: Situation) -> str:
-    """Which displaced workloads are worse off than before; empty when none is.
+    """The displaced workloads that are less healthy than before, as a sentence; empty if there are none.
 
-    Only workloads that somebody has not changed meanwhile (same UID, generation and replicas) can be compared.
+    Only workloads that have not been changed since (same UID, generation and replicas) can be compared.
     """
     owners, recorded = situation.seen.owners, baseline.services(situation.progress.owners)
     if not recorded:
@@ -118,7 +120,7 @@ def _is_worse(before: OwnerHealth, after: OwnerHealth) -> bool:
 def _release(situation: Situation) -> Decision:
     content = situation.lock
     if not isinstance(content, LockContent):
-        return giving_back.decide(situation)  # says why it cannot be given back, and looks again
+        return giving_back.decide(situation)  # reports why the claim cannot be given back, and tries again
     if situation.seen.need.answer is NeedAnswer.YES and loop_limit.is_reached(situation):
         count = situation.progress.reboots_for_need
         return failing.halted(
@@ -138,7 +140,7 @@ def _release(situation: Situation) -> Decision:
 
 
 def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]:
-    """A message when this was the last reboot of a roll-out; who tells it looks the figures up."""
+    """The message after the last reboot of a roll-out. The sender adds the figures."""
     is_done = (
         bool(situation.progress.verify_started)
         and situation.seen.need.answer is NeedAnswer.NO
@@ -149,21 +151,22 @@ def _rollout_done(situation: Situation, left: LockContent) -> tuple[Notify, ...]
 
 
 def _handed_on(situation: Situation, content: LockContent) -> LockContent:
-    """The lock without us, with the next few named: one list for all who wait."""
+    """The lock without our claim, with the next nodes named from one list of the waiting nodes."""
     name = situation.node.name
     left = lock.remove(content, name, situation.progress.claim)
     if situation.policy.cluster_interval_seconds and situation.progress.verify_started:
         left = lock.released(left, rfc3339(situation.server_now))
     waiters = situation.seen.waiters
     if not isinstance(waiters, tuple):
-        return left  # the names that stand there still hold
+        return left  # the names in the lock are still valid
     return order.hand_on(
         left, waiters, situation.policy, at=rfc3339(situation.seen.now), zone=situation.node.zone, leave_out=name
     )
 
 
 def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tuple[Notify, ...] = ()) -> Decision:
-    """The claim is out of the lock, or goes out first; then it leaves the Node with everything else of ours."""
+    """Remove the claim from the Node with everything else of ours; `first` takes it out of the lock, if it is still
+    there."""
     measured = reboot_report.with_settle_seconds(situation)
     if situation.seen.need.answer is NeedAnswer.NO:
         situation = situation.with_memory(_having_looked(situation))
@@ -190,13 +193,13 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
 
 
 def _what_it_was(situation: Situation) -> str:
-    """A node that a person kept down may be handed back on the boot on which it was drained."""
+    """How the work on the node ended: without a new boot a person handed it back."""
     return "rebooted" if situation.progress.verify_started else "handed back"
 
 
 def _having_looked(situation: Situation) -> Memory:
-    """Whoever has counted the line for the hand-over, and leaves no other holder behind, has just seen all that an
-    idle node looks at the lock for."""
+    """The memory in which the next look at the lock is postponed, if this hand-over listed the waiting nodes and no
+    other holder remains: an idle node would look for nothing else."""
     memory, content = situation.memory, situation.lock
     is_counted = isinstance(situation.seen.waiters, tuple)
     if (

@@ -1,4 +1,5 @@
-"""Verifying: did the boot change, is the node ready, are its own pods back? Then cordon and taint go in one patch."""
+"""Verifying: waits until the kubelet reports the new boot and the node and its own DaemonSet pods are ready, then
+removes cordon and taint in one patch."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
 from scheduler_core.sentences import first_few
 
 LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
-FIRST_LOOK_SECONDS = 0.5  # most nodes are ready by the time their agent runs, and their own pods a moment later
-_LOOK_SHARE = 0.25  # of what it has taken so far
+FIRST_LOOK_SECONDS = 0.5  # most nodes are ready when their agent starts, and their own pods a moment later
+_LOOK_SHARE = 0.25  # of the time so far
 
 
 def begin(situation: Situation) -> Decision:
-    """The host runs a boot that this claim has not seen: counted, and verified from the start."""
+    """The host runs a boot that is new to this claim: count it, and verify it from the start."""
     progress = replace(
         situation.progress,
         verify_started=situation.mark(),
@@ -82,7 +83,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def what_ails(situation: Situation) -> str:
-    """Why the new boot is not proven well; empty when it is."""
+    """Why the node is not yet verified; empty if it is."""
     node, pods = situation.node, situation.seen.pods
     if node.boot_id != boot_id_of(situation.boot):
         return "the kubelet has not reported the new boot"
@@ -96,8 +97,8 @@ def what_ails(situation: Situation) -> str:
 
 
 def _new_pods_not_ready(situation: Situation) -> str:
-    """DaemonSet pods that the record cannot compare: created or changed since the cordon. They get the same
-    time, and then the node goes on."""
+    """The unready DaemonSet pods that the record does not know, because they were created or changed since the cordon.
+    The node waits for them until the deadline and then goes on without them."""
     pods = situation.seen.pods
     return _not_ready(situation, pods, were_ready=None) if isinstance(pods, tuple) else ""
 
@@ -112,7 +113,8 @@ def _not_ready(situation: Situation, pods: tuple[PodView, ...], *, were_ready: b
 
 
 def _give_back(situation: Situation) -> Decision:
-    """One patch: the cordon as it was, the labels, the taint unless the need goes on, and the report."""
+    """Restore the cordon, set the labels and write the report in one patch, and remove the taint unless the need goes
+    on."""
     seen, policy = situation.seen, situation.policy
     goes_on = seen.need.answer is NeedAnswer.YES
     record, change = working.handed_back(

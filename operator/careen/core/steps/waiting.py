@@ -1,5 +1,5 @@
-"""Waiting: may this node start now? The gates are asked in order; when all say yes and it is our turn, a claim
-id is written on the Node."""
+"""Waiting: asks the gates in order. When all of them say yes and it is the node's turn, the agent writes a claim id on
+the Node."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from careen.core.writing import (
     write_lock,
 )
 
-LEFT_LINE_SECONDS = 5.0  # after a need has ended: the last turn's writes have landed or failed by then
-OPENING_SECONDS = 2.0  # after a window's opening everybody has looked: less than the first claim waits for others
+LEFT_LINE_SECONDS = 5.0  # after the end of a need: by then the last turn's writes have landed or failed
+OPENING_SECONDS = 2.0  # by then every node has noticed the open window; the first claim waits longer than this
 
 
 def decide(situation: Situation) -> Decision:
-    """Home, or refused, or waiting for our turn, or on to the claim."""
+    """Go to Idle, show the refusals, wait for the turn, or take a claim."""
     if situation.progress.is_giving_back or situation.progress.claim:
         return giving_back.decide(situation)
     if (over := _is_over(situation)) is not None:
@@ -69,7 +69,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _is_over(situation: Situation) -> Decision | None:
-    """Home: nobody asks for the reboot any more, or somebody removes the node."""
+    """Go to Idle if the need is gone or an autoscaler removes the node; else None."""
     if situation.seen.need.answer is NeedAnswer.NO:
         return _go_home(situation, Code.NEED_GONE, "the host no longer asks for a reboot")
     leaving = autoscalers.left_alone(situation.node)
@@ -77,7 +77,7 @@ def _is_over(situation: Situation) -> Decision | None:
 
 
 def _halted(situation: Situation, refused: Refusal) -> Decision:
-    """Ready but for another node's failure: it keeps its place in the line."""
+    """Only the halt refuses, because of another node's failure: stay ready and keep the place in the line."""
     memory = order.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),
@@ -87,8 +87,7 @@ def _halted(situation: Situation, refused: Refusal) -> Decision:
 
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
-    """Not ready: all cheap refusals are told, costly ones that stand there stay, and a place in the line is
-    given up."""
+    """Not ready: show all cheap refusals, keep the costly ones that are stored, and leave the line."""
     memory = order.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),
@@ -103,8 +102,8 @@ def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
 
 
 def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
-    """As always; and awake when a window opens: whoever is ready a few seconds later is counted before the
-    first goes."""
+    """The usual pause, but not beyond the opening of a window by more than a few seconds: a node that is ready by then
+    takes part before the first one starts."""
     usual, jitter = line.refused_look(situation), situation.seen.chance.jitter
     if all(each.code is not Code.OUTSIDE_WINDOW for each in refused):
         return usual
@@ -116,8 +115,8 @@ def _refused_look(situation: Situation, refused: tuple[Refusal, ...]) -> float:
 
 
 def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
-    """The Node first, then the line. An idle node looks at the lock once more, because that write may fail, or
-    the lock be unreadable."""
+    """Clean the Node, then leave the line. The idle node reads the lock once more, because that write may fail or the
+    lock may be unreadable now."""
     memory, soon = situation.memory, situation.seen.uptime + LEFT_LINE_SECONDS
     is_due = memory.lock_due is not None and memory.lock_due <= soon + giving_back.LATE_WRITE_SECONDS
     situation = situation.with_memory(memory if is_due else replace(memory, lock_due=soon))
@@ -125,8 +124,8 @@ def _go_home(situation: Situation, code: Code, sentence: str) -> Decision:
 
 
 def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
-    """Whoever is named and cannot come makes room, or the others would wait a minute for nobody. A paused lock
-    is left alone."""
+    """The write by which a named node that cannot start gives up its place; otherwise the others would wait a minute
+    for it. None in a paused lock."""
     content, name = situation.lock, situation.node.name
     if not isinstance(content, LockContent) or content.is_paused or name not in content.line.names:
         return ()
@@ -135,7 +134,7 @@ def leave_line(situation: Situation) -> tuple[WriteLock, ...]:
 
 
 def _forgive(situation: Situation) -> Decision:
-    """A person asked for another try: what counted against this node is forgotten."""
+    """A person asked for another try: reset the counts of reboots, tries and failures."""
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0)
     return move(
         situation,
@@ -145,7 +144,8 @@ def _forgive(situation: Situation) -> Decision:
 
 
 def _mend_taint(situation: Situation) -> Decision | None:
-    """The taint's key was changed, or somebody removed our taint while the need lasts: put it right in one patch."""
+    """Correct the taint in one patch if its key was changed in the settings, or if another client removed it; else
+    None."""
     taints, owned = with_our_taint(situation)
     if taints is None and owned == situation.progress.taint_key:
         return None

@@ -1,1 +1,1 @@
-"""What several steps do alike."""
+"""Code that several steps share."""

@@ -1,9 +1,8 @@
-"""A node that becomes ready counts its own pods, and says on itself how many a drain would evict: the order
-looks at it.
+"""Counts how many pods a drain of this node would evict, and writes the number on the Node for the order of the line.
 
-One list of the own pods, which the API server has indexed; nobody ever lists the pods of others for this. The
-number goes into the patch that shows the node ready. With --order=fewest-moves it is counted again: by those
-who are named often, because pods come and go with each drain."""
+A node counts its own pods when it becomes ready: one list that the API server has indexed. No node lists another
+node's pods for this. The number goes into the patch that labels the node ready. With --order=fewest-moves the node
+counts again from time to time, and more often while it is named, because pods come and go with each drain."""
 
 from __future__ import annotations
 
@@ -19,21 +18,21 @@ OTHERS_SECONDS = 1800.0  # 5,000 nodes: three lists a second
 
 
 def is_due(situation: Situation, content: LockContent) -> bool:
-    """Whether the pods have to be counted in this turn."""
+    """Whether the node has to count its pods in this turn."""
     if situation.node.labels.get(keys.REBOOT_LABEL) != order.READY:
         return True
     if situation.policy.order is not Order.FEWEST_MOVES and keys.MOVES in situation.node.annotations:
         return False
     is_soon = (
         situation.node.name in content.line.names or keys.MOVES not in situation.node.annotations
-    )  # the list has failed
+    )  # the last list failed
     counted_at = situation.memory.moves_counted_at
     return counted_at is None or situation.seen.uptime - counted_at >= (NAMED_SECONDS if is_soon else OTHERS_SECONDS)
 
 
 def number(situation: Situation) -> dict[str, str | None]:
-    """The annotation that says how many pods a drain would evict; empty when they could not be listed, or it
-    stands there already."""
+    """The annotation with the number of pods that a drain would evict; empty if the list failed or if the Node already
+    has that number."""
     pods = situation.seen.pods
     if not isinstance(pods, tuple):
         return {}

@@ -1,8 +1,9 @@
-"""A waiting node of a large fleet counts itself how many wait, where nobody else does.
+"""Lets a waiting node of a large fleet count the waiting nodes while there are no hand-overs.
 
-While all who wait are refused, or the lock is paused, nobody hands the turn over, so nobody counts. All agents may
-wait then, and their pauses are as long as so many need. Where few do, one short list tells, and they may look as often
-as in a small fleet. The list ends at a hundred Nodes, and together the nodes ask for it once a second at most."""
+A hand-over counts the waiting nodes. While gates refuse all of them, or the lock is paused, there is none, and each
+node must assume that all agents wait, with a pause to match. One short list shows whether only a few do; they may
+then look as often as in a small fleet. The list ends at a hundred Nodes, and all nodes together request it at most
+once a second."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 from careen.core.writing import want
 
-# So many look every half minute whatever anybody counts.
+# So few nodes look every half minute with any count.
 FEW = int(order.OTHERS_LOOK_SECONDS * order.LOOKS_PER_SECOND)
 
 
 def look(situation: Situation) -> Decision | Situation:
-    """A decision when the count has to be asked for first; else the situation to go on with."""
+    """The situation to go on with, or a decision that asks for the count first."""
     if not _is_due(situation):
         return situation
     seen, memory = situation.seen.crowd, situation.memory
@@ -36,25 +37,26 @@ def look(situation: Situation) -> Decision | Situation:
 
 
 def how_many_wait(situation: Situation) -> int:
-    """How many nodes may be waiting, as far as this one knows."""
+    """How many nodes may be waiting, as far as this node knows."""
     told, number = _as_told(situation), counted(situation)
     return told if number is None else min(told, number)
 
 
 def counted(situation: Situation) -> int | None:
-    """How many this node has counted itself; None where it has not, or not of late, or where they are many."""
+    """This node's own recent count; None if it has none, or if more nodes wait than the list shows."""
     return situation.memory.crowd.count if situation.seen.uptime < situation.memory.crowd.until else None
 
 
 def _is_due(situation: Situation) -> bool:
-    """Not while the need is young: a whole fleet may have seen it in the same minute, and all would count at once."""
+    """Whether a count is due. Not while the need is young: a whole fleet may have seen it in the same minute, and all
+    nodes would count at once."""
     since = from_rfc3339(situation.progress.need_since)
     is_old = since is not None and (situation.seen.now - since).total_seconds() >= order.COUNT_SECONDS
     return is_old and situation.seen.uptime >= situation.memory.crowd.until and _as_told(situation) > FEW
 
 
 def _as_told(situation: Situation) -> int:
-    """By the lock, and by the number of agents where it does not tell."""
+    """How many nodes may be waiting, by the lock, or by the number of agents if the lock does not say."""
     content = situation.lock
     known = content if isinstance(content, LockContent) else None
     return order.how_many_wait(known, situation.memory.agents, situation.seen.now)

@@ -1,4 +1,5 @@
-"""How a step fails: everything put back and the claim on its way out, or the claim kept so that the roll-out halts."""
+"""The two ways in which a step fails: undo everything and give the claim back, or keep the claim, which halts the
+roll-out."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ LOOK_SECONDS = 10.0
 
 
 def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None = None) -> Decision:
-    """Fail with everything put back and the claim on its way out."""
+    """Fail, undo everything and give the claim back."""
     before = situation.progress
     progress = replace(
         before,
@@ -38,8 +39,8 @@ def undone(situation: Situation, code: Code, sentence: str, *, tries: int | None
 def halted(
     situation: Situation, code: Code, sentence: str, *, progress: Progress, change: NodeChange = NO_CHANGE
 ) -> Decision:
-    """Fail with the claim kept and marked as failed in the lock: the roll-out halts. A mark that does not land
-    is set by the next turn."""
+    """Fail, keep the claim and mark it as failed in the lock, which halts the roll-out. If the mark does not land, the
+    next turn sets it."""
     record = replace(progress, failed=code.value, failed_at=situation.mark(), failures=progress.failures + 1)
     then: tuple[Action, ...] = (*mark(situation, code.value), *_told(situation, Occasion.HALTED, sentence))
     return move(
@@ -48,7 +49,7 @@ def halted(
 
 
 def mark(situation: Situation, failed: str) -> tuple[WriteLock, ...]:
-    """The write that tells everybody else; none when it stands there already."""
+    """The write that marks our claim as failed for the other nodes; none if the lock already has the mark."""
     content, entry = situation.lock, situation.own_entry
     if not isinstance(content, LockContent) or entry is None or entry.failed == failed:
         return ()

@@ -1,8 +1,8 @@
-"""The way home of a claim: everything on the node is undone already; the entry leaves the lock, then the claim
-leaves the Node.
+"""Gives a claim back after everything on the node was undone: removes the entry from the lock, then the claim id from
+the Node.
 
-Not a phase of its own: Waiting and Failed pass through it, with the claim id still on the Node so that nobody
-takes the entry for a ghost."""
+This is not a phase but a part of Waiting and Failed. The claim id stays on the Node until the end, so that no other
+node takes the entry for a ghost."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from careen.core.writing import Status, Stay, Transition, move, removal, stay, s
 
 _LOOK_SECONDS = 2.0
 LATE_WRITE_SECONDS = (
-    75.0  # kube-apiserver gives up on a write after 60 s; one that entered the claim may land until then
+    75.0  # kube-apiserver gives up on a write after 60 s; until then a late write may still add the claim
 )
 
 
 def decide(situation: Situation) -> Decision:
-    """Take the entry out; when a read shows that it is out, take the claim off the Node."""
+    """Remove the entry from the lock; once a read shows that it is gone, remove the claim from the Node."""
     lock = situation.lock
     if isinstance(lock, Garbage):
         return stay(
@@ -57,7 +57,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def without_claim(progress: Progress) -> Progress:
-    """The record once nothing is claimed: the need, the taint and the failures stay."""
+    """The record without a claim: it keeps the need, the taint and the failures."""
     return replace(
         Progress(),
         phase=progress.phase,

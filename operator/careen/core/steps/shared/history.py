@@ -1,6 +1,6 @@
-"""What rebooted when, why, how long it took and how many pods moved: the last five reboots of a node, on the Node.
+"""The last five reboots of a node, stored on the Node: when, why, how long, and how many pods moved.
 
-Of a bounded length, whatever others wrote there: what cannot be read is left out, and a reason is cut."""
+The length is bounded, whatever the annotation holds: unreadable rows are left out, and reasons are cut."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_MOVES = 10**6
 
 
 class Reboot(Value, kw_only=True):
-    """One reboot; `at` is when the node was back in service, `seconds` are counted from its cordon."""
+    """One reboot. `at`: when the node was back in service; `seconds`: the time from its cordon until then."""
 
     at: datetime
     why: str = ""
@@ -30,7 +30,7 @@ class Reboot(Value, kw_only=True):
 
 
 def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
-    """The node's last reboots, the newest first. An agent of an earlier release left only the last one."""
+    """The node's last reboots, newest first. An agent of an earlier release recorded only the last one."""
     rows = json_of(node.annotations.get(keys.HISTORY))
     if not isinstance(rows, list):
         rows = [object_of(node.annotations.get(keys.LAST_REBOOT))]
@@ -39,7 +39,7 @@ def reboots_of(node: NodeView) -> tuple[Reboot, ...]:
 
 
 def with_one_more(node: NodeView, reboot: Reboot) -> str:
-    """The annotation with this reboot in front; the oldest beyond `MOST` goes. The same reboot is told once."""
+    """The annotation with this reboot added at the front, at most `MOST` in all, and no reboot twice."""
     before = [each for each in reboots_of(node) if each.at != reboot.at]
     return json.dumps([_row(each) for each in (reboot, *before)[:MOST]], separators=(",", ":"), ensure_ascii=False)
 

@@ -1,8 +1,8 @@
-"""The gates once more, with the node drained: what a refusal means then.
+"""Asks the gates again once the node is drained, and reacts to refusals.
 
-A person's word undoes the drain. A fact that is not known stops it for a while, then undoes it: one answer that
-did not come is not worth moving every pod once more. Every other refusal follows --late-policy; with `reboot`
-that is also what cannot be told about the world outside the host."""
+A hold or a pause undoes the drain. An unknown fact makes the node wait, and undoes the drain only after a while: one
+missing answer is not worth moving every pod again. All other refusals follow --late-policy; with `reboot` so do
+unknown facts about the world outside of the host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOK_SECONDS = 2.0
 
 
 def decide(situation: Situation) -> Decision | None:
-    """None when the reboot may go on."""
+    """The reaction to the first refusal that matters now; None if the reboot may go on."""
     for gate in asked(When.BEFORE_REBOOT):
         if lacking := missing(situation, (gate,)):
             return want(situation, *lacking)
@@ -52,7 +52,7 @@ def undoes(gate: Gate, policy: Policy) -> bool:
 
 
 def wait_patiently(situation: Situation, refused: Refusal) -> Decision:
-    """Nothing moves until the fact is known; beyond the patience everything is undone."""
+    """Wait until the fact is known, and undo the drain after --unknown-patience."""
     refused = replace(refused, since=patience.told_since(situation))
     if situation.seen.uptime - patience.began(situation) > situation.policy.unknown_patience_seconds:
         return undo(

@@ -1,8 +1,8 @@
-"""A waiting node looks behind the lock: does each holder still hold, and does it come on?
+"""Checks the holders in the lock: whether each still holds its claim and makes progress.
 
-It reads the holders' Nodes, frees the claims that are proven to have nobody behind them, and marks those that
-take longer than usual, so that every other waiting node can say so. The first in line looks most often; nothing
-here depends on how long a process lives."""
+A waiting node reads the holders' Nodes, frees the claims that are proven ghosts, and marks the holders that take
+longer than usual, so that every other waiting node can report them. The first in line checks most often. Nothing here
+depends on how long a process lives."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from careen.core.situation import Situation
 from careen.core.steps.shared import crowd
 from careen.core.writing import Status, Stay, stay, stored_refusals, want, write_lock
 
-LOOK_SECONDS = 30.0  # how often the first in line looks; the second half as often, and so on
-OTHERS_LOOK_SECONDS = 3600.0  # those whom nobody named while others are: the whole line may be dead
+LOOK_SECONDS = 30.0  # the pause of the first in line; the second checks half as often, and so on
+OTHERS_LOOK_SECONDS = 3600.0  # for a node outside of the line: all nodes in the line may be dead
 
 
 def look(situation: Situation) -> Decision | Situation:
-    """A decision when something has to be read or written first; else the situation to go on with."""
+    """The situation to go on with, or a decision if something has to be read or written first."""
     content = situation.lock
     if not isinstance(content, LockContent) or content.is_paused or not _is_due(situation, content):
         return situation
@@ -49,25 +49,25 @@ def _having_looked(situation: Situation, behind: Behind) -> Situation:
 
 
 def pause_seconds(name: str, content: LockContent, lookers: int | None) -> float:
-    """How often this node looks. Where nobody is named, nobody else may look, or all `lookers` do: then so often
-    that together they look once a second."""
+    """The pause between two checks of this node. Without named nodes it may be the only one that checks, or all
+    `lookers` may: then long enough that together they check once a second."""
     if not content.line.names:
         return max(LOOK_SECONDS, lookers or 0)
     return LOOK_SECONDS * (1 + content.line.names.index(name)) if name in content.line.names else OTHERS_LOOK_SECONDS
 
 
 def _lookers(situation: Situation) -> int | None:
-    """How many may look where nobody is named: those that wait, where this node has counted them."""
+    """How many nodes may check if none is named: the waiting nodes by this node's count, or else all agents."""
     counted = crowd.counted(situation)
     return situation.memory.agents if counted is None else counted
 
 
 def _is_due(situation: Situation, content: LockContent) -> bool:
-    """Not before a claim is as old as the pause: most are given back, or have moved on, by then. The claims
-    tell their age themselves, so a process that has just started knows as much as one that watched."""
+    """Whether a check is due: not before a claim is as old as the pause, because most claims are given back by then.
+    The lock has the age of each claim, so a process that has just started knows it too."""
     name, left = situation.node.name, situation.memory.behind.at - situation.seen.uptime
     pause = pause_seconds(name, content, _lookers(situation))
-    is_outdated = not content.line.names and left > pause  # as long as for all agents, and few were counted since
+    is_outdated = not content.line.names and left > pause  # set for all agents, before a count found only a few waiting
     if left > 0 and not is_outdated:
         return False
     old = pause if content.line.names else LOOK_SECONDS
@@ -75,7 +75,7 @@ def _is_due(situation: Situation, content: LockContent) -> bool:
 
 
 def _age_seconds(situation: Situation, entry: Entry) -> float:
-    """An instant that is unreadable, or yet to come, says nothing: such a claim counts as old."""
+    """The age of the claim. One with an unreadable or a future instant counts as old."""
     created = from_rfc3339(entry.created)
     seconds = (situation.seen.now - created).total_seconds() if created is not None else -1.0
     return seconds if seconds >= 0 else OTHERS_LOOK_SECONDS
@@ -98,8 +98,8 @@ def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...])
 
 
 def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decision | Situation:
-    """The marks as they should be now, by the API server's clock. A new one is worth a warning; one that is
-    over is not."""
+    """Update the marks of overdue holders, by the API server's clock. A new mark is worth a warning; a removed one is
+    not."""
     if isinstance(situation.seen.clock_skew_seconds, Unknown):
         return situation
     marked = overdue.marked(content, holders, situation.policy, now=situation.server_now)
@@ -121,7 +121,7 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
 
 
 def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> tuple[Notify, ...]:
-    """A message when no holder comes on any more. Whoever writes the mark tells it, so one agent does."""
+    """The message when no holder makes progress any more. The agent that writes the mark sends it, so there is one."""
     late = overdue.holders_overdue(marked)
     if not new or len(late) < lock.limit(marked, situation.policy.concurrency):
         return ()

@@ -1,10 +1,10 @@
-"""What the next in line makes ready while the holder's workloads settle: a forecast, and a dry-run eviction of each
-pod that has to go.
+"""Prepares the next in line while the holder's workloads settle: a forecast, and a dry-run eviction of each pod that
+has to go.
 
-It spares the roll-out the time that both take between a release and the next drain, and decides nothing: whoever's
-turn it is asks lock, gates and Nodes anew. What was prepared then stands for the forecast and the rehearsal if
-Nodes, holders, pods and budgets are as they were and it is a few seconds old. Else it is thrown away, and the Node
-says why."""
+That saves the roll-out the time of both between a release and the next drain. It decides nothing: at its turn the
+node asks lock, gates and Nodes again. The preparation then replaces the forecast and the dry runs, if it is only a few
+seconds old and Nodes, holders, pods and budgets have not changed. Otherwise the agent discards it and says why on the
+Node."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from careen.core.writing import Status, Stay, stay, want
 from scheduler_core.simulation.forecast import Forecast
 
 AHEAD_SECONDS = 5.0  # before the claim is due: a forecast of a large cluster takes about as long
-AGAIN_SECONDS = 10.0  # a holder that settles for long is prepared for anew, twice as late each time
+AGAIN_SECONDS = 10.0  # until the node prepares again for the same holder; doubles each time
 AGAIN_LIMIT_SECONDS = 60.0
-YOUNG_SECONDS = 120.0  # a round that takes longer gets no longer by the second that a forecast's process needs to start
+YOUNG_SECONDS = 120.0  # in a longer round the second that a forecast's process needs to start does not matter
 AROUND_DUE_SECONDS = 20.0
 
-# The node controller takes it away a moment after the cordon, which is compared itself.
+# The node controller adds and removes it a moment after the cordon, and the cordon itself is compared.
 _FOLLOWS_THE_CORDON = "node.kubernetes.io/unschedulable"
 _RESTS_ON = (Evidence.FLEET, Evidence.PODS, Evidence.DISRUPTIONS)
 
 
 def decide(situation: Situation, content: LockContent) -> Decision | None:
-    """A preparation, where this node comes next and a holder is about to give its claim back; None otherwise."""
+    """Prepare if this node comes next and a holder is about to give its claim back; None otherwise."""
     leaving = _leaving(situation, content)
     if not leaving or not _is_due(situation, content):
         return None
-    # What it rests on first: whatever changes while the rest is asked then shows as a change.
+    # Read the facts behind the preparation first: a change while the rest is made then shows in the comparison.
     if unread := _lacking(situation, _RESTS_ON) or _lacking(situation, _made_of(situation.policy)):
         return want(situation, *unread)
     memory = replace(situation.memory, prepared=_prepared(situation, content, leaving))
@@ -57,8 +57,8 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
 
 
 def is_near(situation: Situation, content: LockContent) -> bool:
-    """Whether this node's turn may come within seconds, so that a process that is ready to make its forecast is
-    worth its memory."""
+    """Whether this node's turn may come within seconds, so that it is worth the memory to keep a forecasting process
+    ready."""
     if situation.policy.forecast is ForecastPolicy.OFF or not _is_next(situation, content):
         return False
     return any(_is_young(situation, entry) or _is_leaving(situation, entry) for entry in content.entries)
@@ -70,19 +70,19 @@ def _is_young(situation: Situation, entry: Entry) -> bool:
 
 
 def _is_leaving(situation: Situation, entry: Entry) -> bool:
-    """Not for long after the claim was due: a holder that keeps it may keep it for an hour."""
+    """Whether the claim is due about now. A holder that keeps it for longer may keep it for an hour."""
     due = from_rfc3339(entry.due)
     return due is not None and abs((due - situation.server_now).total_seconds()) < AROUND_DUE_SECONDS
 
 
 def lacking(situation: Situation) -> tuple[Evidence, ...]:
-    """What has to be read before anything that was prepared may count; nothing where nothing was."""
+    """The evidence that must be read before the preparation may be used; empty without a preparation."""
     return _lacking(situation, _RESTS_ON) if why_not(situation) == "" else ()
 
 
 def used(situation: Situation) -> Situation:
-    """The situation with what was prepared in the place of what nobody has asked yet, if it counts; to be asked when
-    nothing is `lacking` any more."""
+    """The situation with the prepared forecast and dry runs, if the preparation is valid and this turn has not asked
+    for them. Call it when nothing is `lacking` any more."""
     prepared, seen = situation.memory.prepared, situation.seen
     if prepared is None or why_not(situation):
         return situation
@@ -94,7 +94,7 @@ def used(situation: Situation) -> Situation:
 
 
 def annotation(situation: Situation) -> dict[str, str | None]:
-    """What became of the preparation, for whoever asks the Node; an older word goes."""
+    """The annotation that says whether the preparation was used; removes an older one."""
     prepared, why = situation.memory.prepared, why_not(situation)
     if prepared is None:
         return {keys.PREPARED: None} if keys.PREPARED in situation.node.annotations else {}
@@ -103,7 +103,7 @@ def annotation(situation: Situation) -> dict[str, str | None]:
 
 
 def why_not(situation: Situation) -> str | None:
-    """Why what was prepared does not count, as far as this turn knows; empty when it does. None: nothing was."""
+    """Why the preparation is not valid, as far as this turn knows; empty if it is, None without a preparation."""
     prepared, content = situation.memory.prepared, situation.lock
     if prepared is None:
         return None
@@ -119,7 +119,7 @@ def why_not(situation: Situation) -> str | None:
 
 
 def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
-    """Whose claims are about to be given back, where that makes it this node's turn."""
+    """The holders that are about to give their claims back, if that makes it this node's turn."""
     if not _is_next(situation, content):
         return frozenset()
     return frozenset(
@@ -131,7 +131,7 @@ def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
 
 
 def _is_next(situation: Situation, content: LockContent) -> bool:
-    """Whether the next release makes it this node's turn."""
+    """Whether this node's turn comes with the next release."""
     is_first = content.line.names[:1] == (situation.node.name,)
     is_full = free_slots(content, situation.policy.concurrency) == 0
     return is_first and is_full and not (content.is_paused or content.failed)
@@ -162,7 +162,7 @@ def _prepared(situation: Situation, content: LockContent, leaving: frozenset[str
         at=fleet.read_at_uptime if isinstance(fleet, Fleet) else seen.uptime,
         times=before.times + 1 if before is not None and is_again else 1,
         found=others,
-        # With room for several at work the first release is what counts; a second one is another case.
+        # With several holders, prepare for the first release alone.
         holders=tuple(name for name in others if name not in leaving),
         nodes=_marks(fleet.nodes) if isinstance(fleet, Fleet) else {},
         disruptions=_of_these(seen.disruptions, pods) if isinstance(seen.disruptions, Mapping) else {},
@@ -173,7 +173,7 @@ def _prepared(situation: Situation, content: LockContent, leaving: frozenset[str
 
 
 def _refused(situation: Situation) -> str:
-    """Why nothing may rest on it: what is asked again at the turn may be better by then."""
+    """Why the preparation may not be used: a fact was unknown or a gate refused, and may answer better at the turn."""
     unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
     if unknown:
         return f"{unknown[0]} could not be read"
@@ -218,7 +218,7 @@ def _why_budgets(situation: Situation, prepared: Prepared) -> str:
 
 
 def _change(before: Mapping[str, object], now: Mapping[str, object], what: str) -> str:
-    """The first thing by name that came, went or changed; empty where nothing did."""
+    """The first item, by name, that was added, removed or changed; empty if there is none."""
     changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
     if not changed:
         return ""
@@ -231,8 +231,8 @@ def _marks(nodes: Collection[NodeView]) -> dict[str, str]:
 
 
 def _mark(node: NodeView) -> str:
-    """A digest that changes with whatever decides where pods may land; not with what careen itself writes on a node
-    that waits, takes a claim or gives it back."""
+    """A digest of the facts that decide where pods may land. The label that careen changes on waiting and working nodes
+    is left out."""
     labels = sorted((key, value) for key, value in node.labels.items() if key != keys.REBOOT_LABEL)
     taints = [(each.key, each.effect, each.value) for each in node.taints if each.key != _FOLLOWS_THE_CORDON]
     looked_at = (node.uid, node.ready, node.unschedulable, labels, taints)
@@ -240,7 +240,7 @@ def _mark(node: NodeView) -> str:
 
 
 def _of_these(allowed: Mapping[str, int], pods: Collection[PodView]) -> dict[str, int]:
-    """The budgets of the pods' namespaces: which of them covers which pod is for the API server to say."""
+    """The budgets of the pods' namespaces. Only the API server decides which budget covers which pod."""
     namespaces = {pod.namespace for pod in pods}
     return {name: count for name, count in allowed.items() if name.partition("/")[0] in namespaces}
 

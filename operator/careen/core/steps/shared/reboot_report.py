@@ -1,4 +1,4 @@
-"""What a node says about its last reboot, and how long each part of it took (`careen.dev/last-reboot`)."""
+"""The node's report of its last reboot, with the duration of each part (`careen.dev/last-reboot`)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _LARGEST = 10**9
 
 
 def drain_seconds(progress: Progress) -> int | None:
-    """From the beginning of the drain to the drained node; None if they were not seen in one boot. Without a
-    --reboot-delay the reboot is announced as soon as the node is drained."""
+    """The duration of the drain; None unless its start and end are on record for the same boot. Without --reboot-delay
+    the announcement is the end, because it follows the drain at once."""
     return _seconds_between(progress.drain_started, progress.drained or progress.announced)
 
 
 def with_settle_seconds(situation: Situation) -> dict[str, str | None]:
-    """The report with the seconds from the node given back until now, as an annotation to write; nothing if the node
-    has no report of this boot."""
+    """The annotation with the report, extended by the seconds of settling so far; empty if the node has no report of
+    this boot."""
     report = object_of(situation.node.annotations.get(keys.LAST_REBOOT))
     waited = situation.elapsed(situation.progress.settle_started)
     if waited is None or waited < 0 or report.get("boot") != situation.boot:
@@ -31,12 +31,12 @@ def with_settle_seconds(situation: Situation) -> dict[str, str | None]:
 
 
 def compact(report: dict[str, Any]) -> str:
-    """Short JSON, without what is not known."""
+    """The report as short JSON, without unknown values."""
     return json.dumps({key: value for key, value in report.items() if value is not None}, separators=(",", ":"))
 
 
 def _is_ours(value: object) -> bool:
-    """Whether it is of a kind that a report has: anybody may have written into it since."""
+    """Whether the value is of a type that a report has: anyone may have changed the annotation."""
     if isinstance(value, dict):
         return all(isinstance(each, dict) and all(map(_is_plain, each.values())) for each in value.values())
     return _is_plain(value)

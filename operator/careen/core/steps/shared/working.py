@@ -1,5 +1,5 @@
-"""What every working holder owes the lock and the Node. A claim that is missing is put back, because the node *is*
-down, and it is said aloud. A node that is handed back is as it was before its drain."""
+"""The duties of every working holder: it puts a missing claim back into the lock and reports that, because the node
+*is* down; and it restores the Node to its state before the drain."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from careen.core.writing import (
 
 
 def handed_back(situation: Situation, besides: NodeChange, *, keeps_taint: bool) -> tuple[Progress, NodeChange]:
-    """The record of a node that is put back into service and settles from then on, and the change of that patch.
+    """The record and the change of the patch that puts the node back into service and starts Settling.
 
-    `besides`: what else the patch changes. `keeps_taint`: the soft taint stays, because the need goes on."""
+    `besides`: other changes of the patch. `keeps_taint`: the soft taint stays, because the need goes on."""
     taints, owned = with_our_taint(situation) if keeps_taint else (without_our_taint(situation), "")
     record = replace(
         situation.progress,
@@ -44,7 +44,7 @@ def handed_back(situation: Situation, besides: NodeChange, *, keeps_taint: bool)
 
 
 def put_back(situation: Situation) -> Decision | None:
-    """The missing entry put back; None when there is nothing to put back or the lock is not understood."""
+    """Put our missing entry back; None if it is not missing or the lock cannot be understood."""
     content = situation.lock
     if not isinstance(content, LockContent):
         return None
@@ -76,7 +76,8 @@ def put_back(situation: Situation) -> Decision | None:
 
 
 def is_released(situation: Situation) -> bool:
-    """Whether the claim was taken out of the very lock it stood in: by us just before a crash, or by a person."""
+    """Whether the claim was removed from the same lock object that held it: by us just before a crash, or by a
+    person."""
     content = situation.lock
     return (
         isinstance(content, LockContent)
