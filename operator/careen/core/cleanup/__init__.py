@@ -1,4 +1,4 @@
-"""What careen leaves on a cluster when it goes: which marks are its own, and the writes that take them away.
+"""The marks that careen leaves on a cluster, which of them are provably its own, and the writes that remove them.
 
 Pure, like everything in the core. `careen cleanup` reads, asks and writes.
 """

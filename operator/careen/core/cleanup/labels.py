@@ -1,5 +1,6 @@
-"""What the labels of --post-reboot-node-labels stand in place of: told in the report of a reboot, so that a cleanup
-can put it back. The API server's word alone does not tell: by it, a label that an undo put back is careen's as well."""
+"""The values that labels had before --post-reboot-node-labels changed them. The report of a reboot keeps them, so that
+a cleanup can restore them. The API server's managed fields are not enough: there a label that an undo restored is
+careen's as well."""
 
 from __future__ import annotations
 
@@ -16,21 +17,22 @@ _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
 
 class Changed(Value, kw_only=True):
-    """One label that a reboot left changed: what was there before the first of them, and what was set."""
+    """A label that reboots changed: its value before the first of them, and the value that careen set."""
 
     was: str | None
     to: str
 
 
 def changed_by_reboots(node: NodeView) -> dict[str, Changed]:
-    """What the report of the last reboot tells; nothing where it cannot be read."""
+    """The changed labels in the report of the last reboot; empty if it cannot be read."""
     told = object_of(node.annotations.get(keys.LAST_REBOOT)).get("labels")
     rows = told.items() if isinstance(told, dict) else ()
     return {key: change for key, row in rows if (change := _changed(row))}
 
 
 def told_of_this_reboot(node: NodeView, progress: Progress, policy: Policy) -> dict[str, dict[str, str | None]]:
-    """The labels for the report of the reboot that ends now. A value that an earlier reboot set is no person's."""
+    """The labels for the report of the reboot that ends now. A value that an earlier reboot set does not count as the
+    original one."""
     changes = changed_by_reboots(node)
     before = {**node.labels, **progress.prior_labels}
     for key, value in policy.post_reboot_labels.items():
@@ -39,7 +41,7 @@ def told_of_this_reboot(node: NodeView, progress: Progress, policy: Policy) -> d
 
 
 def original(value: str | None, earlier: Changed | None) -> str | None:
-    """The value, or what stood there before an earlier reboot set it."""
+    """The value, or, if an earlier reboot set it, the value before that."""
     return earlier.was if earlier is not None and value == earlier.to else value
 
 

@@ -1,4 +1,4 @@
-"""What careen left in the lock, and the content without it."""
+"""The marks that careen left in the lock, and the lock's content without them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler_core.values import Value
 
 
 class LockLeftovers(Value, kw_only=True):
-    """What goes from the lock, what stays, and the content that is left."""
+    """The marks to remove from the lock, the marks that stay, and the remaining content."""
 
     content: LockContent
     goes: tuple[CleanupMark, ...] = ()
@@ -20,9 +20,10 @@ class LockLeftovers(Value, kw_only=True):
 
 
 def leftovers(content: LockContent, extent: Extent, *, keep: Collection[str] = ()) -> LockLeftovers:
-    """The claims of careen, who is named next, and a pause that nobody obeys any more.
+    """Sort the lock's marks. To remove: careen's claims, the line of waiting nodes, and a pause if no pod is left to
+    obey it.
 
-    The claims of the nodes in `keep` stay: a claim leads back to a Node that could not be cleaned."""
+    The claims of the nodes in `keep` stay: they lead back to Nodes that could not be cleaned."""
     marks = (*(_of_entry(entry, extent, keep) for entry in content.entries), *_line(content), *_pause(content, extent))
     is_lifted = content.is_paused and not extent.pods
     left = tuple(

@@ -1,6 +1,6 @@
-"""Every key that careen writes, by where it stands, and what somebody who cleans up has said besides.
+"""Every key that careen writes, by the kind of its place, and the extent of a cleanup.
 
-A test holds the lists complete: each name of `facts/keys.py` in careen's or kured's domain stands in one of them.
+A test keeps the lists complete: each key of `facts/keys.py` in careen's or kured's domain is in one of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ON_THE_DAEMONSET = (keys.LOCK_ANNOTATION,)
 
 
 class Kind(StrEnum):
-    """What a mark is."""
+    """The kinds of marks."""
 
     LABEL = "label"
     ANNOTATION = "annotation"
@@ -40,9 +40,10 @@ class Kind(StrEnum):
 
 
 class CleanupMark(Value, kw_only=True):
-    """One thing on a Node or in the lock: what it says now, and what becomes of it.
+    """One mark on a Node or in the lock: its present value, and what the cleanup does with it.
 
-    A mark that goes has `afterwards`, a word such as `removed`; one that stays has `because`, a clause."""
+    A mark that the cleanup removes or restores has `afterwards`, such as `removed`; one that stays has `because`, a
+    clause."""
 
     kind: Kind
     name: str = ""
@@ -52,16 +53,16 @@ class CleanupMark(Value, kw_only=True):
 
 
 class Extent(Value, kw_only=True):
-    """How far a cleanup goes. The first three are a person's word, the others the cluster's."""
+    """How far a cleanup goes. A person chooses the first three fields; the others come from the cluster."""
 
     with_kureds: bool = False
-    """Also what kured left: its annotations, its claims and their cordons."""
+    """Also kured's leftovers: its annotations, its claims and their cordons."""
     with_unknown: bool = False
     """Also keys of careen's domain that this release does not write, and claims that cannot be read whole."""
     also: frozenset[str] = frozenset()
-    """Also labels, annotations and soft taints under these keys."""
+    """Also labels, annotations and soft taints with these keys."""
     policy: Policy | None = None
-    """What the agents obey; None when it cannot be read any more."""
+    """The agents' policy; None if it can no longer be read."""
     agents: int = 0
     """How many agents run. A hold that they obey stays."""
     pods: int = 0

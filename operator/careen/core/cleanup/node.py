@@ -1,7 +1,7 @@
-"""What careen left on one Node, what of it can be proven to be careen's, and the one patch that takes it away.
+"""The marks that careen left on one Node, and the patch that removes those that are provably careen's.
 
-The proof is the record, the name, or the API server's word on who set a field (`metadata.managedFields`). What none of
-them proves stays, and is told.
+The proof is the record, the key's name, or the author of a field in `metadata.managedFields`. Marks without a proof
+stay and are reported.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _IS_OBEYED = "agents run and obey it; it goes once they are gone"
 
 
 class NodeLeftovers(Value, kw_only=True):
-    """What goes from a Node, what stays although it looks like careen's, and why the Node may be rebooting; empty when
-    it is not."""
+    """The marks to remove from a Node, the marks that stay although they look like careen's, and why the Node may be
+    rebooting (empty: it is not)."""
 
     node: NodeView
     goes: tuple[CleanupMark, ...] = ()
     stays: tuple[CleanupMark, ...] = ()
     rebooting: str = ""
     labels: Mapping[str, str | None] = field(default_factory=dict)
-    """The labels as they are to be."""
+    """The new values of the labels that change."""
     annotations: Mapping[str, str | None] = field(default_factory=dict)
-    """The annotations that are put back as they were; every other one that goes is removed."""
+    """The annotations that get their earlier values; all others in `goes` are removed."""
 
     @property
     def patch(self) -> PatchNode | None:
-        """Everything that goes, in one patch guarded by the version that was read; None when nothing does."""
+        """All removals in one patch, guarded by the resourceVersion that was read; None if there are none."""
         if not self.goes:
             return None
         return PatchNode(
@@ -58,7 +58,7 @@ class NodeLeftovers(Value, kw_only=True):
 
 
 def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) -> NodeLeftovers:
-    """What careen left on this Node; `entry` is the Node's claim in the lock, if it has one."""
+    """The marks that careen left on this Node. `entry`: the Node's claim in the lock, if it has one."""
     node, record = signed.node, signed.node.record
     known = record if isinstance(record, Progress) else Progress()
     wanted = _labels(signed, known, extent)
@@ -82,7 +82,8 @@ def leftovers(signed: SignedNode, extent: Extent, entry: Entry | None = None) ->
 
 
 def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Entry | None) -> str:
-    """Why the host may be on its way down or up: its reboot was announced, and the kubelet reports no new boot."""
+    """Why the host may be rebooting: its reboot was announced, and the kubelet reports no new boot. Empty if it is
+    not."""
     if isinstance(record, UnreadableProgress):
         return f"{record.why}, so it may be rebooting"
     if record.phase:
@@ -101,7 +102,8 @@ def _rebooting(node: NodeView, record: Progress | UnreadableProgress, entry: Ent
 
 
 def _taints(node: NodeView, record: Progress, extent: Extent) -> Iterator[CleanupMark]:
-    """The soft taints: ours by the record, by the name, by the server's word, or a person's."""
+    """The soft taints that are ours by the record, by name or by managed fields, or that a person named; and other
+    taints of careen's domain, which stay."""
     proven = _proven_taint(node, extent)
     for taint in node.taints:
         mark = CleanupMark(kind=Kind.TAINT, name=taint.key, now=f"{taint.value or ''}:{taint.effect}".removeprefix(":"))
@@ -124,7 +126,7 @@ def _is_ours_by_name(taint: Taint, extent: Extent) -> bool:
 
 
 def _proven_taint(node: NodeView, extent: Extent) -> str | None:
-    """The key of the soft taint that careen added with the list's last change; None when that cannot be told."""
+    """The key of the soft taint that careen added with the last change of the list; None if that is not known."""
     if node.tainted_by != (keys.TAINT_MANAGER,):
         return None
     if extent.policy is not None:
@@ -144,7 +146,8 @@ def _cordon(node: NodeView, record: Progress, extent: Extent, entry: Entry | Non
 
 
 def _is_cordon_ours(node: NodeView, record: Progress, entry: Entry | None) -> bool:
-    """By the server's word where it gives one: a person may have cordoned the node since the record was written."""
+    """Whether the cordon is ours: by managed fields if the API server reports them, because a person may have cordoned
+    the node after the record was written; else by the record or the lock."""
     if node.cordoned_by:
         return is_cordon_proven(node)
     is_at_work = node.labels.get(keys.REBOOT_LABEL) == "in-progress"
@@ -153,7 +156,7 @@ def _is_cordon_ours(node: NodeView, record: Progress, entry: Entry | None) -> bo
 
 
 def _is_cordon_kureds(entry: Entry | None) -> bool:
-    """As kured undoes it: a node that was not cordoned when it took the lock."""
+    """Whether kured would lift the cordon: it does so if the node was not cordoned when it took the lock."""
     return entry is not None and not entry.id and not entry.unread and not entry.cordoned
 
 
@@ -161,7 +164,7 @@ def _is_cordon_kureds(entry: Entry | None) -> bool:
 
 
 def _labels(signed: SignedNode, record: Progress, extent: Extent) -> dict[str, str | None]:
-    """Each label that changes, with what it is to be."""
+    """The labels that change, with their new values; None removes a label."""
     now = signed.node.labels
     wanted: dict[str, str | None] = {}
     for key in now:
@@ -179,7 +182,7 @@ def _labels(signed: SignedNode, record: Progress, extent: Extent) -> dict[str, s
 
 
 def _is_as_careen_set_it(signed: SignedNode, key: str, extent: Extent) -> bool:
-    """Whether nobody changed the label since careen did: the rule of `writing.prior_labels`, with the server's word."""
+    """Whether the label still has careen's value: the rule of `writing.prior_labels`, and the managed fields."""
     ours = extent.policy.pre_reboot_labels if extent.policy else {}
     authors = signed.labels_by.get(key)
     return (key not in ours or signed.node.labels.get(key) == ours[key]) and _may_be_alone(authors)
@@ -219,7 +222,8 @@ def _annotations(signed: SignedNode, extent: Extent) -> Iterator[CleanupMark]:
 
 
 def _may_take_kureds(signed: SignedNode, key: str, extent: Extent) -> bool:
-    """Whether careen wrote it: by the server's word, or by the agents' settings where the server gives none."""
+    """Whether the cleanup may remove kured's annotation: a person asked for that, or careen wrote it, by managed fields
+    or, without them, by the agents' settings."""
     authors = signed.annotations_by.get(key)
     is_configured = extent.policy is not None and extent.policy.annotate_nodes
     return extent.with_kureds or _is_alone(authors) or (authors is None and is_configured)
@@ -230,12 +234,12 @@ _UNKNOWN = "this release does not write it; --unknown removes what other release
 
 
 def _is_alone(authors: tuple[str, ...] | None) -> bool:
-    """Whether agents, and nobody besides, set the field as it stands."""
+    """Whether careen's agents are the only field managers."""
     return bool(authors) and set(authors or ()) <= {keys.FIELD_MANAGER, keys.TAINT_MANAGER}
 
 
 def _may_be_alone(authors: tuple[str, ...] | None) -> bool:
-    """The same, or the server does not tell."""
+    """Whether careen's agents are the only field managers, or the API server reports none."""
     return authors is None or _is_alone(authors)
 
 
