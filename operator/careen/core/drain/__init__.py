@@ -1,1 +1,1 @@
-"""Which pods a drain moves, and what in a forecast objects to it."""
+"""Which pods a drain moves, and which forecasts forbid it."""

@@ -1,9 +1,8 @@
-"""How well the workloads were before a drain: what the record keeps of them, and what is compared with it afterwards.
+"""The health of workloads before a drain, as the record keeps it for the comparison after the reboot.
 
-The record has one row for each controller of a displaced pod, and one for each DaemonSet with a pod on this
-node. A row of a DaemonSet describes that one pod: `ready` of 1 replica, and as `generation` a checksum of its
-revision, so that a pod of another template is told from it. Earlier releases read these rows and compare
-nothing with them."""
+The record has one row for each controller of a displaced pod, and one for each DaemonSet with a pod on this node. A
+DaemonSet's row describes that one pod: `ready` of 1 replica, and as `generation` a checksum of its revision, which
+distinguishes pods of different templates. Earlier releases read the DaemonSets' rows but do not compare them."""
 
 from __future__ import annotations
 
@@ -17,33 +16,33 @@ from scheduler_core.sentences import first_few
 
 MOST_DAEMON_SETS = 110  # the kubelet's default limit of pods; a row has some 100 bytes of an annotation
 
-# A Job is work and not a service. One that ended has no ready pods for ever, and nothing in a running one's
-# status says when its back-off (10 s to 10 minutes after an eviction) lets it make the next pod.
+# A Job is work and not a service. A Job that has ended never has ready pods again, and the status of a running one does
+# not say when its back-off (10 s to 10 minutes after an eviction) lets it create the next pod.
 _NOT_COMPARED = frozenset({"Job", "DaemonSet"})
 
 
 def services(owners: Iterable[OwnerHealth]) -> tuple[OwnerHealth, ...]:
-    """The rows of workloads that have to be as well after the reboot as before."""
+    """The rows of workloads that must be as healthy after the reboot as before."""
     return tuple(owner for owner in owners if owner.kind not in _NOT_COMPARED)
 
 
 def taken(situation: Situation, leaving: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
-    """The rows for the record, from what was read before the cordon."""
+    """The rows for the record, from the state before the cordon."""
     owners, pods, displaced = situation.seen.owners, situation.seen.pods, {pod.owner_uid for pod in leaving}
     workloads = tuple(owner for owner in owners if owner.uid in displaced) if isinstance(owners, tuple) else ()
     return (*workloads, *_daemon_sets(situation, pods if isinstance(pods, tuple) else ()))
 
 
 def said(rows: Iterable[OwnerHealth]) -> str:
-    """For the sentence of the cordon: whose pods here are not ready now, so that nobody waits for them after
-    the reboot."""
+    """A clause for the sentence of the cordon: the DaemonSets whose pods are not ready now, so that the node will not
+    wait for them after the reboot."""
     ailing = [row.title for row in rows if row.kind == "DaemonSet" and not row.ready]
     return f"; not ready now, so not waited for after the reboot: {first_few(ailing)}" if ailing else ""
 
 
 def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHealth, ...]:
-    """One row for each DaemonSet, ready if one of its pods here is. Those that are not ready come first and are
-    never cut off."""
+    """One row for each DaemonSet, ready if one of its pods here is ready. Rows that are not ready come first, so the
+    limit cuts off others."""
     rows: dict[str, OwnerHealth] = {}
     for pod in sorted((pod for pod in pods if must_run(situation, pod)), key=lambda pod: pod.is_ready):
         rows[pod.owner_uid] = OwnerHealth(
@@ -59,8 +58,8 @@ def _daemon_sets(situation: Situation, pods: Iterable[PodView]) -> tuple[OwnerHe
 
 
 def must_run(situation: Situation, pod: PodView) -> bool:
-    """A DaemonSet's pod that belongs to this node, except our own: it is ready only when this agent has done
-    its work."""
+    """Whether the pod is a DaemonSet's and must run on this node. Not careen's own pod: it becomes ready only when this
+    agent has done its work."""
     policy = situation.policy
     is_own = pod.namespace == policy.daemonset_namespace and pod.owner_name == policy.daemonset_name
     return (
@@ -74,8 +73,8 @@ def must_run(situation: Situation, pod: PodView) -> bool:
 def was_ready(situation: Situation, pod: PodView) -> bool | None:
     """Whether this DaemonSet's pod was ready here before the drain.
 
-    None: that cannot be told. No pod of this DaemonSet was here, it had another template, or an earlier release
-    wrote the record."""
+    None: unknown. No pod of this DaemonSet was here, it had another template, or an earlier release wrote the
+    record."""
     row = next((row for row in situation.progress.owners if row.kind == "DaemonSet" and row.uid == pod.owner_uid), None)
     if row is None or (row.ready and row.generation != _revision(pod)):
         return None
@@ -83,6 +82,6 @@ def was_ready(situation: Situation, pod: PodView) -> bool | None:
 
 
 def _revision(pod: PodView) -> int:
-    """The label that the DaemonSet controller puts on each pod of one template, as a number; 0 without it."""
+    """A checksum of the label that the DaemonSet controller puts on each pod of one template; 0 without it."""
     revision = pod.labels.get("controller-revision-hash", "")
     return zlib.crc32(revision.encode()) if revision else 0

@@ -1,7 +1,7 @@
-"""Which pods go, which stay and why, and which may be asked now. kubectl's filters (pkg/drain/filters.go),
-without its finished pods.
+"""Decides which pods a drain evicts, which stay and why, and which evictions to request now. The rules are kubectl's
+filters (pkg/drain/filters.go), except for finished pods.
 
-Finished pods run nothing, so a reboot takes nothing from them; kubectl deletes them because its nodes may go for good.
+Finished pods stay: a reboot does not harm them. kubectl deletes them because its nodes may go for good.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class DrainPlan(Value, kw_only=True):
     """The pods of a node, sorted by what the drain does with them."""
 
     staying: tuple[PodView, ...]  # DaemonSet, static, finished, not selected
-    ending: tuple[PodView, ...]  # asked to end already; waited for
-    given_up: tuple[PodView, ...]  # terminating longer than --skip-wait-for-delete-timeout: no longer waited for
-    now: tuple[PodView, ...]  # to be asked now
-    later: tuple[PodView, ...]  # refused a moment ago; asked again when their back-off ends
+    ending: tuple[PodView, ...]  # terminating; the drain waits for them
+    given_up: tuple[PodView, ...]  # terminating longer than --skip-wait-for-delete-timeout: the drain does not wait
+    now: tuple[PodView, ...]  # to evict now
+    later: tuple[PodView, ...]  # refused a moment ago; to evict when their back-off ends
     look_again_seconds: float
-    comers: frozenset[str] = frozenset()  # UIDs of those to go that came in spite of the cordon
+    comers: frozenset[str] = frozenset()  # UIDs of pods to evict that arrived in spite of the cordon
     returning: tuple[
         PodView, ...
-    ] = ()  # of those staying: created after the cordon, and again as often as they are evicted
+    ] = ()  # part of `staying`: created after the cordon, and created again after each eviction
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to wait for."""
+        """Whether there is no pod left to evict or wait for."""
         return not (self.ending or self.now or self.later)
 
     @property
@@ -49,7 +49,7 @@ class DrainPlan(Value, kw_only=True):
 
 
 def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
-    """Why a drain leaves the pod alone; empty when it does not."""
+    """Why a drain does not evict the pod; empty if it does."""
     if pod.is_mirror or pod.owner_kind == "Node":
         return "a static pod: the kubelet runs it from a file"
     if pod.owner_kind == "DaemonSet":
@@ -64,15 +64,15 @@ def why_it_stays(pod: PodView, policy: DrainPolicy) -> str:
 
 
 def may_be_bound(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """The pods to evict that their controller may make again on this very node: those that no scheduler is
-    known to have placed."""
+    """The pods to evict that their controller may create again on this very node: those that no scheduler is known to
+    have placed."""
     return tuple(pod for pod in to_evict(pods, policy) if pod.owner_kind and pod.came_bound is not False)
 
 
 def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
-    """The same rule for pods of a simulation, so that a forecast leaves alone what the drain will leave alone."""
+    """The same rule for the pods of a simulation, so that a forecast moves the same pods as the drain."""
     if policy.selector is None:
-        return moves_all  # what belongs to a node the simulation knows by itself
+        return moves_all  # the simulation itself knows the pods that belong to a node
 
     def stays(pod: Pod) -> str:
         owner = pod.owner.kind if pod.owner else ""
@@ -91,7 +91,7 @@ def rule_of(policy: DrainPolicy) -> Callable[[Pod], str]:
 
 
 def to_evict(pods: Iterable[PodView], policy: DrainPolicy) -> tuple[PodView, ...]:
-    """The pods that a drain would evict: what dry-run evictions are tried for."""
+    """The pods that a drain would evict; the dry run tries each of them."""
     return tuple(pod for pod in pods if not why_it_stays(pod, policy) and not pod.is_terminating)
 
 
@@ -104,11 +104,10 @@ def plan(
     now: datetime,
     cordoned_at: datetime | None = None,
 ) -> DrainPlan:
-    """Sort the pods: StatefulSets' last, the least important first, then by name, in the order that a forecast
-    counts on.
+    """The plan, in the order that a forecast assumes: pods of StatefulSets last, lower priorities first, then by name.
 
-    A StatefulSet's replacement comes when its old pod is gone, an instant that nobody can know; asked last, it
-    comes after all others."""
+    A StatefulSet creates the replacement only when the old pod is gone, at an instant that no forecast can know. If
+    its pods are evicted last, their replacements come after all others."""
     staying: list[PodView] = []
     ending: list[PodView] = []
     given_up: list[PodView] = []
@@ -145,8 +144,8 @@ def plan(
 
 
 def _next_round(pauses: Sequence[float]) -> float:
-    """When the first pod may be asked again, or the last of those that may be asked within the same half second: a turn
-    reads the Node, the lock and the pods anew."""
+    """The seconds until the next eviction is allowed. Evictions within half a second share one turn, because each turn
+    reads the Node, the lock and the pods."""
     first = min(pauses, default=math.inf)
     return max((each for each in pauses if each <= first + _SAME_ROUND_SECONDS), default=math.inf)
 
@@ -156,8 +155,7 @@ def _order(pod: PodView) -> tuple[bool, int, str, str, str]:
 
 
 def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
-    """Whether the pod was made after the cordon and put here all the same: it tolerates it, or the scheduler
-    had not heard of it yet."""
+    """Whether the pod was created after the cordon: it tolerates cordons, or the scheduler did not know of it yet."""
     return (
         cordoned_at is not None
         and pod.created_at is not None
@@ -166,50 +164,49 @@ def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
 
 
 def _comes_for_ever(pod: PodView, memory: Memory) -> bool:
-    """Whether a pod that came after the cordon would come back as often as it were evicted: it tolerates the
-    cordon, its owner binds it to this node, or nobody knows why and many rounds of evictions have not kept its
-    like away."""
+    """Whether a pod that arrived after the cordon would come back after each eviction: it tolerates the cordon, its
+    owner binds it to this node, or many rounds of evictions have not stopped its owner for an unknown reason."""
     coming = memory.drain.comers.get(owner_of(pod))
-    if not pod.owner_kind or pod.is_terminating:  # one that ends is waited for; its successor is the one that stays
+    if not pod.owner_kind or pod.is_terminating:  # the drain waits for a terminating pod; its successor then stays
         return False
     return pod.tolerates_cordon or bool(pod.came_bound) or (coming is not None and coming.rounds >= MOST_ROUNDS)
 
 
 def owner_of(pod: PodView) -> str:
-    """What evictions of pods that keep coming are counted by: their controller, or the pod itself where it has none."""
+    """The UID by which evictions of returning pods are counted: the controller's, or the pod's own without one."""
     return pod.owner_uid or pod.uid
 
 
 def owners_of_comers(plan: DrainPlan) -> frozenset[str]:
-    """Whose pods are to be evicted now although they were made after the cordon."""
+    """The owners of pods that the plan evicts now although they were created after the cordon."""
     return frozenset(owner_of(pod) for pod in plan.now if pod.uid in plan.comers)
 
 
 def _not_before(pod: PodView, memory: Memory, *, is_comer: bool) -> float:
-    """From which uptime on it may be asked; in the past when nothing keeps it."""
+    """The uptime of the pod's next allowed eviction; 0 if there is no back-off."""
     asked, coming = memory.drain.evictions.get(pod.uid), memory.drain.comers.get(owner_of(pod)) if is_comer else None
     return max((each.not_before for each in (asked, coming) if each is not None), default=0.0)
 
 
 def _ending_look_seconds(pod: PodView, now: datetime) -> float:
-    """Most pods are gone long before their grace is over: a pod that was asked a moment ago is looked at soon, and
-    the longer it takes, the less a look more or less matters."""
+    """The pause until the next look at a terminating pod: short at first, because most pods are gone long before their
+    grace period ends, and longer the longer it takes."""
     if pod.deletion_timestamp is None:
         return _LOOK_SECONDS
     asked = pod.deletion_timestamp - timedelta(seconds=pod.deletion_grace_seconds or 0.0)
     return min(max(_ENDING_LOOK_SECONDS, (now - asked).total_seconds() * _ENDING_LOOK_SHARE), _LOOK_SECONDS)
 
 
-MOST_ROUNDS = 6  # about a minute of them: a scheduler hears of a cordon within a second or two
+MOST_ROUNDS = 6  # about a minute; a scheduler learns of a cordon within a second or two
 _CLOCK_SECONDS = 2.0  # the instant of the cordon comes from our clock, corrected by a header of whole seconds
 _LOOK_SECONDS = 2.0  # three reads a look; a pod's grace is 30 s by default
 _ENDING_LOOK_SECONDS = 0.5  # every second here is a second the whole roll-out waits
-_ENDING_LOOK_SHARE = 0.25  # of what the pod has taken so far
+_ENDING_LOOK_SHARE = 0.25  # of the pod's time so far
 _AFTER_EVICTION_SECONDS = 0.5  # most pods without a grace period are gone by then
 
 
 def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
-    """The evictions to ask for now."""
+    """The evictions to request now."""
     return tuple(
         EvictPod(
             namespace=pod.namespace,
@@ -223,10 +220,11 @@ def requests(plan: DrainPlan, policy: DrainPolicy) -> tuple[EvictPod, ...]:
 
 
 def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether --force-reboot may pass over the pods that are left: each was really asked, and no budget forbids it.
+    """Whether --force-reboot may reboot although pods are left: the API server has judged enough evictions of each, and
+    no budget forbids it.
 
-    A pod that already terminates was asked by definition. Of the others only evictions count that the API
-    server surely judged."""
+    A terminating pod needs no more evictions. For the others only evictions count that the API server certainly
+    judged."""
     if not policy.force_reboot:
         return False
     for pod in (*plan.now, *plan.later):
@@ -239,23 +237,23 @@ def is_force_earned(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> boo
 
 
 def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
-    """Whether asking once more would not earn the force: every pod was judged often enough, or does not come to
-    be judged at all."""
+    """Whether more attempts cannot make --force-reboot apply: for every pod, either enough evictions were judged or
+    the evictions never reach the point where they are judged."""
     enough = policy.attempts_before_force
     waiting = (*plan.now, *plan.later)
     return all(judgements(plan, pod, memory) >= enough or _is_unheard(plan, pod, memory, enough) for pod in waiting)
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """How often its eviction was judged; of a pod that came in spite of the cordon, in how many rounds those of
-    its owner were."""
+    """How often the API server judged the pod's eviction; for a pod that arrived in spite of the cordon, in how many
+    rounds it judged one of the same owner."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)
 
 
 def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> bool:
-    """Whether its evictions do not get through: enough of them were not judged, and the last one was not either."""
+    """Whether the pod's evictions never get judged: `enough` of them were not, and neither was the last one."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     if coming is not None and coming.rounds - coming.judgements >= enough:
@@ -264,12 +262,13 @@ def _is_unheard(plan: DrainPlan, pod: PodView, memory: Memory, enough: int) -> b
 
 
 def describe(plan: DrainPlan, memory: Memory) -> str:
-    """What keeps the drain: the first few pods by name, refused ones with the words of the refusal."""
+    """The pods that the drain waits for: the first few by name, each with its refusal if it has one."""
     return first_few([_describe(pod, memory) for pod in plan.left])
 
 
 def describe_returning(plan: DrainPlan) -> str:
-    """For the sentence of the reboot: which pods are on the node all the same; empty when none is."""
+    """A clause for the sentence of the reboot: the returning pods that are still on the node; empty if there are
+    none."""
     names = first_few([pod.title for pod in plan.returning])
     return f" (left here, because it comes back whenever it is evicted: {names})" if names else ""
 

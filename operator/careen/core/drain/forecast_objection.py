@@ -1,5 +1,4 @@
-"""What in a forecast keeps a node from being drained, by policy: the rule itself. The gate and whoever prints a
-forecast ask it."""
+"""The rule by which a forecast forbids a drain under a policy. The gate and the commands that print forecasts use it."""
 
 from __future__ import annotations
 
@@ -9,8 +8,8 @@ from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
 
 def objection_to(forecast: Forecast, policy: Policy) -> str:
-    """Never-evictable pods, then pending beyond what is allowed, then unknown beyond what is allowed; empty
-    when nothing speaks against it."""
+    """The objections as a sentence: pods that can never be evicted, then more pending pods than the policy allows, then
+    more unknown ones. Empty if there are none."""
     parts: list[str] = []
     is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
     if forecast.never and not is_forced:
@@ -25,7 +24,7 @@ def objection_to(forecast: Forecast, policy: Policy) -> str:
 
 
 def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
-    """The pods for which the gate `bound-pods` refuses, whatever --forecast says; empty when they are left on
+    """The pods for which the gate `bound-pods` refuses, with any --forecast; empty if the policy leaves such pods on
     the node."""
     if policy.drain.bound_pods is not BoundPods.REFUSE:
         return ()
@@ -33,7 +32,7 @@ def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:
 
 
 def objection_to_bound(forecast: Forecast, policy: Policy) -> str:
-    """The same as a sentence; empty when there are none."""
+    """The objection to these pods as a sentence; empty if there are none."""
     bound = bound_in(forecast, policy)
     return f"comes back here as often as it is evicted (--pods-bound-to-node): {_name(bound)}" if bound else ""
 

@@ -1,12 +1,12 @@
-"""What single change would take a forecast's objection away: proven by the simulation, told on the Node with
-the refusal."""
+"""The single changes that would resolve a forecast's objection. The simulation has proven them; the refusal on the Node
+shows them."""
 
 from __future__ import annotations
 
 from careen.core.facts.policy import Policy
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 
-_SHOWN_PODS = 2  # one way out is what a reader needs; the second pod shows whether the same one helps there
+_SHOWN_PODS = 2  # a reader needs one way out; the second pod shows whether the same one helps there
 
 
 def ways_out(forecast: Forecast, policy: Policy) -> str:
