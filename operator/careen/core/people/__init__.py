@@ -1,1 +1,1 @@
-"""What people ask of nodes."""
+"""Requests of people, and messages to them."""

@@ -1,8 +1,8 @@
-"""What a person asks of one node: a reboot, a drain, or to be kept down for work by hand.
+"""A person's request for one node: a reboot, a drain, or maintenance by hand.
 
-The wish stands on the Node as `careen.dev/request` until it is met, withdrawn or over. It is a need beside the host's:
-the same gates, lock and record lead to the drain. A reboot is met by any boot but the one that ran when it was asked
-for; a node that is kept has no boot to prove."""
+The request is the annotation `careen.dev/request` on the Node until it is met, withdrawn or over. It is a need like the
+host's: the same gates, lock and record lead to the drain. Any boot other than the one at the time of the request meets
+a request for a reboot; a request to keep a node down needs no new boot."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.facts.untrusted import object_of, short
 from careen.core.situation import Situation
 
-# In the other phases under a claim a reboot is under way or done, and only the host says whether one more is needed. A
-# request for a reboot stands while that reboot is under way: on the boot that it is to end, it is what is met there.
+# In the other phases under a claim a reboot is under way or done, and only the host says whether another one is needed.
+# A request for a reboot also counts in Rebooting, because the reboot under way is the one that meets it.
 _ASKED_IN = frozenset({"", Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE, Phase.FAILED})
 
 
 class Standing(StrEnum):
-    """What has become of a request."""
+    """The state of a request."""
 
     STANDS = "stands"
-    MET = "met"  # the reboot that was asked for has happened
-    OVER = "over"  # its end has come
+    MET = "met"  # the requested reboot has happened
+    OVER = "over"  # its `until` has passed
 
 
 def request_of(node: NodeView) -> PersonRequest | None:
-    """What a person asks of the node; None when nobody does, or the annotation cannot be understood. One word is
-    enough for whoever writes it with kubectl."""
+    """The request on the node; None if there is none or the annotation cannot be understood. A person who writes it
+    with kubectl may write just one word."""
     text = node.annotations.get(keys.REQUEST, "").strip()
     found = object_of(text) or {"want": text}
     wish = found.get("want")
@@ -65,7 +65,7 @@ def to_annotation(request: PersonRequest) -> str:
 
 
 def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
-    """Whether the request still asks for anything on this boot of the host (empty: not known)."""
+    """The state of the request now, on this boot of the host (empty: unknown)."""
     if request.until is not None and request.until <= now:
         return Standing.OVER
     if request.wish is Wish.REBOOT and request.boot and boot and not is_same_boot(request.boot, boot):
@@ -74,7 +74,7 @@ def standing(request: PersonRequest, *, now: datetime, boot: str) -> Standing:
 
 
 def heard(seen: Observation, node: NodeView, progress: Progress) -> Observation:
-    """The observation with a person's request as a need, in the phases in which it may begin or keep something."""
+    """The observation with a person's request as its need, in the phases in which a request counts."""
     request = request_of(node)
     boot = "" if isinstance(seen.boot_id, Unknown) else seen.boot_id
     if request is None or not _is_asked_in(progress.phase, request) or progress.failed == Code.REBOOT_LOOP:
@@ -101,14 +101,14 @@ def sentence(request: PersonRequest) -> str:
 
 
 def kept(situation: Situation) -> PersonRequest | None:
-    """The request that keeps this node down once it is drained; None where the drain leads to a reboot."""
+    """The request that keeps this node down once it is drained; None if the drain leads to a reboot."""
     request = situation.seen.need.request
     return request if request is not None and request.wish is not Wish.REBOOT else None
 
 
 def done_with(situation: Situation) -> dict[str, str | None]:
-    """What removes a request that is met or over, or that nobody can understand; nothing while it stands, or where
-    there is none."""
+    """The change that removes a request that is met, over or unreadable; empty if it still stands, or if there is
+    none."""
     if keys.REQUEST not in situation.node.annotations:
         return {}
     request = request_of(situation.node)
@@ -119,6 +119,6 @@ def done_with(situation: Situation) -> dict[str, str | None]:
 
 
 def met_by_this_boot(situation: Situation) -> dict[str, str | None]:
-    """What removes a request for a reboot once the host runs another boot under a claim."""
+    """The change that removes a request for a reboot once the host runs another boot under a claim."""
     request = request_of(situation.node)
     return {keys.REQUEST: None} if request is not None and request.wish is Wish.REBOOT else {}

@@ -1,7 +1,7 @@
-"""The figures of a roll-out, from what each node says of its last reboot.
+"""The figures of a roll-out, from each node's report of its last reboot.
 
-A roll-out lasts as long as some node waits for its reboot. So two reboots belong to the same one if the needs that led
-to them overlap in time, or are joined by others that do."""
+A roll-out lasts as long as at least one node waits for its reboot. So two reboots belong to the same roll-out if their
+times from need to end overlap, directly or through other reboots."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from careen.core.facts.times import from_rfc3339
 from careen.core.facts.untrusted import object_of, whole
 from scheduler_core.values import Value
 
-_MOST = 10**9  # seconds, pods or failures: anybody may have written the annotation
+_MOST = 10**9  # seconds, pods or failures: anyone may have written the annotation
 
 
 class Figures(Value, kw_only=True):
-    """What a roll-out came to."""
+    """The figures of one roll-out."""
 
     nodes: int
     seconds: float  # from the first drain to the last node back in service
@@ -35,13 +35,13 @@ class _Reboot(Value, kw_only=True):
 
 
 def figures(nodes: Iterable[NodeView]) -> Figures | None:
-    """Of the roll-out that ended last; None where no node says that it rebooted."""
+    """The figures of the roll-out that ended last; None if no node has a report of a reboot."""
     reboots = sorted((each for node in nodes if (each := _of(node)) is not None), key=lambda each: each.ended)
     if not reboots:
         return None
     last = [reboots.pop()]
     start = last[0].needed
-    # From the last one backwards: whatever ended after the earliest need so far belongs to it.
+    # Backwards from the last reboot: each one that ended after the earliest need so far belongs to the roll-out.
     while reboots and reboots[-1].ended >= start:
         last.append(reboots.pop())
         start = min(start, last[-1].needed)

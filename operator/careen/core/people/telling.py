@@ -1,4 +1,4 @@
-"""What a message to people knows besides its sentence: why the node reboots, how long it took, and the forecast."""
+"""Builds messages to people: the sentence, why the node reboots, the duration, and the forecast."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from careen.core.situation import Situation
 from scheduler_core.simulation.forecast import Forecast, Outcome
 
 _SHOWN_PODS = 3
-_MOST_PODS = 100_000  # more than any node holds: anybody may have written the annotation
+_MOST_PODS = 100_000  # more than any node holds: anyone may have written the annotation
 
 
 def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, since: str) -> Notify:
-    """A message about this claim's reboot. `since`: RFC 3339, where its duration begins; empty: not known."""
+    """A message about this claim's reboot. `since`: the start of its duration, RFC 3339; empty: unknown."""
     node, began = situation.node, from_rfc3339(since)
     return Notify(
         occasion=occasion,
@@ -31,7 +31,7 @@ def about_reboot(situation: Situation, occasion: Occasion, sentence: str, *, sin
 
 
 def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> Notify:
-    """A message about what went wrong on this node; the duration is that of the claim's drain and reboot so far."""
+    """A message about a failure of this node. The duration is that of the claim's drain and reboot so far."""
     began = from_rfc3339(situation.progress.drain_started_at)
     return Notify(
         occasion=occasion,
@@ -43,8 +43,8 @@ def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> No
 
 
 def forecast_line(situation: Situation) -> str:
-    """Where the node's pods go and how many find no place, by this turn's forecast or the one that the Node carries;
-    empty where there is none."""
+    """Where the node's pods would land and how many would stay pending, by this turn's forecast or the one stored on
+    the Node; empty without a forecast."""
     made = situation.seen.forecast
     if isinstance(made, Forecast):
         moving = {pod.title: tuple(pod.landing) for pod in made.with_outcome(Outcome.MOVES)}
@@ -82,13 +82,13 @@ def _places(nodes: tuple[str, ...]) -> str:
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:
-    """Not known where an instant is not, or lies ahead."""
+    """The seconds since the instant; None if it is unknown or in the future."""
     seconds = (now - since).total_seconds() if since is not None else -1.0
     return seconds if seconds >= 0 else None
 
 
 def is_last_of_rollout(situation: Situation, holders: tuple[str, ...]) -> bool:
-    """Whether nobody is at work or waits once this node's claim has gone; `holders`: who has one then."""
+    """Whether no node works or waits after this node's release. `holders`: the holders after the release."""
     waiters = situation.seen.waiters
     if isinstance(waiters, Unknown) or not isinstance(waiters, tuple) or holders:
         return False

@@ -9,21 +9,21 @@ FIELDS = ("node", "cluster", "reason", "duration", "forecast")
 """Fields of every template."""
 
 FIGURES = ("nodes", "pods", "failures")
-"""Fields of the message about a finished roll-out, besides."""
+"""Further fields of the message about a finished roll-out."""
 
-# Whatever else stands in braces is text: kured's templates may hold JSON.
+# All other text in braces stays as it is: kured's templates may hold JSON.
 _PART = re.compile(r"%%|%s|\{\{[A-Za-z_][A-Za-z0-9_-]*\}\}|\{[A-Za-z_][A-Za-z0-9_-]*\}")
 
 
 def fields_of(template: str) -> tuple[str, ...]:
-    """The names in single braces, each once, in their order."""
+    """The names in single braces, without duplicates, in order of appearance."""
     parts = (part for part in _PART.findall(template) if part[0] == "{" and part[1] != "{")
     return tuple(dict.fromkeys(part[1:-1] for part in parts))
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """The text, read from left to right as Go reads its own: `%s` is the node, `%%` a percent sign, `{{name}}` stands
-    for `{name}`. No value is read as a template; a name without a value stays as it is."""
+    """The filled template, read once from left to right as in Go: `%s` is the node, `%%` a percent sign, `{{name}}` a
+    literal `{name}`. Braces inside values stay as they are, and so does a name without a value."""
 
     def value(found: re.Match[str]) -> str:
         part = found[0]
