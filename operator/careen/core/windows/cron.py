@@ -1,9 +1,8 @@
-"""When a window of a cron expression is open. The only importer of cronsim, which is imported when such a window
-is first asked about.
+"""When a window of a cron expression is open. This module alone imports cronsim, on the first use of such a window.
 
-The clock changes as for Debian's cron, which cronsim follows: an hour named in the expression that the clock
-leaves out counts as the instant after it; one that the clock goes through twice counts the first time. The
-duration runs in real time: four hours are four hours on every night."""
+Clock changes are handled as by Debian's cron, which cronsim follows: if the clock skips an hour of the expression, the
+window opens right after the gap; if the clock goes through an hour twice, the window opens the first time. The duration
+is real time: four hours are four hours in every night."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ from datetime import UTC, datetime, time, timedelta
 
 from careen.core.windows.values import Cron, NamedWindow
 
-# cronsim compares the hands of the clock alone, so that it is not asked about instants this near to a change.
+# cronsim compares local times only, so near a clock change the search starts this much earlier or later.
 _NEAR_A_CLOCK_CHANGE = timedelta(hours=3)
-_LONGEST_LOOK = timedelta(days=8)  # an open window is followed so far: what is open for longer does not end soon
+_LONGEST_LOOK = timedelta(days=8)  # the search for the end of an open window goes no farther
 
 
 def refusal(expression: str) -> str:
-    """Why this is no cron expression that windows can use; empty when it is one."""
+    """Why windows cannot use this cron expression; empty if they can."""
     if len(expression) > 200 or not expression.isascii():
         return "it is longer than 200 characters, or has characters that no cron expression has"
     if len(expression.split()) != 5:
@@ -33,15 +32,16 @@ def refusal(expression: str) -> str:
 
 
 def is_open(window: Cron, now: datetime, named: NamedWindow) -> bool:
-    """Whether the instant lies less than the duration after an instant of the expression."""
+    """Whether the window is open: an instant of the expression is less than the duration ago, and neither date is
+    excluded."""
     if named.excludes(now.astimezone(window.zone).date()):
         return False
     return _ends(window, now, named) is not None
 
 
 def change_after(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """When the window is first the other thing; None when an open one is not shut within eight days, or a shut
-    one never opens."""
+    """When the window next opens or closes; None if an open one does not close within eight days, or a closed one never
+    opens."""
     now = is_open(window, at, named)
     instant: datetime | None = at
     while instant is not None and not (now and instant > at + _LONGEST_LOOK):
@@ -52,7 +52,7 @@ def change_after(window: Cron, at: datetime, named: NamedWindow) -> datetime | N
 
 
 def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bool) -> datetime | None:
-    """The next at which the window may change."""
+    """The next instant at which the window may open or close."""
     days = [dates.first if is_open else dates.after for dates in named.excluded]
     midnights = (datetime.combine(day, time(), window.zone).astimezone(UTC) for day in days)
     edge = _ends(window, at, named) if is_open else _next_start(window, at, named)
@@ -60,7 +60,7 @@ def _next_instant(window: Cron, at: datetime, named: NamedWindow, *, is_open: bo
 
 
 def _ends(window: Cron, at: datetime, named: NamedWindow) -> datetime | None:
-    """When what began last before this instant ends; None when it has ended, or nothing began."""
+    """When the last opening before this instant ends; None if it has already ended, or if there was none."""
     duration = timedelta(seconds=window.seconds)
     for start in _starts(window, at, is_backwards=True):
         if start > at:
@@ -89,8 +89,8 @@ def _next_start(window: Cron, at: datetime, named: NamedWindow) -> datetime | No
 
 
 def _starts(window: Cron, at: datetime, *, is_backwards: bool = False) -> Iterator[datetime]:
-    """The starts after this instant, or those up to it, the nearest first. Near a change of the clock a few
-    more."""
+    """The starts after this instant, or those up to it, nearest first. Near a clock change also a few on the other
+    side."""
     from cronsim import CronSim
 
     margin = _NEAR_A_CLOCK_CHANGE if _is_near_a_clock_change(window, at) else timedelta(seconds=is_backwards)

@@ -1,12 +1,12 @@
 """When a window of days and times is open. Pure.
 
-A window that wraps past midnight belongs to the day on which it begins: "fri 22:00–04:00" is open on Saturday
-until 04:00. Kured tests the weekday at the instant and so opens Friday 00:00–04:00 and closes Saturday
-00:00–04:00 (pkg/timewindow/timewindow.go), which nobody who writes such a window means. The end is part of the
-window to its last second, as in kured.
+A window that crosses midnight belongs to the day on which it begins: "fri 22:00–04:00" is open on Saturday until 04:00.
+Kured tests the weekday at the instant (pkg/timewindow/timewindow.go). So its window is open on Friday 00:00–04:00 and
+closed on Saturday 00:00–04:00, which is not what such a setting means. The window includes its end to the last second,
+as in kured.
 
-The hands of the clock decide: in the hour that the clock goes through twice a window is open both times, in the
-hour that it leaves out a window is not open at all."""
+Local time decides: in an hour that the clock goes through twice the window is open both times, and an hour that the
+clock skips is never open."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from careen.core.windows.values import Dates, NamedWindow, Window
 
 _DAY = timedelta(days=1)
-# Weekdays repeat after seven days. A window inside the hour that the clock leaves out on its only day opens a
-# week later.
+# Weekdays repeat after seven days. If the clock skips the hour of the window on its only day, it opens a week later.
 _REGULAR_DAYS = 16
 
 
 def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> bool:
-    """Whether the instant lies in the window. `named`: for the dates that are excluded."""
+    """Whether the instant is in the window. `named` gives the excluded dates."""
     local = now.astimezone(window.zone)
     at, today = local.time().replace(microsecond=0), local.date()
     if window.start <= window.end:
@@ -41,8 +40,7 @@ def is_open(window: Window, now: datetime, named: NamedWindow | None = None) -> 
 def change_after(
     window: Window, at: datetime, named: NamedWindow | None = None, *, within: timedelta | None = None
 ) -> datetime | None:
-    """When the window, open or shut at this instant, is first the other thing, to the second; None when it is
-    not by then, or never is."""
+    """When the window next opens or closes, to the second; None if that is not `within` this time, or never."""
     if not window.days:
         return None
     now = is_open(window, at, named)
@@ -55,8 +53,8 @@ def change_after(
 
 
 def _instants_of_change(window: Window, at: datetime, excluded: tuple[Dates, ...]) -> Iterator[datetime]:
-    """Every instant at which the window may change, in order: the rhythm of two weeks from now on, and again
-    from each excluded date on, because between those nothing is new."""
+    """Every instant at which the window may open or close, in order: for two weeks from now, and again from the edges
+    of each range of excluded dates on. Between those the pattern repeats."""
     today = at.astimezone(window.zone).date() - _DAY
     breaks = {day for dates in excluded for day in (dates.first, dates.after) if day > today}
     begins = [today, *sorted(breaks)]
@@ -75,13 +73,13 @@ def _of_day(window: Window, day: date) -> Iterator[datetime]:
 
 
 def _after_end(window: Window, day: date) -> datetime:
-    """The first second that does not belong to the window any more, by the hands of the clock."""
+    """The first second after the window, in local time."""
     naive = datetime.combine(day, window.end.replace(microsecond=0)) + timedelta(seconds=1)
     return naive.replace(tzinfo=window.zone)
 
 
 def _clock_change(before: datetime, after: datetime, zone: tzinfo) -> datetime:
-    """The minute between the two at which the clock is put forward or back."""
+    """The minute between the two instants at which the clock changes."""
     offset = before.astimezone(zone).utcoffset()
     while after - before > timedelta(minutes=1):
         middle = before + timedelta(minutes=(after - before) // timedelta(minutes=2))

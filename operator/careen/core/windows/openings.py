@@ -9,14 +9,14 @@ from careen.core.facts.policy import Policy
 from careen.core.windows import daily
 from careen.core.windows.values import Cron, NamedWindow
 
-_LONGEST_LOOK = timedelta(days=8)  # windows that take over from each other are followed so far
+_LONGEST_LOOK = timedelta(days=8)  # the search through windows that overlap goes no farther
 
 
 def windows_of(policy: Policy, labels: Mapping[str, str]) -> tuple[NamedWindow, ...]:
-    """The windows of the node with these labels; none when no window is meant for it.
+    """The windows of a node with these labels; empty if it has none.
 
-    The window of kured's flags is for everybody as long as no other is configured. Beside others it is for the
-    nodes that none of them selects, unless it says nothing: then such a node has no window."""
+    Without other windows the one of kured's flags is for all nodes. With others it is for the nodes that none of them
+    selects; but if kured's flags have their defaults, such a node has no window."""
     default = NamedWindow(name="", opens=policy.window)
     if not policy.windows:
         return (default,)
@@ -30,9 +30,9 @@ def is_open(windows: Sequence[NamedWindow], now: datetime) -> bool:
 
 
 def change_after(windows: Sequence[NamedWindow], at: datetime) -> datetime | None:
-    """When it is first the other thing: of shut windows one opens, or the last of the open ones shuts.
+    """When this next changes: one of the closed windows opens, or the last of the open ones closes.
 
-    None when none ever opens, or when they stay open for eight days."""
+    None if no window ever opens, or if they stay open for eight days."""
     now, instant = is_open(windows, at), at
     while instant <= at + _LONGEST_LOOK or not now:
         changes = [change for each in windows if (change := _change_after(each, instant)) is not None]
@@ -45,7 +45,7 @@ def change_after(windows: Sequence[NamedWindow], at: datetime) -> datetime | Non
 
 
 def opens_within(windows: Sequence[NamedWindow], now: datetime, seconds: float) -> float | None:
-    """In how many seconds shut windows open; None when not within `seconds`, or when one is open."""
+    """The seconds until a window opens; None if none does within `seconds`, or if one is open."""
     if is_open(windows, now):
         return None
     opening = change_after(windows, now)

@@ -1,4 +1,4 @@
-"""Windows as settings write them. When they are open is in `daily.py` and `cron.py`."""
+"""Windows as values. `daily.py` and `cron.py` compute when they are open."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Window(Value, kw_only=True):
 
     @property
     def is_always_open(self) -> bool:
-        """Whether it leaves out nothing, as kured's defaults do."""
+        """Whether the window is open at all times, as with kured's defaults."""
         return len(self.days) == 7 and self.start == time(0, 0) and self.end >= time(23, 59, 59)
 
 
@@ -42,15 +42,15 @@ class Dates(Value, kw_only=True):
 
     @property
     def after(self) -> date:
-        """The first day that is not one of them any more."""
+        """The first day after them."""
         return self.last + timedelta(days=1)
 
 
 class NamedWindow(Value, kw_only=True):
-    """One window of the list: when it opens, for which nodes, and on which dates it does not.
+    """One window of the list: when it opens, for which nodes, and the dates on which it does not.
 
-    On an excluded date it is shut from midnight to midnight; and as a window belongs to the day on which it
-    begins, one that would begin on an excluded date does not open on the next day either."""
+    On an excluded date the window is closed from midnight to midnight. A window that crosses midnight belongs to the
+    day on which it begins, so one that would begin on an excluded date is closed on the next day too."""
 
     name: str
     opens: Window | Cron
