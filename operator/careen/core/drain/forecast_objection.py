@@ -1,4 +1,4 @@
-"""The rule by which a forecast forbids a drain under a policy. The gate and the commands that print forecasts use it."""
+"""The rule by which a forecast forbids a drain under a policy. The gate and commands that show forecasts use it."""
 
 from __future__ import annotations
 
