@@ -1,5 +1,5 @@
-"""The ordered list of gates: cheap and certain first, the forecast last because it costs most. A new gate is a
-file and a line."""
+"""The ordered list of gates: cheap and certain gates first, the expensive forecast and dry run last. A new gate needs a
+file and a line here."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from careen.core.gates.question import Cost, Foreseen, Gate, Unforeseen, When, n
 from careen.core.situation import Situation
 
 GATES: tuple[Gate, ...] = (
-    hold.GATE,  # a person's word comes before everything else
+    hold.GATE,  # the decision of a person comes before everything else
     halt.GATE,  # certain, and known from the lock alone
     host_state.GATE,  # without a known need there is nothing to ask the others for
     settings.GATE,  # certain, and known from the start of the agent
-    reboot_way.GATE,  # a small command on the host, at most once in some minutes
+    reboot_way.GATE,  # a small command on the host, at most once every few minutes
     loop_limit.GATE,  # a need that survives reboots will survive the next one too
     gate_annotations.GATE,  # certain, and known from the Node and the lock's object
     maintenance_window.GATE,  # certain, and known from the clock alone
@@ -58,17 +58,17 @@ GATES: tuple[Gate, ...] = (
 
 
 def asked(when: When, cost: Cost | None = None) -> tuple[Gate, ...]:
-    """The gates that are asked at this point, in order."""
+    """The gates that a node asks at this point, in order."""
     return tuple(gate for gate in GATES if when in gate.when and cost in {None, gate.cost})
 
 
 def foreseen(by: Foreseen) -> tuple[Gate, ...]:
-    """The gates that a plan can ask once it knows this much and no less, in order."""
+    """The gates that a plan can ask with exactly this knowledge, in order."""
     return tuple(gate for gate in GATES if gate.foresight is by)
 
 
 def unforeseen(policy: Policy) -> tuple[str, ...]:
-    """What a plan cannot foresee, in the order of the gates; without the gates that this policy switches off."""
+    """The facts that a plan cannot foresee, in the order of the gates, without gates that this policy switches off."""
     return tuple(
         gate.foresight.what
         for gate in GATES
@@ -77,11 +77,11 @@ def unforeseen(policy: Policy) -> tuple[str, ...]:
 
 
 def missing(situation: Situation, gates: tuple[Gate, ...]) -> frozenset[Evidence]:
-    """The evidence that these gates need and nobody asked for yet."""
+    """The evidence that these gates need and this turn has not asked for yet."""
     needed = frozenset().union(*(gate.needs(situation.policy) for gate in gates)) if gates else frozenset()
     return frozenset(evidence for evidence in needed if situation.seen.lacks(evidence))
 
 
 def refusals(situation: Situation, gates: tuple[Gate, ...], when: When) -> tuple[Refusal, ...]:
-    """What these gates refuse, in order; empty when all say yes."""
+    """The refusals of these gates, in order; empty if all say yes."""
     return tuple(refusal for gate in gates if (refusal := gate.ask(situation, when)) is not None)

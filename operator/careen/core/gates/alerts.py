@@ -11,8 +11,7 @@ from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
-# How the names of all alerts in manifests/alerts begin. An alert about a reboot that does not come must not
-# keep it from coming.
+# The prefix of all alerts in manifests/alerts. An alert about a reboot that is overdue must not block that reboot.
 OWN_ALERTS = "Careen"
 
 
@@ -22,8 +21,7 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """kured's rule: pending and firing alerts block, except those that the filter leaves out, and except
-    careen's own."""
+    """kured's rule: pending and firing alerts block, except for those that the filter ignores and careen's own."""
     policy, active = situation.policy.alerts, situation.seen.alerts
     if policy is None:
         return None
@@ -39,8 +37,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def blocks(alert: Alert, policy: AlertPolicy) -> bool:
-    """Whether this alert counts under the filter. Careen's own counts only for who names those that do:
-    `match_only`."""
+    """Whether this alert blocks. One of careen's own blocks only if `match_only` is set and the filter matches it."""
     if policy.firing_only and alert.state != "firing":
         return False
     matches = policy.filter_regexp is not None and policy.filter_regexp.search(alert.name) is not None

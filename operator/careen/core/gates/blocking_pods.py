@@ -21,7 +21,7 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Selectors are alternatives: one match is enough."""
+    """Refuse if a running pod matches one of the selectors."""
     rules = _rules(situation.policy)
     if not rules:
         return None
@@ -56,7 +56,7 @@ def told(rule: BlockingPods) -> str:
 
 
 def shortest(rules: Iterable[BlockingPods]) -> float:
-    """After how many seconds the first of these entries wants people told; 0: none does."""
+    """The shortest time after which one of these entries wants an alert; 0: none does."""
     return min((rule.longest_seconds for rule in rules if rule.longest_seconds), default=0.0)
 
 

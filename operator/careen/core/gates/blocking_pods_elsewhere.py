@@ -1,7 +1,6 @@
 """Refuses while a pod runs that forbids the reboots of its node's group, or of every node (--blocking-pods).
 
-A pod that no scheduler has placed yet counts for the cluster, and for no group. One whose Node does not exist any more
-counts for no group either."""
+A pod without a node, or on a Node that no longer exists, counts for the cluster but for no group."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """The pods of the entries with a wider scope; every Node, where one is about a group."""
+    """The pods of the entries with a wider scope, and every Node if one of them has the scope group."""
     scopes = {each.scope for each in policy.blocking_pods}
     if not scopes - {BlockingScope.NODE}:
         return frozenset()
@@ -25,7 +24,7 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """The entries in the order of the list; of the first that has one, the pod that comes first by name."""
+    """Refuse for the first entry of the list that has such a pod, and name the first of its pods."""
     if not needs(situation.policy):
         return None
     pods = situation.seen.blockers
@@ -65,7 +64,7 @@ def _by_name(pod: PlacedPod) -> tuple[str, str]:
 
 
 def _members(rule: BlockingPods, situation: Situation) -> frozenset[str] | Refusal:
-    """The nodes of this node's group; without the label it is a group of its own."""
+    """The nodes of this node's group. A node without the label is a group of its own."""
     own, fleet = situation.node, situation.seen.fleet
     value = own.labels.get(rule.group)
     if value is None:

@@ -1,8 +1,8 @@
-"""Refuses while an owner binds a pod to this very node (--pods-bound-to-node): whenever it were evicted it
-would be here again.
+"""Refuses while an owner binds a pod to this very node (--pods-bound-to-node), because the pod would come back after
+each eviction.
 
-Only owners of pods that no scheduler is known to have placed are read, so that a node without such a pod costs
-no request."""
+The gate reads only the owners of pods that no scheduler is known to have placed, so a node without such a pod costs no
+request."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from scheduler_core.sentences import first_few
 
 
 def needs(policy: Policy) -> frozenset[Evidence]:
-    """This node's pods and their owners, unless such pods are left alone."""
+    """This node's pods and their owners, unless the policy leaves such pods on the node."""
     return frozenset({Evidence.PODS, Evidence.OWNERS}) if policy.drain.bound_pods is BoundPods.REFUSE else frozenset()
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """The owner's template decides: a pod that was bound by hand once is evicted like any other."""
+    """Refuse if the owner's template names this node. A pod that was bound by hand is evicted like any other."""
     if situation.policy.drain.bound_pods is not BoundPods.REFUSE:
         return None
     pods, owners = situation.seen.pods, situation.seen.owners

@@ -1,9 +1,9 @@
-"""Refuses when one more node down would be too many: in the cluster, in a group, in a second zone
-(--order=zone), or for the quorum.
+"""Refuses when one more node down would be too many: in the cluster, in a group, in a second zone (--order=zone), or
+for the quorum.
 
-Nodes that are down for other reasons (not ready, or cordoned by somebody else) count like ours;
---count-cordoned=false leaves out those that are ready and only cordoned. The node itself never counts, and
-neither does what was done to it."""
+Nodes that are down for other reasons (not ready, or cordoned by another client) count like ours.
+--count-cordoned=false leaves out nodes that are ready and only cordoned. The node itself never counts, not even if it
+is cordoned or not ready."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """The whole cluster first, then the groups in the order of their names, the zone at work, the quorum."""
+    """Check the cluster's limit, then the groups by name, the zone at work, and the quorum."""
     content, fleet = situation.lock, situation.seen.fleet
     if not isinstance(content, LockContent):
-        return None  # the gate `hold` refuses that with its own words
+        return None  # the gate `hold` refuses such a lock
     if not isinstance(fleet, Fleet):
         return _no(Code.FLEET_UNKNOWN, f"which nodes are down cannot be told: {fleet.why}")
     down = others_down(situation.node.name, content, fleet, count_cordoned=situation.policy.count_cordoned)
@@ -73,22 +73,22 @@ def others_down(own: str, content: LockContent, fleet: Fleet, *, count_cordoned:
 
 
 def works(node: NodeView) -> bool:
-    """Whether careen has taken the node down, or may have, as far as the Node itself says.
+    """Whether careen has taken the node down, or may have, according to the Node.
 
-    Record and label are written in one patch. So the label tells of a record that cannot be read, and nonsense
-    in one annotation of a node that only waits does not fill the place of another."""
+    One patch writes record and label together. So the label replaces a record that cannot be read, and a waiting node
+    with nonsense in its annotation does not use up the limit."""
     progress = node.record
     if isinstance(progress, UnreadableProgress):
         return node.labels.get(keys.REBOOT_LABEL) in {"in-progress", "failed"}
     if not progress.phase:
-        return node.labels.get(keys.REBOOT_LABEL) == "in-progress"  # somebody removed the record of a working node
+        return node.labels.get(keys.REBOOT_LABEL) == "in-progress"  # the record of a working node was removed
     if not progress.claim or progress.is_giving_back:
         return False
     return progress.phase in WORKING | {Phase.SETTLING, Phase.FAILED}
 
 
 def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, down: dict[str, str]) -> Refusal | None:
-    nameless = {entry.node for entry in content.entries if entry.is_nameless}  # of any group, for all that is known
+    nameless = {entry.node for entry in content.entries if entry.is_nameless}  # may be of any group
     labelled = {node.name: set(groups(node, situation.policy)) for node in fleet.nodes}
     for entry in content.entries:
         labelled.setdefault(entry.node, set()).update(entry.groups)
@@ -100,7 +100,7 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
 
 
 def _limits(situation: Situation, fleet: Fleet) -> dict[str, tuple[int, str]]:
-    """How many of each group that the node belongs to may be down, and the same in words."""
+    """For each group of the node: how many of its nodes may be down, and the same as text."""
     found = {group: (most, str(most)) for group, most in groups(situation.node, situation.policy).items()}
     for budget in situation.policy.budgets:
         group = budget.group_of(situation.node.labels)
@@ -119,7 +119,7 @@ def _size(budget: Budget, group: str, fleet: Fleet) -> int:
 
 
 def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
-    """--order=zone: nobody begins while somebody of another zone, or of one that is not known, is at work."""
+    """With --order=zone: refuse while a node of another or an unknown zone is at work."""
     if situation.policy.order is not Order.ZONE:
         return None
     zones: dict[str, str | None] = {entry.node: entry.zone for entry in content.entries}

@@ -1,8 +1,8 @@
 """Refuses until some time has passed since any node of the cluster came back from its reboot
 (--cluster-minimum-interval).
 
-The instant stands in the lock, which every waiting node reads anyway. While another node holds a claim its reboot is
-still to come or not over, so nodes go one after another."""
+The lock, which every waiting node reads anyway, holds that instant. While another node holds a claim, its reboot is
+not over, so nodes go one after another."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from careen.core.gates.question import BEFORE_THE_CORDON, Cost, Foreseen, Gate, 
 from careen.core.lock.content import LockContent
 from careen.core.situation import Situation
 
-_CLOCKS_DIFFER = timedelta(minutes=5)  # an instant that is farther ahead is a mistake, and would refuse for ever
+_CLOCKS_DIFFER = timedelta(minutes=5)  # an instant farther in the future is a mistake and would block for very long
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """Of several nodes that hold a claim, the one whose claim stands first in the lock goes on."""
+    """Refuse during the interval, or while another holder goes first. Of several holders the first in the lock goes
+    on."""
     content = situation.lock
     if not situation.policy.cluster_interval_seconds or is_waived(situation.node, situation.seen.now):
         return None
     if not isinstance(content, LockContent):
-        return None  # the gate `hold` refuses that in words of its own
+        return None  # the gate `hold` refuses such a lock
     if before := _before_us(situation, content, when):
         return _no(f"{before} holds a claim; the interval begins when it gives the claim back after its reboot")
     again = ends(content, situation.policy, situation.server_now)
@@ -45,7 +46,7 @@ def ends(content: LockContent, policy: Policy, now: datetime) -> datetime | None
 
 
 def _before_us(situation: Situation, content: LockContent, when: When) -> str:
-    """Another holder that reboots before this node; empty when there is none."""
+    """Another holder that reboots before this node; empty if there is none."""
     holders, own = list(content.holders), situation.node.name
     if when is When.CLAIMED and own in holders:
         holders = holders[: holders.index(own)]

@@ -1,7 +1,7 @@
-"""Refuses a control-plane node while the API server, or the etcd behind it, does not call itself ready.
+"""Refuses a control-plane node while the API server or its etcd reports that it is not ready.
 
-The quorum of the control-plane nodes is counted in `budgets.py`, from the Nodes. This asks those who know better: a
-member that still catches up after its reboot is Ready as a Node."""
+`budgets.py` counts the quorum of the control-plane nodes from the Nodes. That is not enough: an etcd member that still
+catches up after its reboot runs on a Node that is already Ready."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from careen.core.situation import Situation
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """The server's checks; for a node that is none of the control plane, the shell asks nobody."""
+    """The API server's checks. The shell does not ask for them on other than control-plane nodes."""
     return frozenset({Evidence.READYZ})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Every check that fails is named."""
+    """Refuse and name every failing check."""
     if not situation.node.is_control_plane:
         return None
     failing = situation.seen.readyz

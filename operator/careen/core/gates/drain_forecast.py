@@ -1,5 +1,5 @@
-"""Refuses when pods of this node would find no room, or can never be evicted as things stand. Reads a forecast,
-computes none."""
+"""Refuses if pods of this node would find no room, or can never be evicted as things stand. The gate reads the forecast
+and computes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Only `refuse` refuses; `warn` leaves the forecast on the Node for people to read."""
+    """Refuse a bad forecast with --forecast=refuse; with `warn` people read it on the Node."""
     policy, forecast = situation.policy, situation.seen.forecast
     if policy.forecast is not ForecastPolicy.REFUSE:
         return None

@@ -1,8 +1,8 @@
-"""Refuses when the API server would refuse the eviction of any pod right now: known before anything moves.
+"""Refuses if the API server would refuse to evict any of the pods now, so that the node learns it before it moves one.
 
-Asked once the claim is held, just before the cordon. With --force-reboot an admission webhook's refusal no
-longer counts, and a budget's only with its own override. A request that was turned away before anybody judged
-it counts always: it would not earn the force either."""
+The node asks this gate when it holds its claim, just before the cordon. With --force-reboot the refusal of an admission
+webhook does not count, and with --force-reboot-past-budgets neither does that of a disruption budget. A request that
+was rejected before the eviction was judged always counts, because --force-reboot would not apply to it either."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """A pod that nobody tried is not allowed."""
+    """Refuse unless the dry run allowed every pod. A pod that was not tried is not allowed."""
     pods, answers = situation.seen.pods, situation.seen.evictability
     if isinstance(pods, (Unknown, NotAsked)):
         return _no(

@@ -12,12 +12,12 @@ from careen.core.situation import Situation
 
 
 def needs(_policy: Policy) -> frozenset[Evidence]:
-    """What the shell saw of other coordinators."""
+    """The shell's findings about other coordinators."""
     return frozenset({Evidence.FOREIGN})
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Two coordinators do not see each other's claims, so neither can keep a limit."""
+    """Refuse beside another coordinator: neither sees the other's claims, so neither can keep a limit."""
     foreign = situation.seen.foreign
     if isinstance(foreign, (Unknown, NotAsked)):
         why = foreign.why if isinstance(foreign, Unknown) else "nobody looked"

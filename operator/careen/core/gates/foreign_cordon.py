@@ -1,7 +1,6 @@
-"""Refuses a node that somebody else cordoned, where `--reboot-cordoned=false` says that a cordon keeps the node
-from rebooting.
+"""Refuses a node with a cordon that is not careen's, if --reboot-cordoned=false.
 
-By default it does not: as under kured such a node is drained and rebooted in its turn, and stays cordoned.
+By default careen drains and reboots such a node in its turn, as kured does, and leaves it cordoned.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Asked before careen's own cordon. Who asks for the reboot of this very node (careen.dev/reboot-now) wants
-    it although it is cordoned."""
+    """Refuse a foreign cordon, unless a person asked for the reboot of this node (careen.dev/reboot-now)."""
     node = situation.node
     if situation.policy.reboot_cordoned or not cordons.is_foreign(node) or is_waived(node, situation.seen.now):
         return None

@@ -1,8 +1,7 @@
-"""Refuses while somebody's annotation `careen.dev/gate.NAME` stands on the Node, or on the lock's DaemonSet for the
-whole cluster.
+"""Refuses while an annotation `careen.dev/gate.NAME` is on the Node, or for the whole cluster on the lock's DaemonSet.
 
-Other programs set it before work that a reboot would spoil, and remove it afterwards: a backup, a migration, a
-failover. The value is the reason. Unlike a hold it has a name, so that several of them do not overwrite each other."""
+Other programs set it before work that a reboot would interrupt (a backup, a migration, a failover) and remove it
+afterwards. The value is the reason. Unlike a hold it has a name, so several programs do not overwrite each other's."""
 
 from __future__ import annotations
 
@@ -21,13 +20,13 @@ _MOST_TOLD = 6
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Every one is named, those of the node first."""
+    """Refuse and name every such annotation, those of the node first."""
     reading = situation.seen.lock
     return refusal_of(situation.node, reading.gates if isinstance(reading, LockReading) else {})
 
 
 def refusal_of(node: NodeView, of_cluster: Mapping[str, str]) -> Refusal | None:
-    """What these annotations refuse. `of_cluster`: those of the DaemonSet, by the whole key."""
+    """The refusal for these annotations; None without one. `of_cluster`: those of the DaemonSet, by the whole key."""
     told = [*_told(gates_among(node.annotations), ""), *_told(of_cluster, " for the cluster")]
     if not told:
         return None

@@ -1,6 +1,6 @@
-"""Refuses while another node has failed and keeps its claim: the next one would only do the same.
+"""Refuses while another node has failed and keeps its claim: the next node would probably fail too.
 
-Asked before the cordon. Nodes that drain already finish what they have begun: their pods have moved.
+Nodes ask it only before the cordon. A node that already drains goes on, because its pods have moved.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from scheduler_core.sentences import first_few
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """The lock tells: whoever fails marks its own entry. A lock that is not understood is refused by the gate
-    `hold`."""
+    """Refuse if the lock has an entry that is marked as failed. The gate `hold` refuses an unreadable lock."""
     content = situation.lock
     sentence = halted_because(content, besides=situation.node.name) if isinstance(content, LockContent) else ""
     return Refusal(gate=GATE.name, code=Code.HALTED, sentence=sentence) if sentence else None
 
 
 def halted_because(content: LockContent, *, besides: str = "") -> str:
-    """Who failed and what to do about it, in one sentence; empty when nobody else than `besides` did."""
+    """One sentence with the failed nodes and the remedy; empty if no node other than `besides` has failed."""
     failed = [entry for entry in content.failed if entry.node != besides]
     if not failed:
         return ""

@@ -1,7 +1,7 @@
 """Refuses while a condition of --health-queries does not hold, or cannot be told.
 
-Every sample that matches must be fresh and fulfil the condition. No sample at all is not health: a series that is
-missing, a target that is not scraped and a filter that leaves nothing look alike."""
+Every matching sample must be fresh and fulfil the condition. An answer without samples is a refusal: a missing series,
+a target that is not scraped and a filter that matches nothing look the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from careen.core.gates.question import ALWAYS, Cost, Gate, Unforeseen, When
 from careen.core.situation import Situation
 from scheduler_core.sentences import first_few
 
-# Between the clocks of the agent and of Prometheus. An answer that is older comes from a cache.
+# The allowed difference between the clocks of the agent and of Prometheus. An older answer comes from a cache.
 _CLOCKS_DIFFER_SECONDS = 60.0
 
 
@@ -29,7 +29,7 @@ def needs(policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """The first query in the order of the list that does not hold."""
+    """Refuse for the first query of the list that does not hold."""
     if not situation.policy.health_queries:
         return None
     answers = situation.seen.queries

@@ -20,7 +20,7 @@ _UNTIL = re.compile(r"(?:^|[\s,;])until=(\S+)")
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """The pause of the whole cluster first, then the hold of this node."""
+    """Check the lock and its pause first, then the hold of this node."""
     lock = situation.lock
     if isinstance(lock, (Unknown, NotAsked)):
         return _no(
@@ -37,8 +37,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
 
 
 def held_because(node: NodeView, now: datetime) -> str:
-    """Why a person holds the node; empty when nobody does or the hold has run out. An unreadable `until` never
-    runs out."""
+    """Why a person holds the node; empty if there is no hold or it has expired. A hold with an unreadable `until` never
+    expires."""
     text = node.annotations.get(keys.HOLD)
     if text is None:
         return ""
@@ -49,7 +49,7 @@ def held_because(node: NodeView, now: datetime) -> str:
 
 
 def until_of(text: str) -> datetime | None:
-    """The instant after `until=` in a hold or reboot-now annotation; None when there is none that can be read."""
+    """The instant after `until=` in a hold or reboot-now annotation; None if there is none or it is unreadable."""
     match = _UNTIL.search(text)
     return from_rfc3339(match[1]) if match else None
 

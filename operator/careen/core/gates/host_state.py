@@ -1,4 +1,4 @@
-"""Refuses while the host's need, boot or clock cannot be trusted, or a package manager works."""
+"""Refuses while the host's need or boot is unknown, its clock is wrong, or a package manager works on it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Unknown never means yes."""
+    """Refuse for the first of these. Unknown never means yes."""
     seen = situation.seen
     if seen.need.answer is NeedAnswer.UNKNOWN:
         return _no(Code.NEED_UNKNOWN, f"whether the host asks for a reboot cannot be told: {seen.need.detail}")

@@ -1,4 +1,4 @@
-"""Refuses when the need has survived as many confirmed reboots as allowed."""
+"""Refuses when the need still exists after as many confirmed reboots as allowed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from careen.core.situation import Situation
 
 
 def is_reached(situation: Situation) -> bool:
-    """Whether one more reboot for the same need would be one too many: the first is free, the limit counts repeats."""
+    """Whether another reboot for the same need would exceed the limit. The limit counts repeats, not the first one."""
     return situation.progress.reboots_for_need > situation.policy.reboot_loop_limit
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """The record on the Node counts the reboots."""
+    """Refuse at the limit. The record on the Node counts the reboots."""
     if not is_reached(situation):
         return None
     count = situation.progress.reboots_for_need

@@ -1,6 +1,6 @@
 """Refuses outside the maintenance windows of this node: kured's days, start, end and zone, or those of --windows.
 
-When a window is open is in `core/windows/`."""
+`core/windows/` computes when a window is open."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_TOLD = 3
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """`careen.dev/reboot-now` waives it until the instant it names."""
+    """Refuse outside of the windows. `careen.dev/reboot-now` waives them until its instant."""
     windows, now = windows_of(situation.policy, _own_labels(situation)), situation.seen.now
     if is_open(windows, now) or is_waived(situation.node, now):
         return None
@@ -36,25 +36,25 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
             sentence="no window of --windows selects this node, and --reboot-days, --start-time and --end-time "
             "set none",
         )
-    # Without the time of day: words that change with every look would be written with every look.
+    # The sentence has no time of day: the agent would patch the Node with each change.
     return Refusal(
         gate=GATE.name, code=Code.OUTSIDE_WINDOW, sentence=f"outside the maintenance window{_described(windows)}"
     )
 
 
 def _own_labels(situation: Situation) -> dict[str, str]:
-    """Without what --pre-reboot-node-labels changed: a node does not leave its window because it drains."""
+    """The labels without the changes of --pre-reboot-node-labels: a drain must not move a node to another window."""
     labels = {**situation.node.labels, **situation.progress.prior_labels}
     return {key: value for key, value in labels.items() if value is not None}
 
 
 def is_waived(node: NodeView, now: datetime) -> bool:
-    """Whether a person asked for the reboot now; without a readable `until` the wish counts for nothing."""
+    """Whether a person asked for the reboot now. An annotation without a readable `until` does not count."""
     until = until_of(node.annotations.get(keys.REBOOT_NOW, ""))
     request = request_of(node)
     if until is not None and now < until:
         return True
-    # The kubelet's word on the boot: what is met or over waives nothing more.
+    # By the boot that the kubelet reports: a request that is met or over waives nothing any more.
     return request is not None and request.is_now and standing(request, now=now, boot=node.boot_id) is Standing.STANDS
 
 

@@ -17,7 +17,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """The Node's own report of its last reboot is the evidence; a node that has none never rebooted under us."""
+    """Refuse during the interval after the reboot that the Node reports. A node without a report never rebooted under
+    careen."""
     last, again = last_reboot(situation.node), ends(situation.node, situation.policy)
     if last is None or again is None or is_waived(situation.node, situation.seen.now) or situation.seen.now >= again:
         return None
@@ -35,7 +36,7 @@ def ends(node: NodeView, policy: Policy) -> datetime | None:
 
 
 def last_reboot(node: NodeView) -> datetime | None:
-    """When the node last rebooted, as its annotation says; None when it does not say."""
+    """When the node last rebooted, by its annotation; None if that has no such instant."""
     return from_rfc3339(object_of(node.annotations.get(keys.LAST_REBOOT)).get("at"))
 
 

@@ -1,5 +1,5 @@
-"""What a gate is: a function from a situation to a refusal or nothing, with what it costs, when it is asked, what
-it needs to know, and whether a plan can foresee it."""
+"""The definition of a gate: a function from a situation to a refusal or None, its cost, when a node asks it, the
+evidence that it needs, and whether a plan can foresee it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class When(StrEnum):
 
 
 class Cost(StrEnum):
-    """Cheap gates are asked by every waiting node at every look; costly ones only by nodes whose turn it is."""
+    """Every waiting node asks cheap gates at every look; only a node whose turn it is asks costly ones."""
 
     CHEAP = "cheap"
     COSTLY = "costly"
 
 
 class Foreseen(StrEnum):
-    """What `careen plan` must know before it can ask the gate at a simulated instant."""
+    """The knowledge that `careen plan` needs to ask the gate at a simulated instant."""
 
     WITHOUT_FORECAST = "the nodes, the lock and the clock"
     WITH_FORECAST = "the forecast of the drain as well"
@@ -48,18 +48,18 @@ BEFORE_THE_CORDON = frozenset({When.READY, When.CLAIMED})
 
 
 def nothing(_policy: Policy) -> frozenset[Evidence]:
-    """Needs no more than every turn knows."""
+    """No evidence beyond that of every turn."""
     return frozenset()
 
 
 def no_end(_node: NodeView, _policy: Policy) -> datetime | None:
-    """The Node does not say when a refusal ends."""
+    """None: the Node does not say when a refusal ends."""
     return None
 
 
 class Gate(Value, kw_only=True):
-    """One line of the list of gates. `needs` may be empty when the policy leaves the gate nothing to ask. `ends`:
-    the instant from which the gate no longer refuses this Node, where the Node says so; a plan asks again then."""
+    """One gate of the list. `needs` is empty if the policy switches the gate off. `ends`: the instant from which the
+    gate no longer refuses this Node, if the Node says so; a plan asks again at that instant."""
 
     name: str
     ask: Callable[[Situation, When], Refusal | None]

@@ -1,5 +1,4 @@
-"""Refuses while the host could surely not be rebooted: what the reboot would meet is tried before anything is
-moved for it."""
+"""Refuses while the self-test shows that the host cannot be rebooted, so that no pod moves in vain."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ def needs(_policy: Policy) -> frozenset[Evidence]:
 
 
 def ask(situation: Situation, _when: When) -> Refusal | None:
-    """Unlike elsewhere, what cannot be told is no refusal: many ways to reboot cannot be tried, and the
-    reboot itself tells in the end."""
+    """Refuse a known obstacle. Unlike in other gates an unknown answer is no refusal: many ways to reboot cannot be
+    tested beforehand, and the reboot itself shows whether they work."""
     test, request = situation.seen.self_test, situation.seen.need.request
     if request is not None and request.wish is not Wish.REBOOT:
-        return None  # the node is kept down, and its host asked nothing
+        return None  # the request needs no reboot
     if not isinstance(test, SelfTest) or not test.obstacle:
         return None
     return Refusal(gate=GATE.name, code=Code.REBOOT_IMPOSSIBLE, sentence=test.obstacle)

@@ -1,5 +1,5 @@
-"""Refuses while older settings stand in for those that are meant: what is claimed is finished with them, and
-nothing new is begun."""
+"""Refuses while the agent runs on older settings because it cannot use the present ones: it finishes its claim with
+them and takes no new one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from careen.core.situation import Situation
 
 
 def ask(situation: Situation, when: When) -> Refusal | None:
-    """A drain goes on to its reboot with older settings if they are whole: they are the ones that it began
-    with."""
+    """Refuse while there is a problem. A node that already drains goes on to its reboot if the older settings are
+    complete: it began the drain with them."""
     policy = situation.policy
     if not policy.settings_problem or (when is When.BEFORE_REBOOT and policy.are_settings_whole):
         return None
