@@ -368,8 +368,7 @@ def _overdue(row: Any) -> Overdue | None:
 
 
 def _instant(value: Any) -> str:
-    """The text if it names an instant, else empty: it only sets the pace of looks and must not make a claim
-    unreadable."""
+    """The text if it names an instant, else empty: an optional field must not make a claim unreadable."""
     is_short = isinstance(value, str) and len(value) <= _LONGEST_INSTANT
     return value if is_short and from_rfc3339(value) is not None else ""
 
@@ -384,8 +383,7 @@ def _is_text(value: Any) -> bool:
 
 
 _NODE_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""A DNS subdomain, as for names of Nodes: apimachinery's IsDNS1123Subdomain. No Node has another name, and another name
-could be a path in a request."""
+"""A DNS subdomain, as names of Nodes are: apimachinery's IsDNS1123Subdomain. Any other name could be a path."""
 
 _READABLE: dict[str, Callable[[Any], bool]] = {
     "nodeID": lambda value: _is_text(value) and (value == MANUAL or bool(_NODE_NAME.fullmatch(value))),
