@@ -1,1 +1,1 @@
-"""Settings whose values are lists of mappings: windows, and others of that form."""
+"""Settings whose values are lists of mappings, such as windows."""

@@ -12,14 +12,14 @@ _MOST_NAMESPACES = 50
 
 
 class ConfiguredBlocker(Value, kw_only=True):
-    """An entry as it was written."""
+    """An entry with its original text."""
 
     rule: BlockingPods
     text: str
 
 
 def parse(text: str) -> ConfiguredBlocker:
-    """The entry that the text writes. Raises `ListFieldError`."""
+    """The entry in the text. Raises `ListFieldError`."""
     fields = fields_of(text, FIELDS)
     scope = BlockingScope(fields.one("scope", kinds.one_of(*BlockingScope), BlockingScope.NODE.value))
     if (scope is BlockingScope.GROUP) is not ("group" in fields):

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class ListFieldError(ValueError):
-    """A field cannot be used. `field` is empty where the whole mapping is meant."""
+    """A field is unusable. An empty `field` stands for the whole mapping."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(why)
@@ -21,10 +21,10 @@ class ListFieldError(ValueError):
 
 
 class Fields:
-    """The fields of one mapping, each asked for by name. Mutable: it keeps which names it knows."""
+    """The fields of one mapping, read by name. Mutable: it keeps the names that it knows."""
 
     def __init__(self, values: Mapping[str, Any], known: Collection[str]) -> None:
-        """Raises `ListFieldError` for a name that is not known."""
+        """Raises `ListFieldError` for an unknown name."""
         self._values = values
         self.text = json.encode(values, order="sorted").decode()
         for name in values:
@@ -39,7 +39,7 @@ class Fields:
         raise ListFieldError(name, why)
 
     def one(self, name: str, parse: Callable[[str], T], default: T | None = None) -> T:
-        """The value of a field that holds one text. Without a default it is needed. Raises `ListFieldError`."""
+        """The value of a field with one text. Without a default the field is required. Raises `ListFieldError`."""
         if name not in self._values:
             if default is None:
                 raise ListFieldError(name, "is missing")
@@ -50,7 +50,7 @@ class Fields:
         return _parsed(name, value, parse)
 
     def several(self, name: str, parse: Callable[[str], T]) -> tuple[T, ...]:
-        """The values of a field that holds a list, or one text; none where it is not given. Raises `ListFieldError`."""
+        """The values of a field with a list or one text; empty if the field is missing. Raises `ListFieldError`."""
         value = self._values.get(name, [])
         values = [value] if isinstance(value, str) else value
         if not isinstance(values, list) or not all(isinstance(each, str) and each.strip() for each in values):
@@ -68,7 +68,7 @@ def _parsed(name: str, text: str, parse: Callable[[str], T]) -> T:
 
 
 def fields_of(text: str, known: Collection[str]) -> Fields:
-    """The mapping that the text writes as YAML or JSON. Raises `ListFieldError`."""
+    """The mapping in the text, which is YAML or JSON. Raises `ListFieldError`."""
     try:
         found = yaml_text.items(text)
     except yaml_text.BadYaml as error:

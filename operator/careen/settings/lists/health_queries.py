@@ -1,4 +1,4 @@
-"""One query of `--health-queries`: what Prometheus is asked, and what must hold for each sample of the answer."""
+"""One query of `--health-queries`: the question to Prometheus, and the condition for each sample of the answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler_core.values import Value
 
 FIELDS = ("name", "query", "holds", "fresh", "labels")
 NODE = "$NODE"
-"""Stands for the node's name, in the query and in the values of labels."""
+"""The placeholder for the node's name, in the query and in the values of labels."""
 
 _DEFAULT_FRESH_SECONDS = 300.0  # as far as Prometheus itself looks back
 _LONGEST_QUERY = 4096
@@ -22,7 +22,7 @@ _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\
 
 
 class ConfiguredQuery(Value, kw_only=True):
-    """A query as it was written; `$NODE` still stands in it."""
+    """A query as written, with `$NODE` not yet replaced."""
 
     name: str
     query: str
@@ -34,7 +34,7 @@ class ConfiguredQuery(Value, kw_only=True):
     text: str
 
     def of_node(self, node: str) -> HealthQuery:
-        """What is asked about one node."""
+        """The query for one node."""
         return HealthQuery(
             name=self.name,
             query=self.query.replace(NODE, node),
@@ -47,7 +47,7 @@ class ConfiguredQuery(Value, kw_only=True):
 
 
 def parse(text: str) -> ConfiguredQuery:
-    """The query that the text writes. Raises `FieldError`."""
+    """The query in the text. Raises `ListFieldError`."""
     fields = fields_of(text, FIELDS)
     comparison, bound = fields.one("holds", _holds)
     return ConfiguredQuery(
@@ -97,7 +97,7 @@ def _label(text: str) -> tuple[str, str, str]:
 
 
 def _unescaped(text: str) -> str:
-    """What stands between quotes in PromQL: a backslash is written twice, as in `"\\\\d"`."""
+    """The value of a quoted PromQL string, in which a backslash is written twice, as in `"\\\\d"`."""
     if re.search(r'\\[^\\"]', re.sub(r"\\\\", "", text)):
         raise ValueError("between quotes, write a backslash twice")
     return re.sub(r"\\(.)", r"\1", text)

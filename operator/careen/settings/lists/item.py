@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 
 class ListElement(str):
-    """JSON in which every value is a text, a list or a mapping: `22:00` and `2026-12-24` stay what was written, where
-    YAML would make a number and a date of them.
+    """JSON in which every value is a text, a list or a mapping: `22:00` and `2026-12-24` stay texts, which YAML would
+    turn into a number and a date.
 
-    `lines`: where each field stands; the empty name is the element itself."""
+    `lines`: the line of each field; the empty name stands for the element itself."""
 
     __slots__ = ("lines",)
     lines: Mapping[str, int]

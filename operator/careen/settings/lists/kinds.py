@@ -1,4 +1,4 @@
-"""The kinds of these settings. What reads them is imported when one is given: most agents have none."""
+"""The kinds of these settings. They import their parsers only for a setting that is given: most agents have none."""
 
 from __future__ import annotations
 

@@ -8,19 +8,19 @@ from typing import Any
 from scheduler_core.values import Value
 
 NODE = "$NODE"
-"""Stands for the node's name in the value of a matcher."""
+"""The placeholder for the node's name in the value of a matcher."""
 
 _MATCHER = r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^"\s,{}]+))\s*(,|$)'
 
 
 class Matchers(Value):
-    """What one silence matches, as it was written: label, operator and value of each; `$NODE` still stands in them."""
+    """The matchers of one silence: label, operator and value of each, with `$NODE` not yet replaced."""
 
     text: str
     each: tuple[tuple[str, str, str], ...]
 
     def of_node(self, node: str) -> list[dict[str, Any]]:
-        """As the API wants them."""
+        """The matchers in the form of Alertmanager's API."""
         return [
             {
                 "name": label,
@@ -33,9 +33,9 @@ class Matchers(Value):
 
 
 def matchers(text: str) -> Matchers:
-    """`node="$NODE"`, or several with commas between, in braces or not.
+    """The matchers in the text: `node="$NODE"`, or several separated by commas, with or without braces.
 
-    Raises ValueError for what is none, and for a silence that would not be of this node alone."""
+    Raises ValueError for another text, and for a silence that would not be for this node alone."""
     inside = text.strip()
     if inside.startswith("{") and inside.endswith("}"):
         inside = inside[1:-1]
@@ -75,4 +75,4 @@ DEFAULT = (
     Matchers('node="$NODE"', (("node", "=", NODE),)),
     Matchers('instance=~"$NODE(:[0-9]+)?"', (("instance", "=~", "$NODE(:[0-9]+)?"),)),
 )
-"""The label of kube-state-metrics, and exporters that are scraped under the node's name."""
+"""The node label of kube-state-metrics, and exporters whose instance label is the node's name."""

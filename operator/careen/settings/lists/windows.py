@@ -20,7 +20,7 @@ _EVERY_DAY = tuple(range(7))
 
 
 class ConfiguredWindow(Value, kw_only=True):
-    """A window as it was written. `has_zone` false: it is in the zone of --time-zone."""
+    """A window as written. `has_zone` false: its times are in the zone of --time-zone."""
 
     window: NamedWindow
     has_zone: bool
@@ -28,7 +28,7 @@ class ConfiguredWindow(Value, kw_only=True):
 
 
 def parse(text: str) -> ConfiguredWindow:
-    """The window that the text writes. Raises `ListFieldError`."""
+    """The window in the text. Raises `ListFieldError`."""
     fields = fields_of(text, FIELDS)
     utc: tzinfo = UTC
     zone = fields.one("time-zone", kinds.time_zone, utc)
@@ -96,7 +96,7 @@ def _dates(text: str) -> Dates:
 
 
 def _date(text: str) -> date:
-    # YAML readers that know dates hand them on with a time: Helm's does.
+    # YAML readers with a date type, such as Helm's, add a time to dates.
     bare = text.strip().removesuffix("T00:00:00Z")
     try:
         found = date.fromisoformat(bare) if re.fullmatch(r"\d{4}-\d{2}-\d{2}", bare, re.ASCII) else None
