@@ -1,7 +1,6 @@
-"""Go's regular expressions (RE2, https://github.com/google/re2/wiki/Syntax) as Python's, because kured's are Go's.
+"""Translates Go's regular expressions (RE2, https://github.com/google/re2/wiki/Syntax), which kured uses, to Python's.
 
-What Python writes in another way is translated; what it has no way for is refused by its name. Python's own
-extensions, such as `(?!…)`, pass as they are."""
+Syntax that Python lacks is an error that names it. Python's own extensions, such as `(?!…)`, stay as they are."""
 
 from __future__ import annotations
 
@@ -13,18 +12,18 @@ from scheduler_core.values import Value
 
 
 class GoRegexp(Value):
-    """An expression as it was written, and how it is asked."""
+    """An expression: its original text, and the compiled pattern."""
 
     text: str
     pattern: re.Pattern[str]
 
 
 def in_python(text: str) -> str:
-    """The same expression in Python's words. Raises ValueError with a sentence that names what there is no way for."""
+    """The same expression in Python's syntax. Raises ValueError with a sentence that names syntax that Python lacks."""
     return _Translation(text).whole()
 
 
-# What Go and Python write alike but mean otherwise: Go's classes are ASCII's.
+# Classes with the same syntax in Go and Python but another meaning: Go's are ASCII only.
 _PERL = {"d": "0-9", "s": r"\t\n\f\r ", "w": "0-9A-Za-z_"}
 _POSIX = {
     "alnum": "0-9A-Za-z",
@@ -50,8 +49,8 @@ _REPEAT = re.compile(r"\{\d+(,\d*)?\}")
 
 
 class _Translation:
-    """One pass from left to right. Flags are applied to each piece, because Go's hold from where they stand to the
-    end of their group, also behind a `|`, and Python has no such thing."""
+    """One pass from left to right. It applies flags to each piece: in Go a flag holds from its position to the end of
+    its group, across a `|`, and Python has no such flags."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -60,7 +59,7 @@ class _Translation:
         self._outer: list[frozenset[str]] = []
 
     def whole(self) -> str:
-        """The expression in Python's words."""
+        """The whole expression in Python's syntax."""
         pieces = []
         while self._at < len(self._text):
             pieces.append(self._piece())
@@ -92,7 +91,7 @@ class _Translation:
             return "(?s:.)" if "s" in self._flags else "."
         if character == "^":
             return "(?m:^)" if "m" in self._flags else "^"
-        if character == "$":  # Python's would also match before a last line break
+        if character == "$":  # Python's also matches before a final line break
             return "(?m:$)" if "m" in self._flags else r"\Z"
         if character == "{":  # no repetition: Go reads the brace itself
             return r"\{"
@@ -125,7 +124,7 @@ class _Translation:
         return "(?:" if end == ":" else "(?:)"
 
     def _set(self) -> str:
-        """A class in brackets. What Python may read as an operation on sets one day is escaped."""
+        """A class in brackets. Characters that a later Python may read as set operations are escaped."""
         self._at += 1
         pieces = ["["]
         if self._is_next("^"):
@@ -184,20 +183,20 @@ def _members(found: re.Match[str]) -> str:
 
 @cache
 def _complement(members: str) -> str:
-    """Of a few ASCII characters."""
+    """The characters that are not in this class of ASCII characters, as ranges."""
     inside = re.compile(f"[{members}]")
     return _ranges([code for code in range(128) if not inside.match(chr(code))] + [128, sys.maxunicode], joins=True)
 
 
 @cache
 def _category(name: str, *, is_without: bool) -> str:
-    """A general category such as L or Lu; scripts are not in Python's tables."""
+    """The characters of a general category such as L or Lu, as ranges. Python has no tables of scripts."""
     if name not in _CATEGORIES:
         raise ValueError(
             f"expected a regular expression without \\p{{{name}}}: of Unicode's classes only general categories "
             "are known, such as \\pL"
         )
-    import unicodedata  # a megabyte of tables, for a class that hardly anybody writes
+    import unicodedata  # a megabyte of tables, imported only for this rare class
 
     every = range(sys.maxunicode + 1)
     return _ranges([code for code in every if unicodedata.category(chr(code)).startswith(name) != is_without])

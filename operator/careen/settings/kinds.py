@@ -1,6 +1,6 @@
-"""How one setting is written: parsers from text to value, the same for flags, environment and ConfigMap.
+"""The kinds of settings: parsers from text to value, the same for flags, environment and ConfigMap.
 
-Each raises ValueError with a sentence that says what was expected; `sources.py` adds which setting and where.
+A parser raises ValueError with a sentence that says what it expected; `sources.py` adds the setting and its source.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from scheduler_core.values import Value
 
 
 class ValueKind(Value, kw_only=True):
-    """A way to write values. `many`: the setting may be given several times, or as a list in the ConfigMap.
+    """How values are written. `many`: a person may give the setting several times, or as a list in the ConfigMap.
 
-    `split` cuts one text into several values: kured's stringSlice takes commas, its stringArray takes none, because a
+    `split` cuts one text into several values: kured's stringSlice splits at commas; its stringArray does not, because a
     label selector contains commas itself.
     """
 
@@ -45,28 +45,29 @@ class ValueKind(Value, kw_only=True):
     is_mapping: bool = False
     """Each value is a mapping; the ConfigMap holds a list of them."""
     choices: tuple[str, ...] = ()
-    """The words, where only these are taken."""
+    """The allowed words, if there is a fixed set."""
     bounds: tuple[int, int] | None = None
-    """The least and the greatest number, where it is one."""
-    is_secret: bool = False  # it needs a Secret, not a command line
+    """The least and the greatest allowed number, if the value is one."""
+    is_secret: bool = False  # the value belongs into a Secret, not on a command line
     told: Callable[[str], str] = lambda text: text
-    """What was written, for sentences about it: without what is secret."""
+    """The text for use in messages, without its secrets."""
     show: Callable[[Any], str] = str
     may_begin_with_a_quote: bool = False
-    """Whether quotes around the whole may be meant; else they are a slip of YAML's, as in `--notify-url=""`."""
+    """Whether quotes around the whole text may be intended. In other kinds they are a YAML mistake, as in
+    `--notify-url=""`."""
     remark: Callable[[str], str] = lambda _: ""
-    """What to tell about a text that is taken otherwise than it is written."""
+    """A remark for a text that careen reads differently from how it is written; empty if there is none."""
 
     def shown(self, value: Any) -> str:
-        """The value as a person would write it, and as `split` and `parse` read it."""
+        """The value as a person would write it; `split` and `parse` read it back."""
         if self.many:
             return ("\n" if self.split is one_per_line else ",").join(self.show(each) for each in value)
         return "" if value is None else self.show(value)
 
 
 def unquoted(text: str, kind: ValueKind) -> str:
-    """Without a pair of quotes around the whole: in a manifest `- --notify-url=""` hands two quotes over, and kured's
-    own comments are written so."""
+    """The text without a pair of quotes around the whole: in a manifest `- --notify-url=""` passes two quotes, and
+    kured's own comments show that form."""
     inside = text[1:-1]
     is_pair = len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'" and text[0] not in inside
     return inside if is_pair and not (inside and kind.may_begin_with_a_quote) else text
@@ -74,7 +75,7 @@ def unquoted(text: str, kind: ValueKind) -> str:
 
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-# As far as Go's durations reach, nearly; a longer one would end beyond the calendar's last year.
+# Almost the range of Go's durations. A longer one would end after the calendar's last year.
 _LONGEST_SECONDS = 290 * 365.25 * 86400
 
 
@@ -85,7 +86,7 @@ def duration(text: str) -> float:
         raise ValueError("expected a duration that is not negative; 0 goes without a unit")
     if text in ("0", "-0"):
         return 0.0
-    text = text.removeprefix("-")  # what is nothing has no sign
+    text = text.removeprefix("-")  # -0 in any unit is 0
     if not re.fullmatch(f"(?:{_DURATION_PART.pattern})+", text, re.ASCII):
         raise ValueError("expected a duration such as 90s, 5m or 1h30m (a unit is needed; only 0 goes without)")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
@@ -95,7 +96,7 @@ def duration(text: str) -> float:
 
 
 def deadline(text: str) -> float:
-    """A duration that is not 0: people write 0 for "no limit", and it would mean that there never was any time."""
+    """A duration greater than 0: people write 0 for "no limit", but here it would leave no time at all."""
     seconds = duration(text)
     if seconds <= 0:
         raise ValueError("expected a duration longer than 0; there is no way to switch this limit off")
@@ -103,7 +104,7 @@ def deadline(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The other way: 5400 → `1h30m`."""
+    """The inverse of `duration`: 5400 → `1h30m`."""
     if seconds == 0:
         return "0"
     if seconds != int(seconds):
@@ -130,7 +131,7 @@ def integer(lowest: int, highest: int = 2**31 - 1) -> Callable[[str], int]:
 
     def parse(text: str) -> int:
         try:
-            # As pflag reads it, but for 010, which would be 8.
+            # As pflag reads it, except that 010 is 10 and not 8.
             number = (
                 int(text) if re.fullmatch(r"[+-]?\d+", text, re.ASCII) else int(text, 0) if text.isascii() else None
             )
@@ -144,7 +145,7 @@ def integer(lowest: int, highest: int = 2**31 - 1) -> Callable[[str], int]:
 
 
 def at_once(text: str) -> int:
-    """How many nodes at once."""
+    """A number of nodes, at least 1."""
     if text.lstrip("+-").strip("0") == "" and text:
         raise ValueError(
             "expected a whole number from 1 on: with 0 nodes at once none would ever reboot (kured takes 0 for 1). "
@@ -168,7 +169,7 @@ def regexp(text: str) -> re.Pattern[str] | None:
     """A regular expression as Go reads it, for Python; empty is none."""
     try:
         with warnings.catch_warnings():
-            # What Python will read in another way one day.
+            # Python warns of expressions that a later version will read differently.
             warnings.simplefilter("error")
             return re.compile(in_python(text)) if text else None
     except (re.error, Warning) as error:
@@ -178,7 +179,7 @@ def regexp(text: str) -> re.Pattern[str] | None:
 
 
 def go_regexp(text: str) -> GoRegexp | None:
-    """The same, with the words it was written in."""
+    """The same, together with its original text."""
     pattern = regexp(text)
     return GoRegexp(text, pattern) if pattern else None
 
@@ -199,7 +200,7 @@ def memory(text: str) -> int:
 
 
 def format_memory(count: int) -> str:
-    """The other way: 536870912 → `512Mi`."""
+    """The inverse of `memory`: 536870912 → `512Mi`."""
     for unit in ("Gi", "Mi", "Ki"):
         if count and count % _QUANTITY[unit] == 0:
             return f"{count // _QUANTITY[unit]}{unit}"
@@ -210,7 +211,7 @@ _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "su
 
 
 def weekday(text: str) -> int:
-    """Monday is 0. Written as kured takes it: `mo`, `mon`, `monday`, or a number with Sunday as 0."""
+    """A weekday, Monday is 0. The text is as kured accepts it: `mo`, `mon`, `monday`, or a number with Sunday as 0."""
     lowered = text.lower()
     if lowered.isdigit() and int(lowered) <= 6:
         return (int(lowered) - 1) % 7
@@ -221,7 +222,7 @@ def weekday(text: str) -> int:
 
 
 def time_of_day(text: str) -> time:
-    """`22:30`, `22:30:15`, `22`, `10:30pm`, `10pm`: the forms kured takes."""
+    """A time of day in the forms that kured accepts: `22:30`, `22:30:15`, `22`, `10:30pm`, `10pm`."""
     for form in ("%H:%M", "%H:%M:%S", "%I:%M%p", "%H", "%I%p"):
         try:
             return datetime.strptime(text, form).time()  # noqa: DTZ007 - the zone is a setting of its own
@@ -269,8 +270,7 @@ def namespace(text: str) -> str:
 
 
 def listen_host(text: str) -> str:
-    """Where to listen: an address of either family, an IPv6 one also in brackets as kured wants it, or a host
-    name; empty: everywhere."""
+    """The address to listen on: IPv4, IPv6 (also in brackets, as kured requires), or a host name; empty: all."""
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     if text and not (_is_ipv6(bare) or (bare == text and (_is_ipv4(bare) or _is_host_name(bare)))):
         raise ValueError("expected an IP address such as 10.0.0.1 or ::1, or a host name, without a port")
@@ -294,7 +294,7 @@ def _is_address(kind: Callable[[str], object], text: str) -> bool:
 
 
 def _is_host_name(text: str) -> bool:
-    """Names of machines may be in capitals; what ends in a number is an address, and a wrong one."""
+    """Whether the text is a host name, in capitals or not. A name that ends in a number is a malformed address."""
     return (
         len(text) <= 253
         and bool(_DNS_SUBDOMAIN.fullmatch(text.lower()))
@@ -310,7 +310,7 @@ def short_name(text: str) -> str:
 
 
 def needed_name(text: str) -> str:
-    """The name of an object that has to be there."""
+    """The name of an object; never empty."""
     if not text:
         raise ValueError("expected a name")
     return object_name(text)
@@ -327,12 +327,12 @@ def label(text: str) -> tuple[str, str]:
 
 
 def kureds_label(text: str) -> tuple[str, str]:
-    """The same as kured takes it: what follows a second `=`, which no value can hold, is cut off."""
+    """The same as kured reads it: the part from a second `=` on, which no label value can contain, is cut off."""
     return label("=".join(text.split("=")[:2]))
 
 
 def second_equals(text: str) -> str:
-    """Which labels were cut."""
+    """A remark that names the labels that were cut; empty if there are none."""
     cut = [part for part in comma_separated(text) if part.count("=") > 1]
     return (
         f"of {', '.join(cut)} what follows the second = is left out, as by kured: no label can hold it" if cut else ""
@@ -362,7 +362,7 @@ def scheduler_config(text: str) -> str:
 
 
 def command_line(text: str) -> str:
-    """A command whose quotes are closed: it is cut into words as a shell would."""
+    """A command with balanced quotes: the agent splits it into words as a shell would."""
     try:
         shlex.split(text)
     except ValueError as error:
@@ -376,7 +376,7 @@ def selector(text: str) -> Selector | None:
 
 
 def set_selector(text: str) -> Selector:
-    """A label selector that selects something in particular: an empty one would select everything."""
+    """A label selector that is not empty, because an empty one would select everything."""
     parsed = Selector.parse(text)
     if not parsed.requirements:
         raise ValueError("expected a label selector such as app=db; an empty one would match every pod")
@@ -413,14 +413,14 @@ def _group(text: str) -> Budget | None:
 
 
 def format_budget(value: Budget) -> str:
-    """The other way."""
+    """The inverse of `budget`."""
     group = f"selector:{value.selector.text}" if value.selector else value.kind.value
     group = f"topology:{value.key}" if value.key else group
     return f"{group}={value.limit}" if value.percent is None else f"{group}={value.percent}%"
 
 
 def url(text: str) -> str:
-    """An address of a web server, or nothing."""
+    """The URL of a web server, or the empty text."""
     try:
         is_one = not text or (
             re.fullmatch(r"https?://[^/?#\s]+\S*", text) is not None
@@ -440,7 +440,7 @@ def template(text: str) -> str:
 
 
 def template_of_figures(text: str) -> str:
-    """The same for the end of a roll-out, with its figures."""
+    """The same for the message at the end of a roll-out, which has more fields."""
     return _template(text, templates.FIELDS + templates.FIGURES)
 
 
@@ -461,19 +461,19 @@ def comma_separated(text: str) -> list[str]:
 
 
 def one_per_line(text: str) -> list[str]:
-    """kured's stringArray knows no separator, because selectors contain commas; in the environment each stands
-    on its line."""
+    """kured's stringArray has no separator, because selectors contain commas; in the environment each value is on a
+    line of its own."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def paths(text: str) -> list[str]:
-    """Several paths, one per line or with commas between: a comma divides only where another path begins, because a
-    path may hold one too."""
+    """Several paths, separated by line breaks or commas. A comma separates only before another absolute path, because
+    a path may contain commas."""
     return [part for each in re.split(r"[,\n](?=\s*/)", text) if (part := each.strip().rstrip(",").strip())]
 
 
 def absolute_path(text: str) -> str:
-    """A path of the host: one that is relative would mean another file wherever the agent happens to run."""
+    """An absolute path of the host: a relative one would depend on the agent's working directory."""
     if not text.startswith("/"):
         raise ValueError(f"expected an absolute path, such as /{text.removeprefix('./')}")
     return text

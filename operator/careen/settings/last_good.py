@@ -1,9 +1,8 @@
-"""The ConfigMap's settings as a claim rests on them: what an agent starts with when it cannot use the ConfigMap.
+"""Keeps the ConfigMap's settings under which a claim was taken, for an agent that starts and cannot use the ConfigMap.
 
-They stand on the Node beside the record, for as long as the claim does: the folder of the host's lock lies on a
-file system in memory, and ends with the boot that the claim is to end. They have an annotation of their own,
-because an older release refuses a record with a field that it does not know. Secrets are left out: whoever may
-read Nodes would read them.
+They are in an annotation of the Node for as long as the claim exists. The folder of the host's lock would not do,
+because it is in memory and does not survive the reboot. The record would not do either, because an older release
+rejects a record with an unknown field. Secrets are left out: every reader of Nodes could read them.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _NAMES = {flag(name): name for name, setting in SETTINGS.items() if not setting.
 
 
 class LastGood(Value, kw_only=True):
-    """Settings that stand in for the ConfigMap's, and why.
+    """Settings in place of the ConfigMap's, and the reason.
 
-    `is_whole` false: what the ConfigMap said is not, or not all, known.
+    `is_whole` false: some or all of the ConfigMap's settings are unknown.
     """
 
     resolved: Resolved
@@ -35,7 +34,7 @@ class LastGood(Value, kw_only=True):
 
 
 def to_annotation(resolved: Resolved) -> str:
-    """The settings that come from the ConfigMap, as short JSON; empty if they are too long to be kept."""
+    """The settings that come from the ConfigMap, as short JSON; empty if they are too long for the annotation."""
     given = {flag(name): each.texts for name, each in resolved.origins.items() if each.source is Source.CONFIG_MAP}
     secret = sorted(name for name, texts in given.items() if _is_secret(name, texts))
     record: dict[str, Any] = {
@@ -49,8 +48,7 @@ def to_annotation(resolved: Resolved) -> str:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether no setting came from the ConfigMap, or nothing is known of it: the claim of an older release,
-    say."""
+    """Whether no setting came from the ConfigMap, or that is unknown, as with the claim of an older release."""
     found = _read(text)
     return found is None or not (found.settings or found.left_out)
 
@@ -64,15 +62,15 @@ def restore(
     name: str,
     lock_annotation: str = "",
 ) -> LastGood:
-    """Flags and environment, and what the annotation keeps.
+    """The settings from flags, environment and the annotation.
 
-    `lock_annotation`: where the claim's lock is, as the record says. Raises `BadSettings` when flags and
-    environment cannot be used by themselves: then there is nothing to go on with.
+    `lock_annotation`: the annotation that holds the claim's lock, by the record. Raises `BadSettings` if flags and
+    environment alone are unusable: then the agent has no settings to continue with.
     """
     found = _read(text)
     values: dict[str, Any] = {}
     if found is not None:
-        # Whoever may write the Node's annotations gets no more than the ConfigMap's editor.
+        # A writer of the Node's annotations must not get more power than an editor of the ConfigMap.
         basics = resolve(flags=flags, environment=environment, is_whole=False).settings
         values = {
             key: texts
@@ -105,7 +103,7 @@ class _Kept(Value):
 
 
 def _read(text: str) -> _Kept | None:
-    """What the annotation keeps; None if it keeps nothing that this release understands."""
+    """The content of the annotation; None if this release cannot understand it."""
     try:
         record = json.loads(text)
         if record["version"] != VERSION:
@@ -134,5 +132,5 @@ def _is_secret(name: str, texts: Sequence[str]) -> bool:
 
 
 def _matters(name: str) -> bool:
-    """Whether a decision rests on it: messages to people do not."""
+    """Whether a decision depends on the setting. Settings for messages to people do not count."""
     return name not in _NAMES or not SETTINGS[_NAMES[name]].kind.is_secret

@@ -1,8 +1,8 @@
-"""The settings in force, and what a changed ConfigMap does to them: all of it or nothing.
+"""The settings in force. A changed ConfigMap takes effect as a whole or not at all.
 
-A bad edit leaves everything as it was and is told. So does the end of the ConfigMap: `kubectl replace --force` takes
-it away for a moment, and every gate that stands in it would open. Settings that cannot change while the agent runs
-wait for its restart.
+After a bad edit the old settings stay in force and the agent reports the problem. The same holds when the ConfigMap is
+deleted: `kubectl replace --force` deletes it for a moment, and without its settings every gate in it would open.
+Settings that cannot change while the agent runs wait for its restart.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SeenConfigMap(Value, kw_only=True):
 
 
 class Invocation(Value, kw_only=True):
-    """What does not change while the agent runs: its command line and environment."""
+    """The sources that do not change while the agent runs: its command line and environment."""
 
     flags: Mapping[str, Sequence[str]]
     environment: Mapping[str, str]
@@ -54,9 +54,9 @@ class LiveSettings:
         config_map_name: str,
         instead: LastGood | None = None,
     ) -> None:
-        """`instead` is in force, whatever the ConfigMap says or does not, until one that can be used is offered.
+        """`instead` is in force, regardless of the ConfigMap, until `offer` gets a usable one.
 
-        Raises `BadSettings`: at the start there is nothing older that could stay in force.
+        Raises `BadSettings`: at the start there are no older settings that could stay in force.
         """
         self._given = given
         self._name = config_map_name
@@ -83,7 +83,7 @@ class LiveSettings:
 
     @property
     def stands_in(self) -> str:
-        """Why older settings stand in for the ConfigMap's; empty when they do not."""
+        """Why older settings are in force instead of the ConfigMap's; empty if they are not."""
         return self._instead.why if self._instead else ""
 
     @property
@@ -93,13 +93,13 @@ class LiveSettings:
 
     @property
     def config_map_uid(self) -> str:
-        """Of the ConfigMap that was read last; empty when none was."""
+        """The UID of the ConfigMap that was read last; empty if none was."""
         return self._seen.uid if self._seen else ""
 
     @property
     def scheduler_config(self) -> str | Unknown:
-        """The scheduler's configuration: as it was in the ConfigMap's key when it was taken into force, or as
-        it is in the file now."""
+        """The scheduler's configuration: from the ConfigMap's key, as of when its settings took effect, or from the
+        file, as of now."""
         where = self.settings.scheduler_config
         if scheduler_config.is_key(where) and self._instead is None:
             return self._scheduler_text
@@ -110,11 +110,11 @@ class LiveSettings:
 
     @property
     def may_scheduler_config_name_files(self) -> bool:
-        """Whether `scheduler_config` may name files that are opened; for whoever reads the text, judged here or not."""
+        """Whether the text of `scheduler_config` may name files, which its reader then opens."""
         return _may_name_files(self.settings)
 
     def offer(self, config_map: SeenConfigMap | None) -> tuple[str, ...]:
-        """Takes the ConfigMap's settings into force. The problems if they cannot be used: then nothing has changed."""
+        """Puts the ConfigMap's settings into force. Returns the problems if they are unusable; then nothing changes."""
         if config_map is None:
             return self._missed()
         if self._instead is None and self._seen is not None and config_map.data == self._data:
@@ -130,7 +130,7 @@ class LiveSettings:
         return ()
 
     def _missed(self) -> tuple[str, ...]:
-        """The ConfigMap was deleted. Where none was ever seen there is nothing to lose."""
+        """The ConfigMap does not exist: a problem, unless the agent has never seen one."""
         if self._seen is None and self._instead is None:
             return ()
         remedy = "create it again; an empty one, or a restart of the agents, makes them forgotten"
@@ -139,7 +139,7 @@ class LiveSettings:
     def _take(self, config_map: SeenConfigMap, resolved: Resolved, text: str) -> None:
         changed = _changed(self.settings, resolved.settings)
         waiting = [name for name in changed if not SETTINGS[name].is_live]
-        # What cannot change now keeps its value, so that the policy and the parts built from it stay of one piece.
+        # Settings that need a restart keep their values, so that the policy and the parts built from them agree.
         settings = replace(resolved.settings, **{name: getattr(self.settings, name) for name in waiting})
         self._seen, self._instead, self._waiting = config_map, None, tuple(waiting)
         if "scheduler_config" not in waiting:
@@ -149,8 +149,8 @@ class LiveSettings:
         _tell(changed, waiting, resolved)
 
     def _policy_of(self, resolved: Resolved) -> Policy:
-        """`resolved`: what an agent that starts now would take, and what it is to find on the Node if it
-        cannot."""
+        """The policy. `resolved`: the settings of an agent that starts now. They go into `kept_settings`, for an agent
+        that cannot read them at its start."""
         policy, instead = policy_of(self.settings), self._instead
         if instead is None:
             return replace(policy, kept_settings=last_good.to_annotation(resolved))
@@ -163,9 +163,9 @@ class LiveSettings:
         return self._seen.data if self._seen else {}
 
     def _read_scheduler_config(self, resolved: Resolved, data: Mapping[str, str], *, is_new: bool) -> str:
-        """What the setting names.
+        """The text of the scheduler's configuration.
 
-        A file is judged when it is named, and read again for each forecast. Raises `BadSettings`.
+        A file is checked when the setting changes, and read again for each forecast. Raises `BadSettings`.
         """
         where = resolved.settings.scheduler_config
         if not is_new and not scheduler_config.is_key(where):
@@ -186,7 +186,7 @@ class LiveSettings:
 
 
 def parse(text: str, name: str) -> Mapping[str, Any]:
-    """The ConfigMap's YAML. Raises `BadSettings`."""
+    """The settings in the ConfigMap's YAML. Raises `BadSettings`."""
     try:
         values = yaml_text.load(text, lists_of_mappings=LISTS_OF_MAPPINGS)
     except yaml_text.BadYaml as error:

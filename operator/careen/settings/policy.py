@@ -1,4 +1,4 @@
-"""The settings as the core's `Policy`."""
+"""Builds the core's `Policy` from the settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from careen.settings.tree import Settings
 
 
 def policy_of(settings: Settings) -> Policy:
-    """What decisions obey. Pure: the same settings give the same policy."""
+    """The policy that decisions obey. Pure: the same settings give the same policy."""
     return Policy(
         node_name=settings.node_id,
         concurrency=settings.concurrency,
@@ -71,7 +71,7 @@ def policy_of(settings: Settings) -> Policy:
 
 
 def _out_of_balancers(settings: Settings) -> dict[str, str]:
-    """The label that takes the node out of load balancers: set with the cordon and put back as any other."""
+    """The label that takes the node out of load balancers. It is set with the cordon and restored like any other."""
     return {keys.EXCLUDE_FROM_BALANCERS: "true"} if settings.load_balancer_settle else {}
 
 

@@ -1,5 +1,5 @@
-"""Which probes cannot work the way the agent reaches its host: refused at the start, and not first noticed when no
-node reboots."""
+"""Finds probes that cannot work with the agent's access to its host, so that the agent refuses them at its start
+instead of never rebooting a node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from careen.settings.tree import Settings
 
 
 def contradictions(settings: Settings) -> list[str]:
-    """What is wrong with the probes, as sentences."""
+    """The problems of the probes, as sentences."""
     return [*_without_a_source(settings), *_beside_the_probes(settings), *_out_of_reach(settings), *_proof(settings)]
 
 
@@ -42,7 +42,7 @@ def _beside_the_probes(settings: Settings) -> list[str]:
 
 
 def remarks(settings: Settings) -> list[str]:
-    """What is allowed, but probably not what was meant."""
+    """Settings that are allowed but probably a mistake, as sentences."""
     if not (settings.reboot_packages and settings.reboot_sentinel_command):
         return []
     return ["--reboot-packages does nothing beside --reboot-sentinel-command, which stands in place of the files"]

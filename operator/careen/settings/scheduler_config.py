@@ -1,7 +1,7 @@
-"""The text that `--scheduler-config` names, and whether it is a KubeSchedulerConfiguration.
+"""Reads the text that `--scheduler-config` names and checks that it is a KubeSchedulerConfiguration.
 
-A bad one is a bad setting like any other. What is too long or too deep to be judged within a turn, or holds YAML
-aliases, is left to the forecast's child, which has a deadline and a memory limit.
+An invalid one is a bad setting like any other. A text that is too long or too deep to be checked within a turn, or that
+has YAML aliases, is checked by the forecast's child process, which has a deadline and a memory limit.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _KEY_PREFIX = "configmap:"
 _MOST_BYTES = 2**20  # as much as a ConfigMap can hold
 _MOST_JUDGED = 64 * 1024  # characters; a megabyte of YAML would stop the resident agent for ten seconds
 _MOST_TOKENS = 10_000  # half a second
-_MOST_LEVELS = 40  # PyYAML's work for each token grows with them; a configuration has a dozen
+_MOST_LEVELS = 40  # PyYAML's work for each token grows with the depth; a configuration has a dozen levels
 _LONGEST_SENTENCE = 300
 
 
 class Unusable(Exception):
     """There is no text, or it is no KubeSchedulerConfiguration.
 
-    Its words go on where the name of the setting ends.
+    The message is a predicate: it continues a sentence that begins with the name of the setting.
     """
 
 
@@ -36,7 +36,7 @@ def is_key(where: str) -> bool:
 
 
 def read(where: str, data: Mapping[str, str], config_map: str) -> str:
-    """The text; empty when the setting is. Raises `Unusable`."""
+    """The text that the setting names; empty for an empty setting. Raises `Unusable`."""
     if not where:
         return ""
     text = _of_key(where.removeprefix(_KEY_PREFIX), data, config_map) if is_key(where) else _of_file(where)
@@ -48,8 +48,8 @@ def read(where: str, data: Mapping[str, str], config_map: str) -> str:
 
 
 def read_judged(where: str, data: Mapping[str, str], config_map: str, *, may_name_files: bool) -> str:
-    """As `read`. Raises `Unusable` also for a text that is no KubeSchedulerConfiguration, or names files and
-    must not."""
+    """As `read`. Also raises `Unusable` for a text that is no KubeSchedulerConfiguration, or that names files without
+    permission."""
     text = read(where, data, config_map)
     if text and (why := _why_not(text, may_name_files=may_name_files)):
         raise Unusable(f"names {_what(where)}, which is no KubeSchedulerConfiguration: {why}")
@@ -57,7 +57,7 @@ def read_judged(where: str, data: Mapping[str, str], config_map: str, *, may_nam
 
 
 def told(error: ConfigurationError) -> str:
-    """What is wrong, in a line, and what lets the ConfigMap name files if that is the matter."""
+    """The error in one line, with the switch that lets the ConfigMap name files if that is the problem."""
     from scheduler_core.config.configuration import NO_FILE
 
     words = str(error)
@@ -66,8 +66,8 @@ def told(error: ConfigurationError) -> str:
 
 
 def may_name_files(where: str, *, is_config_map_trusted: bool) -> bool:
-    """Whether the text may name files of an extender's tlsConfig, which the agent opens as root: under a key of
-    the ConfigMap only with --config-map-may-name-files, whoever named the key."""
+    """Whether the text may name files of an extender's tlsConfig, which the agent opens as root. A text in the
+    ConfigMap may only with --config-map-may-name-files, even if a flag names its key."""
     return is_config_map_trusted or not is_key(where)
 
 
@@ -87,7 +87,7 @@ def _of_key(key: str, data: Mapping[str, str], config_map: str) -> str:
 def _of_file(path: str) -> str:
     try:
         if not Path(path).is_file():
-            # A pipe or a device would never come to its end.
+            # A pipe or a device may have no end.
             raise Unusable(f"names the file {path}, which is not there: mount it, or name another one")
         with Path(path).open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -99,7 +99,7 @@ def _of_file(path: str) -> str:
 
 
 def _why_not(text: str, *, may_name_files: bool) -> str:
-    """Empty when it is one, or cannot be judged here."""
+    """Why the text is no KubeSchedulerConfiguration; empty if it is one, or if it cannot be checked here."""
     from scheduler_core.config.configuration import Configuration  # few agents are given one
     from scheduler_core.config.fields import ConfigurationError
 
@@ -108,7 +108,7 @@ def _why_not(text: str, *, may_name_files: bool) -> str:
             return ""
         Configuration.from_mapping(yaml.safe_load(text), may_name_files=may_name_files)
     except yaml.YAMLError as error:
-        # The error's own words quote the text, and a key of an extender may stand in it.
+        # The error's own message quotes the text, which may contain an extender's key.
         mark = getattr(error, "problem_mark", None)
         return "it is no YAML" + (f": line {mark.line + 1}, column {mark.column + 1}" if mark else "")
     except ConfigurationError as error:
@@ -128,7 +128,7 @@ _CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndTo
 
 
 def _is_soon_read(text: str) -> bool:
-    """Whether reading it is the work of a moment. Raises `yaml.YAMLError`."""
+    """Whether the text can be read quickly. Raises `yaml.YAMLError`."""
     levels = 0
     if len(text) > _MOST_JUDGED:
         return False

@@ -1,8 +1,8 @@
-"""Where values come from: flag, then CAREEN_X, then KURED_X, then the ConfigMap, then the default.
+"""The sources of values, strongest first: flag, CAREEN_X, KURED_X, the ConfigMap, the default.
 
-kured lets the environment win over flags. Here the flag wins, and where both are given and differ the start says so.
-Anything unknown, unreadable or contradictory is refused, all of it at once, each with setting, source and
-remedy: a gate that vanishes because of a typing error reboots nodes."""
+In kured the environment wins over flags. Here the flag wins, and if both are given and differ the agent says so at its
+start. It rejects unknown, unreadable and contradictory settings, and reports all of them at once with setting, source
+and remedy: if a typing error silently removed a gate, nodes would reboot."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Supplied(Value, kw_only=True):
 
 
 class Resolved(Value, kw_only=True):
-    """The effective settings, where each came from, and what the start should tell about them."""
+    """The effective settings, the source of each, and remarks for the log at the start."""
 
     settings: Settings
     origins: Mapping[str, Supplied]
@@ -63,9 +63,9 @@ def resolve(
     config_map_name: str = "",
     is_whole: bool = True,
 ) -> Resolved:
-    """The effective settings. `flags` holds what was given on the command line, by field name; `config_map` the
-    parsed YAML. `is_whole` false: the ConfigMap could not be read yet, so contradictions may still be resolved
-    by it and are not looked for.
+    """The effective settings. `flags` holds the texts of the command line by field name; `config_map` the parsed YAML.
+    `is_whole` false: the ConfigMap has not been read yet and may still resolve contradictions, so they are not
+    checked.
 
     Raises `BadSettings` with every problem found.
     """
@@ -105,7 +105,8 @@ def resolve(
 
 
 def _beyond_the_config_map(given: Mapping[str, Sequence[Supplied]], settings: Settings) -> list[str]:
-    """Refused also where a flag counts more: a line that only waits for the flag to go is nothing to leave there."""
+    """The problems of settings that the ConfigMap may not set. Also if a flag overrides the line: it would take effect
+    as soon as the flag is removed."""
     return [
         f"{each.where} {why}"
         for name, values in given.items()
@@ -115,7 +116,7 @@ def _beyond_the_config_map(given: Mapping[str, Sequence[Supplied]], settings: Se
 
 
 def is_written(name: str, flags: Mapping[str, Sequence[str]], environment: Mapping[str, str]) -> bool:
-    """Whether a person has given the setting as a flag or a variable."""
+    """Whether the setting is given as a flag or a variable."""
     return name in flags or any(variable(name, prefix) in environment for prefix in ("CAREEN", "KURED"))
 
 
@@ -123,7 +124,7 @@ _SHORTEST_SILENCE, _LONGEST_SILENCE = 60.0, 86400.0
 
 
 def contradictions(settings: Settings) -> list[str]:
-    """Pairs of values that cannot both be meant."""
+    """The problems of settings that contradict each other."""
     found = nobody(settings)
     if settings.reboot_method == "command" and not settings.reboot_command.strip():
         found.append(
@@ -170,7 +171,7 @@ def _silence(settings: Settings) -> list[str]:
 
 
 def _twice(settings: Settings) -> list[str]:
-    """Of two values for one thing nobody knows which is meant."""
+    """The problems of settings that give two values for one thing."""
     found = []
     for name in ("pre_reboot_node_labels", "post_reboot_node_labels"):
         given = [key for key, _ in getattr(settings, name)]
@@ -195,7 +196,7 @@ def _twice(settings: Settings) -> list[str]:
 
 
 def _credentials(settings: Settings) -> list[str]:
-    """What is shown to Prometheus has to be one thing, and whole."""
+    """The problems of the credentials for Prometheus: there must be one kind of them, and it must be complete."""
     found = []
     given = [
         name
@@ -221,7 +222,7 @@ def _credentials(settings: Settings) -> list[str]:
 
 
 def nobody(settings: Settings) -> list[str]:
-    """An agent must know whose it is."""
+    """The problem of an agent without the name of its Node."""
     if settings.node_id:
         return []
     return [
@@ -230,7 +231,7 @@ def nobody(settings: Settings) -> list[str]:
 
 
 def remarks(settings: Settings) -> list[str]:
-    """What is allowed, but probably not what was meant."""
+    """Remarks on settings that are allowed but probably a mistake."""
     found = probing.remarks(settings)
     if settings.force_reboot and not settings.drain_timeout:
         found.append("--force-reboot does nothing without --drain-timeout: a drain without a limit never ends in force")
@@ -273,14 +274,14 @@ def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, list[Supplied]]
     }
 
 
-# What the kubelet puts into a pod's environment for each Service of its namespace (pkg/kubelet/envvars). A name that
-# ends in PORT alone says nothing: a Service careen-metrics makes CAREEN_METRICS_PORT; KURED_METRIC_PORT=9090 is wrong.
+# The variables that the kubelet sets in a pod for each Service of its namespace (pkg/kubelet/envvars). A final PORT is
+# no proof: a Service careen-metrics gives CAREEN_METRICS_PORT, but KURED_METRIC_PORT=9090 is a misspelt setting.
 _LINK_BY_NAME = re.compile(r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 _LINKED_ADDRESS = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
 
 
 def is_service_link(name: str, value: str) -> bool:
-    """Whether Kubernetes set this variable for a Service, so that it is nobody's setting."""
+    """Whether Kubernetes set this variable for a Service, so that it is not a setting."""
     if name.endswith("_PORT") and _LINKED_ADDRESS.fullmatch(value):
         return True
     return _LINK_BY_NAME.fullmatch(name) is not None
@@ -364,7 +365,7 @@ _BAD = object()
 
 
 def _parsed(name: str, setting: Setting, given: Supplied, problems: list[str]) -> Any:
-    """The value, or `_BAD` after adding to the problems."""
+    """The parsed value; `_BAD` if it cannot be parsed, with the reason added to `problems`."""
     kind = setting.kind
     if kind.is_mapping:
         return _mappings(name, kind, given, problems)
@@ -384,7 +385,8 @@ def _parsed(name: str, setting: Setting, given: Supplied, problems: list[str]) -
 
 
 def _mappings(name: str, kind: ValueKind, given: Supplied, problems: list[str]) -> Any:
-    """The values of a list of mappings, or `_BAD` after adding what is wrong with each: its line and its field."""
+    """The values of a list of mappings; `_BAD` if one cannot be parsed, with line, field and reason of each added to
+    `problems`."""
     values: list[Any] = []
     try:
         parts = [
@@ -411,7 +413,7 @@ def _only(texts: Sequence[str]) -> str:
 
 
 def _differences(given: Mapping[str, Sequence[Supplied]]) -> list[str]:
-    """Where a flag and a variable disagree: kured would have taken the variable."""
+    """Remarks on flags that override a variable with another value: kured would use the variable."""
     return [
         f"--{flag(name)} is given as a flag ({_written(name, each[0])}) and as {other.where} "
         f"({_written(name, other)}): the flag counts (kured would take the variable)"
@@ -424,8 +426,8 @@ def _differences(given: Mapping[str, Sequence[Supplied]]) -> list[str]:
 
 
 def _unheard(name: str, parsed: Sequence[tuple[Supplied, Any]]) -> list[str]:
-    """Where the ConfigMap says something else than a flag or a variable, and nobody hears it: with the sentinel of
-    manifests/signal/, another one in the ConfigMap is never looked at."""
+    """Remarks on values in the ConfigMap that a flag or a variable overrides. For example, manifests/signal/ sets the
+    sentinel as a flag, so another one in the ConfigMap has no effect."""
     (first, value), *others = parsed
     return [
         f"{other.where} ({_written(name, other)}) does nothing: {first.where} ({_written(name, first)}) counts; "
@@ -436,7 +438,7 @@ def _unheard(name: str, parsed: Sequence[tuple[Supplied, Any]]) -> list[str]:
 
 
 def _in_the_open(origins: Mapping[str, Supplied]) -> list[str]:
-    """Secrets on the command line: everybody on the host can read it in the list of processes."""
+    """Remarks on secrets on the command line, which everyone on the host can read in the list of processes."""
     return [
         f"{given.where} holds a secret and stands on the command line, where everybody on the host can read "
         f"it: give it as {variable(name, 'CAREEN')}, from a Secret"
@@ -455,14 +457,14 @@ def _taken_otherwise(origins: Mapping[str, Supplied]) -> list[str]:
 
 
 def _written(name: str, given: Supplied) -> str:
-    """What somebody wrote, without what is secret in it."""
+    """The given text, without its secrets."""
     return ", ".join(SETTINGS[name].kind.told(text) for text in given.texts)
 
 
 def _meant(key: str, known: Mapping[str, str]) -> str:
     import difflib  # only where a name is wrong
 
-    # Compared without CAREEN_ or KURED_, which would make everything look alike.
+    # Compare without CAREEN_ or KURED_: the common prefix would make all names similar.
     prefix = next((each for each in ("CAREEN_", "KURED_") if key.startswith(each)), "")
     bare = key.removeprefix(prefix)
     close = [

@@ -1,8 +1,7 @@
-"""Every setting of an agent: one tree, with meaning, unit, how to switch it off, and why this default.
+"""Every setting of an agent: its meaning, unit, off-switch, and the reason for its default.
 
-Names, types, defaults and meanings of kured's 43 flags are kured's (1.23); where the meaning was mended, the
-text says so. Where values come from is in `sources.py`; how they become the core's `Policy`, in
-`policy.py`."""
+Names, types, defaults and meanings of kured's 43 flags are kured's (1.23); the text says where a meaning differs.
+`sources.py` defines the sources of values; `policy.py` builds the core's `Policy` from them."""
 
 # ruff: noqa: RUF009 - the two wrappers of dataclasses.field are called once per field, as field itself would be
 
@@ -32,16 +31,16 @@ if TYPE_CHECKING:
 
 
 class Setting(Value, kw_only=True):
-    """What is known about a setting besides its value."""
+    """The properties of a setting other than its value."""
 
     kind: kinds.ValueKind
     help: str
     is_kureds: bool
-    """One of kured's 43: it is also read from KURED_<NAME>."""
+    """Whether it is one of kured's 43: the agent reads those from KURED_<NAME> too."""
     is_live: bool
-    """A change in the ConfigMap takes effect at once; others need a restart of the agent."""
+    """Whether a change in the ConfigMap takes effect at once; other settings need a restart of the agent."""
     bootstrap: bool
-    """Needed before the ConfigMap can be read, so it cannot stand in it."""
+    """Whether the agent needs it before it can read the ConfigMap, which therefore cannot set it."""
 
 
 def _kured(default: Any, kind: kinds.ValueKind, text: str, *, live: bool = True, bootstrap: bool = False) -> Any:

@@ -1,8 +1,8 @@
-"""YAML that people write, read within bounds: every way in which it cannot be read is a `BadYaml` that says where.
+"""Reads YAML that people write, within bounds. Every failure is a `BadYaml` that says where.
 
-PyYAML's safe loader builds only plain values, but its constructors raise whatever they meet (`2026-13-45`,
-`!!bool maybe`), nesting ends in a RecursionError, and a few aliases of aliases are gigabytes once somebody
-walks through them."""
+PyYAML's safe loader builds only plain values, but its constructors raise many kinds of errors (`2026-13-45`,
+`!!bool maybe`), deep nesting ends in a RecursionError, and a few aliases of aliases become gigabytes when code walks
+through them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from careen.settings.lists.item import ListElement
 
 _DEEPEST = 40  # settings are three levels deep, a scheduler's configuration about eight; aliases count
 _MOST_VALUES = 100_000  # with every alias counted as often as it is used
-_MOST_DIGITS = 2**63  # no setting is a number beyond it, and text of one with thousands of digits is an error in itself
+_MOST_DIGITS = 2**63  # no setting is larger, and Python refuses to print numbers with thousands of digits
 
 
 class BadYaml(ValueError):
-    """The text cannot be read; the message says where, and quotes nothing: the text may hold a secret."""
+    """The text cannot be read. The message says where but does not quote the text, which may hold a secret."""
 
 
 def load(text: str, *, lists_of_mappings: Collection[str] = ()) -> Any:
-    """The value that the text writes. `lists_of_mappings`: keys at the top whose lists hold `ListElement`s. Raises
+    """The value of the YAML text. `lists_of_mappings`: top-level keys whose lists become `ListElement`s. Raises
     `BadYaml`."""
     kept: dict[str, list[ListElement]] = {}
 
@@ -41,7 +41,7 @@ def load(text: str, *, lists_of_mappings: Collection[str] = ()) -> Any:
 
 
 def items(text: str) -> list[ListElement]:
-    """The element that the text writes, or those of the list that it writes. Raises `BadYaml`."""
+    """The element in the text, or all elements of the list in it. Raises `BadYaml`."""
     if isinstance(text, ListElement):
         return [text]
     found: list[ListElement] = []
@@ -96,7 +96,7 @@ def _load(text: str, keep: Callable[[yaml.SafeLoader, yaml.Node], None]) -> Any:
 
 
 def _refuse_depth(loader: yaml.SafeLoader) -> None:
-    """The parser keeps its place in a list and not on the stack, so it alone can be asked how deep the text goes."""
+    """Check the depth with the parser alone: it does not recurse, unlike the later steps."""
     depth = 0
     while loader.check_event():
         event = loader.get_event()  # type: ignore[no-untyped-call]
@@ -106,7 +106,8 @@ def _refuse_depth(loader: yaml.SafeLoader) -> None:
 
 
 def _refuse_weight(root: yaml.Node) -> None:
-    """Values and depth as they are for whoever walks through the result, where an alias counts wherever it is used."""
+    """Check the number and the depth of values as code sees them that walks through the result: an alias counts at
+    each use."""
     known: dict[int, tuple[int, int]] = {}
     above: set[int] = set()
 
@@ -139,8 +140,8 @@ def _children(node: yaml.Node) -> Iterable[yaml.Node]:
 
 
 def _refuse_numbers(value: Any, seen: set[int]) -> None:
-    """Numbers that no setting can be, of which the next step would be an error: infinite, none, or of thousands
-    of digits."""
+    """Reject numbers that no setting can be and that would raise errors later: infinite, NaN, or with thousands of
+    digits."""
     if isinstance(value, float) and not math.isfinite(value):
         raise BadYaml("a number is infinite, or none")
     if isinstance(value, int) and abs(value) >= _MOST_DIGITS:
@@ -152,7 +153,7 @@ def _refuse_numbers(value: Any, seen: set[int]) -> None:
 
 
 def _words(error: yaml.YAMLError) -> str:
-    """Where, and what the parser says of it; the error's own text quotes the line."""
+    """The place and the parser's explanation, without the error's own text, which quotes the line."""
     if isinstance(error, yaml.reader.ReaderError):
         return f"character {error.position + 1} is one that YAML does not have"
     mark = getattr(error, "problem_mark", None)
