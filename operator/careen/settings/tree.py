@@ -90,8 +90,8 @@ class Settings:
     config_map_may_run_commands: bool = _ours(
         False,
         kinds.SWITCH,
-        "The ConfigMap may say which commands run as root on every host, and which signal PID 1 gets; false: only "
-        "flags and environment do.",
+        "The ConfigMap may set the commands that run as root on every host, and the signal to PID 1; false: only "
+        "flags and environment may.",
         live=False,
         bootstrap=True,
     )
@@ -99,7 +99,7 @@ class Settings:
         False,
         kinds.SWITCH,
         "The ConfigMap may name files that the agent opens as root, and the Prometheus that secrets are sent to; "
-        "false: only flags and environment do.",
+        "false: only flags and environment may.",
         live=False,
         bootstrap=True,
     )
@@ -108,7 +108,7 @@ class Settings:
     reboot_probes: tuple[str, ...] = _ours(
         (SENTINEL,),
         kinds.PROBE_NAMES,
-        f"What can ask for a reboot, each by itself: {', '.join(PROBES)}. docs/probes.md tells what each follows.",
+        f"Probes, each of which can ask for a reboot: {', '.join(PROBES)}. docs/probes.md describes them.",
         live=False,
     )
     reboot_sentinel: tuple[str, ...] = _kured(
@@ -121,8 +121,8 @@ class Settings:
     reboot_packages: GoRegexp | None = _ours(
         None,
         kinds.REGEXP,
-        "Packages that a sentinel counts for, by the list reboot-required.pkgs beside it (Debian, Ubuntu); empty: all. "
-        "Without the list the need is unknown.",
+        "The sentinel counts only if the list reboot-required.pkgs beside it (Debian, Ubuntu) has a package that "
+        "matches; empty: always. Without the list the need is unknown.",
         live=False,
     )
     reboot_max_uptime: float = _ours(
@@ -140,7 +140,7 @@ class Settings:
     period: float = _kured(
         3600.0,
         kinds.DURATION,
-        "How often the sentinel command runs. Nothing else waits for it (kured: its whole loop).",
+        "How often the sentinel command runs. Nothing else waits for it (in kured the whole loop does).",
     )
     sentinel_timeout: float = _ours(
         60.0, kinds.DEADLINE, "How long the sentinel may take before it counts as unknown.", live=False
@@ -214,9 +214,9 @@ class Settings:
     order: str = _ours(
         "oldest",
         kinds.word("oldest", "zone", "fewest-moves"),
-        "Who goes next: the oldest need, of needs of the same hour the node with the fewest pods, a zone that "
-        "is begun first; zone: never two zones at once; fewest-moves (opt-in): always the fewest pods to "
-        "evict, as each node counts itself.",
+        "Order of the nodes. oldest: the oldest need first, with needs of the same hour the fewest pods first, and a "
+        "started zone before the next; zone: never two zones at once; fewest-moves: the fewest pods to evict first, "
+        "by each node's own count.",
     )
     budget: tuple[Budget, ...] = _ours(
         (),
@@ -228,14 +228,14 @@ class Settings:
     count_cordoned: bool = _ours(
         True,
         kinds.SWITCH,
-        "A node that somebody else cordoned counts as down: with --concurrency=1 it stops the roll-out; "
+        "A node with a cordon that is not careen's counts as down: with --concurrency=1 it stops the roll-out; "
         "false: only nodes that are not ready do.",
     )
     reboot_cordoned: bool = _ours(
         True,
         kinds.SWITCH,
-        "A node that somebody else cordoned is drained and rebooted in its turn, and stays cordoned, as under "
-        "kured; false: the cordon keeps it from rebooting.",
+        "Drain and reboot a node with a cordon that is not careen's in its turn, and leave it cordoned, as kured does; "
+        "false: the cordon keeps it from rebooting.",
     )
     lock_annotation: str = _kured(
         keys.LOCK_ANNOTATION, kinds.ANNOTATION, "Annotation of the DaemonSet that carries the lock.", live=False
@@ -243,8 +243,8 @@ class Settings:
     lock_ttl: float = _kured(
         0.0,
         kinds.DURATION,
-        "Accepted from kured. Time alone never frees a claim here: it is freed when a read of its Node proves "
-        "that nobody holds it.",
+        "Accepted from kured. Time alone never frees a claim in careen: a node frees one when it reads the holder's "
+        "Node and that proves that the claim has no holder.",
     )
     lock_release_delay: float = _kured(
         0.0,
@@ -264,12 +264,12 @@ class Settings:
         "nodes go one at a time, whatever --concurrency.",
     )
 
-    # Whoever else looks after nodes
+    # Other controllers of nodes
     protect_from_autoscalers: bool = _ours(
         True,
         kinds.SWITCH,
         "From its claim to its return to service a node carries scale-down-disabled of the cluster autoscaler and "
-        "do-not-disrupt of Karpenter; false: their annotations are left alone.",
+        "do-not-disrupt of Karpenter; false: careen does not touch these annotations.",
     )
     load_balancer_settle: float = _ours(
         0.0,
@@ -296,7 +296,7 @@ class Settings:
     drain_parallel: int = _ours(
         1,
         kinds.whole_number(1, 100),
-        "How many evictions are under way at once. One after another they go in the order that the forecast counts on.",
+        "How many evictions are under way at once. Only with 1 they keep the order that the forecast assumes.",
     )
     skip_wait_for_delete_timeout: int = _kured(
         0,
@@ -314,21 +314,21 @@ class Settings:
     late_policy: str = _ours(
         "undo",
         kinds.word("undo", "reboot"),
-        "What a refusal after the finished drain means: undo everything, or reboot all the same.",
+        "The reaction to a refusal after the drain has finished: undo everything, or reboot all the same.",
     )
     settle_policy: str = _ours(
         "halt",
         kinds.word("halt", "continue"),
-        "What happens when displaced workloads are not as healthy as before in time: halt the roll-out, or go on.",
+        "The reaction if displaced workloads are not as healthy as before in time: halt the roll-out, or go on.",
     )
     settle_timeout: float = _ours(
         600.0,
         kinds.DURATION,
-        "How long displaced workloads have to become as healthy as before; 0, which only "
-        "--settle-policy=continue allows: they are not waited for.",
+        "How long displaced workloads have to become as healthy as before; 0 (only with --settle-policy=continue): "
+        "the node does not wait for them.",
     )
     unknown_patience: float = _ours(
-        600.0, kinds.DURATION, "How long a draining node waits for something that cannot be read before it is undone."
+        600.0, kinds.DURATION, "How long a draining node waits for an unknown fact before the drain is undone."
     )
     failure_backoff: float = _ours(
         60.0,
@@ -431,14 +431,14 @@ class Settings:
     forecast: str = _ours(
         "refuse",
         kinds.word("refuse", "warn", "off"),
-        "Where would the node's pods land: refuse to drain on a bad forecast, only tell, or make none.",
+        "The reaction to a bad forecast of where the node's pods would land: refuse to drain, only warn, or make none.",
     )
     forecast_pending_allowed: int = _ours(0, kinds.whole_number(0), "How many pods may have no place to go.")
     forecast_unknown_allowed: int = _ours(
         0, kinds.whole_number(0), "How many pods may be unpredictable (other schedulers, unallocated devices)."
     )
     forecast_patience: float = _ours(
-        3600.0, kinds.DURATION, "How long the forecast may refuse before it is told as a warning."
+        3600.0, kinds.DURATION, "How long the forecast may refuse before the agent reports that as a warning."
     )
     forecast_timeout: float = _ours(
         60.0, kinds.DEADLINE, "How long the simulation may take before the forecast counts as unknown."
@@ -501,12 +501,12 @@ class Settings:
     message_template_done: str = _ours(
         "",
         kinds.TEMPLATE_OF_FIGURES,
-        "Message when the last node is back and nobody waits; empty: in careen's own words.",
+        "Message when the last node is back and no node waits; empty: in careen's own words.",
     )
     notify_on: tuple[str, ...] = _ours(
         tuple(each.value for each in Occasion),
         kinds.OCCASIONS,
-        "Occasions that people are told about; empty: none.",
+        "Occasions for messages to people; empty: none.",
     )
     notify_blocked_after: float = _ours(
         86400.0,
