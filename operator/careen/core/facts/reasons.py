@@ -178,7 +178,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.NEED_UNKNOWN: ReasonText(
-        "Whether the host asks for a reboot cannot be told.",
+        "The agent cannot tell whether the host asks for a reboot.",
         "Make the sentinel's path or command readable for the agent.",
         is_warning=True,
     ),
@@ -235,7 +235,7 @@ REASONS: dict[Code, ReasonText] = {
         "Somebody else cordoned this node, and --reboot-cordoned=false leaves such nodes alone.",
         "`kubectl uncordon NODE`, or set careen.dev/reboot-now, or --reboot-cordoned=true.",
     ),
-    Code.LIMIT_REACHED: ReasonText("As many nodes hold a claim as may.", "Wait, or raise --concurrency."),
+    Code.LIMIT_REACHED: ReasonText("As many nodes hold a claim as the limit allows.", "Wait, or raise --concurrency."),
     Code.NODES_DOWN: ReasonText(
         "Nodes are down for other reasons; with one more the limit would be exceeded.",
         "Bring the named nodes back (`kubectl uncordon` those that somebody cordoned), raise --concurrency, "
@@ -277,7 +277,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.READYZ_UNKNOWN: ReasonText(
-        "Whether the API server and etcd are ready cannot be told: no control-plane node goes down.",
+        "The agent cannot tell whether the API server and etcd are ready: no control-plane node goes down.",
         "Ask the same: `kubectl get --raw '/readyz?verbose'`. Every account may, through the ClusterRole "
         "system:public-info-viewer.",
     ),
@@ -318,7 +318,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.BOOT_ID_UNKNOWN: ReasonText(
-        "Which boot the host runs cannot be read.", "Make --boot-id-file readable for the agent.", is_warning=True
+        "The agent cannot read the host's boot id.", "Make --boot-id-file readable for the agent.", is_warning=True
     ),
     Code.LOCK_UNKNOWN: ReasonText(
         "The lock cannot be read.",
@@ -331,7 +331,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.FLEET_UNKNOWN: ReasonText(
-        "Which nodes are down cannot be told.", "Look at the API server and the agent's rights.", is_warning=True
+        "The agent cannot tell which nodes are down.", "Look at the API server and the agent's rights.", is_warning=True
     ),
     Code.PODS_UNKNOWN: ReasonText(
         "The pods of this node cannot be listed.", "Look at the API server and the agent's rights.", is_warning=True
@@ -358,7 +358,8 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.ENTRY_RELEASED: ReasonText(
-        "The lock held a claim of this node that nothing stood behind; it was removed.", "Nothing to do."
+        "The lock held a claim of this node, but the Node shows no work under it; the claim was removed.",
+        "Nothing to do.",
     ),
     Code.GHOST_FREED: ReasonText(
         "A claim was proven to have no holder and was removed from the lock.", "Nothing to do."
