@@ -1,7 +1,6 @@
 """Active alerts of an Alertmanager (API v2), or why they are unknown. Silences and inhibitions are honoured.
 
-requests is imported when it is first asked: most agents of a fleet never ask. Which alerts forbid a reboot is decided
-in the core."""
+Which alerts forbid a reboot is decided in the core."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ from typing import Any
 import msgspec
 
 from careen.core.facts.observation import Alert, Unknown
-from careen.services.asking import REJECTIONS, Access, CredentialsRejected, answer_of, secret_in
+from careen.services.asking import Access, answer_of, read_json
 from careen.services.prometheus import AlertSource
 
 PATH = "/api/v2/alerts"
 # The server leaves out silenced and inhibited alerts; the states of the others are checked once more.
 WANTED = {"active": "true", "silenced": "false", "inhibited": "false", "unprocessed": "true"}
-_LONGEST_ANSWER = 64 * 2**20
+_MOST_MEBIBYTES = 64
 
 
 class Alertmanager:
@@ -36,27 +35,16 @@ class Alertmanager:
         )
 
     def _read(self) -> bytes:
-        import requests
-
-        headers = {"Accept": "application/json"}
-        if self._access.token_file:
-            headers["Authorization"] = f"Bearer {secret_in(self._access.token_file)}"
-        # A redirect would send the token to another server.
-        answer = requests.get(
+        content, _ = read_json(
+            "GET",
             f"{self._url}{PATH}",
+            self._access,
+            timeout_seconds=self._timeout_seconds,
+            most_mebibytes=_MOST_MEBIBYTES,
+            if_rejected=f": {self._what_was_shown()}",
             params=WANTED,
-            headers=headers,
-            timeout=self._timeout_seconds,
-            verify=self._access.ca_file or True,
-            allow_redirects=False,
         )
-        if answer.status_code in REJECTIONS:
-            raise CredentialsRejected(f"status {answer.status_code}: {self._what_was_shown()}")
-        if answer.status_code != 200:
-            raise ValueError(f"status {answer.status_code}")
-        if len(answer.content) > _LONGEST_ANSWER:
-            raise ValueError("the answer is longer than 64 MiB")
-        return answer.content
+        return content
 
     def _what_was_shown(self) -> str:
         file = self._access.token_file

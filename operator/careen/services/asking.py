@@ -1,13 +1,13 @@
-"""Queries of servers other than the API server: credentials from files, a deadline, and one form of the reason if there
-is no answer."""
+"""Queries of servers other than the API server: credentials from files, a deadline, a bounded answer, and one form of
+the reason if there is no answer."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from careen.core.facts.observation import Unknown
 from careen.core.facts.times import span
@@ -60,6 +60,47 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         # a login proxy's page. After any of them the answer is unknown.
         why = f"{type(error).__name__}: {error}".replace(url, without_login(url))
         return Unknown(f"{shown} gave no usable answer: {why[:_LONGEST_WHY]}")
+
+
+def read_json(
+    method: str,
+    url: str,
+    access: Access,
+    *,
+    timeout_seconds: float,
+    most_mebibytes: int,
+    if_rejected: str,
+    **arguments: Any,
+) -> tuple[bytes, Mapping[str, str]]:
+    """One request with the token of `access`: the undecoded JSON and the headers of an answer with status 200. Of a
+    longer answer than `most_mebibytes` no more than that is read. `arguments` are those of `requests.request`.
+
+    Raises `CannotAsk`; `CredentialsRejected` with the status and `if_rejected`; ValueError for any other status and for
+    a longer answer; the errors of requests and urllib3 if the connection fails. `answer_of` handles all of them."""
+    import requests  # most agents of a fleet never ask
+
+    headers = {"Accept": "application/json"}
+    if access.token_file:
+        headers["Authorization"] = f"Bearer {secret_in(access.token_file)}"
+    with requests.request(
+        method,
+        url,
+        headers=headers,
+        timeout=timeout_seconds,
+        verify=access.ca_file or True,
+        allow_redirects=False,  # a redirect would send the token, and what we write, to another server
+        stream=True,
+        **arguments,
+    ) as answer:
+        if answer.status_code in REJECTIONS:
+            raise CredentialsRejected(f"status {answer.status_code}{if_rejected}")
+        if answer.status_code != 200:
+            raise ValueError(f"status {answer.status_code}")
+        most = most_mebibytes * 2**20
+        content: bytes = answer.raw.read(most + 1, decode_content=True)
+        if len(content) > most:
+            raise ValueError(f"the answer is longer than {most_mebibytes} MiB")
+        return content, answer.headers
 
 
 def without_login(url: str) -> str:

@@ -14,11 +14,11 @@ import msgspec
 
 from careen.core.facts.observation import Unknown
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.services.asking import REJECTIONS, Access, CredentialsRejected, answer_of, secret_in
+from careen.services.asking import Access, answer_of, read_json
 
 CREATED_BY = "careen"
 _PATH = "/api/v2/silences"
-_LONGEST_ANSWER = 16 * 2**20
+_MOST_MEBIBYTES = 16
 _LIVE = ("active", "pending")
 _ID = re.compile(r"[A-Za-z0-9-]{1,100}")
 
@@ -104,30 +104,16 @@ class Silences:
         return is_live and is_ours
 
     def _ask(self, method: str, path: str, body: Any = None) -> tuple[bytes, datetime | None]:
-        import requests
-
-        headers = {"Accept": "application/json"}
-        if self._access.token_file:
-            headers["Authorization"] = f"Bearer {secret_in(self._access.token_file)}"
-        # A redirect would lead the token, and the silence, to another server.
-        with requests.request(
+        content, headers = read_json(
             method,
             f"{self._url}{path}",
+            self._access,
+            timeout_seconds=self._timeout_seconds,
+            most_mebibytes=_MOST_MEBIBYTES,
+            if_rejected="; a silence needs the right to write",
             json=body,
-            headers=headers,
-            timeout=self._timeout_seconds,
-            verify=self._access.ca_file or True,
-            allow_redirects=False,
-            stream=True,
-        ) as answer:
-            if answer.status_code in REJECTIONS:
-                raise CredentialsRejected(f"status {answer.status_code}; a silence needs the right to write")
-            if answer.status_code != 200:
-                raise ValueError(f"status {answer.status_code}")
-            content = answer.raw.read(_LONGEST_ANSWER + 1, decode_content=True)
-            if len(content) > _LONGEST_ANSWER:
-                raise ValueError("the answer is longer than 16 MiB")
-            return content, _date(answer.headers.get("Date", ""))
+        )
+        return content, _date(headers.get("Date", ""))
 
 
 def _same(one: Any, wanted: list[dict[str, Any]]) -> bool:

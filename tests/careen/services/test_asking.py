@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from careen.core.facts.observation import Unknown
-from careen.services.asking import CannotAsk, CredentialsRejected, answer_of, secret_in, without_login
+from careen.services.alertmanager import Alertmanager
+from careen.services.asking import (
+    Access,
+    CannotAsk,
+    CredentialsRejected,
+    answer_of,
+    read_json,
+    secret_in,
+    without_login,
+)
+from careen.services.silences import Silences
+from tests.patience import LONG_SECONDS
 
 URL = "http://me:secret@127.0.0.1:9"
 SHOWN = "Ours at http://127.0.0.1:9"
@@ -60,6 +76,49 @@ def test_a_file_that_holds_no_single_line_is_refused_without_its_content(tmp_pat
 def test_the_line_of_a_file_is_read_without_its_end(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("abc\n")
     assert secret_in(str(tmp_path / "token")) == "abc"
+
+
+@contextmanager
+def an_endless_answer(encoding: str = "") -> Iterator[str]:
+    """The address of a server that sends spaces until the client closes the connection."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            if encoding:
+                self.send_header("Content-Encoding", encoding)
+            self.end_headers()
+            spaces, packer = b" " * 2**20, zlib.compressobj(wbits=31)
+            try:
+                while True:
+                    self.wfile.write(packer.compress(spaces) if encoding else spaces)
+            except OSError:
+                pass  # the client has read enough
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+def test_an_answer_without_an_end_is_read_up_to_its_bound(encoding: str) -> None:
+    with an_endless_answer(encoding) as url, pytest.raises(ValueError, match="longer than 1 MiB"):
+        read_json("GET", url, Access(), timeout_seconds=LONG_SECONDS, most_mebibytes=1, if_rejected="")
+
+
+async def test_an_alertmanager_whose_answer_has_no_end_is_unknown() -> None:
+    with an_endless_answer() as url:
+        alerts = await Alertmanager(url, timeout_seconds=LONG_SECONDS).active_alerts()
+        silence = await Silences(url, node="n1", matchers=[], timeout_seconds=LONG_SECONDS).end()
+    told = f"Alertmanager at {url} gave no usable answer: ValueError: the answer is longer than"
+    assert (alerts, silence) == (Unknown(f"{told} 64 MiB"), Unknown(f"{told} 16 MiB"))
 
 
 def test_a_login_is_not_shown() -> None:

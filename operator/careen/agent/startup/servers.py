@@ -1,4 +1,4 @@
-"""The servers in the settings that provide alerts and answer health queries."""
+"""The servers in the settings that provide alerts, answer health queries and keep silences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from careen.settings.tree import Settings
 
 if TYPE_CHECKING:
+    from careen.services.asking import Access
     from careen.services.prometheus import AlertSource, Prometheus
+    from careen.services.silences import Silences
+
+_SILENCES_TIMEOUT_SECONDS = 2.5
+"""The reboot waits for twice that at the most."""
 
 
 def alert_source(settings: Settings) -> AlertSource | None:
@@ -18,9 +23,8 @@ def alert_source(settings: Settings) -> AlertSource | None:
         sources.append(prometheus)
     if settings.alertmanager_url:
         from careen.services.alertmanager import Alertmanager  # most agents have none
-        from careen.services.asking import Access
 
-        access = Access(token_file=settings.alertmanager_token_file, ca_file=settings.alertmanager_ca_file)
+        access = _alertmanager_access(settings)
         sources.append(
             Alertmanager(settings.alertmanager_url, timeout_seconds=settings.prometheus_timeout, access=access)
         )
@@ -29,6 +33,26 @@ def alert_source(settings: Settings) -> AlertSource | None:
     from careen.services.alertmanager import Several
 
     return Several(sources)
+
+
+def silences(settings: Settings) -> Silences:
+    """This node's silences in the Alertmanager of the settings."""
+    from careen.services.silences import Silences  # few agents have one
+
+    return Silences(
+        settings.alertmanager_url,
+        node=settings.node_id,
+        cluster=settings.cluster_name,
+        matchers=[each.of_node(settings.node_id) for each in settings.alertmanager_silence_matchers],
+        timeout_seconds=_SILENCES_TIMEOUT_SECONDS,
+        access=_alertmanager_access(settings),
+    )
+
+
+def _alertmanager_access(settings: Settings) -> Access:
+    from careen.services.asking import Access
+
+    return Access(token_file=settings.alertmanager_token_file, ca_file=settings.alertmanager_ca_file)
 
 
 def metric_source(settings: Settings) -> Prometheus | None:

@@ -30,7 +30,7 @@ from careen.agent.self_test import SelfTests
 from careen.agent.startup import message_urls
 from careen.agent.startup.host import count_soft_reboots, host_of
 from careen.agent.startup.rights import AGAIN_SECONDS, UNKNOWN_SECONDS, asked_for_by
-from careen.agent.startup.servers import alert_source, metric_source
+from careen.agent.startup.servers import alert_source, metric_source, silences
 from careen.agent.startup.start import Start
 from careen.agent.telemetry import logs
 from careen.agent.telemetry.http_server import Heartbeat, HttpServer
@@ -383,7 +383,11 @@ class Agent:
             from careen.agent.telling.silencer import Silencer
 
             self._silencer = Silencer(
-                node=self._node, api=self._api, settings=lambda: live.settings, in_background=self._in_background
+                node=self._node,
+                api=self._api,
+                settings=lambda: live.settings,
+                in_background=self._in_background,
+                silences=silences,
             )
         return self._silencer
 

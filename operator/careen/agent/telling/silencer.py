@@ -13,16 +13,12 @@ from careen.cluster.events import Subject, post_event
 from careen.cluster.wire.api import ClusterApi
 from careen.core.facts.observation import NodeView, Observation, Unknown
 from careen.core.facts.phases import Phase
-from careen.services.asking import Access
 from careen.settings.tree import Settings
 
 if TYPE_CHECKING:
     from careen.services.silences import Silences
 
 _LOG = logging.getLogger("careen.silence")
-
-TIMEOUT_SECONDS = 2.5
-"""The reboot waits for twice that at the most."""
 
 _END_PAUSES_SECONDS = (5.0, 30.0)
 _DOWN = (Phase.REBOOTING, Phase.VERIFYING)
@@ -38,8 +34,9 @@ class Silencer:
         api: ClusterApi,
         settings: Callable[[], Settings],
         in_background: Callable[[Coroutine[Any, Any, object]], None],
-        silences: Callable[..., Silences] | None = None,
+        silences: Callable[[Settings], Silences],
     ) -> None:
+        """`silences`: this node's silences in the Alertmanager that the settings name."""
         self._node = node
         self._api = api
         self._settings = settings
@@ -58,7 +55,7 @@ class Silencer:
         if not settings.alertmanager_silence:
             return
         self._may_stand, self._asked_at = True, clock.monotonic()
-        answer = await self._server(settings).begin(settings.alertmanager_silence, now=clock.now())
+        answer = await self._silences(settings).begin(settings.alertmanager_silence, now=clock.now())
         if isinstance(answer, Unknown):
             _LOG.warning("the node's alerts may not be silenced: %s", answer.why)
             self._tell(f"the node's alerts may not be silenced while it reboots: {answer.why}")
@@ -90,7 +87,7 @@ class Silencer:
         if not settings.alertmanager_url or not settings.alertmanager_silence:
             return
         for pause in (*_END_PAUSES_SECONDS, None):
-            answer = await self._server(settings).end()
+            answer = await self._silences(settings).end()
             if not isinstance(answer, Unknown):
                 _LOG.info("the silence of the node's alerts is over")
                 return
@@ -110,19 +107,6 @@ class Silencer:
                 self._is_busy = False
 
         self._in_background(alone())
-
-    def _server(self, settings: Settings) -> Silences:
-        from careen.services.silences import Silences  # few agents have one
-
-        access = Access(token_file=settings.alertmanager_token_file, ca_file=settings.alertmanager_ca_file)
-        return (self._silences or Silences)(
-            settings.alertmanager_url,
-            node=self._node,
-            cluster=settings.cluster_name,
-            matchers=[each.of_node(self._node) for each in settings.alertmanager_silence_matchers],
-            timeout_seconds=TIMEOUT_SECONDS,
-            access=access,
-        )
 
     def _tell(self, sentence: str) -> None:
         """As an Event of the Node, once until a silence is had again."""

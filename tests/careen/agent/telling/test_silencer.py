@@ -37,7 +37,7 @@ class World:
             api=api_on(Scripted(), self.clock),
             settings=lambda: self.settings,
             in_background=self._start,
-            silences=lambda *_, **__: self,  # type: ignore[arg-type, return-value]
+            silences=lambda _: self,  # type: ignore[arg-type, return-value]
         )
         return self.silencer
 
