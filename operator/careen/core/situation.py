@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from careen.core import cordons
 from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.observation import LockReading, NodeView, NotAsked, Observation, Unknown
@@ -88,7 +89,7 @@ class Situation(Value, kw_only=True):
             uid=self.node.uid,
             groups=tuple(sorted(groups(self.node, self.policy))),
             boot=progress.boot_left or self.boot,
-            cordoned=progress.prior_unschedulable if progress.drain_started else self.node.unschedulable,
+            cordoned=progress.prior_unschedulable if progress.drain_started else cordons.is_foreign(self.node),
             created=rfc3339(self.seen.now),
             zone=self.node.zone,
             failed=progress.failed if self.phase is Phase.FAILED else "",

@@ -398,7 +398,7 @@ MUTANTS = (
     Mutant(
         "_cordon: a cordon that stood there is taken for ours",
         _CLAIMING + "_cordon",
-        "is_cordoned_by_us=not node.unschedulable",
+        "is_cordoned_by_us=not is_foreign",
         "is_cordoned_by_us=True",
     ),
     Mutant(

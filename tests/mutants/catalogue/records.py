@@ -370,7 +370,7 @@ MUTANTS = (
     Mutant(
         "new_entry: an entry that is put back says that the node was cordoned before",
         "core/situation.py:Situation.new_entry",
-        "progress.prior_unschedulable if progress.drain_started else self.node.unschedulable",
+        "progress.prior_unschedulable if progress.drain_started else cordons.is_foreign(self.node)",
         "self.node.unschedulable",
     ),
     Mutant(

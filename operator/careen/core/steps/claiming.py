@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers, patience
+from careen.core import autoscalers, cordons, patience
 from careen.core.actions import Occasion
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import baseline, drain_plan
@@ -241,13 +241,14 @@ def _wait_for(situation: Situation, claiming: list[NodeView]) -> Decision | None
 
 def _cordon(situation: Situation, fleet: Fleet) -> Decision:
     """Cordon the node, and record in the same patch everything that an undo has to restore. So there is never a cordon
-    without a record."""
+    without a record. A cordon that an earlier claim of this node left behind counts as ours."""
     policy, node, pods = situation.policy, situation.node, situation.seen.pods
+    is_foreign = cordons.is_foreign(node)
     leaving = drain_plan.to_evict(pods, policy.drain) if isinstance(pods, tuple) else ()
     progress = replace(
         situation.progress,
-        is_cordoned_by_us=not node.unschedulable,
-        prior_unschedulable=node.unschedulable,
+        is_cordoned_by_us=not is_foreign,
+        prior_unschedulable=is_foreign,
         prior_labels={
             key: node.labels.get(key)
             for key, value in policy.pre_reboot_labels.items()

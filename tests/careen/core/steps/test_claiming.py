@@ -330,6 +330,23 @@ def test_a_persons_cordon_is_recorded_as_foreign() -> None:
     assert (record.is_cordoned_by_us, record.prior_unschedulable) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("authors", "is_ours"),
+    [
+        ((keys.FIELD_MANAGER,), True),
+        (("kubectl-cordon",), False),
+        ((keys.FIELD_MANAGER, "kubectl-cordon"), False),
+        ((), False),
+    ],
+)
+def test_only_a_cordon_proven_to_be_careens_is_taken_over(authors: tuple[str, ...], is_ours: bool) -> None:
+    node = {"unschedulable": True, "cordoned_by": authors}
+    record = the_record(claiming(node=node))
+    assert (record.is_cordoned_by_us, record.prior_unschedulable) == (is_ours, not is_ours)
+    (entry,) = the_lock(decided(RECORD, node=node, lock=LockContent())).entries
+    assert entry.cordoned is not is_ours
+
+
 def test_the_node_keeps_a_summary_of_the_forecast_that_allowed_the_drain() -> None:
     pods = (
         PodForecast(namespace="shop", name="a", uid="1", outcome=Outcome.MOVES, sentence="", landing=("n2", "n3")),

@@ -218,6 +218,16 @@ def test_a_manual_uncordon_ends_the_maintenance_and_the_request() -> None:
     assert the_patch(decision).annotations[keys.REQUEST] is None
 
 
+def test_a_manual_uncordon_ends_a_maintenance_under_a_cordon_left_behind() -> None:
+    """The record of a kept node was removed: the node takes a claim anew, under the cordon of its former claim."""
+    node = asking(KEEP, unschedulable=True, cordoned_by=(keys.FIELD_MANAGER,))
+    drained = decided(a_progress(Phase.CLAIMING), node=node, need=NO, lock=held(an_entry()), pods=())
+    kept = decided(the_record(drained), node=node, need=NO, pods=())
+    assert (drained.phase, kept.phase) == (Phase.DRAINING, Phase.MAINTENANCE)
+    freed = decided(the_record(kept), node=asking(KEEP, unschedulable=False), need=NO, pods=())
+    assert (freed.phase, freed.reason.code) == (Phase.SETTLING, Code.UNCORDONED_BY_HAND)
+
+
 def test_a_node_that_was_cordoned_before_stays_cordoned() -> None:
     before = a_progress(Phase.MAINTENANCE, is_cordoned_by_us=False, prior_unschedulable=True)
     decision = decided(before, node=asking(None), need=NO)
