@@ -6,11 +6,14 @@ Every agent reads the annotations of every node, so one unreadable annotation mu
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, TypeVar
 
 import msgspec
 
 from careen.core.plain_text import one_line
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 LONGEST_TEXT = 256 * 1024  # for all annotations of an object together: apimachinery's TotalAnnotationSizeLimitB
 LONGEST_SENTENCE = 1000  # for foreign text that we repeat: a reason of 200 KB would fill our own annotations
@@ -34,6 +37,24 @@ def object_of(text: object) -> dict[str, Any]:
     """The JSON object in the text; an empty one if the text holds anything else."""
     value = json_of(text)
     return value if isinstance(value, dict) else {}
+
+
+def fields_of(record: object, kind: type[T]) -> tuple[T, tuple[str, ...]]:
+    """The fields of a JSON object that have the types of `kind`, and the keys of those that do not, in the order of
+    `kind`. These, missing fields and `null` have their defaults. Unknown fields, as of a newer release, are ignored."""
+    written = record if isinstance(record, dict) else {}
+    known: dict[str, Any] = {}
+    unreadable: list[str] = []
+    for each in _declared(kind):
+        if (value := written.get(each.encode_name)) is not None:
+            try:
+                known[each.name] = msgspec.convert(value, each.type)
+            except msgspec.ValidationError:
+                unreadable.append(each.encode_name)
+    return kind(**known), tuple(unreadable)
+
+
+_declared = functools.cache(msgspec.structs.fields)
 
 
 def whole(value: object, most: int, least: int = 0) -> int | None:

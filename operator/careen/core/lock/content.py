@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, field
 
 from careen.core.facts.times import from_rfc3339
-from careen.core.facts.untrusted import json_of, short, shown, whole
+from careen.core.facts.untrusted import fields_of, json_of, short, shown
 from careen.core.lock.line import Line
 from scheduler_core.values import Value, replace_value
 
@@ -37,12 +38,20 @@ _HANDOVER_TTL_NANOSECONDS = 600 * 10**9
 """The TTL of a lock that names waiting nodes but has no holder. Without it a kured that takes over would wait for ever
 for the empty owner (kured itself leaves such a lock behind, `locks: []`)."""
 
+_NodeName = Annotated[
+    str, Meta(pattern=r"\A(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+]
+"""A DNS subdomain, as names of Nodes are: apimachinery's IsDNS1123Subdomain. Any other name could be a path."""
+_Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+_Phase = Annotated[str, Meta(max_length=20)]  # more letters than any phase has
+_Instant = Annotated[str, Meta(max_length=40)]  # more letters than any instant to the microsecond has
+
 
 class Overdue(Value, kw_only=True):
     """The mark by which other nodes record that a holder takes longer than usual; see `overdue.py`."""
 
-    phase: str  # the phase of the holder's Node; empty: the Node does not exist or has another UID
-    since: str  # RFC 3339
+    phase: _Phase  # the phase of the holder's Node; empty: the Node does not exist or has another UID
+    since: _Instant  # RFC 3339
 
     @property
     def is_gone(self) -> bool:
@@ -73,7 +82,7 @@ class Entry(Value, kw_only=True):
     def is_nameless(self) -> bool:
         """Whether even the name of the node cannot be read. `node` is then a number for the entry, and there is no
         Node to check."""
-        return bool(self.unread) and not _NODE_NAME.fullmatch(self.node)
+        return self.node.startswith(_UNREADABLE)
 
 
 class LockContent(Value, kw_only=True):
@@ -131,10 +140,8 @@ def parse(content: str | None) -> LockContent | Garbage:
         return Garbage("it is not a JSON object")
     if "nodeID" not in record and "locks" not in record:
         return Garbage("it names neither nodeID nor locks")
-    try:
-        return _read(record)
-    except (TypeError, ValueError) as error:
-        return Garbage(str(error))
+    head, unreadable = fields_of(record, _Head)
+    return _content(record, head) if not unreadable else Garbage(_why(unreadable[0], record))
 
 
 def render(content: LockContent) -> str | None:
@@ -280,7 +287,6 @@ def confirms(content: LockContent | Garbage, node: str, claim: str) -> bool:
 
 
 _EPOCH = "1970-01-01T00:00:00Z"
-_LONGEST_PHASE, _LONGEST_INSTANT = 20, 40  # letters: more than any phase, and any instant to the microsecond, has
 
 
 def _without_node(content: LockContent, node: str) -> LockContent:
@@ -291,27 +297,71 @@ def _with(content: LockContent, entries: tuple[Entry, ...]) -> LockContent:
     return replace(content, entries=entries)
 
 
-def _read(record: dict[str, Any]) -> LockContent:
-    rows = _typed(record, "locks", list, [])  # Go writes an empty list as null
-    entries = [_entry(row) for row in rows]
-    owner = _typed(record, "nodeID", str, "")
-    listed = {_UNREADABLE if entry.is_nameless else entry.node for entry in entries}
-    if owner not in ("", MANUAL) and owner not in listed:
+class _Head(Value, kw_only=True, rename="camel"):
+    """The fields that the whole lock depends on: with one of another type it is garbage."""
+
+    locks: tuple[Any, ...] = ()  # Go writes an empty list as null
+    node: str = field(default="", name="nodeID")
+    max_owners: int = 0
+    reason: str = ""
+    next: tuple[str, ...] = ()
+    next_at: str = ""
+    abreast: int | None = None
+    waiting: int = 0
+    passed: tuple[str, ...] = ()
+
+
+class _Claim(Value, kw_only=True):
+    """The fields that a claim depends on: one of another type makes the entry unreadable."""
+
+    node: _NodeName = field(default="", name="nodeID")
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    created: str = ""
+    id: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    boot: str = ""
+    cordoned: bool | None = None
+    limit: _Int64 = 0
+    zone: str | None = None
+    failed: str = ""
+
+
+class _Notes(Value, kw_only=True, rename="camel"):
+    """The fields that nothing depends on: one of another type counts as absent."""
+
+    due: _Instant = ""
+    overdue: Overdue | None = None
+    released_at: _Instant = ""
+
+
+_OF_THE_LOCK = frozenset({*_Head.__struct_encode_fields__, "releasedAt"} - {"nodeID"})
+
+
+def _why(key: str, record: dict[str, Any]) -> str:
+    is_list = key in ("next", "passed") and isinstance(record[key], list)
+    return f"{key} is not a list of names" if is_list else f"{key} is {shown(record[key])}"
+
+
+def _content(record: dict[str, Any], head: _Head) -> LockContent:
+    entries = [_entry(row) for row in head.locks]
+    if head.node not in ("", MANUAL) and head.node not in {entry.node for entry in entries}:
         entries.insert(0, _single(record))  # kured's single form, or the two forms disagree and both count
-    recorded = min(_typed(record, "maxOwners", int, 0), _MOST_CLAIMS)
+    recorded = min(head.max_owners, _MOST_CLAIMS)
+    notes, _ = fields_of(record, _Notes)
     return LockContent(
         entries=tuple(dict.fromkeys(entry for entry in _numbered(entries) if entry.node != MANUAL)),
         max_owners=recorded if recorded > 0 else 1 if entries else 0,
-        is_paused=owner == MANUAL or any(entry.node == MANUAL for entry in entries),
-        pause_reason=short(_typed(record, "reason", str, "")),
+        is_paused=head.node == MANUAL or any(entry.node == MANUAL for entry in entries),
+        pause_reason=short(head.reason),
         line=Line(
-            names=_names(record, "next"),
-            at=_typed(record, "nextAt", str, ""),
-            abreast=_natural(record, "abreast"),
-            waiting=min(max(0, _typed(record, "waiting", int, 0)), _MOST_NODES),
-            passed=_names(record, "passed"),
+            names=head.next,
+            at=head.next_at,
+            abreast=None if head.abreast is None else _bounded(head.abreast, _MOST_NODES),
+            waiting=_bounded(head.waiting, _MOST_NODES),
+            passed=head.passed,
         ),
-        released_at=_instant(record.get("releasedAt")),
+        released_at=_instant(notes.released_at),
     )
 
 
@@ -329,99 +379,31 @@ def _numbered(entries: list[Entry]) -> list[Entry]:
 
 def _entry(row: Any) -> Entry:
     """The readable fields of the entry. The others keep their defaults, as in kured's entries."""
-    row, before = (row, row) if isinstance(row, dict) else ({}, row)
-    unreadable = [key for key, is_right in _READABLE.items() if row.get(key) is not None and not is_right(row[key])]
-    known = {key: value for key, value in row.items() if key not in unreadable}
-    node = known.get("nodeID")
-    is_whole = not unreadable and bool(node)
+    claim, unreadable = fields_of(row, _Claim)
+    notes, _ = fields_of(row, _Notes)
     return Entry(
-        node=node or _UNREADABLE,
-        id=known.get("id") or "",
-        uid=known.get("uid") or "",
-        groups=tuple(known.get("groups") or ()),
-        boot=known.get("boot") or "",
-        cordoned=_was_cordoned(known),
-        created=known.get("created") or "",
-        limit=min(max(0, known.get("limit") or 0), _MOST_CLAIMS),
-        zone=known.get("zone"),
-        # An unreadable mark of failure still is one.
-        failed="unreadable" if "failed" in unreadable else known.get("failed") or "",
-        due=_instant(known.get("due")),
-        overdue=_overdue(known.get("overdue")),
-        unread="" if is_whole else json.dumps(before, separators=(",", ":")),
+        node=claim.node or _UNREADABLE,
+        id=claim.id,
+        uid=claim.uid,
+        groups=claim.groups,
+        boot=claim.boot,
+        cordoned=bool(claim.metadata.get("unschedulable")) if claim.cordoned is None else claim.cordoned,
+        created=claim.created,
+        limit=_bounded(claim.limit, _MOST_CLAIMS),
+        zone=claim.zone,
+        failed="unreadable" if "failed" in unreadable else claim.failed,  # an unreadable mark of failure still is one
+        due=_instant(notes.due),
+        overdue=notes.overdue if notes.overdue is not None and _instant(notes.overdue.since) else None,
+        unread="" if claim.node and not unreadable else json.dumps(row, separators=(",", ":")),
     )
 
 
-def _overdue(row: Any) -> Overdue | None:
-    """The mark, or None if the value is none: the mark is only for people and must not make a claim unreadable."""
-    if not isinstance(row, dict):
-        return None
-    phase, since = row.get("phase"), row.get("since")
-    if (
-        not isinstance(phase, str)
-        or not isinstance(since, str)
-        or len(phase) > _LONGEST_PHASE
-        or len(since) > _LONGEST_INSTANT
-    ):
-        return None
-    return Overdue(phase=phase, since=since) if from_rfc3339(since) is not None else None
+def _instant(text: str) -> str:
+    return text if from_rfc3339(text) is not None else ""
 
 
-def _instant(value: Any) -> str:
-    """The text if it names an instant, else empty: an optional field must not make a claim unreadable."""
-    is_short = isinstance(value, str) and len(value) <= _LONGEST_INSTANT
-    return value if is_short and from_rfc3339(value) is not None else ""
-
-
-def _was_cordoned(row: dict[str, Any]) -> bool:
-    cordoned = row.get("cordoned")
-    return bool((row.get("metadata") or {}).get("unschedulable")) if cordoned is None else bool(cordoned)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-_NODE_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""A DNS subdomain, as names of Nodes are: apimachinery's IsDNS1123Subdomain. Any other name could be a path."""
-
-_READABLE: dict[str, Callable[[Any], bool]] = {
-    "nodeID": lambda value: _is_text(value) and (value == MANUAL or bool(_NODE_NAME.fullmatch(value))),
-    "metadata": lambda value: isinstance(value, dict),
-    "id": _is_text,
-    "uid": _is_text,
-    "boot": _is_text,
-    "created": _is_text,
-    "zone": _is_text,
-    "failed": _is_text,
-    "groups": lambda value: isinstance(value, list) and all(map(_is_text, value)),
-    "cordoned": lambda value: isinstance(value, bool),
-    "limit": lambda value: whole(value, 2**63 - 1, -(2**63)) is not None,
-}
-_OF_THE_LOCK = frozenset(
-    {"locks", "maxOwners", "reason", "next", "nextAt", "abreast", "waiting", "passed", "releasedAt"}
-)
-
-
-def _natural(record: dict[str, Any], key: str) -> int | None:
-    number = _typed(record, key, int, None)
-    return None if number is None else min(max(0, number), _MOST_NODES)
-
-
-def _names(record: dict[str, Any], key: str) -> tuple[str, ...]:
-    names = _typed(record, key, list, [])
-    if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{key} is not a list of names")
-    return tuple(names)
-
-
-def _typed(record: dict[str, Any], key: str, kind: type, default: Any) -> Any:
-    value = record.get(key)
-    if value is None:
-        return default
-    if type(value) is not kind:
-        raise TypeError(f"{key} is {shown(value)}")
-    return value
+def _bounded(number: int, most: int) -> int:
+    return min(max(0, number), most)
 
 
 def _row(entry: Entry) -> Any:

@@ -21,7 +21,7 @@ from careen.core.facts.policy import Budget, BudgetKind, Order
 from careen.core.facts.progress import Progress, UnreadableProgress, from_annotation, to_annotation
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import EARLIEST, LATEST, from_rfc3339, rfc3339
-from careen.core.facts.untrusted import json_of, number, object_of, short, shown, whole
+from careen.core.facts.untrusted import fields_of, json_of, number, object_of, short, shown, whole
 from careen.core.gates.hold import held_because, until_of
 from careen.core.gates.maintenance_window import is_waived
 from careen.core.gates.minimum_interval import last_reboot
@@ -34,6 +34,7 @@ from careen.plan.next_look import next_look
 from careen.plan.waiters import Waiters
 from careen.report.fleet_report import fleet_json, fleet_text
 from careen.report.why_report import NodeStory, why_json, why_text
+from scheduler_core.values import Value
 from tests.careen.core.builders import (
     NOW,
     UPTIME,
@@ -173,6 +174,28 @@ def test_parsed_json_can_be_written_again(text: str) -> None:
     assert len(short(text, 50)) <= 50
     for read in (whole(value, 100), number(value, 100.0)):
         assert read is None or 0 <= read <= 100
+
+
+class Parcel(Value, kw_only=True, rename="camel"):
+    sent_by: str = "nobody"
+    weight: int = 1
+    stamps: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("record", "read", "unreadable"),
+    [
+        ({"sentBy": "n1", "weight": 2, "stamps": ["a"]}, Parcel(sent_by="n1", weight=2, stamps=("a",)), ()),
+        ({"sentBy": None, "colour": "red", "sent_by": "n1"}, Parcel(), ()),
+        ({"stamps": [1], "weight": True, "sentBy": "n1"}, Parcel(sent_by="n1"), ("weight", "stamps")),
+        ({"weight": 1.0}, Parcel(), ("weight",)),
+        ({"weight": 10**400}, Parcel(weight=10**400), ()),
+        (["sentBy"], Parcel(), ()),
+        (None, Parcel(), ()),
+    ],
+)
+def test_an_unreadable_field_changes_no_other_field(record: Any, read: Parcel, unreadable: tuple[str, ...]) -> None:
+    assert fields_of(record, Parcel) == (read, unreadable)
 
 
 @given(texts)
