@@ -7,6 +7,7 @@ Every agent reads the annotations of every node, so one unreadable annotation mu
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,19 +19,35 @@ T = TypeVar("T", bound=msgspec.Struct)
 LONGEST_TEXT = 256 * 1024  # for all annotations of an object together: apimachinery's TotalAnnotationSizeLimitB
 LONGEST_SENTENCE = 1000  # for foreign text that we repeat: a reason of 200 KB would fill our own annotations
 _LONGEST_SHOWN = 60
+_DEEPEST = 50  # levels of lists and objects; careen and kured write four
 
 
 def json_of(text: object) -> Any:
-    """The JSON value of the text; None for a text that is no JSON, and for `null`.
+    """The JSON value of the text; None for `null`, for a text that is no JSON, and for values within more than 50
+    others: whether such a value can be written again would depend on the caller's depth of the stack.
 
     This is msgspec's decoder because json's accepts values that no encoder can write: NaN, halves of surrogate pairs.
     """
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         return None
     try:
-        return msgspec.json.decode(text)
+        value = msgspec.json.decode(text)
     except (ValueError, OverflowError, RecursionError):
         return None
+    return value if _is_shallow(value) else None
+
+
+def _is_shallow(value: object) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return True
+    return False
+
+
+def _inside(value: object) -> Iterable[object]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def object_of(text: object) -> dict[str, Any]:

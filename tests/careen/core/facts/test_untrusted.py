@@ -198,6 +198,12 @@ def test_an_unreadable_field_changes_no_other_field(record: Any, read: Parcel, u
     assert fields_of(record, Parcel) == (read, unreadable)
 
 
+@pytest.mark.parametrize(("levels", "is_read"), [(50, True), (51, False), (900, False)])
+def test_json_is_read_to_a_fixed_depth(levels: int, is_read: bool) -> None:
+    assert (json_of("[" * levels + "1" + "]" * levels) is not None) is is_read
+    assert (json_of('{"a":' * levels + "1" + "}" * levels) is not None) is is_read
+
+
 @given(texts)
 def test_a_record_has_usable_numbers_or_is_unreadable_with_a_reason(text: str) -> None:
     found = from_annotation(text)

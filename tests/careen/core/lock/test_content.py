@@ -488,6 +488,15 @@ def test_the_holder_repairs_its_own_unreadable_entry() -> None:
     assert not [entry for entry in lock.put_back(content, an_entry("n2", "c2"), 3).entries if entry.unread]
 
 
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_a_deeply_nested_entry_is_written_back_or_makes_the_lock_garbage(opening: str, closing: str) -> None:
+    """Near the limit of the interpreter's stack a value can be decoded that cannot be encoded."""
+    for depth in range(1, 1100):
+        content = lock.parse(f'{{"nodeID":"","locks":[{opening * depth}1{closing * depth}]}}')
+        assert isinstance(content, Garbage) or lock.parse(lock.render(content)) == content
+        assert isinstance(content, LockContent) or depth > 40
+
+
 # Bounds -----------------------------------------------------------------------------------------------------------
 
 
