@@ -54,6 +54,7 @@ class Messenger:
         self._waiting = 0
         self._is_quiet = asyncio.Event()
         self._is_quiet.set()
+        metrics.show_receivers(self._services())
 
     def tell(self, message: Notify) -> None:
         """Logs the message and sends it to whom the settings name, if they want to hear of the occasion; at once, and
@@ -91,6 +92,12 @@ class Messenger:
         found = notification_files.read(settings.notify_url_file)
         self._count([Delivery(service="file", why=why) for why in (*found.unread, *found.refused)])
         return receivers(settings, found.targets)
+
+    def _services(self) -> set[str]:
+        """The services that messages may go to, and `file` where files name them."""
+        settings = self._settings()
+        targets = receivers(settings, notification_files.read(settings.notify_url_file).targets)
+        return {target.service for target in targets} | ({"file"} if settings.notify_url_file else set())
 
     def _is_told(self, message: Notify) -> bool:
         """Whether a message for this occasion of this claim was sent before; only the newest claim is remembered."""

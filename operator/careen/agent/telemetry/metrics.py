@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.process_collector import ProcessCollector
 
 from careen.core.decision import Refusal
+from careen.core.facts.memory import EvictAnswer, RebootOutcome
 from careen.core.facts.observation import Need, NeedAnswer, SelfTest
 from careen.core.facts.phases import Phase
 from careen.core.facts.times import from_rfc3339
@@ -171,6 +172,30 @@ class Metrics:
         )
         self._problems_besides = 0
         self._shown_phase: Phase | None = None
+        self._begin_at_zero()
+
+    def _begin_at_zero(self) -> None:
+        """Creates the series of the rare counters. Prometheus sees no increase in a series that begins with its first
+        event, and the process may end before the second."""
+        for answer in EvictAnswer:
+            self.evictions.labels(self._node, answer.value)
+        for outcome in (RebootOutcome.ACCEPTED, RebootOutcome.FAILED, RebootOutcome.UNCLEAR):
+            self.reboots_asked.labels(self._node, outcome.value)
+        for end in ("done", "stopped", "broken"):
+            self.turns.labels(self._node, end)
+        for result in ("made", "unknown"):
+            self.forecasts.labels(self._node, result)
+        for sampled in ("false", "true"):
+            for result in ("hit", "miss"):
+                self.forecast_first.labels(self._node, result, sampled)
+            for result in ("hit", "miss", "superseded"):
+                self.forecast_pods.labels(self._node, result, sampled)
+
+    def show_receivers(self, services: Iterable[str]) -> None:
+        """Creates the series of the services that messages go to, at zero."""
+        for service in services:
+            for result in ("sent", "failed"):
+                self.messages.labels(self._node, service, result)
 
     def show_need(self, need: Need) -> None:
         """Sets the sentinel's answer. Unknown does not change kured's gauge, which has no third value."""

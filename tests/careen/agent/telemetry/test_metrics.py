@@ -8,6 +8,7 @@ import pytest
 
 from careen.agent.telemetry.metrics import Metrics
 from careen.core.decision import Refusal
+from careen.core.facts.memory import EvictAnswer
 from careen.core.facts.observation import Need, NeedAnswer, SelfTest
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
@@ -107,3 +108,20 @@ def test_a_refusal_with_a_longest_time_has_a_series_for_it_until_it_ends() -> No
     ]
     metrics.show_refusals([])
     assert not [line for line in lines(metrics) if line.startswith("careen_refused_longest_seconds{")]
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        *(f'careen_evictions_total{{answer="{answer.value}",node="n1"}}' for answer in EvictAnswer),
+        *(f'careen_reboots_asked_total{{node="n1",outcome="{name}"}}' for name in ("accepted", "failed", "unclear")),
+        *(f'careen_turns_total{{end="{end}",node="n1"}}' for end in ("done", "stopped", "broken")),
+        *(f'careen_forecasts_total{{node="n1",result="{result}"}}' for result in ("made", "unknown")),
+        'careen_forecast_pods_total{node="n1",result="hit",sampled="false"}',
+        'careen_forecast_pods_total{node="n1",result="superseded",sampled="true"}',
+        'careen_forecast_first_total{node="n1",result="miss",sampled="false"}',
+    ],
+)
+def test_a_counter_stands_at_zero_before_its_first_event(series: str) -> None:
+    """Prometheus sees no increase in a series that begins with its first event."""
+    assert f"{series} 0.0" in lines(Metrics("n1"))
