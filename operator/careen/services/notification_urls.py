@@ -95,9 +95,11 @@ class _Parts:
         self.path = [unquote(part) for part in found.path.split("/") if part]
         self.fragment = unquote(found.fragment)
         self._query = dict(parse_qsl(found.query, keep_blank_values=True))
+        self._known: set[str] = set()
 
     def taken(self, *names: str) -> str:
         """The value of a query parameter, under the first of its names that is present; case is ignored."""
+        self._known.update(names)
         values = [self._query.pop(key) for key in list(self._query) if key.lower() in names]
         return values[0] if values else ""
 
@@ -129,9 +131,10 @@ class _Parts:
 
     def refuse_rest(self) -> None:
         """Raises ValueError if an unused parameter does more than change a message's look."""
-        left = sorted(key for key in self._query if key.lower() not in _DRESS)
-        if left:
-            raise ValueError(f"{self.service}: the parameter {left[0][:40]} is not known here; leave it out")
+        if any(key.lower() not in _DRESS for key in self._query):
+            # A secret with an unquoted `&` ends in a parameter's name, so no name of the URL is shown.
+            known = ", ".join(sorted(self._known)) or "none"
+            raise ValueError(f"{self.service}: a parameter is not known here; leave it out (known: {known})")
 
 
 def parse(text: str) -> Target:

@@ -198,8 +198,17 @@ REFUSED = [
     ("slack://T/B/SECRETWORD/more", "slack: expected"),
     (
         "slack://T00000000/B00000000/SECRETWORD?thread_ts=12",
-        "slack: the parameter thread_ts is not known here; leave it out",
+        "slack: a parameter is not known here; leave it out (known: botname, username)",
     ),
+    (
+        "telegram://1:TOKEN@telegram?chats=1&SECRETWORD",
+        "telegram: a parameter is not known here; leave it out (known: channels, chats)",
+    ),
+    (
+        "mattermost://host/TOKEN&?user=a&SECRETWORD=",
+        "mattermost: a parameter is not known here; leave it out (known: disabletls)",
+    ),
+    ("pushbullet://TOKEN?SECRETWORD=1", "pushbullet: a parameter is not known here; leave it out (known: none)"),
     ("discord://SECRETWORD", "discord: expected discord://TOKEN@WEBHOOK-ID"),
     ("smtp://SECRETWORD@host:port/?from=a&to=b", "a port that is a number"),
     (
