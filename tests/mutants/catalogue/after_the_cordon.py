@@ -549,7 +549,19 @@ MUTANTS = (
     Mutant(
         "_retry: a retry on the new boot undoes a claim in place of another look",
         _FAILED + "_retry",
-        "if not is_same_boot(situation.boot, situation.progress.boot_left) and code is not Code.REBOOT_LOOP:",
+        "if not _still_runs_boot_left(situation) and code is not Code.REBOOT_LOOP:",
+        "if False:",
+    ),
+    Mutant(
+        "_halted: a boot that was never proven well returns to service as soon as its node is ready",
+        _FAILED + "_halted",
+        "situation.node.ready and _still_runs_boot_left(situation)",
+        "situation.node.ready",
+    ),
+    Mutant(
+        "_wait_until_ready: a node that is handed back and never ready holds its claim without a word",
+        "core/steps/maintenance.py:_wait_until_ready",
+        "if waited > situation.policy.verify_timeout_seconds:",
         "if False:",
     ),
     Mutant(

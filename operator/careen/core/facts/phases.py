@@ -156,6 +156,10 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     ): "handed back by a person, by its end or by an uncordon: cordon and taint are put back in one patch",
     (Phase.MAINTENANCE, Phase.VERIFYING): "handed back after somebody rebooted the machine",
     (
+        Phase.MAINTENANCE,
+        Phase.FAILED,
+    ): "handed back, and not Ready within the deadline of --verify-timeout: the claim is kept, so the roll-out halts",
+    (
         Phase.DRAINING,
         Phase.WAITING,
     ): "need gone, hold, pause, a person uncordoned, an autoscaler removes the node, or a late refusal: undone, then "
@@ -194,7 +198,10 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (Phase.FAILED, Phase.IDLE): "nothing is claimed and the need is gone",
     (Phase.FAILED, Phase.WAITING): "the back-off is over, or a person asked for a retry",
     (Phase.FAILED, Phase.VERIFYING): "a new boot id, or a person asked for a retry on the new boot",
-    (Phase.FAILED, Phase.SETTLING): "the displaced workloads came back after all",
+    (
+        Phase.FAILED,
+        Phase.SETTLING,
+    ): "the displaced workloads came back after all, or a node that was handed back became Ready",
     # A new boot id while a claim is held, whatever the phase.
     (
         Phase.IDLE,

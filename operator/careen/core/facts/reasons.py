@@ -411,7 +411,7 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.NEVER_READY: ReasonText(
-        "The node rebooted but did not become ready in time; the roll-out halts.",
+        "The node rebooted or was handed back, but did not become ready in time; the roll-out halts.",
         "Look at the kubelet and the DaemonSet pods, then `careen retry NODE`.",
         is_warning=True,
     ),

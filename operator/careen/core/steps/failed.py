@@ -81,6 +81,11 @@ def _halted(situation: Situation) -> Decision:
             Status(Code.NEED_GONE, "the host no longer asks for a reboot: the claim is given back"),
             Transition(Phase.WAITING, situation.progress),
         )
+    if code is Code.NEVER_READY and situation.node.ready and _still_runs_boot_left(situation):
+        progress = replace(situation.progress, failed="", failed_at=None, settle_started=situation.mark())
+        return move(
+            situation, Status(Code.SETTLING, "the node became ready after all"), Transition(Phase.SETTLING, progress)
+        )
     if code is Code.SETTLE_TIMEOUT:
         if situation.seen.lacks(Evidence.OWNERS):
             return want(situation, Evidence.OWNERS)
@@ -92,6 +97,11 @@ def _halted(situation: Situation) -> Decision:
                 Transition(Phase.SETTLING, progress),
             )
     return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
+
+
+def _still_runs_boot_left(situation: Situation) -> bool:
+    """Whether the host has not rebooted under this claim, so that no boot has to be verified."""
+    return is_same_boot(situation.boot, situation.progress.boot_left)
 
 
 def _unlocked(situation: Situation) -> Progress:
@@ -107,7 +117,7 @@ def _unlocked(situation: Situation) -> Progress:
 
 def _retry(situation: Situation, code: Code) -> Decision:
     """On the same boot: undo everything and start again. On a new boot: verify it again."""
-    if not is_same_boot(situation.boot, situation.progress.boot_left) and code is not Code.REBOOT_LOOP:
+    if not _still_runs_boot_left(situation) and code is not Code.REBOOT_LOOP:
         return verifying.again(situation)
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)
     return undo(

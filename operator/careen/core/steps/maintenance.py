@@ -9,11 +9,12 @@ from careen.core.decision import Decision
 from careen.core.facts import keys
 from careen.core.facts.observation import NeedAnswer, PersonRequest, Wish
 from careen.core.facts.phases import Phase
+from careen.core.facts.progress import Mark
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import rfc3339
+from careen.core.facts.times import rfc3339, span
 from careen.core.people import asked
 from careen.core.situation import Situation
-from careen.core.steps.shared import working
+from careen.core.steps.shared import failing, working
 from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
 
 LOOK_SECONDS = 10.0  # the phase lasts for hours; a person who hands the node back waits at most this long
@@ -42,11 +43,9 @@ def decide(situation: Situation) -> Decision:
     if situation.progress.is_cordoned_by_us and not situation.node.unschedulable:
         return _hand_back(situation, Code.UNCORDONED_BY_HAND, _BY_HAND, {keys.REQUEST: None})
     if request is not None:
-        return stay(situation, Status(Code.MAINTENANCE, kept_sentence(situation, request)), Stay(look=LOOK_SECONDS))
+        return _since_handed_back(situation, Status(Code.MAINTENANCE, kept_sentence(situation, request)), None)
     if not situation.node.ready:
-        return stay(
-            situation, Status(Code.HANDED_BACK, "handed back, but the node is not ready yet"), Stay(look=LOOK_SECONDS)
-        )
+        return _wait_until_ready(situation)
     return _hand_back(situation, Code.HANDED_BACK, "handed back, without a reboot", asked.done_with(situation))
 
 
@@ -82,6 +81,25 @@ def kept_sentence(situation: Situation, request: PersonRequest) -> str:
     why = f": {request.reason}" if request.reason else ""
     end = f"until {rfc3339(request.until)}, or " if request.until else ""
     return f"drained and kept down{why}; {end}until `careen {word} {situation.node.name} --end`"
+
+
+def _wait_until_ready(situation: Situation) -> Decision:
+    """Keep the claim, and halt once the node has not been ready for as long as it may take after a reboot."""
+    began = situation.progress.settle_started
+    waited = situation.elapsed(began) or 0.0
+    if waited > situation.policy.verify_timeout_seconds:
+        sentence = f"the node is not ready, {span(round(waited))} after it was handed back"
+        return failing.halted(situation, Code.NEVER_READY, sentence, progress=situation.progress)
+    status = Status(Code.HANDED_BACK, "handed back, but the node is not ready yet")
+    return _since_handed_back(situation, status, began or situation.mark())
+
+
+def _since_handed_back(situation: Situation, status: Status, began: Mark | None) -> Decision:
+    """Stay in the phase, with this instant in the record."""
+    if situation.progress.settle_started == began:
+        return stay(situation, status, Stay(look=LOOK_SECONDS))
+    record = replace(situation.progress, settle_started=began)
+    return move(situation, status, Transition(Phase.MAINTENANCE, record, look=LOOK_SECONDS))
 
 
 def _hand_back(situation: Situation, code: Code, sentence: str, annotations: dict[str, str | None]) -> Decision:

@@ -3,6 +3,7 @@ lock; and its end."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -234,9 +235,67 @@ def test_a_node_that_was_cordoned_before_stays_cordoned() -> None:
     assert (decision.phase, the_patch(decision).unschedulable) == (Phase.SETTLING, None)
 
 
+def unready(request: PersonRequest | None, waited: float | None, **node: Any) -> Decision:
+    """What a node that is kept down, not ready, and was handed back so many seconds ago decides."""
+    record = replace(DOWN, settle_started=None if waited is None else ago(waited))
+    return decided(record, a_policy(verify_timeout_seconds=600), asking(request, ready=False, **node), need=NO, pods=())
+
+
 def test_an_unready_node_is_not_returned_to_service() -> None:
-    decision = down(None, node={"ready": False})
+    decision = unready(None, None)
     assert (decision.phase, decision.reason.code) == (Phase.MAINTENANCE, Code.HANDED_BACK)
+    assert the_record(decision).settle_started == ago(0)
+    assert the_patch(decision).unschedulable is None
+
+
+@pytest.mark.parametrize(("waited", "phase"), [(599, Phase.MAINTENANCE), (601, Phase.FAILED)])
+def test_a_node_that_is_not_ready_after_its_hand_back_fails_at_the_deadline(waited: float, phase: Phase) -> None:
+    decision = unready(None, waited)
+    assert decision.phase is phase
+    if phase is Phase.FAILED:
+        assert decision.reason.code is Code.NEVER_READY
+        assert decision.reason.sentence == "the node is not ready, 10m1s after it was handed back"
+        record = the_record(decision)
+        assert (record.claim, record.is_cordoned_by_us, record.failed) == ("c1", True, "never-ready")
+        (entry,) = the_lock(decision).entries
+        assert entry.failed == "never-ready"
+
+
+def test_the_deadline_of_a_hand_back_starts_again_with_each_request() -> None:
+    decision = unready(KEEP, 601)
+    assert decision.phase is Phase.MAINTENANCE
+    assert the_record(decision).settle_started is None
+
+
+def failed_after_hand_back(**node: Any) -> Decision:
+    record = replace(
+        DOWN, phase=Phase.FAILED.value, failed="never-ready", failed_at=ago(60), settle_started=ago(700), **node
+    )
+    return decided(record, node={"ready": True}, need=NO, lock=held(an_entry(failed="never-ready")))
+
+
+def test_a_failed_node_that_was_handed_back_returns_to_service_when_it_becomes_ready() -> None:
+    decision = failed_after_hand_back()
+    assert (decision.phase, the_patch(decision).unschedulable) == (Phase.FAILED, False)
+    decision = failed_after_hand_back(is_cordoned_by_us=False)
+    assert (decision.phase, decision.reason.sentence) == (Phase.SETTLING, "the node became ready after all")
+    record = the_record(decision)
+    assert (record.claim, record.failed, record.settle_started) == ("c1", "", ago(0))
+
+
+def test_a_failed_node_whose_new_boot_was_not_ready_in_time_waits_for_a_person() -> None:
+    record = a_progress(
+        Phase.FAILED, failed="never-ready", failed_at=ago(60), is_cordoned_by_us=False, verify_started=ago(700)
+    )
+    node = {"ready": True, "boot_id": NEW}
+    decision = decided(
+        replace(record, verify_started=replace(ago(700), boot=NEW)),
+        node=node,
+        need=NO,
+        boot_id=NEW,
+        lock=held(an_entry(failed="never-ready")),
+    )
+    assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.NEVER_READY)
 
 
 def test_after_a_manual_reboot_the_new_boot_is_verified_before_the_node_returns() -> None:
