@@ -20,7 +20,7 @@ from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, UnreadableProgress
 from careen.core.facts.reasons import REASONS, Code
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.times import from_rfc3339, span
 from careen.core.gates import GATES, gate_annotations, halt
 from careen.core.gates import hold as hold_gate
 from careen.core.gates.question import Cost, Gate, When
@@ -52,6 +52,7 @@ class GateAnswer(Value, kw_only=True):
     code: Code | None = None
     since: datetime | None = None
     remedy: str = ""
+    longest_seconds: float = 0.0
 
 
 class NodeStory(Value, kw_only=True):
@@ -90,11 +91,11 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
             for each in _said_since(story)
             if each.gate == gate.name and each.code not in {known_one.code for known_one in refused}
         ]
-        answers += [_refusal(_with_opening(each, story), story.node.name) for each in refused] or [
+        answers += [_refusal(_with_opening(each, story), story) for each in refused] or [
             _without_refusal(story, gate, {each.gate for each in stored})
         ]
     # Written by another release, whose gates have other names.
-    return (*answers, *(_refusal(each, story.node.name) for each in stored if each.gate not in known))
+    return (*answers, *(_refusal(each, story) for each in stored if each.gate not in known))
 
 
 def _said_since(story: NodeStory) -> list[Refusal]:
@@ -133,16 +134,25 @@ def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
     return replace(refusal, sentence=f"{refusal.sentence.rstrip('.')}, {told}")
 
 
-def _refusal(refusal: Refusal, node: str) -> GateAnswer:
-    general = remedy_for(refusal.code, node)
+def _refusal(refusal: Refusal, story: NodeStory) -> GateAnswer:
+    general = remedy_for(refusal.code, story.node.name)
     return GateAnswer(
         gate=refusal.gate,
         answer=Answer.REFUSES if refusal.since else Answer.WILL_REFUSE,
-        sentence=refusal.sentence,
+        sentence=f"{refusal.sentence}{_too_long(refusal, story.now)}",
         code=refusal.code,
         since=refusal.since,
         remedy=f"{refusal.remedy}. {general}" if refusal.remedy else general,
+        longest_seconds=refusal.longest_seconds,
     )
+
+
+def _too_long(refusal: Refusal, now: datetime) -> str:
+    """The words of a refusal that has lasted for longer than its setting allows; empty if it has not."""
+    if not refusal.longest_seconds or refusal.since is None:
+        return ""
+    lasted = (now - refusal.since).total_seconds()
+    return f"; longer than the {span(refusal.longest_seconds)} of its entry" if lasted > refusal.longest_seconds else ""
 
 
 def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) -> GateAnswer:
@@ -319,6 +329,7 @@ def why_json(story: NodeStory) -> dict[str, Any]:
                 "sentence": each.sentence,
                 "since": each.since,
                 "remedy": each.remedy,
+                "longestSeconds": each.longest_seconds or None,
             }
             for each in gate_answers(story)
         ],

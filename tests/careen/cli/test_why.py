@@ -196,6 +196,7 @@ def test_why_as_json_has_the_same_answers(desk: Desk) -> None:
         "sentence": "DiskFull is firing",
         "since": SINCE,
         "remedy": "Resolve the named alert, or leave it out with --alert-filter-regexp.",
+        "longestSeconds": None,
     }
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -152,3 +153,28 @@ def test_a_node_that_an_autoscaler_removes_is_marked() -> None:
     )
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=Unknown("403"), now=NOW))
     assert text.startswith("n1 is Idle: the cluster autoscaler is removing this node: it is left alone")
+
+
+@pytest.mark.parametrize(
+    ("since", "longest", "words"),
+    [
+        ("2026-03-04T09:59:59Z", 7200, "; longer than the 2h of its entry"),
+        ("2026-03-04T10:00:01Z", 7200, ""),
+        ("2026-03-04T09:00:00Z", None, ""),
+        ("later", 7200, ""),
+    ],
+)
+def test_a_refusal_that_lasts_longer_than_its_entry_allows_is_shown(
+    since: str, longest: float | None, words: str
+) -> None:
+    refusal = {"gate": "blocking-pods", "code": "blocking-pod", "sentence": "shop/db-0 matches app=db", "since": since}
+    annotations = {
+        keys.PHASE: "Waiting",
+        keys.REFUSALS: json.dumps([refusal | ({"longest": longest} if longest else {})]),
+    }
+    node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
+    found = NodeStory(node=node, lock=LockContent(), agents=Unknown("403"), now=NOW)
+    (answer,) = (each for each in gate_answers(found) if each.code is Code.BLOCKING_POD)
+    assert answer.sentence == f"shop/db-0 matches app=db{words}"
+    (row,) = (each for each in why_json(found)["gates"] if each["code"] == "blocking-pod")
+    assert (row["sentence"], row["longestSeconds"]) == (answer.sentence, longest)
