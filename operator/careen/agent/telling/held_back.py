@@ -6,13 +6,15 @@ the one before it; the API server's Events keep two of them, or two agents, from
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from careen.core.actions import Notify, Occasion
 from careen.core.decision import Refusal
+from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
 from careen.core.people.templates import spoken
+from careen.core.writing import stored_refusals
 from scheduler_core.values import Value
 
 # These hold a node back by plan, or another message tells of them: the roll-out goes elsewhere first, or has halted.
@@ -52,6 +54,7 @@ class HeldBack(Value, kw_only=True):
     """A message that is due."""
 
     message: Notify
+    refusal: Refusal
     once: str  # the same for everybody who would tell the same
     is_cluster_wide: bool
 
@@ -60,11 +63,10 @@ def due(
     node: str, refusals: Iterable[Refusal], phase: Phase | None, now: datetime, *, after_seconds: float
 ) -> HeldBack | None:
     """What is to be told now; None while nothing is. `after_seconds` 0: never."""
-    standing = [each for each in refusals if each.since is not None and each.code not in _EXPECTED]
-    if not standing or not after_seconds or phase not in (Phase.WAITING, Phase.CLAIMING):
+    oldest = _oldest(refusals)
+    if oldest is None or not after_seconds or phase not in (Phase.WAITING, Phase.CLAIMING):
         return None
-    oldest = min(standing, key=lambda each: (each.since or now, each.gate))
-    since, first = oldest.since or now, timedelta(seconds=after_seconds)
+    since, first = _begun(oldest), timedelta(seconds=after_seconds)
     if now - since < first:
         return None
     number = (now - since - first) // _AGAIN
@@ -78,6 +80,29 @@ def due(
     begun = "" if is_cluster_wide else f"/{since:%Y-%m-%dT%H:%M}"
     return HeldBack(
         message=Notify(occasion=Occasion.BLOCKED, sentence=sentence, reason=oldest.sentence, seconds=lasted),
+        refusal=oldest,
         once=f"{oldest.gate}/{oldest.code.value}{begun}/{number}",
         is_cluster_wide=is_cluster_wide,
     )
+
+
+def is_told_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
+    """Whether the same has held back another of the waiting nodes for so much longer that its agent has told it.
+
+    An Event prevents a repetition for an hour only, and each node has begun to wait at another time."""
+    ours = found.refusal
+    return any(
+        (theirs.gate, theirs.code) == (ours.gate, ours.code) and _begun(theirs) + _FRESH < _begun(ours)
+        for other in waiting
+        if (theirs := _oldest(stored_refusals(other))) is not None
+    )
+
+
+def _oldest(refusals: Iterable[Refusal]) -> Refusal | None:
+    """The refusal that has stood longest among those that people want to hear of; None without one."""
+    standing = [each for each in refusals if each.since is not None and each.code not in _EXPECTED]
+    return min(standing, key=lambda each: (_begun(each), each.gate), default=None)
+
+
+def _begun(refusal: Refusal) -> datetime:
+    return refusal.since or datetime.max.replace(tzinfo=UTC)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from careen.agent.messages import Messenger
-from careen.agent.telling.held_back import HeldBack, due
+from careen.agent.telling.held_back import HeldBack, due, is_told_by_another
 from careen.cluster.events import Subject, is_first
 from careen.cluster.nodes import list_nodes
 from careen.cluster.wire.api import ClusterApi
@@ -79,5 +79,16 @@ class Teller:
 
     async def _tell_if_first(self, found: HeldBack, subject: Subject, node: str) -> None:
         sentence = found.message.sentence
-        if await is_first(self._api, subject, reason="HeldBack", sentence=sentence, host=node, once=found.once):
+        if not await is_first(self._api, subject, reason="HeldBack", sentence=sentence, host=node, once=found.once):
+            return
+        if not found.is_cluster_wide or not await self._is_told_by_another(found):
             self._messages.tell(found.message)
+
+    async def _is_told_by_another(self, found: HeldBack) -> bool:
+        """By one list of the waiting Nodes; no where it cannot be had: a repetition is better than silence."""
+        try:
+            waiting = await list_nodes(self._api, reboot_label=("ready", "required"))
+        except ClusterError as error:
+            _LOG.info("who is held back for longest is not known: %s", error)
+            return False
+        return is_told_by_another(found, waiting)

@@ -21,6 +21,7 @@ from careen.core.facts import keys
 from careen.core.facts.memory import Memory
 from careen.core.facts.phases import Phase
 from careen.core.facts.reasons import Code
+from careen.core.facts.times import rfc3339
 from careen.core.people.rollout import Figures
 from careen.services.notification_urls import parse
 from careen.settings.tree import Settings
@@ -85,6 +86,43 @@ async def test_each_node_reports_its_own_delay_once(world: World) -> None:
 async def test_of_all_nodes_delayed_by_a_pause_one_reports_it(world: World) -> None:
     for name in ("n1", "n2", "n3"):
         world.teller().look(turned(name, Code.PAUSED))
+    assert await world.done() == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "earlier", "told"),
+    [
+        (Code.PAUSED, timedelta(hours=3), 0),
+        (Code.PAUSED, timedelta(minutes=44), 1),  # its agent may look later than this one
+        (Code.PAUSED, timedelta(hours=-3), 1),
+        (Code.ALERT, timedelta(hours=3), 1),
+        (Code.HALTED, timedelta(hours=3), 1),
+    ],
+)
+async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_again(
+    world: World, code: Code, earlier: timedelta, told: int
+) -> None:
+    """The Event that keeps the agents from repeating each other lives for an hour."""
+    since = NOW - timedelta(days=1, minutes=1) - earlier
+    refusals = [{"gate": "a", "code": code.value, "sentence": "no", "since": rfc3339(since)}]
+    world.cluster.server.seed(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": "n2",
+                "labels": {keys.REBOOT_LABEL: "required"},
+                "annotations": {keys.REFUSALS: json.dumps(refusals)},
+            },
+        }
+    )
+    world.teller().look(turned("n1", Code.PAUSED))
+    assert await world.done() == told
+
+
+async def test_if_the_waiting_nodes_cannot_be_listed_a_pause_is_reported(world: World) -> None:
+    world.cluster.wire.before = lambda request: Unclear("no answer") if request.method == "GET" else None
+    world.teller().look(turned("n1", Code.PAUSED))
     assert await world.done() == 1
 
 
