@@ -126,6 +126,7 @@ def of_values() -> Schema:
                 "extraArgs": _or_nothing(_extra_args()),
                 "extraEnvVars": _or_nothing({"type": "array", "items": {"type": "object", "required": ["name"]}}),
                 "existingSecret": _or_nothing(TEXT),
+                "notifyUrlSecret": _or_nothing(TEXT),
                 "configMapData": _or_nothing({"type": "object", "additionalProperties": TEXT}),
                 "components": _closed(dict.fromkeys(components(), SWITCH)),
                 "namespace": _closed({"create": SWITCH}),

@@ -77,6 +77,11 @@ SENTENCES = [
         "{configuration: {lockAnnotation: a.b/c}, dsAnnotations: {a.b/c: x}}",
         "dsAnnotations.a.b/c: this is the lock",
     ),
+    case(
+        "two places for URLs",
+        "{notifyUrlSecret: a, extraEnvVars: [{name: CAREEN_NOTIFY_URL_FILE, value: /x}]}",
+        "CAREEN_NOTIFY_URL_FILE and notifyUrlSecret are both given",
+    ),
     case("the selector's label", "podLabels: {name: other}", "selects its pods by this label"),
     case(
         "a sentinel in the container",

@@ -330,6 +330,39 @@ def test_secrets_are_rendered_only_into_a_secret(tmp_path: Path) -> None:
     assert first != again, "another secret replaces the pods, whose environment it is"
 
 
+def test_a_secret_of_urls_is_mounted_beside_other_files_and_volumes(tmp_path: Path) -> None:
+    own = {"name": "own", "secret": {"secretName": "own"}}
+    values = {
+        "notifyUrlSecret": "messages",
+        "volumes": [own],
+        "volumeMounts": [{"name": "own", "mountPath": "/own"}],
+        "configuration": {"notifyUrlFile": ["/own/urls"]},
+    }
+    found = rendered(tmp_path, values=values)
+    pod, container = the("DaemonSet", found)["spec"]["template"]["spec"], agent_of(found)
+    volume = {"name": "careen-notify-urls", "secret": {"secretName": "messages", "optional": True}}
+    assert (own in pod["volumes"], volume in pod["volumes"]) == (True, True)
+    (place,) = (each for each in container["volumeMounts"] if each["name"] == "careen-notify-urls")
+    assert place["readOnly"]
+    assert settled(found).settings.notify_url_file == ("/own/urls", place["mountPath"])
+
+
+def test_without_an_account_for_the_agents_the_shadow_keeps_its_own(tmp_path: Path) -> None:
+    values = {
+        "serviceAccount": {"create": False, "name": "theirs", "extraAnnotations": {"role": "agents"}},
+        "components": {"shadow": True},
+    }
+    found = rendered(tmp_path, values=values)
+    account = the("ServiceAccount", found)
+    assert account["metadata"]["name"] == the("Deployment", found)["spec"]["template"]["spec"]["serviceAccountName"]
+    assert "annotations" not in account["metadata"]
+    found = rendered(tmp_path, values={**values, "serviceAccount": {"extraAnnotations": {"role": "agents"}}})
+    annotated = {
+        name: each["metadata"].get("annotations") for (kind, name), each in found.items() if kind == "ServiceAccount"
+    }
+    assert annotated == {"careen": {"role": "agents"}, "careen-shadow": None}
+
+
 def test_changing_a_live_setting_restarts_no_pod(tmp_path: Path) -> None:
     changed = rendered(tmp_path, values={"configuration": {"concurrency": 2, "rebootDays": ["su"]}})
     assert the("DaemonSet", changed) == the("DaemonSet", rendered(tmp_path))

@@ -41,6 +41,13 @@
 {{- with .Values.initContainers -}}{{- $_ := set $pod "initContainers" . -}}{{- end -}}
 {{- with .Values.volumes -}}{{- $_ := set $pod "volumes" (concat (default list $pod.volumes) .) -}}{{- end -}}
 
+{{- with .Values.notifyUrlSecret -}}
+{{- $volume := dict "name" "careen-notify-urls" "secret" (dict "secretName" . "optional" true) -}}
+{{- $_ := set $pod "volumes" (append (default list $pod.volumes) $volume) -}}
+{{- $mount := dict "name" "careen-notify-urls" "mountPath" "/etc/careen/notify-urls" "readOnly" true -}}
+{{- $_ := set $container "volumeMounts" (append (default list $container.volumeMounts) $mount) -}}
+{{- end -}}
+
 {{- include "careen.ownImage" (dict "root" . "pod" $pod) -}}
 {{- $_ := set $container "args" (include "careen.arguments" (dict "args" $container.args "root" .) | fromJsonArray) -}}
 {{- $_ := set $container "env" (include "careen.environment" (dict "env" $container.env "root" .) | fromJsonArray) -}}
@@ -99,6 +106,7 @@
 {{- $name := include "careen.fullname" .root -}}
 {{- if ne $name "careen" -}}{{- $arguments = append $arguments (printf "--config-map=%s" $name) -}}{{- end -}}
 {{- range $flags -}}{{- $arguments = append $arguments .argument -}}{{- end -}}
+{{- if .root.Values.notifyUrlSecret -}}{{- $arguments = append $arguments "--notify-url-file=/etc/careen/notify-urls" -}}{{- end -}}
 {{- toRawJson $arguments -}}
 {{- end -}}
 

@@ -85,6 +85,9 @@ extraEnvVars: {{ .name }} is no setting, and no agent starts with it; correct or
 extraEnvVars: {{ .name }} is what the chart itself tells the agents; remove it
 {{- end }}
 {{- end }}
+{{- if and .Values.notifyUrlSecret (hasKey $seen "notify-url-file") }}
+extraEnvVars: {{ get $seen "notify-url-file" }} and notifyUrlSecret are both given; keep one of them (configuration.notifyUrlFile goes with either)
+{{- end }}
 {{- if and .Values.existingSecret (or (hasKey $configured "notify-url") (hasKey $configured "slack-hook-url")) }}
 existingSecret: configuration.notifyUrl or slackHookUrl is given as well; put it into your Secret, under notify-url or slack-hook-url
 {{- end }}
