@@ -26,17 +26,20 @@ from careen.cluster.whole_cluster import read_cluster
 from careen.core.autoscalers import removed_by
 from careen.core.drain.drain_plan import rule_of
 from careen.core.facts import keys
-from careen.core.facts.observation import NodeView, Taint
+from careen.core.facts.observation import NodeView, Taint, Wish
+from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Order, Policy
 from careen.core.facts.progress import Progress
-from careen.core.facts.times import from_rfc3339
+from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import unforeseen
 from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
+from careen.core.people.asked import request_of
 from careen.plan.measured_durations import measured_boots, measured_drains, measured_settling
 from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
 from careen.plan.window_groups import WindowGroups
+from careen.report.fleet_report import phase_of
 from careen.report.openings import shut_at
 from careen.report.page.plan_page import plan_html
 from careen.report.plan_report import Origin, Plan, is_clean, plan_json, plan_text
@@ -340,6 +343,7 @@ def _made(request: _Request, connection: Connection) -> Plan:
             *assumed,
             *shut_at(policy, [each for each in world.views if each.name in set(chosen)], rollout.begins),
             *busy,
+            *_kept_down(world),
             *_left_alone(world),
             *world.notes,
             *_agents_note(world.agents, given_config=request.scheduler_config is not None),
@@ -432,8 +436,25 @@ def _chosen(world: _World, request: _Request) -> tuple[str, ...]:
         raise no_such_node(unknown[0], known, where="of this dump" if world.origin.dump else "of this cluster")
     stays = [view for view in world.views if not removed_by(view)]
     if request.waiting:
-        return tuple(view.name for view in stays if keys.REBOOT_LABEL in view.labels)
+        return tuple(view.name for view in stays if keys.REBOOT_LABEL in view.labels and not _is_wanted_down(view))
     return names or tuple(view.name for view in stays)
+
+
+def _is_wanted_down(view: NodeView) -> bool:
+    """Whether a person asked for a drain or for maintenance of the node, which leads to no reboot."""
+    request = request_of(view)
+    return request is not None and request.wish is not Wish.REBOOT
+
+
+def _kept_down(world: _World) -> list[str]:
+    """A note on the nodes in maintenance: their claims are not simulated."""
+    kept = [view for view in world.views if phase_of(view) == Phase.MAINTENANCE]
+    if not kept:
+        return []
+    ends = [request.until for view in kept if (request := request_of(view)) and request.until]
+    until = f" until {rfc3339(max(ends))}" if len(ends) == len(kept) else ""
+    names, verb = listed(sorted(view.name for view in kept)), "is" if len(kept) == 1 else "are"
+    return [f"{names} {verb} kept down for maintenance{until}; the plan counts from the hand-back"]
 
 
 def _left_alone(world: _World) -> list[str]:
@@ -444,9 +465,11 @@ def _left_alone(world: _World) -> list[str]:
 
 
 def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:
-    """The cluster before the roll-out: a node that careen is working on is planned as if it had not begun."""
-    busy = {view.name: view for view in world.views if works(view) and view.name in chosen}
-    if not busy:
+    """The cluster before the roll-out: a node that careen is working on is planned as if it had not begun, and one in
+    maintenance as if it were handed back."""
+    kept = {view.name for view in world.views if phase_of(view) == Phase.MAINTENANCE}
+    begun = {view.name for view in world.views if works(view) and view.name in chosen} - kept
+    if not (busy := begun | kept):
         return world, []
     snapshot, views = world.snapshot, list(world.views)
     for place, view in enumerate(views):
@@ -456,10 +479,10 @@ def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[
             if not progress.prior_unschedulable:
                 snapshot = snapshot.with_node_uncordoned(view.name)
     note = (
-        f"{listed(sorted(busy))} {'is' if len(busy) == 1 else 'are'} at work already, and planned as if "
-        f"{'it' if len(busy) == 1 else 'they'} had not begun"
+        f"{listed(sorted(begun))} {'is' if len(begun) == 1 else 'are'} at work already, and planned as if "
+        f"{'it' if len(begun) == 1 else 'they'} had not begun"
     )
-    return replace(world, snapshot=snapshot, views=tuple(views)), [note]
+    return replace(world, snapshot=snapshot, views=tuple(views)), [note] if begun else []
 
 
 # ---- how it is planned ----

@@ -69,6 +69,7 @@ class RolloutRules:
         self._gates = {known: foreseen(known) for known in Foreseen}
         self._content = LockContent(line=Line(names=named), released_at=released_at)
         self._zone: str | None = None
+        self._rest: tuple[datetime, tuple[str, ...]] | None = None
         fleet = {node.name: node for node in nodes}
         # Whose absence the budgets would notice; holders are in the lock. Thousands of sound Nodes need not be
         # gone through for every question.
@@ -88,8 +89,22 @@ class RolloutRules:
     def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         """The next few of the waiting; nobody while no place is free. A node whose windows are shut is not in the
         line, as its agent would not call it ready."""
-        if not lock.free_slots(self._content, self._policy.concurrency) or self._rests(at):
+        if not lock.free_slots(self._content, self._policy.concurrency):
             return ()
+        if self._rests(at):
+            return self._first_at_rest(waiting, at, movable)
+        return self._next(waiting, at, movable)
+
+    def _first_at_rest(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+        """One node, which the interval refuses for all of them, so that the plan tells the wait. Nobody beside a
+        holder, whose reboot begins the next interval."""
+        if self._content.holders:
+            return ()
+        if self._rest is None or self._rest[0] != at:
+            self._rest = (at, tuple(self._next(waiting, at, movable))[:1])
+        return [name for name in self._rest[1] if name in waiting]
+
+    def _next(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         waiting = self._ready(waiting, at)
         if not waiting:
             return ()

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from careen.core.facts import keys
+from careen.core.facts.observation import PersonRequest, Wish
+from careen.core.facts.times import from_rfc3339
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
+from careen.core.people.asked import to_annotation
 from tests.careen.cli.conftest import Desk
 
 START = ("--start", "2026-03-04T22:00:00Z")
@@ -240,6 +243,38 @@ def test_a_node_that_an_autoscaler_removes_is_planned_only_if_named(desk: Desk) 
     assert "n2: left alone, because an autoscaler is removing the node; it is planned only by name" in plan["notes"]
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
     assert desk.json("plan", *START, "n2")["nodes"] == ["n2"]
+
+
+@pytest.mark.parametrize("until", ["", " until 2026-03-05T06:00:00Z"])
+def test_a_node_in_maintenance_is_named_and_asks_for_no_reboot(desk: Desk, until: str) -> None:
+    request = PersonRequest(
+        wish=Wish.MAINTENANCE, reason="disk", until=from_rfc3339(until.removeprefix(" until ")) if until else None
+    )
+    progress = {"version": 1, "phase": "Maintenance", "claim": "c", "boot_left": "b", "is_cordoned_by_us": True}
+    desk.server.seed(a_node("n1", labels={keys.REBOOT_LABEL: "required"}), a_node("n3"))
+    desk.node("n2", "Maintenance", label="in-progress", progress=progress)
+    desk.server.seed(
+        a_node(
+            "n2",
+            annotations={**desk.annotations("n2"), keys.REQUEST: to_annotation(request)},
+            labels={keys.REBOOT_LABEL: "in-progress"},
+            unschedulable=True,
+        )
+    )
+    plan = desk.json("plan", *START)
+    assert f"n2 is kept down for maintenance{until}; the plan counts from the hand-back" in plan["notes"]
+    assert sorted(plan["nodes"]) == ["n1", "n2", "n3"]
+    assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
+
+
+def test_the_wait_for_the_interval_of_the_cluster_is_in_the_way(desk: Desk) -> None:
+    desk.server.seed(*(a_node(f"n{number}") for number in range(1, 4)))
+    result = desk.run("plan", *START, "--set=cluster-minimum-interval=2h")
+    assert result.exit_code == 0, result.output
+    sentence = (
+        "In the way: the last reboot of the cluster is too recent (cluster-interval): n2, n3, an unused place for"
+    )
+    assert sentence in " ".join(result.output.split())
 
 
 def test_a_plan_mentions_a_pause(shop: Desk) -> None:

@@ -143,12 +143,17 @@ def test_a_plan_keeps_the_interval_of_the_cluster_between_any_two_reboots() -> N
     assert len(visits) == 4
     pauses = [(after.start - before.end).total_seconds() for before, after in pairwise(visits)]
     assert pauses == [7200 + DURATIONS.handover] * 3
+    (wait,) = timeline.hindrances
+    assert (wait.rule, wait.nodes) == ("cluster-interval", ("n1", "n2", "n3"))
+    assert wait.seconds == 3 * 7200
 
 
 def test_a_plan_begins_when_the_interval_after_the_last_real_reboot_is_over() -> None:
     policy = replace(POLICY, cluster_interval_seconds=7200)
-    rules = RolloutRules([a_node("n1")], policy, released_at=rfc3339(NOW - timedelta(hours=1)))
-    assert rules.line(["n1"], NOW, lambda _name: 0) == ()
+    rules = RolloutRules([a_node("n1"), a_node("n2")], policy, released_at=rfc3339(NOW - timedelta(hours=1)))
+    # One node stands for all: its refusal is the plan's word on the wait.
+    assert list(rules.line(["n1", "n2"], NOW, lambda _name: 0)) == ["n1"]
+    assert list(rules.line(["n2"], NOW, lambda _name: 0)) == []
     assert rules.next_opening(NOW) == NOW + timedelta(hours=1)
     obstacle = rules.refusal("n1", NOW, None)
     assert obstacle is not None

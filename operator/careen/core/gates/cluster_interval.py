@@ -28,12 +28,13 @@ def ask(situation: Situation, when: When) -> Refusal | None:
         return None
     if not isinstance(content, LockContent):
         return None  # the gate `hold` refuses such a lock
+    interval = span(situation.policy.cluster_interval_seconds)
     if before := _before_us(situation, content, when):
-        return _no(f"{before} holds a claim; the interval begins when it gives the claim back after its reboot")
+        # Whether it reboots is not known: a person may keep it down.
+        return _no(f"{before} holds a claim and goes first; if it reboots, {interval} must pass after that")
     again = ends(content, situation.policy, situation.server_now)
     if again is None or situation.server_now >= again:
         return None
-    interval = span(situation.policy.cluster_interval_seconds)
     return _no(f"the last reboot in the cluster ended at {content.released_at}; {interval} later is {rfc3339(again)}")
 
 

@@ -64,9 +64,7 @@ def test_beside_an_earlier_holder_no_node_begins(holders: list[str], when: When,
     refused = cluster_interval.ask(a_situation(a_node(), HOURLY, lock=held(*map(an_entry, holders))), when)
     assert (refused is not None) is is_refused
     if refused:
-        assert refused.sentence == (
-            "n2 holds a claim; the interval begins when it gives the claim back after its reboot"
-        )
+        assert refused.sentence == ("n2 holds a claim and goes first; if it reboots, 1h must pass after that")
 
 
 @pytest.mark.parametrize("content", [LockContent(released_at=ago(1)), held(an_entry("n2")), Garbage("x")])
