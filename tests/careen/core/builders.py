@@ -1,6 +1,6 @@
-"""Values for the tests of the core: everything defaulted, so that a test mentions only what its outcome depends on.
+"""Values for the tests of the core. Everything has a default, so a test mentions only what its outcome depends on.
 
-The defaults are a drained-ready world: node n1 waits, its need is yes, the lock is free, nothing refuses.
+By default, node n1 waits, its need is yes, the lock is free, and no gate refuses.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ UNKNOWN_NEED = Need(answer=NeedAnswer.UNKNOWN, detail="permission denied")
 
 
 def ago(seconds: float, boot: str = BOOT) -> Mark:
-    """That many seconds before the observation, on the host's own clock."""
+    """The instant that many seconds before the observation, on the host's own clock."""
     return Mark(boot=boot, uptime=UPTIME - seconds)
 
 
 def a_node(name: str = "n1", **changes: Any) -> NodeView:
-    """A ready, schedulable Node on boot-1 with nothing of ours on it."""
+    """A ready, schedulable Node on boot-1 without any of careen's marks."""
     given = {"name": name, "uid": f"uid-{name}", "resource_version": "7", "boot_id": BOOT, **changes}
     return NodeView(**given)
 
 
 def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
-    """The Node as it stands in the phase that the record says: label, annotations, and the cordon where it is ours."""
+    """The Node in the phase of the record: with its label, its annotations, and the cordon if careen set it."""
     name = changes.pop("name", "n1")
     phase = Phase(progress.phase)
     label = changes.pop("label", LABEL[phase])
@@ -76,7 +76,7 @@ def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
 
 
 def a_progress(phase: Phase, **changes: Any) -> Progress:
-    """A plausible record for the phase: with a claim from Claiming on, with our cordon from Draining on."""
+    """A plausible record for the phase: with a claim from Claiming on, with careen's cordon from Draining on."""
     given: dict[str, Any] = {"phase": phase.value, "need_since": "2026-03-04T11:00:00Z"}
     if phase not in {Phase.IDLE, Phase.WAITING}:
         given |= {"claim": "c1", "lock": LOCK_OBJECT, "boot_left": BOOT, "claimed": ago(60)}
@@ -92,7 +92,7 @@ def a_progress(phase: Phase, **changes: Any) -> Progress:
 
 
 def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
-    """A claim of ours, written under a limit of one."""
+    """A claim of careen's format, written under a limit of one."""
     return Entry(
         **{
             "node": node,
@@ -157,12 +157,13 @@ def a_fleet(*nodes: NodeView, age: float = 0.0) -> Fleet:
 
 
 def a_policy(**changes: Any) -> Policy:
-    """The defaults, for node n1."""
+    """The default observation, for node n1."""
     return Policy(**{"node_name": "n1", **changes})
 
 
 def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
-    """Everything known and favourable: costly evidence included, so that a step decides at once."""
+    """An observation in which everything is known and favourable, also the costly evidence, so that a step decides at
+    once."""
     node = a_node() if node is None else node
     given: dict[str, Any] = {
         "now": NOW,
@@ -197,7 +198,7 @@ def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
 
 
 def a_situation(node: NodeView | None = None, policy: Policy | None = None, **changes: Any) -> Situation:
-    """What a gate or a step is given."""
+    """The arguments of a gate or a step."""
     seen = an_observation(node, **changes)
     assert isinstance(seen.node, NodeView)
     progress = from_annotation(seen.node.annotations.get(keys.PROGRESS))
@@ -208,7 +209,7 @@ def a_situation(node: NodeView | None = None, policy: Policy | None = None, **ch
 def decided(
     progress: Progress | None = None, policy: Policy | None = None, node: dict[str, Any] | None = None, **changes: Any
 ) -> Decision:
-    """What is decided for a node with this record."""
+    """The decision for a node with this record."""
     view = a_marked_node(progress, **(node or {})) if progress else a_node(**(node or {}))
     if progress and progress.claim and "lock" not in changes and not progress.is_giving_back:
         changes["lock"] = held(an_entry(claim=progress.claim, boot=progress.boot_left, failed=progress.failed))
@@ -216,14 +217,14 @@ def decided(
 
 
 def deciding_without(evidence: Evidence, **changes: Any) -> dict[str, Any]:
-    """The keyword that leaves one evidence unasked."""
+    """The keyword argument that leaves one kind of evidence unread."""
     from careen.core.facts.observation import NOT_ASKED
 
     return {evidence.value.replace("-", "_"): NOT_ASKED, **changes}
 
 
 def the_patch(decision: Decision) -> PatchNode:
-    """The decision's one patch of the Node."""
+    """The only patch of the Node in the decision."""
     (found,) = [action for action in decision.actions if isinstance(action, PatchNode)]
     return found
 
@@ -245,7 +246,7 @@ def the_lock(decision: Decision) -> LockContent:
 
 
 def kinds(decision: Decision) -> list[type[Action]]:
-    """The kinds of the decision's actions that touch anything but people's attention."""
+    """The kinds of the decision's actions, without those that only inform people."""
     from careen.core.actions import Notify, PostEvent
 
     return [type(action) for action in decision.actions if not isinstance(action, PostEvent | Notify)]
@@ -257,8 +258,8 @@ def evicted(decision: Decision) -> list[str]:
 
 
 def remembering(**changes: Any) -> Memory:
-    """A running process's memory: it has compared lock and Node, counted its pods, and seen for a while that
-    nobody is at work or named."""
+    """The memory of a running process: it has compared lock and Node, counted its pods, and seen for a while that no
+    node works or is named."""
     memory = Memory(
         node_uid="uid-n1",
         is_reconciled=True,

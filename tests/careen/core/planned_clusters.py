@@ -1,7 +1,7 @@
-"""Seeded clusters with a fleet's quarrels in miniature, and policies to plan them under: for tests that compare
+"""Small seeded clusters with the conflicts of a large fleet, and policies to plan them with, for tests that compare
 whole plans.
 
-Each seed mixes what makes a roll-out take turns: tight and roomy nodes, spread and anti-affinity, priorities
+Each seed mixes what makes a roll-out complicated: tight and roomy nodes, spread and anti-affinity, priorities
 that preempt, StatefulSets, bare pods, disruption budgets that are spent, nodes that are down or held, zones
 with budgets of their own, windows and pauses between steps."""
 
@@ -32,7 +32,7 @@ _READY = [{"type": "Ready", "status": "True"}]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A cluster, its nodes as the gates see them, and how it is planned."""
+    """A cluster, its nodes as the gates see them, and the policy of its plan."""
 
     snapshot: Snapshot
     views: tuple[NodeView, ...]
@@ -66,7 +66,7 @@ def scene(seed: int) -> Scene:
 
 
 def account(timeline: Timeline) -> Json:
-    """Everything in a plan, in seconds from its beginning."""
+    """Everything in a plan, with times in seconds since its beginning."""
 
     def at(instant: datetime | None) -> float | None:
         return None if instant is None else (instant - timeline.begins).total_seconds()

@@ -1,4 +1,4 @@
-"""Autoscalers leave a node that reboots alone, and careen leaves alone a node that they remove."""
+"""Autoscalers do not remove a node that reboots, and careen does not start on a node that they remove."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_value_changed_by_a_person_meanwhile_stays(key: str, value: str | None
 
 def test_a_second_claim_keeps_the_original_values() -> None:
     first = applied({DISRUPT: "false"}, protected(on({DISRUPT: "false"})))
-    assert protected(on(first)) == {}, "nothing to set, and the memory stays"
+    assert protected(on(first)) == {}, "nothing to set, and the saved values stay"
     lifted = applied(first, {SCALE_DOWN: "false"})
     second = applied(lifted, protected(on(lifted)))
     assert applied(second, taken_back(second)) == {DISRUPT: "false", SCALE_DOWN: "false"}
@@ -93,7 +93,7 @@ def test_unreadable_saved_values_are_removed_without_other_changes(told: Any) ->
 
 
 def test_saved_values_of_other_keys_are_not_written() -> None:
-    """Whoever may edit the annotation must not have the agent write what they may not."""
+    """Whoever may edit the annotation must not be able to make the agent write what they may not write."""
     told = json.dumps({keys.CONTROL_PLANE: "x", "kubelet.alpha/y": None, DISRUPT: None})
     assert taken_back({TOLD: told, DISRUPT: "true"}) == {TOLD: None, DISRUPT: None}
 
@@ -137,7 +137,7 @@ def ending(phase: Phase, **changes: Any) -> Decision:
         (lambda: ending(Phase.WAITING, need=NO), Phase.IDLE),
         (lambda: ending(Phase.IDLE, need=NO), Phase.IDLE),
     ],
-    ids=["back from the claim", "undone", "uncordoned by hand", "given back", "gone home", "an earlier agent's"],
+    ids=["back from the claim", "undone", "uncordoned by hand", "released", "back to idle", "left by an earlier agent"],
 )
 def test_every_return_to_service_removes_the_autoscaler_annotations(decision: Any, phase: Phase) -> None:
     made = decision()
@@ -219,12 +219,12 @@ def test_a_waiting_node_being_removed_becomes_idle_and_leaves_the_line() -> None
     assert (made.phase, made.reason.code) == (Phase.IDLE, Code.BEING_REMOVED)
     patch = the_patch(made)
     assert patch.labels == {keys.REBOOT_LABEL: None}
-    assert patch.taints == (DISRUPTED,), "their taint is theirs"
+    assert patch.taints == (DISRUPTED,), "the autoscaler's taint stays"
     assert the_lock(made).line.names == ()
 
 
 def test_an_idle_node_being_removed_leaves_the_line() -> None:
-    """The write that took it out may have failed."""
+    """The write that removed it may have failed."""
     line = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
     due = remembering(lock_due=UPTIME - 1)
     made = decided(node={"taints": (DISRUPTED,)}, lock=line, memory=due, waiters=(a_node("n2"),))

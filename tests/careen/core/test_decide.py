@@ -1,4 +1,4 @@
-"""The one function: what comes before the phase's own step, and that no observation is without a decision."""
+"""The function `decide`: what comes before the phase's own step, and that every observation has a decision."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ policies = st.builds(
 
 
 def consistent(progress: Progress) -> Progress:
-    """The record as far as one of our own patches could have written it; `decide` refuses any other."""
+    """The parts of the record that one of careen's own patches could have written; `decide` refuses any other."""
     phase = Phase(progress.phase)
     is_under_claim = phase not in {Phase.IDLE, Phase.WAITING, Phase.FAILED}
     has_claim = is_under_claim or (progress.claim != "" and phase is not Phase.IDLE)
@@ -301,7 +301,7 @@ def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:
 
 
 def test_an_idle_node_reads_the_lock_once_more_after_a_release() -> None:
-    """The write that took the claim may have been held back somewhere, and land when nobody waits any more."""
+    """The write that took the claim may have been delayed and land when no node waits any more."""
     given_back = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_giving_back=True), need=NO)
     assert given_back.memory.lock_due == UPTIME + 75.0
     home = decided(a_progress(Phase.WAITING), need=NO, memory=given_back.memory)

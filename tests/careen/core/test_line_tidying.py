@@ -1,4 +1,4 @@
-"""The lock names no node that no longer waits: any agent that notices such a name removes it, and some agent always
+"""The lock names no node that does not wait: any agent that notices such a name removes it, and some agent always
 checks."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def idle(**changes: Any) -> Decision:
 
 @pytest.mark.parametrize("reading", [NAMED, Unknown("503"), "garbage"])
 def test_a_node_whose_need_ended_reads_the_lock_once_more(reading: Any) -> None:
-    """The write that takes it out of the line may meet a conflict, and an unreadable lock cannot be written at all."""
+    """The write that removes it from the line may meet a conflict, and an unreadable lock cannot be written at all."""
     home = decided(RECORD, need=NO, lock=reading, node={"labels": {keys.REBOOT_LABEL: "ready"}})
     assert (home.phase, home.reason.code) == (Phase.IDLE, Code.NEED_GONE)
     assert idle(memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + LEFT_LINE_SECONDS - 1).wants == frozenset()
@@ -132,6 +132,6 @@ def test_the_node_that_maintains_the_line_removes_nodes_that_no_longer_wait(
 
 
 def test_a_missed_turn_of_a_node_that_no_longer_waits_is_forgotten() -> None:
-    """Or the lock would keep the names of all nodes that were ever deleted in the middle of a roll-out."""
+    """Otherwise the lock would keep the names of all nodes that were ever deleted during a roll-out."""
     content = held(an_entry("n9"), line=Line(passed=("gone", "n2")))
     assert order.hand_on(content, (N2,), a_policy(), at="").line.passed == ("n2",)

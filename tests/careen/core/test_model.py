@@ -1,4 +1,4 @@
-"""Several agents' decisions against each other, with faults from a seed: the rules of the design hold at every step."""
+"""Several agents' decisions against each other, with seeded faults: the rules of the design hold at every step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def seeds(few: int) -> range:
-    """A few in every run; MODEL_SEEDS=50 tries fifty times as many, for a night's search."""
+    """Every run tries a few seeds; MODEL_SEEDS=50 tries fifty times as many."""
     return range(few * int(os.environ.get("MODEL_SEEDS", "1")))
 
 
@@ -53,7 +53,7 @@ def ask(world: World, name: str) -> None:
 
 
 def calm(world: World) -> None:
-    """People mend what they broke, faults stop, and everything has time to come to rest."""
+    """People repair what they broke, faults stop, and everything has time to become quiet."""
     world.fault_rate = 0.0
     for name in NAMES:
         world.hosts[name].reboot_behaviour = "works"
@@ -152,8 +152,7 @@ def test_holds_cordons_pauses_and_unlocks_by_people_break_no_rule(seed: int) -> 
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 @pytest.mark.parametrize("seed", seeds(4))
 def test_events_right_after_a_phase_change_break_no_rule(seed: int, phase: str) -> None:
-    """People and crashes strike at the worst moments: within a second after a node enters the phase, again and
-    again."""
+    """People and crashes strike at the worst moments: within a second after a node enters the phase, repeatedly."""
     world = a_world(5000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     chance = world.random
 
@@ -219,8 +218,8 @@ def test_a_second_agent_process_on_the_same_host_breaks_no_rule(seed: int) -> No
 
 @pytest.mark.parametrize("seed", seeds(12))
 def test_two_agents_per_host_request_each_reboot_once_and_keep_the_claim(seed: int) -> None:
-    """No lock on the host keeps them apart, requests are lost and late, and a shutdown takes long enough for
-    both to look again."""
+    """No lock on the host separates them, requests are lost or late, and a shutdown takes long enough for both to look
+    again."""
     world = a_world(11_000 + seed, concurrency=1 + seed % 2, fault_rate=0.04 * (seed % 4))
     for name in NAMES:
         world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0, 100.0])
@@ -241,8 +240,8 @@ def test_hosts_that_refuse_or_ignore_the_reboot_break_no_rule(seed: int) -> None
 
 @pytest.mark.parametrize("seed", seeds(6))
 def test_a_failed_node_halts_the_others_until_a_person_acts(seed: int) -> None:
-    """The world itself refuses a cordon beside a claim that has been marked as failed for longer than any
-    reading may be old."""
+    """The world itself refuses a cordon beside a claim that was marked as failed longer ago than any reading may be
+    old."""
     world = a_world(9000 + seed, concurrency=3, fault_rate=0.01 * (seed % 3))
     stuck = world.random.choice(NAMES)
     world.hosts[stuck].reboot_behaviour = "silent"

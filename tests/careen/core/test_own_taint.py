@@ -1,4 +1,4 @@
-"""Who set the soft taint if there is no record: its key and managedFields decide; and when careen's taint is
+"""Who set the soft taint if there is no record: its key and managedFields decide. Also when careen's taint is
 removed."""
 
 from __future__ import annotations
@@ -46,33 +46,36 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
     ("node", "policy", "expected"),
     [
         pytest.param(tainted(OURS), {}, {OURS.key}, id="the default key"),
-        pytest.param(tainted(OURS), {"taint_key": None}, {OURS.key}, id="the default key, and taints are off by now"),
+        pytest.param(tainted(OURS), {"taint_key": None}, {OURS.key}, id="the default key, but taints are off now"),
         pytest.param(
-            tainted(OURS), {"taint_key": KURED}, {OURS.key}, id="the default key, and another one is configured by now"
+            tainted(OURS), {"taint_key": KURED}, {OURS.key}, id="the default key, but another key is configured now"
         ),
         pytest.param(
             tainted(OURS, by=("kube-controller-manager",)),
             {},
             {OURS.key},
-            id="the node controller wrote the list since",
+            id="the node controller has written the list since",
         ),
         pytest.param(
             tainted(soft("careen.dev/soon")),
             {"taint_key": "careen.dev/soon"},
             {"careen.dev/soon"},
-            id="a configured key of our domain",
+            id="a configured key of careen's domain",
         ),
-        pytest.param(tainted(soft("careen.dev/team")), {}, set(), id="another key of our domain"),
-        pytest.param(tainted(soft(OURS.key, value="x")), {}, set(), id="with a value, which ours has not"),
+        pytest.param(tainted(soft("careen.dev/team")), {}, set(), id="another key of careen's domain"),
+        pytest.param(tainted(soft(OURS.key, value="x")), {}, set(), id="with a value, which careen's taint never has"),
         pytest.param(tainted(soft(OURS.key, effect="NoSchedule")), {}, set(), id="another effect"),
         pytest.param(
-            tainted(soft(KURED)), {"taint_key": KURED}, set(), id="a foreign key, and the server does not tell"
+            tainted(soft(KURED)),
+            {"taint_key": KURED},
+            set(),
+            id="a foreign key, and the server does not report its manager",
         ),
         pytest.param(
             tainted(soft(KURED), by=PROVEN),
             {"taint_key": KURED},
             {KURED},
-            id="a foreign key, and the server says that we added it",
+            id="a foreign key, and the server reports that careen added it",
         ),
         pytest.param(
             tainted(soft(KURED), by=("kured",)), {"taint_key": KURED}, set(), id="a foreign key that kured set"
@@ -81,10 +84,13 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
             tainted(soft(KURED), by=("careen-agent",)),
             {"taint_key": KURED},
             set(),
-            id="a foreign key, and we only took another taint out",
+            id="a foreign key, and careen only removed another taint",
         ),
         pytest.param(
-            tainted(soft(KURED), by=("kured", *PROVEN)), {"taint_key": KURED}, set(), id="a foreign key with two owners"
+            tainted(soft(KURED), by=("kured", *PROVEN)),
+            {"taint_key": KURED},
+            set(),
+            id="a foreign key with two managers",
         ),
         pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
     ],
@@ -102,7 +108,7 @@ def test_the_record_decides_about_the_taint_if_there_is_one() -> None:
 
 
 def wiped(**changes: Any) -> Decision:
-    """The record of a waiting node is gone, the rest stands."""
+    """A waiting node whose record is lost and whose other marks remain."""
     node = {
         "taints": (THEIRS, OURS),
         "labels": {keys.REBOOT_LABEL: "ready"},

@@ -1,4 +1,4 @@
-"""Untrusted text is parsed once, where it is read: no decision parses the lock or a record again."""
+"""Untrusted text is parsed once, when it is read: no decision parses the lock or a record again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PHASES = [
 
 @contextmanager
 def counted() -> Iterator[dict[str, int]]:
-    """How often a lock and a record are parsed."""
+    """How many times a lock and a record are parsed."""
     count = {"locks": 0, "records": 0}
     parse, read = lock.parse, observation.from_annotation
 
@@ -54,7 +54,7 @@ def counted() -> Iterator[dict[str, int]]:
 
 
 def text_of(phase: Phase) -> str | None:
-    """A lock with what a node of this phase holds, and another's claim."""
+    """A lock with the claim of a node in this phase, and another node's claim."""
     claim = a_progress(phase).claim
     entries = [an_entry("n2", "c2", limit=2), *([an_entry("n1", claim, limit=2)] if claim else [])]
     return lock.render(held(*entries, line=Line(names=("n3", "n1"), at="2026-03-04T11:59:00Z", waiting=2)))

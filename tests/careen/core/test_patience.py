@@ -1,5 +1,5 @@
-"""Since when a required fact is unknown: counted over turns, phases and processes, and restarted only when every fact
-was known."""
+"""How long a required fact has been unknown: counted over turns, phases and processes, and restarted only when every
+fact was known."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EARLY = {
 
 
 class Story:
-    """One node, turn after turn: what is patched stands, and each turn says what it cannot tell."""
+    """One node over many turns: patches are applied, and each turn names the facts that are unknown."""
 
     def __init__(self, progress: Progress, **policy: Any) -> None:
         self.policy: Policy = a_policy(**{"alerts": AlertPolicy(), **policy})
@@ -60,7 +60,7 @@ class Story:
         self.seconds = 0.0
 
     def turn(self, after: float = 2.0, **changes: Any) -> Decision:
-        """A turn that long after the last one."""
+        """One turn, so many seconds after the last one."""
         self.seconds += after
         given = {
             "uptime": UPTIME + self.seconds,
@@ -87,7 +87,7 @@ class Story:
         self.memory = Memory()
 
     def until_undone(self, most: float, step: float = 2.0, *, lives: float = 1e9, **changes: Any) -> float:
-        """After how many seconds of this the node is in service again."""
+        """The number of seconds after which the node is in service again."""
         born = began = self.seconds
         while self.seconds - began < most:
             if self.turn(step, **changes).phase is Phase.WAITING:
@@ -125,7 +125,7 @@ def test_successive_unknown_facts_share_one_wait() -> None:
 @pytest.mark.parametrize(
     "between",
     [{"pods": (a_pod(),)}, {"lock": held(an_entry("n2", "c2"))}],
-    ids=["a pod came back", "the claim was missing"],
+    ids=["a pod was recreated", "the claim was missing"],
 )
 def test_a_turn_that_does_not_read_the_unknown_fact_does_not_restart_the_patience(between: dict[str, Any]) -> None:
     story = draining()

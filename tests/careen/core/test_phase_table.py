@@ -1,5 +1,5 @@
-"""The phase table: every phase is reachable, every phase leads back to idle, and no step makes an unlisted phase
-change."""
+"""The phase table: every phase is reachable, every phase leads back to idle, and no step makes a phase change that the
+table lacks."""
 
 from __future__ import annotations
 

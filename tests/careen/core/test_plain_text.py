@@ -1,4 +1,4 @@
-"""How external text is displayed: for every Unicode character, and any text."""
+"""How external text is displayed, for every Unicode character and any text."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_letters_marks_digits_and_symbols_are_unchanged() -> None:
 
 @given(ANY_TEXT)
 def test_a_safe_text_is_unchanged(text: str) -> None:
-    """So what was written to a Node compares equal with what is written next."""
+    """So the text on a Node equals the text that would be written next."""
     assert one_line(one_line(text)) == one_line(text)
     assert annotation(annotation(text)) == annotation(text)
     assert lines(lines(text)) == lines(text)
@@ -103,7 +103,7 @@ def test_json_keeps_its_values_without_terminal_control_sequences(value: object,
 
 @pytest.mark.parametrize("text", [POISON, LONG], ids=["short", "long"])
 def test_every_message_of_a_decision_is_safe_to_display(text: str) -> None:
-    """The values in which every sentence leaves the core: whatever step, gate or rescue made it."""
+    """Every sentence leaves the core in one of these values, whichever step, gate or rescue made it."""
     refusal = Refusal(gate=text, code=Code.HELD, sentence=text, remedy=text)
     said = [
         Reason(code=Code.HELD, sentence=text).sentence,

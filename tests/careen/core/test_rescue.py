@@ -1,5 +1,5 @@
-"""What the rescue writes on a Node whose agent's turns fail: a draining node returns to service, one whose reboot was
-requested does not, and no content is trusted."""
+"""What the rescue writes on a Node whose agent's turns fail: a draining node returns to service, a node whose reboot
+was requested does not, and no content is trusted."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ def record_after(patch: dict[str, Any]) -> Progress:
 
 def test_a_draining_node_is_uncordoned_and_set_to_release_its_claim() -> None:
     patch = undone(a_raw_node())
-    assert patch["metadata"]["resourceVersion"] == "7", "guarded: an announcement that lands first makes it a conflict"
+    assert patch["metadata"]["resourceVersion"] == "7", (
+        "the patch names the version: an announcement that lands first causes a conflict"
+    )
     assert patch["spec"] == {"unschedulable": None}
     assert patch["metadata"]["labels"] == {keys.REBOOT_LABEL: "failed", "pool": None}
     record = record_after(patch)
@@ -108,7 +110,7 @@ def test_a_draining_node_is_uncordoned_and_set_to_release_its_claim() -> None:
 
 
 def test_a_rescued_node_retries_after_a_back_off() -> None:
-    """Or an agent that breaks in each drain would drain the node for ever."""
+    """Otherwise an agent that fails in each drain would drain the node for ever."""
     record = record_after(undone(a_raw_node()))
     assert record.failed_at is not None
     assert (record.failed_at.boot, record.failed_at.uptime) == (BOOT, 99.5)
@@ -123,7 +125,7 @@ def test_a_claiming_node_releases_its_claim_without_an_uncordon() -> None:
 
 @pytest.mark.parametrize("phase", ["", "Idle", "Waiting", "Rebooting", "Verifying", "Settling", "Failed", "Elsewhere"])
 def test_a_node_in_any_other_phase_is_not_changed(phase: str) -> None:
-    """Above all one whose reboot was announced: the host may go down at any moment."""
+    """Above all a node whose reboot was announced: the host may go down at any moment."""
     assert (
         rescue.undone(
             a_raw_node(Progress(phase=phase, claim="c1", boot_left=BOOT, is_cordoned_by_us=True), phase=phase or None),
@@ -150,7 +152,7 @@ POISON = to_annotation(DRAINING).replace('"uptime":9950.0', f'"uptime":{"9" * 40
 
 
 def test_the_new_record_omits_what_was_unreadable() -> None:
-    """The claim's number survives, so the claim can be given back; the poison does not, so turns may work again."""
+    """The claim's id survives, so the claim can be released; the invalid content does not, so turns may work again."""
     assert "9" * 400 in POISON
     patch = undone(a_raw_node(POISON))
     assert patch["spec"] == {"unschedulable": None}
@@ -175,7 +177,7 @@ def test_a_time_in_a_foreign_format_is_not_kept(instant: Any) -> None:
 @pytest.mark.parametrize(
     "record",
     ["nonsense", "[]", '{"version":1,', "9" * 5000, "[" * 100_000, None],
-    ids=["text", "list", "cut", "long number", "deep", "none"],
+    ids=["text", "list", "truncated", "long number", "deeply nested", "none"],
 )
 @pytest.mark.parametrize(
     ("managers", "is_lifted"),
@@ -192,7 +194,7 @@ def test_without_a_readable_record_managed_fields_tell_who_cordoned(
     patch = undone(a_raw_node(record, managedFields=managed_by(*managers)))
     assert ("spec" in patch) is is_lifted
     assert patch["metadata"]["annotations"][keys.PROGRESS] is None, (
-        "the lock's entry leads back from here, as when somebody wipes the record"
+        "the lock's entry continues from here, as if a person had removed the record"
     )
 
 
@@ -208,7 +210,7 @@ def test_the_record_of_a_newer_release_is_not_changed() -> None:
         ({"pool": "web"}, "somebody's", {}),
         ({"not a key!": "x", "ok/key": "y" * 64, "pool": 7, keys.REBOOT_LABEL: "ready"}, "maintenance", {}),
     ],
-    ids=["as it was", "changed since", "what the server would refuse"],
+    ids=["unchanged", "changed since", "invalid for the server"],
 )
 def test_labels_are_restored_if_their_record_is_readable(
     prior: dict[str, Any], now: str, restored: dict[str, str]
@@ -271,7 +273,7 @@ def test_the_error_is_appended_to_the_earlier_reason_and_removed_completely() ->
         keys.REASON: "3 pods still have to go; the agent's turns break: KeyError in careen.core, line 3 secret"
     }
     node = a_raw_node(annotations=told["metadata"]["annotations"])
-    assert rescue.says(node, "KeyError in careen.core; line 3\nsecret") is None, "it stands there"
+    assert rescue.says(node, "KeyError in careen.core; line 3\nsecret") is None, "the annotation contains it"
     taken_back = rescue.says_no_more(node)
     assert taken_back is not None
     assert taken_back["metadata"]["annotations"] == {keys.REASON: "3 pods still have to go"}
@@ -312,9 +314,9 @@ def test_a_pause_takes_effect_in_an_otherwise_invalid_lock(content: str | None, 
 @pytest.mark.parametrize(
     "reason",
     [
-        pytest.param("x" * 4_000, id="as long as an annotation of ours may be"),
+        pytest.param("x" * 4_000, id="as long as an annotation of careen may be"),
         pytest.param("x" * 150_000, id="far too long"),
-        pytest.param("a\nb\x1b[31m" + "; y" * 2_000, id="not clean, and with clauses"),
+        pytest.param("a\nb\x1b[31m" + "; y" * 2_000, id="with control characters, and with clauses"),
         pytest.param("two\nlines", id="two lines"),
     ],
 )
@@ -325,5 +327,5 @@ def test_after_a_reason_of_any_length_the_error_is_written_once(reason: str) -> 
     written = told["metadata"]["annotations"][keys.REASON]
     assert written.endswith("the agent's turns break: KeyError")
     node["metadata"]["annotations"][keys.REASON] = written
-    assert rescue.says(node, "KeyError") is None, "it stands there"
+    assert rescue.says(node, "KeyError") is None, "the annotation contains it"
     assert rescue.says_no_more(node) is not None

@@ -1,4 +1,4 @@
-"""A soft reboot keeps the boot id: where soft reboots are counted, one more of them proves the reboot."""
+"""A soft reboot keeps the boot id: if soft reboots are counted, one more of them proves the reboot."""
 
 from __future__ import annotations
 

@@ -67,14 +67,14 @@ def events(decision: Decision) -> list[PostEvent]:
     ("reason", "told", "said", "code", "is_written"),
     [
         pytest.param(
-            "old words", 2, "drain-started", Code.DRAINING, False, id="a reason that may pass at once is not told"
+            "old words", 2, "drain-started", Code.DRAINING, False, id="a reason that may end at once is not reported"
         ),
-        pytest.param("old words", 3, "drain-started", Code.DRAINING, True, id="one that lasts is"),
-        pytest.param("old words", 0, "drain-started", Code.NEED_UNKNOWN, True, id="a warning is told at once"),
-        pytest.param("old words", 14, "draining", Code.DRAINING, False, id="other words for the same reason wait"),
-        pytest.param("old words", 15, "draining", Code.DRAINING, True, id="but not for ever"),
+        pytest.param("old words", 3, "drain-started", Code.DRAINING, True, id="a reason that lasts is reported"),
+        pytest.param("old words", 0, "drain-started", Code.NEED_UNKNOWN, True, id="a warning is reported at once"),
+        pytest.param("old words", 14, "draining", Code.DRAINING, False, id="another wording of the same reason waits"),
+        pytest.param("old words", 15, "draining", Code.DRAINING, True, id="another wording does not wait for ever"),
         pytest.param(
-            "new words", 99, "drain-started", Code.DRAINING, False, id="what stands there already is not written again"
+            "new words", 99, "drain-started", Code.DRAINING, False, id="an unchanged message is not written again"
         ),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_changed_message_is_written_at_once_only_with_a_new_reason(
 ) -> None:
     decision = staying(reason, told, said, code)
     assert any(isinstance(action, PatchNode) for action in decision.actions) is is_written
-    assert bool(events(decision)) is (is_written and said != code.value), "an Event tells what the Node tells, once"
+    assert bool(events(decision)) is (is_written and said != code.value), "an Event has the Node's message, once"
 
 
 def test_another_label_or_refusal_is_written_at_once() -> None:
@@ -107,13 +107,13 @@ KEPT = '{"version":1,"settings":{}}'
             KEPT,
             "newer",
             {keys.SETTINGS: "newer"},
-            id="an edit that came into force meanwhile is kept, too",
+            id="a newer edit that has taken effect is stored too",
         ),
         pytest.param(
-            Phase.REBOOTING, KEPT, "", {keys.SETTINGS: None}, id="older ones than those in force would mislead"
+            Phase.REBOOTING, KEPT, "", {keys.SETTINGS: None}, id="older settings than those in effect would mislead"
         ),
-        pytest.param(Phase.WAITING, KEPT, KEPT, {keys.SETTINGS: None}, id="gone with the claim"),
-        pytest.param(Phase.WAITING, None, KEPT, {}, id="nothing without a claim"),
+        pytest.param(Phase.WAITING, KEPT, KEPT, {keys.SETTINGS: None}, id="removed with the claim"),
+        pytest.param(Phase.WAITING, None, KEPT, {}, id="not written without a claim"),
     ],
 )
 def test_the_settings_of_a_claim_are_stored_as_long_as_the_claim(
@@ -235,7 +235,7 @@ def test_an_unreadable_lock_has_no_own_entry() -> None:
     [
         pytest.param(20, False, 20, False, id="all of them"),
         pytest.param(21, False, 20, True, id="more than there is space for"),
-        pytest.param(2, True, 2, True, id="more courses than were followed"),
+        pytest.param(2, True, 2, True, id="more results than simulations"),
     ],
 )
 def test_a_truncated_forecast_set_is_marked(count: int, *, is_cut: bool, shown: int, ends_open: bool) -> None:

@@ -1,8 +1,8 @@
-"""A cluster of a few nodes in memory, just true enough to run several agents' `decide` against each other with
-faults from a seed.
+"""A cluster of a few nodes in memory, just realistic enough to run several agents' `decide` against each other with
+seeded faults.
 
-Each API call is a point where other agents may run, the caller may die, and the answer may be lost or the write
-land late. The rules are checked on the world's own truth, not on what agents say."""
+At each API call other agents may run, the caller may die, the answer may be lost, and the write may land late. The
+rules are checked against the world's own state, not against the agents' reports."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ FAULTS = ("lost answer", "lost write", "late write", "crash", "unreadable")
 
 
 class BrokenRuleError(AssertionError):
-    """A rule of the design did not hold; the message names it."""
+    """A rule of the design was broken; the message names it."""
 
 
 @dataclass
 class Host:
-    """What no API object tells: the machine."""
+    """The machine: state that no API object shows."""
 
     boot: int = 1
     booted_at: float = 0.0
@@ -73,7 +73,7 @@ class Host:
 
 @dataclass
 class Node:
-    """The Node object, with the world's own marks on it."""
+    """The Node object, with the world's own bookkeeping."""
 
     view: NodeView
     cordoned_by: str = ""  # careen, person, or nobody
@@ -82,7 +82,7 @@ class Node:
 
 @dataclass
 class Agent:
-    """One process of one node's agent."""
+    """One agent process of one node."""
 
     node: str
     memory: Memory = field(default_factory=Memory)
@@ -92,7 +92,7 @@ class Agent:
 
 @dataclass
 class World:
-    """Everything, and the seed's choices."""
+    """The whole cluster, and the choices of the seed."""
 
     seed: int
     policy: Callable[[str], Policy]
@@ -233,7 +233,7 @@ class World:
             self.write_node(name, annotations=annotations if value is None else {**annotations, key: value})
 
     def wipe_record(self, name: str) -> None:
-        """`kubectl annotate node NAME careen.dev/progress-`, or a tool that keeps only the annotations it knows."""
+        """`kubectl annotate node NAME careen.dev/progress-`, or a tool that keeps only annotations that it knows."""
         self.wiped.add(name)
         self.annotate(name, keys.PROGRESS, None)
 
@@ -321,7 +321,7 @@ class World:
             self.start_agent(name, self.random.uniform(0.2, 15))
 
     def step(self, agent: Agent) -> None:
-        """Run one agent up to its next API call, or to its next turn."""
+        """Runs one agent up to its next API call or its next turn."""
         if agent not in self.agents:
             return
         if self.fault("crash"):
@@ -360,7 +360,7 @@ class World:
         yield decision.look_again_seconds
 
     def latency(self) -> float:
-        """Mostly quick; now and then a request hangs almost as long as the agent waits for its answer."""
+        """Usually short; now and then a request hangs almost as long as the agent waits for its answer."""
         return 12.0 if self.fault("crash") else self.random.choice([0.01, 0.01, 0.02, 0.3])
 
     def observation(self, agent: Agent, seen: dict[Evidence, Any]) -> Observation:
@@ -490,7 +490,8 @@ class World:
                 agent.memory = memories.after_reboot_asked(agent.memory, self.ask_reboot(agent))
 
     def send(self, land: Callable[[], bool]) -> bool:
-        """Whether the write surely landed. A late one lands within the next seconds if its version still holds."""
+        """Whether the write certainly landed. A late write lands within the next seconds if its resource version is
+        still current."""
         if self.fault("lost write"):
             return False
         if self.fault("late write"):
@@ -604,7 +605,7 @@ class World:
         self.require(not is_by_zone or len(zones) <= 1, f"order: two zones are down at once: {sorted(down)}")
 
     def check_cordon(self, name: str) -> None:
-        """Others that were down for other reasons for longer than any reading may be old count, too."""
+        """Other nodes that have been down for other reasons for longer than any reading may be old count too."""
         long_down = {
             other
             for other, node in self.nodes.items()
@@ -635,8 +636,8 @@ class World:
         )
 
     def check_asked_once(self, name: str) -> None:
-        """While the process lives whose request the host took, nobody asks again before the deadline. Nobody
-        knows what a dead one did."""
+        """While the process lives whose request the host accepted, no process asks again before the deadline. What a
+        dead process did is unknown."""
         host = self.hosts[name]
         if host.taken is None or host.taken[0] != host.boot or host.taken[2] not in self.agents:
             return
@@ -670,7 +671,7 @@ class World:
         return not is_asked and not self.content().entries and not any(self.progress(name).phase for name in self.nodes)
 
     def check_quiet(self) -> None:
-        """After the storm: everything of ours is gone, nothing of others."""
+        """After the storm, all of careen's marks are gone and nothing else has changed."""
         for name, node in self.nodes.items():
             assert node is not None
             view = node.view
@@ -704,7 +705,7 @@ def _content(annotation: str | None) -> LockContent:
 
 
 def _cordoned_by(before: NodeView, unschedulable: bool | None) -> tuple[str, ...]:
-    """As the server records it: who changed the cordon last."""
+    """Records the manager of the cordon, as the server does."""
     if unschedulable is None or unschedulable is before.unschedulable:
         return before.cordoned_by
     return (keys.FIELD_MANAGER,) if unschedulable else ()

@@ -22,7 +22,7 @@ def test_a_cleanup_removes_every_key_of_careens_domains() -> None:
 
 @pytest.mark.parametrize("package", ["careen"])
 def test_no_other_module_defines_keys(package: str) -> None:
-    """A key that is spelled where it is written would be missing from the list above."""
+    """A key that is defined in another module would be missing from the list above."""
     found = [
         f"{module.where}: {text}"
         for module in modules(package)

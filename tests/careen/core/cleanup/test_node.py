@@ -178,7 +178,8 @@ def test_a_cleanup_restores_labels_changed_for_the_reboot(
 
 
 def test_a_label_that_careen_restored_is_not_changed_again() -> None:
-    """After an undo the API server says that careen set it; without a report of a reboot it stays."""
+    """After an undo, the API server lists careen as the label's manager. Without a report of a reboot the label
+    stays."""
     node = a_node(labels={"state": "before"})
     assert cleaned(node, CONFIGURED, labels_by={"state": AGENT}) == node
 

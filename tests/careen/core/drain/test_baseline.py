@@ -24,8 +24,7 @@ def test_jobs_and_daemonsets_are_recorded_but_not_compared() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.sampled_from(["", "a", "b"])), max_size=8))
 def test_the_baseline_survives_a_round_trip_and_judges_each_pod(given_pods: list[tuple[int, bool, str]]) -> None:
-    """A pod is as it was recorded; where a DaemonSet has several pods here, one that is ready stands for all of
-    them."""
+    """A pod is as it was recorded. If a DaemonSet has several pods here, one ready pod represents all of them."""
     pods = tuple(
         a_daemon_pod(
             f"p{n}",

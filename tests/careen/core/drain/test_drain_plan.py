@@ -1,4 +1,4 @@
-"""Which pods go, which stay, and which may be asked now."""
+"""Which pods go, which stay, and which may be evicted now."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_next_look_is_at_the_end_of_the_first_back_off() -> None:
     ("waits", "look"),
     [((1.0, 1.4), 1.4), ((1.0, 1.6), 1.0), ((0.2, 0.7, 1.1), 0.7)],
 )
-def test_pods_that_may_be_asked_again_within_half_a_second_are_asked_in_one_turn(
+def test_pods_whose_back_offs_end_within_half_a_second_are_evicted_in_one_turn(
     waits: tuple[float, ...], look: float
 ) -> None:
     names = [f"p{number}" for number, _ in enumerate(waits)]
@@ -118,11 +118,11 @@ def terminating(since: float, **changes: Any) -> PodView:
 @pytest.mark.parametrize(
     ("asked_ago", "look"),
     [
-        pytest.param(0, 0.5, id="asked a moment ago: most are gone within seconds"),
-        pytest.param(2, 0.5, id="still"),
-        pytest.param(4, 1.0, id="a quarter of the time that it took so far"),
-        pytest.param(9, 2.0, id="one that takes its time"),
-        pytest.param(-5, 0.5, id="another clock"),
+        pytest.param(0, 0.5, id="evicted a moment ago: most pods are gone within seconds"),
+        pytest.param(2, 0.5, id="still within the first seconds"),
+        pytest.param(4, 1.0, id="a quarter of the time since the eviction"),
+        pytest.param(9, 2.0, id="a pod that terminates slowly"),
+        pytest.param(-5, 0.5, id="the two clocks disagree"),
     ],
 )
 def test_terminating_pods_are_checked_often_at_first(asked_ago: float, look: float) -> None:
@@ -173,30 +173,30 @@ def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.Drain
 @pytest.mark.parametrize(
     ("pod", "stays"),
     [
-        pytest.param(comer(tolerates_cordon=True), True, id="it came after the cordon, which it tolerates"),
-        pytest.param(comer(tolerates_cordon=True, after=-30), False, id="it was here before"),
+        pytest.param(comer(tolerates_cordon=True), True, id="created after the cordon, which it tolerates"),
+        pytest.param(comer(tolerates_cordon=True, after=-30), False, id="created before the cordon"),
         pytest.param(
             comer(tolerates_cordon=True, after=1),
             False,
-            id="it was made in the seconds that two clocks cannot tell apart",
+            id="created too close to the cordon for two clocks to tell",
         ),
-        pytest.param(comer(), False, id="the scheduler had not heard of the cordon"),
-        pytest.param(comer(came_bound=True), True, id="its owner bound it to this node"),
+        pytest.param(comer(), False, id="placed by a scheduler that had not seen the cordon"),
+        pytest.param(comer(came_bound=True), True, id="bound to this node by its owner"),
         pytest.param(
             comer(came_bound=True, after=-30),
             False,
-            id="its owner bound it to this node before the cordon: its next pod may be free",
+            id="bound to this node by its owner before the cordon: its successor may be free",
         ),
-        pytest.param(comer(came_bound=False), False, id="a scheduler placed it"),
+        pytest.param(comer(came_bound=False), False, id="placed by a scheduler"),
         pytest.param(
             comer(came_bound=True, owner_kind="", owner_name="", owner_uid=""), False, id="a bare pod, bound by hand"
         ),
         pytest.param(
             comer(tolerates_cordon=True, owner_kind="", owner_name="", owner_uid=""),
             False,
-            id="a bare pod: nobody would make it again",
+            id="a bare pod: no controller would recreate it",
         ),
-        pytest.param(a_pod(tolerates_cordon=True), False, id="nobody says when it was made"),
+        pytest.param(a_pod(tolerates_cordon=True), False, id="its creation time is unknown"),
     ],
 )
 def test_a_pod_recreated_on_the_node_is_evicted_once_and_its_successor_stays(pod: PodView, stays: bool) -> None:
@@ -205,8 +205,7 @@ def test_a_pod_recreated_on_the_node_is_evicted_once_and_its_successor_stays(pod
 
 
 def test_pods_recreated_after_the_cordon_are_evicted_in_ever_rarer_rounds() -> None:
-    """A scheduler that has not heard of the cordon would get each back within the second, and be asked again in
-    the next."""
+    """Such a scheduler would put each pod back within the second, and the drain would evict it again in the next."""
     uptime, memory, rounds = UPTIME, Memory(), []
     for second in range(240):
         pods = (comer(f"a{second}"), comer(f"b{second}"))
@@ -217,22 +216,24 @@ def test_pods_recreated_after_the_cordon_are_evicted_in_ever_rarer_rounds() -> N
         memory = after_evicting_comers(memory, drain_plan.owners_of_comers(found), uptime=uptime + second, jitter=0.5)
         rounds += [second] if found.now else []
     assert rounds == [0, 2, 5, 11, 23, 47]
-    assert (second, found.staying, found.is_done) == (48, pods, True), "after so many rounds it holds up no reboot"
+    assert (second, found.staying, found.is_done) == (48, pods, True), (
+        "after this many rounds it does not delay the reboot"
+    )
 
 
 @pytest.mark.parametrize(
     ("bound_pods", "pod", "stays"),
     [
-        pytest.param(BoundPods.STAY, a_pod(came_bound=True), True, id="bound, and left alone"),
+        pytest.param(BoundPods.STAY, a_pod(came_bound=True), True, id="bound by its owner: it stays"),
         pytest.param(BoundPods.STAY, a_pod(came_bound=False), False, id="placed by a scheduler"),
-        pytest.param(BoundPods.STAY, a_pod(), False, id="nobody tells"),
+        pytest.param(BoundPods.STAY, a_pod(), False, id="who placed it is unknown"),
         pytest.param(
             BoundPods.STAY,
             a_pod(came_bound=True, owner_kind="", owner_uid=""),
             False,
-            id="a bare pod would not come back",
+            id="a bare pod would not be recreated",
         ),
-        pytest.param(BoundPods.REFUSE, a_pod(came_bound=True), False, id="by default none is left alone"),
+        pytest.param(BoundPods.REFUSE, a_pod(came_bound=True), False, id="by default no pod may stay"),
     ],
 )
 def test_pods_bound_to_the_node_stay_only_if_the_setting_allows_it(
@@ -285,24 +286,24 @@ YES, LOST, PDB, BARRED = EvictAnswer.ACCEPTED, EvictAnswer.UNCLEAR, EvictAnswer.
 @pytest.mark.parametrize(
     ("answers", "is_earned", "is_hopeless"),
     [
-        pytest.param((EvictAnswer.DENIED,) * 3, True, True, id="admission said no three times"),
-        pytest.param((YES,) * 3, True, True, id="accepted three times, and still there"),
-        pytest.param((LOST,) * 2, False, False, id="not heard twice: once more"),
+        pytest.param((EvictAnswer.DENIED,) * 3, True, True, id="admission refused it three times"),
+        pytest.param((YES,) * 3, True, True, id="accepted three times, but the pod still exists"),
+        pytest.param((LOST,) * 2, False, False, id="not judged twice: one more try"),
         pytest.param(
             (LOST,) * 99,
             False,
             True,
-            id="never heard: not sent, refused by a busy server, lost, a webhook that is down",
+            id="never judged: not sent, refused by a busy server, lost, or the webhook is down",
         ),
-        pytest.param((BARRED,) * 99, False, True, id="turned away: a right is missing"),
-        pytest.param((YES, YES, LOST, LOST, LOST), False, True, id="heard twice, and not any more"),
-        pytest.param((LOST, LOST, LOST, YES, YES), False, False, id="heard again: once more"),
-        pytest.param((LOST, LOST, LOST, YES, YES, YES), True, True, id="heard again, often enough"),
-        pytest.param((PDB, PDB, PDB), False, True, id="a budget says no"),
+        pytest.param((BARRED,) * 99, False, True, id="forbidden: a right is missing"),
+        pytest.param((YES, YES, LOST, LOST, LOST), False, True, id="judged twice, but not lately"),
+        pytest.param((LOST, LOST, LOST, YES, YES), False, False, id="judged again: one more try"),
+        pytest.param((LOST, LOST, LOST, YES, YES, YES), True, True, id="judged again, often enough"),
+        pytest.param((PDB, PDB, PDB), False, True, id="a budget refuses"),
         pytest.param(
-            (PDB, PDB, PDB, LOST), False, True, id="a budget says no, and a lost answer does not take that back"
+            (PDB, PDB, PDB, LOST), False, True, id="a budget refuses, and a later lost answer does not change that"
         ),
-        pytest.param((PDB, PDB, PDB, YES), True, True, id="the budget has let it go since"),
+        pytest.param((PDB, PDB, PDB, YES), True, True, id="the budget has allowed it since"),
     ],
 )
 def test_force_requires_evictions_that_the_server_judged(
@@ -322,17 +323,17 @@ FORCE = {"force_reboot": True}
     ("policy", "memory", "expected"),
     [
         pytest.param({}, asked("a", attempts=9, answer=EvictAnswer.DENIED), False, id="force is off"),
-        pytest.param(FORCE, Memory(), False, id="never asked"),
-        pytest.param(FORCE, asked("a", attempts=2, answer=EvictAnswer.DENIED), False, id="asked too seldom"),
+        pytest.param(FORCE, Memory(), False, id="never evicted"),
+        pytest.param(FORCE, asked("a", attempts=2, answer=EvictAnswer.DENIED), False, id="evicted too few times"),
         pytest.param(
-            FORCE, asked("a", attempts=3, answer=EvictAnswer.DENIED), True, id="a webhook said no three times"
+            FORCE, asked("a", attempts=3, answer=EvictAnswer.DENIED), True, id="a webhook refused three times"
         ),
-        pytest.param(FORCE, asked("a", attempts=99), False, id="a budget says no"),
+        pytest.param(FORCE, asked("a", attempts=99), False, id="a budget refuses"),
         pytest.param(
             {**FORCE, "force_past_budgets": True},
             asked("a", attempts=3),
             True,
-            id="a budget says no, and that is overridden",
+            id="a budget refuses, but budgets are overridden",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The single changes that the simulation has proven, for the pods that speak against a drain."""
+"""The single changes that the simulation has proven to help, for the pods that refuse a drain."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PENDING = pod("a", Outcome.PENDING, "one more node like n1", "a maxSkew of 2")
             (PENDING,),
             {},
             "shop/a would find a place with one more node like n1 or a maxSkew of 2",
-            id="each is enough by itself",
+            id="each change is enough by itself",
         ),
         pytest.param(
             (pod("b", Outcome.BLOCKED, "one replica more", never=True),),
@@ -39,28 +39,28 @@ PENDING = pod("a", Outcome.PENDING, "one more node like n1", "a maxSkew of 2")
             (pod("b", Outcome.BLOCKED, "one replica more"),),
             {},
             "",
-            id="a budget that only waits speaks against nothing",
+            id="a budget that will have room later refuses nothing",
         ),
         pytest.param(
             (pod("c", Outcome.PENDING), PENDING),
             {},
             "shop/a would find a place with one more node like n1 or a maxSkew of 2",
-            id="where none is known, the next pod's",
+            id="if no change is known for a pod, that of the next pod",
         ),
         pytest.param(
             tuple(pod(name, Outcome.PENDING, "x") for name in "abc"),
             {},
             "shop/a would find a place with x; shop/b would find a place with x",
-            id="two at most",
+            id="at most two are shown",
         ),
-        pytest.param((PENDING,), {"forecast_pending_allowed": 1}, "", id="what is allowed needs no way out"),
+        pytest.param((PENDING,), {"forecast_pending_allowed": 1}, "", id="an allowed outcome needs no remedy"),
         pytest.param(
             (PENDING, pod("c", Outcome.PENDING, "x")),
             {"forecast_pending_allowed": 1},
             "shop/a would find a place with one more node like n1 or a maxSkew of 2; shop/c would find a place with x",
-            id="more than is allowed",
+            id="more pods than are allowed",
         ),
-        pytest.param((pod("d", Outcome.MOVES),), {}, "", id="nothing speaks against it"),
+        pytest.param((pod("d", Outcome.MOVES),), {}, "", id="nothing refuses the drain"),
     ],
 )
 def test_each_forecast_refusal_has_its_remedies(

@@ -1,4 +1,4 @@
-"""A process's memory: how long a refused eviction waits, and what is known of a reboot that was asked."""
+"""A process's memory: the back-off of a refused eviction, and what is known of a requested reboot."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ def test_the_memory_of_these_tests_has_every_field_filled() -> None:
 
 @pytest.mark.parametrize("phase", list(Phase))
 def test_no_field_of_a_left_phase_survives(phase: Phase) -> None:
-    """Once the Node has left a phase, the next decision remembers nothing of it: only of the phase in which the Node
-    stands, and of the one to which the decision brings it."""
+    """When the Node has left a phase, the next decision remembers nothing of it: only the fields of the Node's phase
+    and of the phase to which the decision leads."""
     decision = decided(a_progress(phase) if phase is not Phase.IDLE else None, memory=FULL)
     survivors = {
         name
@@ -135,7 +135,7 @@ def test_no_field_of_a_left_phase_survives(phase: Phase) -> None:
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_what_a_phase_begins_with_is_nothing_that_an_earlier_one_left(phase: Phase) -> None:
+def test_a_new_phase_begins_without_fields_of_earlier_phases(phase: Phase) -> None:
     decision = decided(a_progress(phase) if phase is not Phase.IDLE else None, memory=FULL)
     for name, phases in LIVES.items():
         if phase not in phases:
@@ -150,7 +150,7 @@ def test_a_phase_keeps_its_own_fields_and_those_of_no_phase(phase: Phase) -> Non
         assert getattr(kept, name) == getattr(expected, name)
 
 
-def test_every_group_says_in_which_phases_it_lives_or_outlives_them_all() -> None:
+def test_every_group_declares_the_phases_in_which_it_is_kept() -> None:
     assert LIVES.keys() <= set(Memory.__struct_fields__)
     outlive = {"node_uid", "is_reconciled", "lock_due", "agents", "moves_counted_at", "reboot", "held"}
     assert set(Memory.__struct_fields__) - LIVES.keys() == outlive | {"behind", "crowd", "patience", "told"}

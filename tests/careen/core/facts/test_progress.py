@@ -1,4 +1,4 @@
-"""The record on the Node: read back as written, and refused rather than guessed at."""
+"""The record on the Node: it is read back as it was written, and an invalid one is refused and never guessed at."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_invalid_record_is_refused_with_a_reason(text: str, words: str) -> No
 
 
 def test_an_older_release_reads_an_announcement_as_a_mark() -> None:
-    """Such a release reads `boot` and `uptime` of it, and refuses records with fields that it does not know."""
+    """Such a release reads the fields `boot` and `uptime` of the record and refuses records with unknown fields."""
     text = to_annotation(Progress(announced=Announcement(boot="b", uptime=1.5, by="x", is_asked=True)))
     assert json.loads(text) == {"version": 1, "announced": {"boot": "b", "uptime": 1.5, "by": "x", "asked": True}}
     assert from_annotation('{"version":1,"announced":{"boot":"b","uptime":1.5}}') == Progress(

@@ -1,4 +1,4 @@
-"""Instants as text."""
+"""Instants and durations as text."""
 
 from __future__ import annotations
 

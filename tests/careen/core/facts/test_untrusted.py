@@ -294,12 +294,12 @@ POLICIES = (
 
 
 def beside(own: NodeView, other: NodeView) -> dict[str, Any]:
-    """Everything in which the own node meets the other one."""
+    """Every place where the node's own decision reads the other node."""
     return {"fleet": a_fleet(own, other), "peers": (other,), "waiters": (other,), "holders": Holders(nodes=(other,))}
 
 
 def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
-    """As it stands when nothing else is to be done: tainted, and ready where it waits."""
+    """A Node for which nothing else is to be done: it has the taint, and its ready label if it waits."""
     progress = a_progress(
         phase, failed=Code.SETTLE_TIMEOUT if phase is Phase.FAILED else "", taint_key=keys.DEFAULT_TAINT_KEY
     )
@@ -313,8 +313,7 @@ def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
 def test_a_poisoned_node_counts_as_unknown_for_other_nodes(
     phase: Phase, annotations: dict[str, str], policy: Any, has_claim: bool
 ) -> None:
-    """A record that cannot be read counts as a node at work; and nothing else on another's Node changes what
-    this one does."""
+    """An unreadable record counts as a node at work. Nothing else on another Node changes this node's decision."""
     assume(isinstance(from_annotation(annotations.get(keys.PROGRESS)), UnreadableProgress))
     own, entries = own_node(phase)
     content = held(*entries, *((an_entry("n2", "c2"),) if has_claim else ()))
@@ -351,7 +350,7 @@ def test_a_node_decides_with_any_record(phase: Phase, text: str) -> None:
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), st.lists(values, max_size=3))
 def test_a_node_decides_with_any_other_lock_entries(phase: Phase, rows: list[Any]) -> None:
-    """They count as claims; where its own is confirmed it still is."""
+    """Unreadable entries count as claims; a confirmed own claim stays confirmed."""
     own, entries = own_node(phase)
     record = json.loads(lock.render(held(*entries)) or '{"locks":[]}')
     text = json.dumps({**record, "locks": [*record["locks"], *rows], "maxOwners": 9})
@@ -361,7 +360,7 @@ def test_a_node_decides_with_any_other_lock_entries(phase: Phase, rows: list[Any
     if entries and isinstance(content, LockContent) and not content.is_paused:
         assert lock.confirms(a_reading(text).content, "n1", "c1")
     if rows and phase is Phase.WAITING:
-        assert decision.phase is not Phase.CLAIMING, "a place was taken that an unreadable claim fills"
+        assert decision.phase is not Phase.CLAIMING, "a place was taken although an unreadable claim fills it"
 
 
 def test_a_draining_node_obeys_a_hold_beside_a_poisoned_node() -> None:

@@ -1,4 +1,4 @@
-"""Pods that forbid interruption."""
+"""Pods that block a reboot while they run on the node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POLICY = a_policy(blocking_pod_selectors=(Selector.parse("app=db"), Selector.par
         pytest.param((a_pod(labels={"app": "db"}, phase="Succeeded"),), None, id="finished"),
         pytest.param((a_pod(labels={"app": "db"}, phase="Pending"),), Code.BLOCKING_POD, id="pending"),
         pytest.param(Unknown("503"), Code.PODS_UNKNOWN, id="the list failed"),
-        pytest.param(NOT_ASKED, Code.PODS_UNKNOWN, id="nobody listed them"),
+        pytest.param(NOT_ASKED, Code.PODS_UNKNOWN, id="the pods were not listed"),
     ],
 )
 def test_a_matching_pod_on_the_node_refuses(pods: Any, expected: Code | None) -> None:

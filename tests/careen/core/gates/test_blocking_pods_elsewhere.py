@@ -1,4 +1,4 @@
-"""Pods that forbid the reboots of a group of nodes, or of every node."""
+"""Pods that block the reboots of a group of nodes, or of every node."""
 
 from __future__ import annotations
 
@@ -49,41 +49,46 @@ def refused(*rules: BlockingPods, node: Any = None, when: When = When.READY, **c
             (pod("n3", "backup"),),
             "n1",
             "shop/p on n3 matches app=backup (backup); it forbids the reboot of every node of the cluster",
-            id="the whole cluster, wherever the pod runs",
+            id="the whole cluster, on whichever node the pod runs",
         ),
         pytest.param(
             (pod("", "backup"),),
             "n1",
             "shop/p matches app=backup (backup); it forbids the reboot of every node of the cluster",
-            id="a pod that waits for a node",
+            id="a pod that is not scheduled yet",
         ),
         pytest.param(
             (pod("n2", "db", "b"), pod("n1", "db", "a"), pod("n3", "db")),
             "n1",
             f"shop/a on n1 and 1 more matches app=db (db); it forbids the reboot of every node with {POOL}=a",
-            id="the group",
+            id="a pod in the node's group",
         ),
-        pytest.param((pod("n3", "db"), pod("n4", "db"), pod("", "db"), pod("gone", "db")), "n1", None, id="elsewhere"),
+        pytest.param(
+            (pod("n3", "db"), pod("n4", "db"), pod("", "db"), pod("gone", "db")),
+            "n1",
+            None,
+            id="a pod in another group",
+        ),
         pytest.param((pod("n1", "db"),), "n4", None, id="a node without the label is in no group"),
         pytest.param(
             (pod("n4", "db"),),
             "n4",
             f"shop/p on n4 matches app=db (db); it forbids the reboot of every node without {POOL}",
-            id="but its own pod blocks it",
+            id="a node without the label is blocked by its own pod",
         ),
     ],
 )
 @pytest.mark.parametrize("when", list(When))
-def test_whose_reboots_a_pod_forbids(pods: tuple[PlacedPod, ...], node: str, sentence: str | None, when: When) -> None:
+def test_a_pod_blocks_the_reboots_of_the_nodes_in_its_scope(
+    pods: tuple[PlacedPod, ...], node: str, sentence: str | None, when: When
+) -> None:
     view = next(each for each in FLEET.nodes if each.name == node)
     found = refused(DB, BACKUP, HERE, node=view, blockers=pods, when=when)
     assert (found.sentence if found else None) == sentence
 
 
 @pytest.mark.parametrize(("rule", "of_cluster", "longest"), [(BACKUP, True, 0), (DB, False, 7200)])
-def test_a_refusal_says_whether_it_is_of_the_cluster_and_how_long_it_may_last(
-    rule: BlockingPods, of_cluster: bool, longest: float
-) -> None:
+def test_a_refusal_states_its_scope_and_its_longest_time(rule: BlockingPods, of_cluster: bool, longest: float) -> None:
     found = refused(rule, blockers=(pod("n2", rule.name),))
     assert found is not None
     assert (found.code, found.is_of_cluster, found.longest_seconds) == (Code.BLOCKING_POD, of_cluster, longest)
@@ -116,5 +121,5 @@ def test_an_unknown_fleet_refuses_only_a_member_of_a_group_with_such_a_pod(fleet
         ((BACKUP, DB), {Evidence.BLOCKERS, Evidence.FLEET}),
     ],
 )
-def test_only_what_the_entries_look_at_is_asked_for(rules: tuple[BlockingPods, ...], needed: Any) -> None:
+def test_only_evidence_that_an_entry_needs_is_requested(rules: tuple[BlockingPods, ...], needed: Any) -> None:
     assert blocking_pods_elsewhere.needs(a_policy(blocking_pods=rules)) == needed

@@ -24,31 +24,34 @@ BOUND, PLACED, UNTOLD = a_pod(came_bound=True), a_pod(came_bound=False), a_pod()
         pytest.param((), (), None, id="no pods"),
         pytest.param((BOUND,), (HERE,), Code.BOUND_POD, id="its owner's template names this node"),
         pytest.param(
-            (UNTOLD,), (HERE,), Code.BOUND_POD, id="the server does not tell who set the node, the template does"
+            (UNTOLD,),
+            (HERE,),
+            Code.BOUND_POD,
+            id="the server does not report who set the node, but the template names it",
         ),
         pytest.param(
             (PLACED,),
             (HERE,),
             None,
-            id="a scheduler placed it: the template was changed since, and its next pod is of another owner",
+            id="placed by a scheduler: the template was changed since, so its successor has another template",
         ),
-        pytest.param((BOUND,), (FREE,), None, id="bound by hand: its owner makes the next one for the scheduler"),
+        pytest.param((BOUND,), (FREE,), None, id="bound by hand: its owner creates the successor without a node"),
         pytest.param((BOUND,), (ELSEWHERE,), None, id="its owner's template names another node"),
         pytest.param(
-            (BOUND,), (), None, id="an owner of a kind that cannot be read: evicted, and left alone if it comes back"
+            (BOUND,), (), None, id="its owner's kind cannot be read: the pod is evicted, and stays if it comes back"
         ),
         pytest.param(
             (a_pod(owner_kind="", owner_name="", owner_uid="", came_bound=True),),
             (),
             None,
-            id="a bare pod: nobody makes it again",
+            id="a bare pod: no controller recreates it",
         ),
-        pytest.param((a_daemon_pod(came_bound=True),), (), None, id="a DaemonSet's pod stays anyway"),
-        pytest.param((a_pod(came_bound=True, phase="Succeeded"),), (HERE,), None, id="it has finished"),
+        pytest.param((a_daemon_pod(came_bound=True),), (), None, id="a DaemonSet's pod is not evicted anyway"),
+        pytest.param((a_pod(came_bound=True, phase="Succeeded"),), (HERE,), None, id="a finished pod"),
         pytest.param(Unknown("503"), (HERE,), Code.PODS_UNKNOWN, id="the pods cannot be listed"),
         pytest.param((BOUND,), Unknown("503"), Code.OWNERS_UNKNOWN, id="the owners cannot be read"),
-        pytest.param((PLACED,), Unknown("503"), None, id="no owner has to be read for pods that a scheduler placed"),
-        pytest.param((BOUND,), NOT_ASKED, Code.OWNERS_UNKNOWN, id="nobody read the owners"),
+        pytest.param((PLACED,), Unknown("503"), None, id="pods placed by a scheduler need no look at their owners"),
+        pytest.param((BOUND,), NOT_ASKED, Code.OWNERS_UNKNOWN, id="the owners were not read"),
     ],
 )
 def test_a_pod_that_its_owner_binds_to_the_node_refuses(pods: Any, owners: Any, expected: Code | None) -> None:

@@ -1,4 +1,4 @@
-"""How many nodes may be down: in the cluster, in a group, and for the quorum."""
+"""The limits on nodes that are down at once: in the cluster, in a group, and for the etcd quorum."""
 
 from __future__ import annotations
 
@@ -38,20 +38,18 @@ def answer(
         pytest.param(
             a_marked_node(a_progress(Phase.DRAINING), name="n2"),
             Code.NODES_DOWN,
-            id="at work under a claim that this lock does not show",
+            id="at work under a claim that this lock does not list",
         ),
         pytest.param(
             a_marked_node(a_progress(Phase.SETTLING), name="n2"),
             Code.NODES_DOWN,
-            id="settling under a claim that this lock does not show",
+            id="settling under a claim that this lock does not list",
         ),
-        pytest.param(
-            a_marked_node(a_progress(Phase.FAILED), name="n2"), Code.NODES_DOWN, id="halted with its claim kept"
-        ),
+        pytest.param(a_marked_node(a_progress(Phase.FAILED), name="n2"), Code.NODES_DOWN, id="halted, with its claim"),
         pytest.param(
             a_marked_node(a_progress(Phase.FAILED, is_giving_back=True), name="n2"),
             None,
-            id="undone, its claim on the way out",
+            id="undone, its claim about to be removed",
         ),
         pytest.param(a_marked_node(a_progress(Phase.WAITING), name="n2"), None, id="waiting"),
         pytest.param(
@@ -60,7 +58,7 @@ def answer(
         pytest.param(
             a_node("n2", annotations={keys.PROGRESS: "?"}),
             None,
-            id="its record cannot be read, and nothing says that it works",
+            id="its record cannot be read, and no label says that it works",
         ),
         pytest.param(
             a_node("n2", annotations={keys.PROGRESS: "?"}, labels={keys.REBOOT_LABEL: "required"}),
@@ -154,18 +152,18 @@ IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
 @pytest.mark.parametrize(
     ("others", "content", "expected"),
     [
-        pytest.param([a_node("n2", labels=IN_B)], None, None, id="nobody at work"),
+        pytest.param([a_node("n2", labels=IN_B)], None, None, id="no node works"),
         pytest.param(
             [a_marked_node(a_progress(Phase.DRAINING), name="n2", labels=IN_A)],
             None,
             None,
-            id="somebody of the own zone",
+            id="a node of the own zone works",
         ),
         pytest.param(
             [a_marked_node(a_progress(Phase.DRAINING), name="n2", labels=IN_B)],
             None,
             Code.ZONE_AT_WORK,
-            id="another zone, under a claim that this lock does not show",
+            id="another zone works, under a claim that this lock does not list",
         ),
         pytest.param(
             [a_node("n2", labels=IN_B)],
@@ -177,12 +175,14 @@ IN_A, IN_B = {keys.ZONE: "a"}, {keys.ZONE: "b"}
             [a_node("n2", labels=IN_A)],
             held(an_entry("n2", zone=None, limit=5)),
             None,
-            id="an older entry, its Node of the own zone",
+            id="an entry of an older release, its Node in the own zone",
         ),
         pytest.param(
-            [], held(an_entry("gone", zone=None, limit=5)), Code.ZONE_AT_WORK, id="a holder whose zone nobody knows"
+            [], held(an_entry("gone", zone=None, limit=5)), Code.ZONE_AT_WORK, id="a holder in an unknown zone"
         ),
-        pytest.param([a_node("n2", labels=IN_B, ready=False)], None, None, id="another zone, down for another reason"),
+        pytest.param(
+            [a_node("n2", labels=IN_B, ready=False)], None, None, id="a node of another zone is down for another reason"
+        ),
     ],
 )
 def test_with_order_zone_no_node_starts_while_another_zone_works(
@@ -257,11 +257,13 @@ RACK = "example.com/rack"
 @pytest.mark.parametrize(
     ("percent", "members", "down", "expected"),
     [
-        pytest.param(25, 8, 1, None, id="two of eight"),
-        pytest.param(25, 8, 2, "the budget topology:example.com/rack=r1 allows 2 (25% of 8)", id="a third of eight"),
+        pytest.param(25, 8, 1, None, id="a second node of eight"),
+        pytest.param(
+            25, 8, 2, "the budget topology:example.com/rack=r1 allows 2 (25% of 8)", id="a third node of eight"
+        ),
         pytest.param(25, 7, 1, "allows 1 (25% of 7)", id="rounded down"),
-        pytest.param(1, 3, 0, None, id="one at least"),
-        pytest.param(1, 3, 1, "allows 1 (1% of 3)", id="one at most"),
+        pytest.param(1, 3, 0, None, id="at least one may be down"),
+        pytest.param(1, 3, 1, "allows 1 (1% of 3)", id="at most one may be down"),
         pytest.param(100, 3, 2, None, id="all of them"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The least time between two reboots anywhere in the cluster."""
+"""The minimum time between two reboots anywhere in the cluster."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def ago(seconds: float) -> str:
 @pytest.mark.parametrize(
     ("node", "released_at", "sentence"),
     [
-        pytest.param(a_node(), "", None, id="nobody has rebooted"),
-        pytest.param(a_node(), ago(3600), None, id="just over"),
+        pytest.param(a_node(), "", None, id="no node has rebooted"),
+        pytest.param(a_node(), ago(3600), None, id="it has just ended"),
         pytest.param(
             a_node(),
             ago(3599),
             "the last reboot in the cluster ended at 2026-03-04T11:00:01Z; 1h later is 2026-03-04T12:00:01Z",
-            id="a second is left",
+            id="a second remains",
         ),
-        pytest.param(a_node(), ago(-200), "the last reboot in the cluster ended", id="clocks differ"),
-        pytest.param(a_node(), ago(-400), None, id="an instant that is too far ahead refuses nobody"),
-        pytest.param(a_node(), "tomorrow", None, id="no instant"),
-        pytest.param(WANTED, ago(60), None, id="a person wants the reboot now"),
+        pytest.param(a_node(), ago(-200), "the last reboot in the cluster ended", id="the clocks differ"),
+        pytest.param(a_node(), ago(-400), None, id="an instant too far in the future refuses no node"),
+        pytest.param(a_node(), "tomorrow", None, id="not an instant"),
+        pytest.param(WANTED, ago(60), None, id="a person requests the reboot now"),
     ],
 )
 def test_a_node_waits_until_the_interval_is_over(node: NodeView, released_at: str, sentence: str | None) -> None:
@@ -60,7 +60,9 @@ def test_a_node_waits_until_the_interval_is_over(node: NodeView, released_at: st
         (["n2", "n1"], When.CLAIMED, True),
     ],
 )
-def test_beside_an_earlier_holder_no_node_begins(holders: list[str], when: When, is_refused: bool) -> None:
+def test_no_node_starts_beside_a_holder_from_before_the_interval(
+    holders: list[str], when: When, is_refused: bool
+) -> None:
     refused = cluster_interval.ask(a_situation(a_node(), HOURLY, lock=held(*map(an_entry, holders))), when)
     assert (refused is not None) is is_refused
     if refused:
@@ -68,9 +70,9 @@ def test_beside_an_earlier_holder_no_node_begins(holders: list[str], when: When,
 
 
 @pytest.mark.parametrize("content", [LockContent(released_at=ago(1)), held(an_entry("n2")), Garbage("x")])
-def test_without_an_interval_the_gate_refuses_nobody(content: LockContent | Garbage) -> None:
+def test_without_an_interval_the_gate_refuses_no_node(content: LockContent | Garbage) -> None:
     assert cluster_interval.ask(a_situation(policy=a_policy(concurrency=3), lock=content), When.READY) is None
 
 
-def test_a_lock_that_cannot_be_understood_is_refused_by_another_gate() -> None:
+def test_an_unreadable_lock_is_left_to_another_gate() -> None:
     assert cluster_interval.ask(a_situation(policy=HOURLY, lock=Garbage("x")), When.READY) is None

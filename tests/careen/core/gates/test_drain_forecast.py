@@ -1,4 +1,4 @@
-"""The forecast's answer, judged by policy."""
+"""The forecast's outcome, judged by the policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evictions tried before anything moves."""
+"""Dry runs of the evictions, made before the cordon."""
 
 from __future__ import annotations
 

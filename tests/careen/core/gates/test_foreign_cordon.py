@@ -24,18 +24,18 @@ NOW_PLEASE = {"annotations": {keys.REBOOT_NOW: "until=2026-03-04T18:00:00Z"}}
 @pytest.mark.parametrize(
     ("node", "policy", "is_refused"),
     [
-        pytest.param(CORDONED, LEFT_ALONE, True, id="somebody's"),
-        pytest.param({"unschedulable": True}, LEFT_ALONE, True, id="nobody knows whose"),
+        pytest.param(CORDONED, LEFT_ALONE, True, id="another owner's"),
+        pytest.param({"unschedulable": True}, LEFT_ALONE, True, id="of an unknown owner"),
         pytest.param(
             {"unschedulable": True, "cordoned_by": ("careen-agent", "argo")},
             LEFT_ALONE,
             True,
-            id="somebody's beside ours",
+            id="another owner's beside careen's",
         ),
-        pytest.param({"unschedulable": True, "cordoned_by": ("careen-agent",)}, LEFT_ALONE, False, id="ours"),
+        pytest.param({"unschedulable": True, "cordoned_by": ("careen-agent",)}, LEFT_ALONE, False, id="careen's"),
         pytest.param({}, LEFT_ALONE, False, id="none"),
-        pytest.param({**CORDONED, **NOW_PLEASE}, LEFT_ALONE, False, id="a person wants this node rebooted now"),
-        pytest.param(CORDONED, a_policy(), False, id="by default it is rebooted and stays cordoned"),
+        pytest.param({**CORDONED, **NOW_PLEASE}, LEFT_ALONE, False, id="a person requests the reboot of this node now"),
+        pytest.param(CORDONED, a_policy(), False, id="by default the node is rebooted and stays cordoned"),
     ],
 )
 def test_a_foreign_cordon_refuses_its_node_only_if_a_setting_says_so(
@@ -61,7 +61,12 @@ def test_the_refusal_names_who_cordoned_the_node() -> None:
         (a_progress(Phase.DRAINING, boot_left="", is_cordoned_by_us=True), True),
         (a_progress(Phase.DRAINING, is_cordoned_by_us=False), True),
     ],
-    ids=["our record", "a phase under a claim without one", "a claim without its boot", "a record without a cordon"],
+    ids=[
+        "careen's record",
+        "a phase under a claim without a claim",
+        "a claim without its boot",
+        "a record without a cordon",
+    ],
 )
 def test_a_record_that_no_agent_writes_proves_no_cordon(record: Any, is_foreign: bool) -> None:
     assert cordons.is_foreign(a_marked_node(record, **CORDONED)) is is_foreign
@@ -81,15 +86,17 @@ OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordone
             a_node("n2", unschedulable=True, ready=False),
             False,
             "is not ready",
-            id="a cordoned node that is not ready counts always",
+            id="a cordoned node that is not ready always counts",
         ),
-        pytest.param(a_node("n2", ready=False), False, "is not ready", id="so does one that is not cordoned"),
-        pytest.param(OURS, False, "is still cordoned by careen", id="so does our own cordon"),
+        pytest.param(
+            a_node("n2", ready=False), False, "is not ready", id="a node that is not ready and not cordoned counts too"
+        ),
+        pytest.param(OURS, False, "is still cordoned by careen", id="careen's own cordon counts too"),
         pytest.param(
             a_marked_node(a_progress(Phase.DRAINING), name="n2"),
             False,
             "works under a claim",
-            id="so does a node at work",
+            id="a node at work counts too",
         ),
     ],
 )

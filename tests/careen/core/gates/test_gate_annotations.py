@@ -1,4 +1,4 @@
-"""Annotations careen.dev/gate.NAME: other programs' words, on the Node or for the whole cluster."""
+"""Annotations careen.dev/gate.NAME: refusals by other programs, on the Node or for the whole cluster."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ FAILED = an_entry("n3", failed="never-ready", limit=3)
         pytest.param(LockContent(), None, id="free"),
         pytest.param(held(an_entry("n3")), None, id="held"),
         pytest.param(held(FAILED), Code.HALTED, id="failed"),
-        pytest.param(held(an_entry("n1", failed="never-ready")), None, id="the node's own failure"),
-        pytest.param("garbage", None, id="the gate hold speaks for that"),
+        pytest.param(held(an_entry("n1", failed="never-ready")), None, id="it is the node's own failure"),
+        pytest.param("garbage", None, id="the gate `hold` refuses for that"),
     ],
 )
 def test_another_nodes_failure_refuses(content: LockContent | str, expected: Code | None) -> None:

@@ -1,4 +1,4 @@
-"""Health queries: anything but a fresh sample that meets the condition refuses."""
+"""Health queries: any result but a fresh sample that meets the condition refuses."""
 
 from __future__ import annotations
 
@@ -32,29 +32,44 @@ Answers = Mapping[str, tuple[Sample, ...] | Unknown]
 @pytest.mark.parametrize(
     ("queries", "answers", "sentence"),
     [
-        pytest.param((CEPH,), {"ceph": (a_sample(),)}, None, id="it holds"),
-        pytest.param((CEPH,), {"ceph": (a_sample(age=120),)}, None, id="just fresh"),
-        pytest.param((CEPH,), {"ceph": (a_sample(1, job="ceph"),)}, "ceph (job=ceph) is 1; it must be == 0", id="no"),
+        pytest.param((CEPH,), {"ceph": (a_sample(),)}, None, id="the condition holds"),
+        pytest.param((CEPH,), {"ceph": (a_sample(age=120),)}, None, id="just fresh enough"),
+        pytest.param(
+            (CEPH,),
+            {"ceph": (a_sample(1, job="ceph"),)},
+            "ceph (job=ceph) is 1; it must be == 0",
+            id="the condition does not hold",
+        ),
         pytest.param(
             (CEPH,),
             {"ceph": (a_sample(), a_sample(2, node="b"), a_sample(1))},
             "ceph (node=b) is 2 and 1 more; it must be == 0",
-            id="one of several samples",
+            id="one of several samples fails",
         ),
-        pytest.param((LOAD, CEPH), {"ceph": (a_sample(1),), "load": (a_sample(0.95),)}, "load is 0.95", id="the first"),
+        pytest.param(
+            (LOAD, CEPH),
+            {"ceph": (a_sample(1),), "load": (a_sample(0.95),)},
+            "load is 0.95",
+            id="the first query fails",
+        ),
         pytest.param((CEPH,), {"ceph": ()}, "ceph: no sample", id="a missing series"),
-        pytest.param((CEPH,), {}, "ceph: nobody asked", id="another query was answered"),
-        pytest.param((CEPH,), {"ceph": Unknown("it is down")}, "ceph: it is down", id="an error"),
-        pytest.param((CEPH,), Unknown("no server"), "no server", id="nobody to ask"),
-        pytest.param((CEPH,), NOT_ASKED, "nobody asked", id="nobody asked"),
-        pytest.param((CEPH,), {"ceph": (a_sample(age=120.1),)}, "older than 2m", id="stale"),
-        pytest.param((CEPH,), {"ceph": (a_sample(age=math.inf),)}, "older than 2m", id="no timestamp"),
-        pytest.param((CEPH,), {"ceph": (a_sample(age=math.nan),)}, "older than 2m", id="a timestamp that is none"),
+        pytest.param((CEPH,), {}, "ceph: nobody asked", id="the answer is for another query"),
+        pytest.param((CEPH,), {"ceph": Unknown("it is down")}, "ceph: it is down", id="Prometheus reports an error"),
+        pytest.param((CEPH,), Unknown("no server"), "no server", id="no Prometheus is configured"),
+        pytest.param((CEPH,), NOT_ASKED, "nobody asked", id="no query was sent"),
+        pytest.param((CEPH,), {"ceph": (a_sample(age=120.1),)}, "older than 2m", id="a stale sample"),
+        pytest.param((CEPH,), {"ceph": (a_sample(age=math.inf),)}, "older than 2m", id="a sample without a timestamp"),
+        pytest.param((CEPH,), {"ceph": (a_sample(age=math.nan),)}, "older than 2m", id="an invalid timestamp"),
         pytest.param((CEPH,), {"ceph": (a_sample(math.nan),)}, "no number", id="not a number"),
-        pytest.param((LOAD,), {"load": (a_sample(-math.inf),)}, None, id="minus infinity is less"),
+        pytest.param((LOAD,), {"load": (a_sample(-math.inf),)}, None, id="minus infinity is less than any threshold"),
         pytest.param((CEPH,), {"ceph": (a_sample(off=-181),)}, "the answer is old", id="an answer from a cache"),
         pytest.param((CEPH,), {"ceph": (a_sample(off=181),)}, "the answer is old", id="clocks that differ"),
-        pytest.param((CEPH,), {"ceph": (a_sample(1), a_sample(age=500))}, "older than 2m", id="unknown before no"),
+        pytest.param(
+            (CEPH,),
+            {"ceph": (a_sample(1), a_sample(age=500))},
+            "older than 2m",
+            id="an unknown result comes before a failed condition",
+        ),
         pytest.param((), NOT_ASKED, None, id="no queries"),
     ],
 )
@@ -110,7 +125,7 @@ def test_query_results_are_requested_only_if_there_are_queries() -> None:
 
 
 @pytest.mark.parametrize("answer", [(a_sample(1),), (), Unknown("503")], ids=["no", "no sample", "no answer"])
-def test_a_query_about_one_node_keeps_no_other_node_back(answer: Any) -> None:
+def test_a_query_about_one_node_refuses_no_other_node(answer: Any) -> None:
     said = []
     for query in (CEPH, replace(CEPH, is_of_node=True)):
         policy = replace(a_policy(), health_queries=(query,))

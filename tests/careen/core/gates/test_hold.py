@@ -47,8 +47,8 @@ def test_a_hold_lasts_until_its_end_or_for_ever_without_a_readable_one(
         pytest.param(lock.pause(LockContent(), "holidays", 1), Code.PAUSED, id="paused"),
         pytest.param('{"nodeID":"manual"}', Code.PAUSED, id="kured's manual lock"),
         pytest.param("reboot later", Code.LOCK_GARBAGE, id="garbage"),
-        pytest.param(Unknown("503"), Code.LOCK_UNKNOWN, id="unreadable"),
-        pytest.param(NOT_ASKED, Code.LOCK_UNKNOWN, id="not asked"),
+        pytest.param(Unknown("503"), Code.LOCK_UNKNOWN, id="cannot be read"),
+        pytest.param(NOT_ASKED, Code.LOCK_UNKNOWN, id="not read"),
         pytest.param(held(an_entry("n2")), None, id="held by another node"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The host facts that must be known."""
+"""The facts of the host that must be known before a reboot."""
 
 from __future__ import annotations
 

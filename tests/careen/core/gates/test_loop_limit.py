@@ -1,4 +1,4 @@
-"""The same need after confirmed reboots."""
+"""The limit on repeated reboots for the same need."""
 
 from __future__ import annotations
 

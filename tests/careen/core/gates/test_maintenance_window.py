@@ -50,7 +50,7 @@ def test_reboot_now_waives_the_window_until_its_end(annotation: str | None, expe
         ({"want": "reboot", "now": True, "boot": "an earlier one"}, Code.OUTSIDE_WINDOW),
         ({"want": "maintenance", "now": True, "until": "2026-03-06T20:00:00Z"}, Code.OUTSIDE_WINDOW),
     ],
-    ids=["stands", "not now", "met", "over"],
+    ids=["open", "without now", "met", "over"],
 )
 def test_a_request_waives_the_window_while_it_exists(request_: dict[str, object], expected: Code | None) -> None:
     node = a_node(annotations={keys.REQUEST: json.dumps(request_)})
@@ -85,15 +85,15 @@ LUNCH = NamedWindow(name="lunch", opens=Window(start=time(12), end=time(13)), no
             Window(),
             at(6, "21:00"),
             "outside the maintenance window batch (fri 22:00–04:00 UTC)",
-            id="its own window is shut, whatever the flags say",
+            id="its own window is closed, whatever the flags say",
         ),
-        pytest.param({"pool": "batch", "tier": "a"}, Window(), at(4, "12:30"), None, id="either of two windows"),
+        pytest.param({"pool": "batch", "tier": "a"}, Window(), at(4, "12:30"), None, id="one of two windows is open"),
         pytest.param(
             {"pool": "batch", "tier": "a"},
             OFFICE,
             at(4, "13:30"),
             "outside the maintenance windows batch (fri 22:00–04:00 UTC); lunch (every day 12:00–13:00 UTC)",
-            id="both of two windows are shut",
+            id="both windows are closed",
         ),
         pytest.param(
             {},
@@ -108,7 +108,7 @@ LUNCH = NamedWindow(name="lunch", opens=Window(start=time(12), end=time(13)), no
             OFFICE,
             at(6, "22:00"),
             "outside the maintenance window mon,tue,wed,thu,fri 09:00–17:00 UTC",
-            id="no window selects it: the flags' window is shut",
+            id="no window selects it: the flags' window is closed",
         ),
     ],
 )

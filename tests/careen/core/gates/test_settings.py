@@ -1,4 +1,4 @@
-"""Older settings that apply while the current ones cannot be used."""
+"""The last valid settings, which apply while the current ones are invalid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.careen.core.builders import a_policy, a_situation
         ("no ConfigMap", False, When.BEFORE_REBOOT, True),
     ],
 )
-def test_older_settings_refuse_a_start_and_incomplete_ones_a_reboot(
+def test_old_settings_refuse_a_start_and_incomplete_settings_a_reboot(
     problem: str,
     is_whole: bool,
     when: When,

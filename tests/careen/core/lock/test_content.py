@@ -1,5 +1,5 @@
-"""The lock: both kured forms read, ours written so that both forms of kured read it as held, and never more
-claims than allowed."""
+"""The lock: both of kured's forms are read, careen's form is read as held by both forms of kured, and the number of
+claims never exceeds the limit."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_a_claim_is_confirmed_only_if_it_exists_and_the_lock_is_not_paused() -> 
 
 
 def kured_single_reads_held_by(text: str | None) -> str | None:
-    """DaemonSetSingleLock.Acquire: any annotation that unmarshals, with TTL 0, is somebody's lock."""
+    """DaemonSetSingleLock.Acquire: any annotation that parses, with a TTL of 0, counts as another node's lock."""
     if text is None:
         return None
     record = json.loads(text)
@@ -229,7 +229,7 @@ def kured_single_reads_held_by(text: str | None) -> str | None:
 
 
 def kured_multi_lets_in(text: str | None, max_owners: int) -> bool:
-    """canAcquireMultiple: fewer entries in `locks` than its own limit."""
+    """canAcquireMultiple: fewer entries in `locks` than the limit that kured is configured with."""
     return text is None or len(json.loads(text).get("locks") or []) < max_owners
 
 
@@ -370,8 +370,8 @@ def test_a_failure_marks_only_its_own_claim() -> None:
 
 
 def test_the_lock_records_the_effective_limit_and_each_claim_that_of_its_writer() -> None:
-    """Under an older, smaller limit the others of kured's form must not see a larger one; once that claim is gone the
-    new one says what may be."""
+    """Under a smaller limit of an older entry, kured must not read a larger limit. Once the older claim is gone, the
+    new claim's limit applies."""
     added = lock.add(held(an_entry("n2", "c2", limit=3)), an_entry("n1"), 5)
     assert added is not None
     assert (added.max_owners, added.entries[-1].limit) == (3, 5)
@@ -429,7 +429,7 @@ IN_PARTS = {
 
 
 def beside(row: Any) -> str:
-    """A lock of three places with an entry that can be read and this one."""
+    """A lock of three places with one readable entry and this one."""
     return json.dumps({"nodeID": "n1", "maxOwners": 3, "locks": [{"nodeID": "n1", "id": "c1", "limit": 3}, row]})
 
 
@@ -563,7 +563,7 @@ values = st.recursive(
 
 @given(values.map(json.dumps) | st.text(max_size=30))
 def test_any_readable_lock_survives_a_round_trip(text: str) -> None:
-    """No claim is lost or doubled by writing."""
+    """No claim is lost or duplicated by writing."""
     content = lock.parse(text)
     if isinstance(content, Garbage):
         return
@@ -582,9 +582,9 @@ def test_any_readable_lock_survives_a_round_trip(text: str) -> None:
     ("written", "read"),
     [
         pytest.param("2026-03-04T12:00:30Z", "2026-03-04T12:00:30Z", id="an instant"),
-        pytest.param(None, "", id="none"),
-        pytest.param("soon", "", id="no instant"),
-        pytest.param(7, "", id="no text"),
+        pytest.param(None, "", id="null"),
+        pytest.param("soon", "", id="a text that is not an instant"),
+        pytest.param(7, "", id="not a text"),
         pytest.param({"a": 1}, "", id="an object"),
         pytest.param("2026-03-04T12:00:30Z" + " " * 50, "", id="too long"),
     ],
@@ -604,7 +604,7 @@ def test_setting_a_due_time_changes_no_other_claim() -> None:
     assert lock.mark_due(content, "n1", "another", "2026-03-04T12:00:30Z") == content
 
 
-def test_the_instant_of_the_last_release_is_kept_and_a_kured_takes_the_lock_over_ten_minutes_later() -> None:
+def test_the_instant_of_the_last_release_lets_kured_take_the_lock_ten_minutes_later() -> None:
     text = lock.render(lock.released(LockContent(), "2026-03-04T12:00:00Z"))
     assert text is not None
     record = json.loads(text)
@@ -615,5 +615,5 @@ def test_the_instant_of_the_last_release_is_kept_and_a_kured_takes_the_lock_over
 @pytest.mark.parametrize(
     "value", [7, "soon", "9" * 100, None, ["x"], {"a": 1}, "2026-03-04T12:00:00", "9999-01-01T00:00:00Z"]
 )
-def test_a_release_at_no_instant_makes_no_lock_unreadable(value: Any) -> None:
+def test_a_release_at_an_invalid_instant_keeps_the_lock_readable(value: Any) -> None:
     assert understood(json.dumps({"nodeID": "", "locks": [], "releasedAt": value})).released_at == ""

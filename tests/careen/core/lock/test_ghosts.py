@@ -1,4 +1,5 @@
-"""A claim is freed by proof only: a consistent read of its Node, never by time and never by a node's silence."""
+"""A claim is removed only if a consistent read of its Node proves that it has no holder, never because of time or a
+node's silence."""
 
 from __future__ import annotations
 
@@ -51,13 +52,13 @@ def proven(entry: Entry, node: NodeView | None, since: dict[str, float] | None =
             an_entry(), ELSEWHERE, False, id="its Node's record names a phase that this release does not know"
         ),
         pytest.param(an_entry(), HALF, False, id="its Node's record contradicts itself"),
-        pytest.param(an_entry(), CORDONED, False, id="careen's cordon stands on its Node, without a record"),
-        pytest.param(an_entry(), a_node(unschedulable=True), False, id="nobody tells whose cordon stands on its Node"),
+        pytest.param(an_entry(), CORDONED, False, id="its Node has careen's cordon but no record"),
+        pytest.param(an_entry(), a_node(unschedulable=True), False, id="its Node has a cordon of an unknown owner"),
         pytest.param(
-            an_entry(), a_node(unschedulable=True, cordoned_by=("kubectl",)), True, id="a person's cordon stands on it"
+            an_entry(), a_node(unschedulable=True, cordoned_by=("kubectl",)), True, id="its Node has a person's cordon"
         ),
         pytest.param(an_entry(), RECREATED, False, id="its Node was recreated just now"),
-        pytest.param(an_entry(), None, False, id="its Node is gone just now"),
+        pytest.param(an_entry(), None, False, id="its Node was deleted just now"),
         pytest.param(an_entry(claim=""), FREE, False, id="kured's entry, which leaves no record on the Node"),
     ],
 )
@@ -67,7 +68,7 @@ def test_a_single_observation_may_prove_a_ghost(entry: Entry, node: NodeView | N
 
 @pytest.mark.parametrize("node", [None, RECREATED])
 @pytest.mark.parametrize(("seen_for", "expected"), [(899.0, False), (900.0, False), (901.0, True)])
-def test_a_missing_or_recreated_node_proves_something_only_after_the_reboot_deadline(
+def test_a_missing_or_recreated_node_proves_a_ghost_only_after_the_reboot_deadline(
     node: NodeView | None, seen_for: float, expected: bool
 ) -> None:
     assert proven(an_entry(), node, since={"n1/c1": 1000.0 - seen_for}) is expected
@@ -76,10 +77,10 @@ def test_a_missing_or_recreated_node_proves_something_only_after_the_reboot_dead
 @pytest.mark.parametrize(
     ("entry", "node"),
     [
-        pytest.param(an_entry(), RESTORED, id="the Node was made anew from a copy, with the claim in its record"),
+        pytest.param(an_entry(), RESTORED, id="the Node was recreated from a copy, with the claim in its record"),
         pytest.param(an_entry(claim="", uid=""), FREE, id="kured's entry"),
-        pytest.param(an_entry(claim=""), OTHER_CLAIM, id="kured's entry, on a Node with a claim of ours"),
-        pytest.param(IN_PARTS, FREE, id="an entry of which not all can be read"),
+        pytest.param(an_entry(claim=""), OTHER_CLAIM, id="kured's entry, on a Node with a claim of careen"),
+        pytest.param(IN_PARTS, FREE, id="an entry that is only partly readable"),
     ],
 )
 def test_some_states_never_prove_a_ghost(entry: Entry, node: NodeView) -> None:
@@ -92,7 +93,7 @@ def test_a_never_read_node_is_never_proven_a_ghost() -> None:
 
 
 def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
-    """The watch of a process that has just started, of a Node that is gone and marked in the lock."""
+    """The watch of a new process over a deleted Node that is marked in the lock."""
     content = held(an_entry("n2", "c2", created="2026-03-04T11:00:00Z", overdue=mark))
     situation = a_situation(policy=a_policy(reboot_deadline_seconds=900.0, **policy), lock=content)
     return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))

@@ -1,4 +1,4 @@
-"""The order of the line, whose turn it is, and how long other nodes sleep."""
+"""The order of the line, which node's turn it is, and how long the other nodes sleep."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def test_an_invalid_pod_count_puts_the_node_last(nonsense: str) -> None:
 @pytest.mark.parametrize(
     ("agents", "seconds"),
     [
-        pytest.param(None, order.GATHER_SECONDS, id="nobody knows how many there are"),
-        pytest.param(1, 0.0, id="nobody else could come"),
+        pytest.param(None, order.GATHER_SECONDS, id="the number of agents is unknown"),
+        pytest.param(1, 0.0, id="no other agent exists"),
         pytest.param(2, order.GATHER_SECONDS, id="a fleet"),
         pytest.param(501, order.GATHER_SECONDS + 60.0, id="a fleet whose taints are spread over a minute"),
     ],
@@ -188,49 +188,51 @@ TWO_ZONES = [
 @pytest.mark.parametrize(
     ("content", "zone", "names", "abreast"),
     [
-        pytest.param(FREE, None, ("a2", "a1", "b1", "b2"), 2, id="nobody at work: the zone with the oldest need"),
-        pytest.param(FREE, "b", ("b1", "b2", "a2", "a1"), 2, id="the zone of whoever hands on, first"),
+        pytest.param(FREE, None, ("a2", "a1", "b1", "b2"), 2, id="no node works: the zone with the oldest need"),
+        pytest.param(
+            FREE, "b", ("b1", "b2", "a2", "a1"), 2, id="the zone of the node that releases its claim comes first"
+        ),
         pytest.param(
             held(an_entry("b0", zone="b", limit=3)),
             "a",
             ("b1", "b2", "a2", "a1"),
             2,
-            id="the holders' zone, whoever writes",
+            id="the holders' zone, whichever node writes",
         ),
         pytest.param(
             held(an_entry("b0", zone="b", limit=3), line=Line(names=("a1",))),
             None,
             ("b1", "b2", "a1", "a2"),
             2,
-            id="the holders' zone before a place in the line",
+            id="the holders' zone comes before a place in the line",
         ),
         pytest.param(
             LockContent(line=Line(names=("b2", "a1"))),
             None,
             ("b2", "b1", "a1", "a2"),
             2,
-            id="the zone of the first in line, when nobody is at work",
+            id="the zone of the first in line, if no node works",
         ),
         pytest.param(
             held(an_entry("c0", zone="c", limit=3)),
             None,
             ("a2", "a1", "b1", "b2"),
             0,
-            id="nobody else of the zone at work is left",
+            id="no node remains in the working zone",
         ),
         pytest.param(
             held(an_entry("old", zone=None, limit=3)),
             None,
             ("a2", "a1", "b1", "b2"),
             0,
-            id="a holder whose zone is not known",
+            id="a holder in an unknown zone",
         ),
         pytest.param(
             held(an_entry("a0", zone="a", limit=3), an_entry("b0", zone="b", limit=3)),
             None,
             ("a2", "a1", "b1", "b2"),
             0,
-            id="two zones at work already",
+            id="two zones work already",
         ),
     ],
 )
@@ -316,7 +318,7 @@ def test_a_named_node_that_does_not_claim_within_a_minute_is_passed_over(
     assert turn(name, NAMED, waited, concurrency).is_ours is expected
 
 
-def test_with_a_full_or_paused_lock_it_is_no_nodes_turn() -> None:
+def test_with_a_full_or_paused_lock_no_node_has_its_turn() -> None:
     assert not turn("n1", held(an_entry("n9"), line=Line(names=("n1",))), 500).is_ours
     assert not turn("n1", LockContent(is_paused=True, line=Line(names=("n1",))), 500).is_ours
     watching = turn("n2", NAMED, 59).memory
@@ -342,42 +344,42 @@ def test_a_new_release_restarts_the_watch_of_named_nodes() -> None:
             0,
             LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             True,
-            id="the first zone, as many as fit",
+            id="the first zone, as many nodes as the limit allows",
         ),
         pytest.param(
             "n3",
             0,
             LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             False,
-            id="the next zone waits although a slot is free",
+            id="the next zone waits although a place is free",
         ),
         pytest.param(
             "n3",
             60,
             LockContent(line=Line(names=("n1", "n2", "n3"), at="t", abreast=2)),
             True,
-            id="nobody is at work: passed over after a minute",
+            id="no node works: passed over after a minute",
         ),
         pytest.param(
             "n1",
             0,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=1)),
             True,
-            id="beside a holder of the zone",
+            id="beside a holder of its zone",
         ),
         pytest.param(
             "n2",
             600,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=1)),
             False,
-            id="somebody is at work: never passed over",
+            id="a node works: never passed over",
         ),
         pytest.param(
             "n1",
             600,
             held(an_entry("n0", limit=3), line=Line(names=("n1", "n2"), at="t", abreast=0)),
             False,
-            id="nobody of the zone at work is left",
+            id="no node remains in the working zone",
         ),
         pytest.param(
             "n2",
@@ -402,7 +404,7 @@ def test_if_no_node_is_named_the_order_must_be_computed() -> None:
 def test_a_node_that_claims_out_of_order_records_who_missed_their_turn() -> None:
     assert turn("n3", NAMED, 120).passed == ("n1", "n2")
     assert turn("n1", NAMED, 0).passed == ()
-    assert turn("n2", NAMED, 120).passed == ("n1",), "whoever comes late is not one that did not come"
+    assert turn("n2", NAMED, 120).passed == ("n1",), "a node that became ready later did not miss a turn"
 
 
 LINE = LockContent(line=Line(names=tuple(f"n{number}" for number in range(1, 14)), waiting=5000))
@@ -455,18 +457,18 @@ def due(in_seconds: float) -> Entry:
 @pytest.mark.parametrize(
     ("holders", "seconds"),
     [
-        pytest.param((claimed(0),), 3.0, id="nobody is back so soon"),
-        pytest.param((claimed(5.5),), 2.5, id="it may give its claim back when it is eight seconds old"),
-        pytest.param((claimed(9.6),), 0.8, id="a twelfth of what it has taken"),
-        pytest.param((claimed(12),), 1.0, id="and so on"),
-        pytest.param((claimed(60),), 3.0, id="a long one, as before"),
-        pytest.param((claimed(-60),), 3.0, id="another clock"),
-        pytest.param((claimed(0, created="soon"),), 3.0, id="no instant"),
-        pytest.param((due(10),), 3.0, id="it says when it gives its claim back"),
-        pytest.param((due(1),), 1.0, id="in a second"),
-        pytest.param((due(0),), 0.5, id="now"),
-        pytest.param((due(-24),), 2.0, id="it takes longer than it thought"),
-        pytest.param((claimed(60), claimed(12)), 1.0, id="the one of two that may come back first"),
+        pytest.param((claimed(0),), 3.0, id="no holder is back so soon"),
+        pytest.param((claimed(5.5),), 2.5, id="it may release its claim when the claim is eight seconds old"),
+        pytest.param((claimed(9.6),), 0.8, id="a twelfth of the claim's age"),
+        pytest.param((claimed(12),), 1.0, id="a twelfth again, as it ages"),
+        pytest.param((claimed(60),), 3.0, id="a long reboot: the usual pause"),
+        pytest.param((claimed(-60),), 3.0, id="the two clocks disagree"),
+        pytest.param((claimed(0, created="soon"),), 3.0, id="not an instant"),
+        pytest.param((due(10),), 3.0, id="the holder has announced when it releases its claim"),
+        pytest.param((due(1),), 1.0, id="the release is due in a second"),
+        pytest.param((due(0),), 0.5, id="the release is due now"),
+        pytest.param((due(-24),), 2.0, id="the release is overdue"),
+        pytest.param((claimed(60), claimed(12)), 1.0, id="the earlier of two expected releases"),
     ],
 )
 def test_the_first_in_line_reads_the_lock_around_the_holders_due_time(
@@ -475,7 +477,9 @@ def test_the_first_in_line_reads_the_lock_around_the_holders_due_time(
     content = held(*holders, line=Line(names=FIRST.line.names))
     assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) == pytest.approx(seconds)
     assert order.look_again_seconds("n2", content, a_policy(), 0.5, now=NOW) == 5.0
-    assert order.look_again_seconds("n1", content, a_policy(), 0.5) == 3.0, "nobody can tell from outside"
+    assert order.look_again_seconds("n1", content, a_policy(), 0.5) == 3.0, (
+        "a reboot's progress is not visible to others"
+    )
 
 
 def test_the_first_in_line_reads_the_lock_about_every_two_seconds_during_a_reboot() -> None:
@@ -500,18 +504,24 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
     [
         pytest.param(LockContent(line=Line(names=("n1",), at=RECENT, waiting=20)), 5000, 20, id="counted a moment ago"),
         pytest.param(
-            LockContent(line=Line(names=("n1",), at=OLD, waiting=20)), 5000, 5000, id="more may have come since"
+            LockContent(line=Line(names=("n1",), at=OLD, waiting=20)),
+            5000,
+            5000,
+            id="older: more nodes may have become ready since",
         ),
         pytest.param(
-            LockContent(line=Line(names=("n1",), at="2026-03-04T13:00:00Z", waiting=20)), 5000, 5000, id="to come"
+            LockContent(line=Line(names=("n1",), at="2026-03-04T13:00:00Z", waiting=20)),
+            5000,
+            5000,
+            id="the count is of the future",
         ),
-        pytest.param(LockContent(line=Line(names=("n1",), at="soon", waiting=20)), 5000, 5000, id="no instant"),
+        pytest.param(LockContent(line=Line(names=("n1",), at="soon", waiting=20)), 5000, 5000, id="not an instant"),
         pytest.param(
-            LockContent(is_paused=True, line=Line(at=RECENT, waiting=20)), 5000, 5000, id="paused: nobody counts"
+            LockContent(is_paused=True, line=Line(at=RECENT, waiting=20)), 5000, 5000, id="paused: no node counts"
         ),
-        pytest.param(LockContent(), 5000, 5000, id="nobody is in line"),
+        pytest.param(LockContent(), 5000, 5000, id="the line is empty"),
         pytest.param(
-            LockContent(line=Line(names=("n1",), at=OLD, waiting=20)), None, 20, id="nobody knows how many agents"
+            LockContent(line=Line(names=("n1",), at=OLD, waiting=20)), None, 20, id="the number of agents is unknown"
         ),
         pytest.param(
             LockContent(line=Line(names=("n1",), at=OLD, waiting=60)), 20, 60, id="more than there are agents"
@@ -528,8 +538,8 @@ def test_the_number_of_waiting_nodes_is_the_recent_count_or_the_number_of_agents
 
 @given(st.integers(1, 20), st.integers(0, 40))
 def test_a_named_node_never_sleeps_as_long_as_an_unnamed_one(concurrency: int, place: int) -> None:
-    """A pause of half a minute and more is stretched with the number of the waiting: at 5,000 to a quarter of
-    an hour."""
+    """A pause of half a minute or more is stretched with the number of waiting nodes: at 5,000 to a quarter of an
+    hour."""
     line = LockContent(line=Line(names=tuple(f"n{number}" for number in range(41)), waiting=5000))
     assert 3.0 <= order.look_again_seconds(f"n{place}", line, a_policy(concurrency=concurrency), 0.0) < 30.0
 
@@ -543,7 +553,7 @@ def test_if_positions_may_change_with_each_release_no_node_in_line_sleeps_long(c
     assert order.look_again_seconds("n2", LINE, a_policy(**changes), 0.0) == 5.0
 
 
-def test_the_smaller_limit_of_an_older_entry_limits_how_many_can_be_called() -> None:
+def test_a_smaller_limit_of_an_older_entry_also_limits_how_many_nodes_are_near_the_front() -> None:
     assert (
         order.look_again_seconds(
             "n3", held(an_entry("n9", limit=1), line=Line(names=LINE.line.names)), a_policy(concurrency=4), 0.0
@@ -553,7 +563,7 @@ def test_the_smaller_limit_of_an_older_entry_limits_how_many_can_be_called() -> 
 
 
 def test_five_thousand_waiting_nodes_send_fewer_than_twenty_requests_a_second() -> None:
-    """Two requests a look: the lock, and the own Node."""
+    """Each look costs two requests: one for the lock and one for the own Node."""
     waiting = 5000
     names = tuple(f"n{number}" for number in range(1 + order.SPARE_NAMES))
     content = LockContent(line=Line(names=names, waiting=waiting))

@@ -1,4 +1,4 @@
-"""Overdue holders: which ones are marked, by which node, and with which message (`careen.core.lock.overdue`,
+"""Overdue holders: which holders are marked, by which node, and with which message (`careen.core.lock.overdue`,
 `careen.core.steps.shared.looking_behind`)."""
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def at(seconds_ago: float) -> str:
 
 
 def holder(phase: Phase, seconds: float, **changes: Any) -> NodeView:
-    """n9, whose Node has said for so long that it stands in this phase."""
+    """The Node n9, which has been in this phase for so long."""
     progress = a_progress(
         phase, **({"claim": "c1", "boot_left": "b", "is_giving_back": True} if phase is Phase.WAITING else {})
     )
@@ -195,24 +195,26 @@ def test_the_first_in_line_marks_a_reboot_that_does_not_happen_and_posts_an_even
     assert event.sentence == "overdue: n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
 
-def test_whoever_marks_the_last_holder_that_came_on_tells_people_that_the_roll_out_stands_still() -> None:
+def test_the_node_that_marks_the_last_progressing_holder_reports_that_the_roll_out_stands_still() -> None:
     def told(content: LockContent, concurrency: int = 1) -> list[tuple[Occasion, str]]:
         policy = a_policy(concurrency=concurrency, taint_key=None)
         decision = waiting(content, policy=policy, holders=Holders(nodes=(REBOOTING,)))
         kinds = [type(action) for action in decision.actions]
-        assert Notify not in kinds or kinds.index(WriteLock) < kinds.index(Notify), "only if the mark landed"
+        assert Notify not in kinds or kinds.index(WriteLock) < kinds.index(Notify), (
+            "reported only if the mark was written"
+        )
         return [(each.occasion, each.sentence) for each in decision.actions if isinstance(each, Notify)]
 
     sentence = f"the roll-out stands still behind {CLAUSE}"
     assert told(LINE) == [(Occasion.HALTED, sentence)]
-    assert told(MARKED) == [], "it stands there already"
+    assert told(MARKED) == [], "the mark exists already"
     two = replace(LINE, max_owners=2, entries=(replace(ENTRY, limit=2), an_entry("n8", "c8", limit=2)))
-    assert told(two, concurrency=2) == [], "another one comes on"
+    assert told(two, concurrency=2) == [], "another holder makes progress"
     marked = Overdue(phase="Rebooting", since=at(480))
     both = replace(LINE, entries=(replace(ENTRY, overdue=marked), replace(an_entry("n8", "c8"), overdue=marked)))
     released = waiting(both, holders=Holders(nodes=(REBOOTING, AT_WORK)))
     assert [entry.overdue is None for entry in the_lock(released).entries] == [False, True]
-    assert Notify not in map(type, released.actions), "nothing is overdue that was not before"
+    assert Notify not in map(type, released.actions), "no holder became overdue"
 
 
 MARKED = held(
@@ -328,7 +330,8 @@ def test_an_idle_node_marks_an_overdue_holder_if_no_node_waits() -> None:
 
 @pytest.mark.parametrize(("agents", "pause"), [(3, 60), (360, 60), (5000, 5000 / 6)])
 def test_all_idle_nodes_together_check_an_overdue_holder_six_times_a_second(agents: int, pause: float) -> None:
-    """The metric must not outlive by long what it tells of, and the API server must not pay for a host that is dead."""
+    """The metric must disappear soon after the holder recovers, and a dead host must not cost the API server many
+    requests."""
     remembered = replace(remembering(is_reconciled=False), agents=agents)
     knows = idle(ALONE_MARKED, holders=Holders(nodes=(REBOOTING,)), memory=remembered)
     assert (knows.memory.behind.overdue, knows.memory.lock_due) == ((("n9", at(480)),), UPTIME + pause)
@@ -338,10 +341,11 @@ def test_all_idle_nodes_together_check_an_overdue_holder_six_times_a_second(agen
 
 
 @pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 5000)])
-def test_if_no_node_is_named_each_checks_once_in_as_many_seconds_as_there_are_agents(
+def test_if_no_node_is_named_each_agent_checks_at_an_interval_of_one_second_per_agent(
     agents: int | None, pause: float
 ) -> None:
-    """And a claim need not be older for it: the first to look sees a dead holder as soon as in a small fleet."""
+    """The age of the claim does not matter: the first agent that checks finds a dead holder as soon as in a small
+    fleet."""
     assert looking_behind.pause_seconds("n1", LockContent(), agents) == pause
     young = replace(ENTRY, created=at(looking_behind.LOOK_SECONDS + 1))
     memory = replace(remembering(), agents=agents)
@@ -352,10 +356,12 @@ def test_if_no_node_is_named_each_checks_once_in_as_many_seconds_as_there_are_ag
     ("memory", "looks"),
     [
         pytest.param({}, False, id="a pause for all agents has begun"),
-        pytest.param({"crowd": Crowd(count=3, until=UPTIME + 1)}, True, id="few wait, as it has counted since"),
-        pytest.param({"crowd": Crowd(count=3, until=UPTIME)}, False, id="it counted long ago"),
+        pytest.param({"crowd": Crowd(count=3, until=UPTIME + 1)}, True, id="few nodes wait, counted since"),
+        pytest.param({"crowd": Crowd(count=3, until=UPTIME)}, False, id="counted long ago"),
         pytest.param(
-            {"crowd": Crowd(count=3, until=UPTIME + 1), "behind__at": UPTIME + 30}, False, id="few, just looked"
+            {"crowd": Crowd(count=3, until=UPTIME + 1), "behind__at": UPTIME + 30},
+            False,
+            id="few nodes wait, and it has just looked",
         ),
     ],
 )

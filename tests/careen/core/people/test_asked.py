@@ -112,7 +112,8 @@ def test_during_a_reboot_only_the_host_decides_about_another_one(phase: Phase) -
 
 
 def test_a_requested_reboot_is_a_need_until_the_host_boots() -> None:
-    """Else an agent that restarts between announcing and asking would take it for called off."""
+    """Otherwise an agent that restarts between the announcement and the request to the host would treat the request as
+    withdrawn."""
     node = asking(PersonRequest(wish=Wish.REBOOT))
     found = heard(an_observation(node, need=NO), node, Progress(phase=Phase.REBOOTING)).need
     assert found.answer is NeedAnswer.YES

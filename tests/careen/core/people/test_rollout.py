@@ -1,4 +1,5 @@
-"""The figures of a roll-out follow from what the nodes say of their last reboots, whatever else stands there."""
+"""The figures of a roll-out follow from the nodes' reports of their last reboots, and invalid annotations do not change
+them."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def test_a_report_of_an_earlier_release_says_when_its_drain_began() -> None:
     assert figures([N1, old]) == Figures(nodes=2, seconds=600, pods=5, failures=0)
 
 
-def test_a_need_of_days_joins_what_happened_meanwhile() -> None:
+def test_a_need_of_several_days_joins_the_roll_outs_during_it() -> None:
     held = rebooted("n9", "2026-03-04T15:00:00Z", seconds=60, needSince="2026-03-04T09:00:00Z")
     assert figures([N1, BEFORE, held]) == Figures(nodes=3, seconds=14701, pods=103, failures=0)
 
@@ -60,6 +61,6 @@ def test_nonsense_on_a_node_counts_as_no_reboot(report: str) -> None:
     assert figures([nonsense, N1]) == figures([N1])
 
 
-def test_numbers_that_cannot_be_are_left_out() -> None:
+def test_impossible_numbers_are_left_out() -> None:
     odd = rebooted("n1", "2026-03-04T12:10:00Z", seconds=-5, needSince="2999-01-01T00:00:00Z", moves="4", failures=True)
     assert figures([odd]) == Figures(nodes=1, seconds=0, pods=0, failures=0)

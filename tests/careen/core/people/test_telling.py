@@ -1,4 +1,4 @@
-"""What messages know besides their sentence, and when the end of a roll-out is told."""
+"""The fields of a message besides its sentence, and when the end of a roll-out is reported."""
 
 from __future__ import annotations
 
@@ -49,14 +49,16 @@ N1 = a_marked_node(a_progress(Phase.SETTLING), name="n1")
 @pytest.mark.parametrize(
     ("changes", "is_told"),
     [
-        pytest.param({}, True, id="nobody else"),
-        pytest.param({"waiters": (N1,)}, True, id="a list that is a little old names the node itself"),
-        pytest.param({"waiters": (N2,)}, False, id="somebody waits"),
-        pytest.param({"waiters": Unknown("503")}, False, id="nobody knows who waits"),
-        pytest.param({"lock": held(an_entry(), an_entry("n9"))}, False, id="somebody is at work"),
-        pytest.param({"lock": held(an_entry(), an_entry("n9", failed="never-ready"))}, False, id="somebody has failed"),
-        pytest.param({"need": UNKNOWN_NEED}, False, id="its own need is not known"),
-        pytest.param({"need": YES}, False, id="it waits again itself"),
+        pytest.param({}, True, id="no other node"),
+        pytest.param({"waiters": (N1,)}, True, id="an older list still contains the node itself"),
+        pytest.param({"waiters": (N2,)}, False, id="another node waits"),
+        pytest.param({"waiters": Unknown("503")}, False, id="the waiting nodes are unknown"),
+        pytest.param({"lock": held(an_entry(), an_entry("n9"))}, False, id="another node works"),
+        pytest.param(
+            {"lock": held(an_entry(), an_entry("n9", failed="never-ready"))}, False, id="another node has failed"
+        ),
+        pytest.param({"need": UNKNOWN_NEED}, False, id="its own need is unknown"),
+        pytest.param({"need": YES}, False, id="it waits again"),
     ],
 )
 def test_the_node_that_releases_the_last_claim_reports_the_end_of_the_roll_out(
@@ -83,7 +85,7 @@ def pod(name: str, outcome: Outcome, *landing: str) -> PodForecast:
     return PodForecast(namespace="shop", name=name, uid=name, outcome=outcome, sentence="", landing=landing)
 
 
-def test_the_forecast_is_one_line() -> None:
+def test_a_forecast_is_written_as_one_line() -> None:
     made = Forecast(
         node="n1",
         made_at="2026-03-04T12:00:00Z",

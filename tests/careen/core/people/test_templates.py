@@ -1,4 +1,4 @@
-"""Templates: kured's `%s` works on, fields are filled once, and whatever else stands in braces is text."""
+"""Templates: kured's `%s` still works, each field is filled once, and any other text in braces stays."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def test_the_fields_of_a_template_are_those_in_single_braces() -> None:
         (187200, "2 d 4 h"),
     ],
 )
-def test_durations_are_told_as_people_say_them(seconds: float, text: str) -> None:
+def test_durations_are_written_for_people(seconds: float, text: str) -> None:
     assert spoken(seconds) == text

@@ -58,7 +58,7 @@ def claiming(**changes: Any) -> Decision:
 
 
 def is_stepping_back(decision: Decision) -> bool:
-    """The record says that the claim is on its way out, in one patch that comes before the entry leaves the lock."""
+    """One patch records that the claim is to be removed; it comes before the entry leaves the lock."""
     patches = kinds(decision)
     record = the_record(decision)
     return (
@@ -98,23 +98,25 @@ def test_a_claim_after_a_release_that_named_all_waiting_nodes_lists_none() -> No
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, waiting=3)),
             remembering(),
-            id="somebody waits who is not named",
+            id="a node waits that is not named",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW - timedelta(seconds=6)))),
             remembering(),
-            id="old",
+            id="the list is old",
         ),
         pytest.param(
             replace(JUST_NAMED, line=replace(JUST_NAMED.line, at=rfc3339(NOW + timedelta(hours=1)))),
             remembering(),
-            id="of a clock ahead",
+            id="the list is of a clock ahead",
         ),
         pytest.param(replace(JUST_NAMED, line=replace(JUST_NAMED.line, at="soon")), remembering(), id="unreadable"),
         pytest.param(
-            replace(JUST_NAMED, line=replace(JUST_NAMED.line, names=("n2", "n3"))), remembering(), id="not named itself"
+            replace(JUST_NAMED, line=replace(JUST_NAMED.line, names=("n2", "n3"))),
+            remembering(),
+            id="this node is not named itself",
         ),
-        pytest.param(JUST_NAMED, remembering(line__passed=("n0",)), id="somebody named did not come"),
+        pytest.param(JUST_NAMED, remembering(line__passed=("n0",)), id="a named node did not start"),
     ],
 )
 def test_a_claim_lists_the_waiting_nodes(content: LockContent, memory: Memory) -> None:
@@ -146,30 +148,30 @@ def test_a_node_that_missed_its_turn_is_named_last() -> None:
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        pytest.param({"lock": held(an_entry("n2", "c2"))}, Code.LIMIT_REACHED, id="another node came first"),
-        pytest.param({"lock": lock.pause(LockContent(), "", 1)}, Code.PAUSED, id="paused before it entered"),
-        pytest.param({"lock": lock.pause(OWN, "", 1)}, Code.PAUSED, id="paused after it entered"),
+        pytest.param({"lock": held(an_entry("n2", "c2"))}, Code.LIMIT_REACHED, id="another node claimed first"),
+        pytest.param({"lock": lock.pause(LockContent(), "", 1)}, Code.PAUSED, id="paused before the entry was written"),
+        pytest.param({"lock": lock.pause(OWN, "", 1)}, Code.PAUSED, id="paused after the entry was written"),
         pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="garbage"),
         pytest.param({"lock": Unknown("503")}, Code.LOCK_UNKNOWN, id="the lock cannot be read"),
         pytest.param(
             {"lock": replace(a_reading(OWN), daemonset_uid="another")}, Code.SURPLUS, id="the DaemonSet was recreated"
         ),
-        pytest.param({"need": NO}, Code.NEED_GONE, id="the need is gone"),
+        pytest.param({"need": NO}, Code.NEED_GONE, id="the need has ended"),
         pytest.param({"need": UNKNOWN_NEED}, Code.NEED_UNKNOWN, id="the need is unknown"),
-        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="held"),
+        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="the node is held"),
         pytest.param({"foreign": ("kured runs",)}, Code.FOREIGN_COORDINATOR, id="kured runs"),
         pytest.param({"forecast": Unknown("out of memory")}, Code.FORECAST_UNKNOWN, id="no forecast"),
         pytest.param({"pods": Unknown("503")}, Code.PODS_UNKNOWN, id="no list of pods"),
         pytest.param({"owners": Unknown("503")}, Code.OWNERS_UNKNOWN, id="no health of the workloads"),
         pytest.param({"fleet": Unknown("503")}, Code.FLEET_UNKNOWN, id="no list of nodes"),
-        pytest.param({"peers": Unknown("503")}, Code.FLEET_UNKNOWN, id="no list of who works"),
+        pytest.param({"peers": Unknown("503")}, Code.FLEET_UNKNOWN, id="no list of working nodes"),
         pytest.param(
             {"fleet": a_fleet(a_node(), a_node("n2", ready=False))}, Code.NODES_DOWN, id="another node went down"
         ),
         pytest.param(
             {"pods": (a_pod(),), "evictability": {"uid-web-1": DryRunAnswer(answer=Evictable.BUDGET)}},
             Code.EVICTION_REFUSED,
-            id="a budget says no",
+            id="a budget refuses",
         ),
     ],
 )
@@ -211,7 +213,7 @@ def test_a_single_missing_answer_is_requested_again_under_the_same_claim(changes
         ({"forecast": Unknown("out of memory")}, 20, 2),
     ],
 )
-def test_a_lost_race_is_retried_soon_and_a_costly_refusal_ever_later(
+def test_a_lost_race_is_retried_soon_and_a_costly_refusal_ever_more_rarely(
     changes: dict[str, Any], pause: float, refusals: int
 ) -> None:
     after = claiming(memory=remembering(costly__refusals=1), **changes).memory
@@ -281,7 +283,7 @@ def test_cordon_and_record_are_one_patch_with_a_deadline() -> None:
 
 
 def test_the_start_of_the_drain_uses_the_api_servers_clock() -> None:
-    """The pods' own instants come from there, and who came after the cordon is told by them."""
+    """The pods' creation times come from there, and only they tell which pods are younger than the cordon."""
     assert the_record(claiming(clock_skew_seconds=30.0)).drain_started_at == "2026-03-04T11:59:30Z"
 
 

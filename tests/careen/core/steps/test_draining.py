@@ -1,5 +1,5 @@
-"""Draining: the next pods, or done, or stuck; what calls it off; and that undoing puts everything back in one
-patch before the claim goes.
+"""Draining: evicts the next pods, ends, or is stuck; the reasons to cancel it; and an undo restores everything in one
+patch before the claim is removed.
 
 With `careen.core.steps.shared.late_gates` and `careen.core.steps.shared.working`.
 """
@@ -64,7 +64,7 @@ def refused(attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAns
 
 
 def is_undone(decision: Decision) -> bool:
-    """Everything back in one patch; the claim id stays on the Node until the entry has left the lock."""
+    """Everything is restored in one patch; the claim id stays on the Node until the entry has left the lock."""
     patch, record = the_patch(decision), the_record(decision)
     assert patch.unschedulable is False
     assert {"pool": patch.labels["pool"], "new": patch.labels["new"]} == {"pool": "web", "new": None}
@@ -101,7 +101,7 @@ def test_a_recreated_pod_that_tolerates_the_cordon_does_not_delay_the_reboot() -
 
 
 def test_a_bound_pod_is_evicted_once_and_the_drain_continues() -> None:
-    """Its owner makes it again within the second, and would do so for ever."""
+    """Its owner recreates it within the second, and would do so for ever."""
     first = draining(pods=(a_pod("pinned-1", came_bound=True),))
     assert evicted(first) == ["pinned-1"]
     again = draining(pods=(a_pod("pinned-2", came_bound=True, created_at=NOW),), memory=first.memory)
@@ -138,11 +138,13 @@ def test_a_drained_node_is_announced_confirmed_and_rebooted_in_this_order() -> N
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        pytest.param({"need": NO}, Code.NEED_GONE, id="the need is gone"),
-        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="held"),
-        pytest.param({"lock": lock.pause(held(an_entry()), "", 1)}, Code.PAUSED, id="paused"),
+        pytest.param({"need": NO}, Code.NEED_GONE, id="the need has ended"),
+        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, Code.HELD, id="the node is held"),
+        pytest.param({"lock": lock.pause(held(an_entry()), "", 1)}, Code.PAUSED, id="the lock is paused"),
         pytest.param(
-            {"lock": '{"nodeID":"manual"}'}, Code.PAUSED, id="paused as kured documents it, which wipes the claims"
+            {"lock": '{"nodeID":"manual"}'},
+            Code.PAUSED,
+            id="paused as kured's documentation says, which removes the claims",
         ),
         pytest.param({"lock": "garbage"}, Code.LOCK_GARBAGE, id="the lock is garbage"),
     ],
@@ -159,7 +161,9 @@ def test_the_claim_is_removed_from_the_lock_after_the_patch() -> None:
     assert kinds(decision) == [PatchNode, WriteLock]
     assert the_lock(decision).entries == ()
     (write,) = [action for action in decision.actions if isinstance(action, WriteLock)]
-    assert (write.expected_resource_version, write.daemonset_uid) == ("42", DAEMONSET), "as they were read"
+    assert (write.expected_resource_version, write.daemonset_uid) == ("42", DAEMONSET), (
+        "in the order in which they were read"
+    )
 
 
 def test_an_unreadable_lock_is_not_written() -> None:
@@ -250,24 +254,24 @@ def test_a_drain_without_a_timeout_continues() -> None:
             refused(3, answer=EvictAnswer.DENIED),
             Phase.REBOOTING,
             Code.FORCED,
-            id="asked three times, a webhook said no",
+            id="three attempts, refused by a webhook",
         ),
         pytest.param(
             FORCE,
             refused(2, answer=EvictAnswer.DENIED),
             Phase.DRAINING,
             Code.DRAINING,
-            id="asked twice: once more first",
+            id="two attempts: one more first",
         ),
         pytest.param(
-            FORCE, refused(9), Phase.FAILED, Code.DRAIN_TIMEOUT, id="a budget says no: force does not go below it"
+            FORCE, refused(9), Phase.FAILED, Code.DRAIN_TIMEOUT, id="a budget refuses: force does not override it"
         ),
         pytest.param(
             DrainPolicy(timeout_seconds=20, force_reboot=True, force_past_budgets=True),
             refused(3),
             Phase.REBOOTING,
             Code.FORCED,
-            id="budgets overridden",
+            id="budgets are overridden",
         ),
     ],
 )
@@ -280,7 +284,7 @@ def test_force_requires_real_attempts(drain: DrainPolicy, memory: Memory, phase:
 
 @pytest.mark.parametrize("answer", [EvictAnswer.UNCLEAR, EvictAnswer.BARRED])
 def test_unanswered_evictions_do_not_count_towards_force(answer: EvictAnswer) -> None:
-    """Not sent, refused by a busy server, a webhook that is down, a missing right: no pod was asked to go."""
+    """Not sent, refused by a busy server, a webhook that is down, or a missing right: no server judged the eviction."""
     memory = remembering()
     for _ in range(2):
         memory = after_eviction(memory, pod_uid="uid-web-1", answer=answer, uptime=UPTIME - 60, jitter=0.0)
@@ -351,7 +355,7 @@ def test_the_reboot_delay_runs_only_once() -> None:
 
 
 def test_a_refusal_older_than_the_drain_does_not_shorten_the_patience() -> None:
-    """An agent that starts in the drain finds what was refused while the node waited, hours before."""
+    """An agent that starts during the drain finds refusals from hours before, when the node waited."""
     stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'
     decision = draining(node={"annotations": {keys.REFUSALS: stored}}, pods=Unknown("503"))
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.PODS_UNKNOWN)

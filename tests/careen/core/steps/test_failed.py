@@ -72,7 +72,7 @@ def test_a_halted_node_keeps_its_claim_indefinitely(code: Code, uptime_more: flo
     "entry",
     [
         pytest.param({}, id="the write was lost, or the failure is older than the mark"),
-        pytest.param({"failed": "other"}, id="it failed otherwise before"),
+        pytest.param({"failed": "other"}, id="an earlier failure had another reason"),
     ],
 )
 def test_a_halted_node_marks_its_claim_so_that_no_other_node_starts(code: Code, entry: dict[str, Any]) -> None:
@@ -148,7 +148,7 @@ def test_a_failed_node_that_becomes_ready_returns_to_service(make: Any) -> None:
 
 
 def test_a_kubelet_that_reports_the_old_boot_does_not_prove_readiness() -> None:
-    """Its Ready is the one from before the reboot."""
+    """The Ready condition is the one from before the reboot."""
     decision = decided(halted(Code.NEVER_READY, is_cordoned_by_us=True), node={"boot_id": "boot-0"})
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
 
@@ -204,7 +204,7 @@ def test_a_failure_is_retried_after_a_doubling_back_off(
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 300), (2, 600), (9, 3600)])
 def test_a_failing_reboot_command_is_retried_after_five_times_the_usual_back_off(failures: int, pause: float) -> None:
-    """Each try drains the node for nothing."""
+    """Each attempt drains the node for nothing."""
 
     def phase(waited: float) -> Phase:
         return decided(released(Code.REBOOT_COMMAND_FAILED, failures=failures, failed_at=ago(waited), tries=1)).phase

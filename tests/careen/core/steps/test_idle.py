@@ -1,4 +1,4 @@
-"""Idle: the soft taint follows the need at once, whatever a gate refuses; and only careen's marks are changed."""
+"""Idle: the soft taint follows the need at once, whatever a gate refuses, and only careen's marks are changed."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def test_a_new_need_sets_taint_label_and_record_in_one_patch() -> None:
         pytest.param({"lock": Unknown("503")}, id="the lock is unreadable"),
         pytest.param({"lock": lock.pause(LockContent(), "", 1)}, id="the cluster is paused"),
         pytest.param({"lock": held(an_entry("n2"))}, id="another node holds the lock"),
-        pytest.param({"lock": NOT_ASKED, "memory": remembering(agents=12)}, id="nobody read the lock in this turn"),
+        pytest.param({"lock": NOT_ASKED, "memory": remembering(agents=12)}, id="the lock was not read in this turn"),
         pytest.param({"memory": remembering(agents=500)}, id="a fleet of five hundred"),
         pytest.param({"policy": a_policy(window=Window(days=frozenset()))}, id="the window is closed"),
         pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="the node is held"),
-        pytest.param({"clock_skew_seconds": 900.0}, id="the clock is off"),
+        pytest.param({"clock_skew_seconds": 900.0}, id="the clock is wrong"),
         pytest.param({"boot_id": Unknown("no such file")}, id="the boot id is unreadable"),
         pytest.param({"foreign": ("kured runs",)}, id="kured runs"),
     ],

@@ -1,5 +1,5 @@
-"""Maintenance: a person's request drains a node and keeps it down, through restarts, reboots and manual changes of the
-lock; and its end."""
+"""Maintenance: a person's request drains a node and keeps it down through restarts, reboots and manual changes of the
+lock, until the request ends."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def asking(request: PersonRequest | None, **node: Any) -> dict[str, Any]:
 
 
 def down(request: PersonRequest | None, policy: Policy | None = None, node: Any = None, **changes: Any) -> Decision:
-    """What a node that is kept down decides."""
+    """The decision for a node in maintenance."""
     there = {"labels": {"pool": "away"}, "taints": (OURS,), **asking(request), **(node or {})}
     given = {"need": NO, "pods": (), **changes}
     return decided(DOWN, policy or a_policy(pre_reboot_labels={"pool": "away"}), there, **given)

@@ -1,4 +1,4 @@
-"""Rebooting: announced, confirmed, asked; and every way in which nothing happens."""
+"""Rebooting: announced, confirmed and requested, and every way in which no reboot happens."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def having(outcome: RebootOutcome, detail: str = "", announcement: int = 1) -> M
 
 
 def watching(seconds: float, by: str = "") -> Memory:
-    """A process that did not announce, and has seen the announcement stand there for so long."""
+    """A process that did not announce the reboot and has seen the announcement for so long."""
     return remembering(stranger=StrangerMemory(by=by, announcement=1, since=UPTIME - seconds))
 
 
 def rebooting(outcome: RebootOutcome | None = None, announced_ago: float = 20, **changes: Any) -> Decision:
-    """Without an outcome: a process that has taken the announcer for dead."""
+    """Without a recorded result: a process that takes the announcing one for dead."""
     memory = having(outcome, "exit code 1") if outcome else watching(150)
     return decided(a_progress(Phase.REBOOTING, announced=ago(announced_ago)), **{"memory": memory, **changes})
 
@@ -67,10 +67,12 @@ def test_before_the_host_is_asked_the_memory_records_that_it_was_not() -> None:
     )
 
 
-def test_a_silence_is_asked_for_before_the_node_is_announced_where_the_settings_want_one() -> None:
+def test_if_the_settings_want_a_silence_it_is_requested_before_the_announcement() -> None:
     decision = decided(a_progress(Phase.DRAINING), a_policy(silences_alerts=True))
     assert kinds(decision) == [SilenceAlerts, PatchNode, ConfirmClaim, AskReboot]
-    assert kinds(decided(a_progress(Phase.DRAINING))) == [PatchNode, ConfirmClaim, AskReboot], "off by default"
+    assert kinds(decided(a_progress(Phase.DRAINING))) == [PatchNode, ConfirmClaim, AskReboot], (
+        "silences are off by default"
+    )
 
 
 def told(decision: Decision) -> list[tuple[Occasion, str]]:
@@ -78,8 +80,8 @@ def told(decision: Decision) -> list[tuple[Occasion, str]]:
 
 
 def test_the_reboot_is_reported_before_the_host_is_asked_and_not_again_after_a_restart() -> None:
-    """A second announcement of the same process repeats the message: the first may have stopped before it. The
-    shell tells it once."""
+    """A second announcement of the same process repeats the message, because the first may have stopped before it. The
+    shell sends it once."""
     assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
     assert told(rebooting(RebootOutcome.NOT_ASKED)) == [(Occasion.REBOOT, "c1")]
     assert asks(rebooting())
@@ -153,7 +155,7 @@ def test_a_hold_before_the_request_undoes_the_drain_under_any_late_policy() -> N
 
 @pytest.mark.parametrize("changes", [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}])
 def test_a_cancelled_reboot_does_not_restore_a_missing_claim(changes: dict[str, Any]) -> None:
-    """Somebody released the claim and holds the node: the lock stays as that person left it."""
+    """A person released the claim and holds the node: the lock stays as that person left it."""
     decision = rebooting(RebootOutcome.NOT_ASKED, lock=LockContent(), **changes)
     assert decision.phase is Phase.WAITING
     assert WriteLock not in kinds(decision)
@@ -200,8 +202,8 @@ def test_an_announcement_names_its_process_and_its_expiry() -> None:
 def test_an_announcement_by_another_process_with_the_same_number_is_not_the_own(
     outcome: RebootOutcome, changes: dict[str, Any]
 ) -> None:
-    """The own patch did not land, the other's did: its reboot may be under way, so nothing is asked, undone or
-    given back."""
+    """The own patch was lost and the other process's was written: its reboot may be under way, so nothing is requested,
+    undone or released."""
     decision = decided(record_by("other"), memory=mine(outcome), **changes)
     assert (decision.phase, decision.reason.code, asks(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, False)
     assert not [action for action in decision.actions if isinstance(action, WriteLock)]
@@ -312,7 +314,7 @@ def test_a_rebooting_node_restores_its_missing_claim(outcome: RebootOutcome | No
 def test_an_announcement_of_another_boot_is_ignored(
     announced: Announcement | None, outcome: RebootOutcome | None
 ) -> None:
-    """Nobody can say how long ago it was: the roll-out halts rather than waits for ever."""
+    """The time of the request is unknown: the roll-out halts instead of waiting for ever."""
     memory = having(outcome) if outcome else watching(0)
     decision = decided(a_progress(Phase.REBOOTING, announced=announced), memory=memory)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
@@ -326,7 +328,7 @@ def test_requests_to_the_old_boot_do_not_count_for_the_new_one() -> None:
 def test_an_unreadable_lock_does_not_cancel_the_reboot() -> None:
     decision = rebooting(lock=Unknown("503"))
     assert decision.reason.sentence == "the lock cannot be read: 503"
-    assert codes_of(decision) == [Code.LOCK_UNKNOWN], "it is asked for again, not taken for a pause"
+    assert codes_of(decision) == [Code.LOCK_UNKNOWN], "the lock is read again, not treated as paused"
 
 
 def codes_of(decision: Decision) -> list[Code]:

@@ -66,8 +66,12 @@ def test_a_claim_made_meanwhile_is_not_a_ghost() -> None:
 @pytest.mark.parametrize(
     ("text", "entry"),
     [
-        pytest.param(to_annotation(a_progress(Phase.VERIFYING)), an_entry(boot="boot-0"), id="it verifies already"),
-        pytest.param('{"version": 99, "claims": ["c1"]}', an_entry(boot="boot-0"), id="a newer release wrote it"),
+        pytest.param(
+            to_annotation(a_progress(Phase.VERIFYING)), an_entry(boot="boot-0"), id="its record says that it verifies"
+        ),
+        pytest.param(
+            '{"version": 99, "claims": ["c1"]}', an_entry(boot="boot-0"), id="a newer release wrote its record"
+        ),
     ],
 )
 def test_a_newer_view_of_the_own_node_wins_over_the_first_one(text: str, entry: Entry) -> None:
@@ -76,7 +80,7 @@ def test_a_newer_view_of_the_own_node_wins_over_the_first_one(text: str, entry: 
 
 
 def test_a_recreated_node_does_not_adopt_the_claim_of_its_predecessor() -> None:
-    """Somebody made the Node anew from a copy: whether the host is on its way down is not known."""
+    """A person recreated the Node from a copy: whether the host is about to reboot is unknown."""
     content = held(an_entry(uid="uid-old"))
     assert kinds(idle(node={"labels": {keys.REBOOT_LABEL: "in-progress"}}, lock=content)) == []
 
@@ -111,7 +115,7 @@ def test_an_adopted_cordon_is_careens_only_if_the_label_says_so_and_there_was_no
 
 
 def test_an_entry_without_a_boot_is_adopted_with_the_boot_that_runs() -> None:
-    """A record with a claim and no boot would be one that nobody can read, and would halt the roll-out."""
+    """A record with a claim but no boot would be unreadable and would halt the roll-out."""
     node = {"labels": {keys.REBOOT_LABEL: "in-progress"}}
     record = the_record(idle(node=node, lock=held(an_entry(boot=""))))
     assert (record.claim, record.boot_left, record.is_giving_back) == ("c1", BOOT, True)
@@ -159,7 +163,7 @@ def test_a_label_that_indicates_a_lost_record_is_handled_before_the_need() -> No
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     assert idle(node=node, need=YES, lock=NOT_ASKED).wants == {Evidence.LOCK}
     assert idle(node=node, need=NO, lock=NOT_ASKED, memory=remembering(is_reconciled=True)).wants == {Evidence.LOCK}, (
-        "wiped while this process ran"
+        "removed while this process ran"
     )
     decision = idle(node=node, need=YES)
     assert (decision.phase, decision.reason.code, the_patch(decision).unschedulable) == (
@@ -214,7 +218,7 @@ def cordoned(*by: str, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_drain_that_lost_all_its_marks_is_undone_with_its_cordon() -> None:
-    """The need is seen anew first, so the label is `required`; the entry still stands in the lock."""
+    """The need is seen again first, so the label is `required`; the entry is still in the lock."""
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*OURS), holders=Holders(nodes=(a_node(),))
     )
@@ -228,7 +232,7 @@ def test_without_its_marks_a_cordon_not_proven_careens_stays(by: tuple[str, ...]
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*by), holders=Holders(nodes=(a_node(),))
     )
-    assert kinds(decision) == [WriteLock], "the entry goes, the cordon does not"
+    assert kinds(decision) == [WriteLock], "the entry is removed, the cordon stays"
 
 
 def test_a_rebooted_node_that_lost_all_its_marks_is_verified_and_uncordoned() -> None:
@@ -238,7 +242,7 @@ def test_a_rebooted_node_that_lost_all_its_marks_is_verified_and_uncordoned() ->
 
 @pytest.mark.parametrize("label", ["in-progress", None])
 def test_managed_fields_outweigh_label_and_lock(label: str | None) -> None:
-    """Somebody uncordoned the node and cordoned it again; that cordon is not ours, whatever the claim says of
+    """A person uncordoned the node and cordoned it again; that cordon is not careen's, whatever the claim recorded
     before."""
     node = cordoned(*KUBECTL, labels={keys.REBOOT_LABEL: label} if label else {})
     assert the_record(idle(node=node, lock=held(an_entry(boot="boot-0")))).is_cordoned_by_us is False
@@ -285,7 +289,7 @@ def test_under_a_claim_only_the_record_decides(phase: Phase) -> None:
 
 
 def recreated(record: Progress | None, **changes: Any) -> Decision:
-    """The Node was deleted and made anew under this process, which had last read `record` on the former one."""
+    """The Node was deleted and recreated while this process ran; it had last read `record` on the former Node."""
     before = (
         decided(record, node={"uid": "former"}, need=YES, lock=held(an_entry(uid="former"))).memory
         if record
@@ -303,7 +307,7 @@ def recreated(record: Progress | None, **changes: Any) -> Decision:
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
 def test_an_agent_on_a_recreated_node_releases_its_old_claim_at_once(phase: Phase) -> None:
-    """It runs on under the boot that the claim was to end, asked the host nothing, and nobody else could."""
+    """It still runs in the boot that the claim was to end, it did not ask the host, and no other process could."""
     decision = recreated(a_progress(phase))
     assert (decision.reason.code, kinds(decision)) == (Code.ENTRY_RELEASED, [WriteLock])
     assert the_lock(decision).entries == ()
@@ -320,26 +324,26 @@ def asked(outcome: RebootOutcome, announcement: int = 1, claim: str = "c1") -> A
 @pytest.mark.parametrize(
     ("changes", "is_given_back"),
     [
-        pytest.param({"memory": asked(RebootOutcome.NOT_ASKED)}, True, id="it announced and did not ask"),
-        pytest.param({"memory": asked(RebootOutcome.FAILED)}, True, id="the host refused"),
+        pytest.param({"memory": asked(RebootOutcome.NOT_ASKED)}, True, id="it announced and did not ask the host"),
+        pytest.param({"memory": asked(RebootOutcome.FAILED)}, True, id="the host refused the request"),
         pytest.param(
             {"memory": asked(RebootOutcome.ACCEPTED, claim="an older one")},
             True,
-            id="what it asked under another claim is over",
+            id="its request under another claim is over",
         ),
         pytest.param({"memory": asked(RebootOutcome.ACCEPTED)}, False, id="the host was asked"),
         pytest.param({"memory": asked(RebootOutcome.UNCLEAR)}, False, id="whether the host was asked is not known"),
         pytest.param(
             {"memory": asked(RebootOutcome.NOT_ASKED, announcement=2)},
             False,
-            id="an announcement before its own may have been another process's",
+            id="an earlier announcement may have been another process's",
         ),
-        pytest.param({"memory": remembering()}, False, id="the process was started afterwards"),
+        pytest.param({"memory": remembering()}, False, id="the process started afterwards"),
         pytest.param(
             {"lock": held(an_entry(claim="c2", uid="former"))}, False, id="it was not the claim that this process knows"
         ),
         pytest.param(
-            {"lock": held(an_entry(uid="former", boot=""))}, False, id="nobody knows which boot the claim was to end"
+            {"lock": held(an_entry(uid="former", boot=""))}, False, id="the boot that the claim was to end is unknown"
         ),
     ],
 )
@@ -411,7 +415,8 @@ def test_an_announced_reboot_is_not_touched_until_its_claim_is_readable(
 
 
 def test_a_lost_record_of_an_announced_reboot_causes_an_immediate_lock_read() -> None:
-    """Written as a mere need, the Node would not tell of the reboot any more, and others would free its claim."""
+    """If it were written as a mere need, the Node would not show the reboot any more, and other nodes would free its
+    claim."""
     has_looked = remembering(is_reconciled=True, behind__holders_not_before=UPTIME + 20)
     assert idle(node=ANNOUNCED, need=YES, lock=NOT_ASKED, memory=has_looked).wants == {Evidence.LOCK}
     decision = idle(node=ANNOUNCED, need=YES, holders=NOT_ASKED, memory=has_looked)

@@ -1,4 +1,5 @@
-"""Settling: the displaced workloads first, then the delay, then the claim with the next names."""
+"""Settling: first the displaced workloads, then the delay, then the release of the claim, which names the next
+nodes."""
 
 from __future__ import annotations
 
@@ -69,10 +70,10 @@ def test_a_release_removes_the_claim_from_lock_and_node_and_names_the_next() -> 
 @pytest.mark.parametrize(
     ("interval", "changes", "expected"),
     [
-        pytest.param(3600, {}, "2026-03-04T12:00:00Z", id="a reboot"),
+        pytest.param(3600, {}, "2026-03-04T12:00:00Z", id="after a reboot"),
         pytest.param(3600, {"clock_skew_seconds": 30.0}, "2026-03-04T11:59:30Z", id="by the clock of the API server"),
-        pytest.param(3600, {"waiters": Unknown("503")}, "2026-03-04T12:00:00Z", id="nobody knows who waits"),
-        pytest.param(0, {}, "", id="no interval is wanted"),
+        pytest.param(3600, {"waiters": Unknown("503")}, "2026-03-04T12:00:00Z", id="the waiting nodes are unknown"),
+        pytest.param(0, {}, "", id="no interval is configured"),
     ],
 )
 def test_a_release_after_a_reboot_begins_the_interval_of_the_cluster(
@@ -84,7 +85,7 @@ def test_a_release_after_a_reboot_begins_the_interval_of_the_cluster(
     assert the_lock(decision).released_at == expected
 
 
-def test_a_claim_that_is_given_back_after_a_failed_reboot_begins_the_interval_too() -> None:
+def test_a_release_after_a_failed_reboot_begins_the_interval_too() -> None:
     progress = a_progress(Phase.WAITING, claim="c1", boot_left="boot-0", is_giving_back=True, verify_started=ago(50))
     decision = decided(progress, lock=held(an_entry()), policy=a_policy(cluster_interval_seconds=3600))
     assert the_lock(decision).released_at == "2026-03-04T12:00:00Z"
@@ -98,20 +99,20 @@ BESIDE = held(an_entry(), an_entry("n9"))
     ("changes", "looks_again"),
     [
         pytest.param({"waiters": (N2,)}, False, id="counted a moment ago"),
-        pytest.param({"waiters": Unknown("503")}, True, id="nobody knows who waits"),
+        pytest.param({"waiters": Unknown("503")}, True, id="the waiting nodes are unknown"),
         pytest.param({"waiters": (N2,), "lock": BESIDE}, True, id="another holder may be stuck"),
     ],
 )
 def test_after_a_release_the_lock_is_read_again_only_for_unseen_changes(
     changes: dict[str, Any], looks_again: bool
 ) -> None:
-    """By the process that began after the reboot: it has not been idle before."""
+    """In a process that began after the reboot and has not been idle before."""
     home = settling(memory=remembering(is_reconciled=False), **changes)
     assert home.phase is Phase.IDLE
     idle = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 2)
     assert idle.wants == ({Evidence.LOCK} if looks_again else frozenset())
     much_later = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 10_000)
-    assert much_later.wants == {Evidence.LOCK}, "one day it looks all the same"
+    assert much_later.wants == {Evidence.LOCK}, "a later state may look the same"
 
 
 def test_a_slightly_stale_list_does_not_name_the_released_node() -> None:
@@ -129,12 +130,12 @@ def test_without_a_list_of_waiting_nodes_the_claim_is_released_and_the_names_sta
     ("now", "is_settled"),
     [
         pytest.param((an_owner(),), True, id="as before"),
-        pytest.param((an_owner(ready=2),), False, id="one replica fewer"),
-        pytest.param((an_owner(ready=4, replicas=4),), True, id="scaled by somebody"),
-        pytest.param((an_owner(ready=1, replicas=1),), True, id="scaled down by somebody: not comparable"),
-        pytest.param((an_owner(ready=0, generation=2),), True, id="changed by somebody: not comparable"),
-        pytest.param((an_owner(ready=0, uid="another"),), True, id="recreated by somebody: not comparable"),
-        pytest.param((), True, id="deleted by somebody"),
+        pytest.param((an_owner(ready=2),), False, id="one replica fewer than before"),
+        pytest.param((an_owner(ready=4, replicas=4),), True, id="scaled up by another client"),
+        pytest.param((an_owner(ready=1, replicas=1),), True, id="scaled down by another client: not comparable"),
+        pytest.param((an_owner(ready=0, generation=2),), True, id="changed by another client: not comparable"),
+        pytest.param((an_owner(ready=0, uid="another"),), True, id="recreated by another client: not comparable"),
+        pytest.param((), True, id="deleted by another client"),
         pytest.param(Unknown("503"), False, id="unreadable"),
     ],
 )
@@ -152,7 +153,7 @@ def test_a_workload_that_was_unhealthy_before_need_not_recover() -> None:
 @pytest.mark.parametrize(
     "now",
     [
-        pytest.param({"ready": 0}, id="completed or failed: no pod is ready for ever"),
+        pytest.param({"ready": 0}, id="completed or failed: none of its pods is ever ready"),
         pytest.param({"replicas": 4, "ready": 3}, id="active, in the back-off before its next pod"),
         pytest.param({"replicas": 4, "ready": 0, "generation": 2}, id="suspended"),
     ],
@@ -200,9 +201,9 @@ def test_after_the_settle_timeout_the_policy_halts_or_continues(policy: SettlePo
     ("uptime", "owner", "phase"),
     [
         pytest.param(20.0, an_owner(ready=2), Phase.SETTLING, id="a replica flaps before the boot is stable"),
-        pytest.param(20.0, an_owner(), Phase.SETTLING, id="well again, and not yet stable"),
-        pytest.param(31.0, an_owner(), Phase.IDLE, id="well and stable"),
-        pytest.param(31.0, an_owner(ready=2), Phase.FAILED, id="worse, and stable"),
+        pytest.param(20.0, an_owner(), Phase.SETTLING, id="healthy again, not yet stable"),
+        pytest.param(31.0, an_owner(), Phase.IDLE, id="healthy and stable"),
+        pytest.param(31.0, an_owner(ready=2), Phase.FAILED, id="worse, but stable"),
     ],
 )
 def test_a_settle_timeout_does_not_halt_before_the_boot_is_stable(
@@ -224,7 +225,7 @@ def test_the_node_is_in_service_during_the_release_delay(waited: float, is_relea
     ("uptime", "look"),
     [
         pytest.param(0.5, 5.0, id="just booted"),
-        pytest.param(28.0, 2.0, id="it looks again when the boot is old enough, not later"),
+        pytest.param(28.0, 2.0, id="the next look is when the boot is old enough, not later"),
         pytest.param(30.0, None, id="stable"),
     ],
 )
@@ -299,9 +300,17 @@ def due(decision: Decision) -> list[str]:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        pytest.param({"policy": a_policy(lock_release_delay_seconds=60)}, ["2026-03-04T12:00:55Z"], id="the delay"),
-        pytest.param({"policy": a_policy(stable_boot_seconds=UPTIME + 20)}, ["2026-03-04T12:00:20Z"], id="the boot"),
-        pytest.param({"owners": (an_owner(ready=1),)}, ["2026-03-04T12:00:00Z"], id="workloads: at any moment"),
+        pytest.param(
+            {"policy": a_policy(lock_release_delay_seconds=60)}, ["2026-03-04T12:00:55Z"], id="the delay remains"
+        ),
+        pytest.param(
+            {"policy": a_policy(stable_boot_seconds=UPTIME + 20)},
+            ["2026-03-04T12:00:20Z"],
+            id="the boot is not stable yet",
+        ),
+        pytest.param(
+            {"owners": (an_owner(ready=1),)}, ["2026-03-04T12:00:00Z"], id="workloads may settle at any moment"
+        ),
         pytest.param(
             {"policy": a_policy(stable_boot_seconds=UPTIME + 20), "clock_skew_seconds": 5.0},
             ["2026-03-04T12:00:15Z"],
@@ -313,17 +322,17 @@ def due(decision: Decision) -> list[str]:
                 "lock": held(an_entry(due="2026-03-04T12:00:18Z")),
             },
             [],
-            id="said already",
+            id="already announced",
         ),
         pytest.param(
             {"policy": a_policy(stable_boot_seconds=UPTIME + 20), "lock": held(an_entry(due="2026-03-04T12:00:05Z"))},
             ["2026-03-04T12:00:20Z"],
-            id="another boot: much later than it said",
+            id="a new boot: much later than announced",
         ),
         pytest.param(
             {"owners": (an_owner(ready=1),), "lock": held(an_entry(due="2026-03-04T11:00:00Z"))},
             [],
-            id="workloads take long: said once",
+            id="workloads take long: announced once",
         ),
     ],
 )

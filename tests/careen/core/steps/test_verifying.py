@@ -1,4 +1,4 @@
-"""Verifying: proof before anything is given back, and then everything in one patch."""
+"""Verifying: the new boot is proven before anything is restored, and then everything is restored in one patch."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def test_cordon_taint_and_labels_are_restored_in_one_patch() -> None:
     assert patch.labels == {keys.REBOOT_LABEL: "in-progress", "pool": "web", "checked": "yes"}
     record = the_record(decision)
     assert (record.claim, record.is_cordoned_by_us, record.taint_key) == ("c1", False, "")
-    assert record.failures == 0, "the next failure is the first in a row"
+    assert record.failures == 0, "the next failure counts as the first in a row"
     assert [action.occasion for action in decision.actions if isinstance(action, Notify)] == [Occasion.UNCORDON]
 
 
 @pytest.mark.parametrize(("waited", "look"), [(0.0, 0.5), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0), (60.0, 1.0)])
 def test_a_node_that_is_almost_ready_is_checked_sooner(waited: float, look: float) -> None:
-    """Its own pods are often ready a moment after its agent."""
+    """The node's own pods are often ready a moment after its agent."""
     record = replace(RECORD, verify_started=ago(waited))
     decision = decided(record, node={**NODE, "ready": False}, need=NO, policy=a_policy(**POLICY))
     assert (decision.phase, decision.look_again_seconds) == (Phase.VERIFYING, look)
@@ -103,7 +103,7 @@ def test_a_persons_cordon_from_before_the_claim_stays() -> None:
             {"boot_id": "boot-0"},
             (),
             "the kubelet has not reported the new boot",
-            id="the Node still tells of the old boot",
+            id="the Node still reports the old boot",
         ),
         pytest.param({"ready": False}, (), "the node is not ready", id="not ready"),
         pytest.param({}, Unknown("503"), "the pods of this node cannot be listed", id="no list of pods"),
@@ -131,14 +131,12 @@ def test_without_a_verified_boot_nothing_is_restored(node: dict[str, Any], pods:
         ),
         pytest.param(
             a_daemon_pod(is_ready=False, deletion_timestamp=NOW + timedelta(seconds=30)),
-            id="a DaemonSet's pod that goes away",
+            id="a terminating pod of a DaemonSet",
         ),
-        pytest.param(
-            a_daemon_pod(is_ready=False, phase="Failed"), id="a DaemonSet's pod that failed and will be replaced"
-        ),
+        pytest.param(a_daemon_pod(is_ready=False, phase="Failed"), id="a failed pod of a DaemonSet, to be replaced"),
     ],
 )
-def test_pods_that_do_not_affect_the_verification(pod: Any) -> None:
+def test_some_pods_do_not_delay_the_verification(pod: Any) -> None:
     assert verifying(pods=(pod,)).phase is Phase.SETTLING
 
 
@@ -181,7 +179,7 @@ def test_an_unreadable_lock_does_not_keep_the_node_out_of_service(lock: Any) -> 
 
 
 def daemon_row(**changes: Any) -> OwnerHealth:
-    """What the record says of the DaemonSet of `a_daemon_pod`."""
+    """The record's entry for the DaemonSet of `a_daemon_pod`."""
     return OwnerHealth(
         **{
             "kind": "DaemonSet",
@@ -202,22 +200,28 @@ REVISION = {"labels": {"controller-revision-hash": "5d9"}}
 @pytest.mark.parametrize(
     ("rows", "pod", "early", "late"),
     [
-        pytest.param((daemon_row(),), REVISION, Phase.VERIFYING, Phase.FAILED, id="ready before: it must be again"),
+        pytest.param(
+            (daemon_row(),),
+            REVISION,
+            Phase.VERIFYING,
+            Phase.FAILED,
+            id="ready before the reboot: it must become ready again",
+        ),
         pytest.param(
             (daemon_row(ready=0),),
             REVISION,
             Phase.SETTLING,
             Phase.SETTLING,
-            id="not ready before: not the reboot's doing",
+            id="not ready before: the reboot is not the cause",
         ),
         pytest.param(
             (daemon_row(ready=0),),
             {"labels": {"controller-revision-hash": "77f"}},
             Phase.SETTLING,
             Phase.SETTLING,
-            id="not ready before, changed since",
+            id="not ready before, but changed since",
         ),
-        pytest.param((), REVISION, Phase.VERIFYING, Phase.SETTLING, id="not here before: waited for, and not for ever"),
+        pytest.param((), REVISION, Phase.VERIFYING, Phase.SETTLING, id="not here before: awaited, but not for ever"),
         pytest.param(
             (daemon_row(uid="other"),), REVISION, Phase.VERIFYING, Phase.SETTLING, id="recreated under its name"
         ),
@@ -226,14 +230,14 @@ REVISION = {"labels": {"controller-revision-hash": "5d9"}}
             {"labels": {"controller-revision-hash": "77f"}},
             Phase.VERIFYING,
             Phase.SETTLING,
-            id="another template since",
+            id="its template changed since",
         ),
         pytest.param(
             (daemon_row(generation=0),),
             {},
             Phase.VERIFYING,
             Phase.FAILED,
-            id="ready before, without a revision then and now",
+            id="ready before, its revision unknown then and now",
         ),
     ],
 )

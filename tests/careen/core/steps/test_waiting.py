@@ -1,5 +1,5 @@
-"""Waiting: all cheap refusals at once, costly gates only at the node's turn, the claim on the Node first, and the
-return to idle (`careen.core.steps.shared.giving_back`)."""
+"""Waiting: all cheap refusals are written at once, costly gates are evaluated only at the node's turn, the claim is
+written to the Node first, and a node without a need becomes idle (`careen.core.steps.shared.giving_back`)."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_with_order_zone_only_the_first_zone_starts_if_no_node_is_named(how: Ord
 
 
 def test_before_the_first_claim_other_nodes_have_time_to_become_ready() -> None:
-    """Who has the fewest pods is known only when all have counted; nobody is named before that."""
+    """The node with the fewest pods is known only when all have counted; no node is named before that."""
     first = waiting(memory=remembering(line__key="another hand-over"), waiters=NOT_ASKED)
     assert (first.phase, first.reason.code, first.wants) == (Phase.WAITING, Code.WAITING_FOR_TURN, frozenset())
     assert WriteLock not in kinds(first)
@@ -218,17 +218,17 @@ def test_in_a_large_fleet_nodes_look_rarely_until_the_gathering_ends(agents: int
     assert first.look_again_seconds == look
     last = order.gather_seconds(agents) - 2.0
     assert waiting(memory=first.memory, uptime=UPTIME + last, waiters=NOT_ASKED).look_again_seconds == 2.0
-    assert look < order.PASSED_OVER_SECONDS, "or a node that is named meanwhile would lose its place"
+    assert look < order.PASSED_OVER_SECONDS, "a node that is named meanwhile would lose its place"
 
 
 def test_a_node_refused_meanwhile_gathers_again() -> None:
-    """Or all who were refused together would count the time of the refusal, and all claim at once."""
+    """Otherwise all refused nodes would count the time of the refusal, and all claim at once."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
 
 @pytest.mark.parametrize(("jitter", "look"), [(0.0, 20.0), (0.999, 20.0 + 0.999 * OPENING_SECONDS)])
 def test_every_node_looks_when_the_window_opens(jitter: float, look: float) -> None:
-    """In 20 s; otherwise who looks again first would be the first to go, before the others have counted their pods."""
+    """In 20 s. Otherwise the first node to look again would start before the others have counted their pods."""
     shut = Window(start=(NOW + timedelta(seconds=20)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(
         policy=a_policy(window=shut), chance=Chance(claim_id="fresh", jitter=jitter)
@@ -245,8 +245,8 @@ def test_long_before_the_opening_the_usual_pause_applies() -> None:
     ("agents", "jitter", "look"), [(None, 0.5, 30), (180, 0.999, 37), (600, 0.0, 75), (600, 0.5, 100), (5000, 0.0, 625)]
 )
 def test_outside_the_window_nodes_of_a_large_fleet_look_rarely(agents: int | None, jitter: float, look: float) -> None:
-    """Nobody is in line, so the lock tells no number: two requests a look, and 5,000 nodes stay under twenty a
-    second."""
+    """The line is empty, so the lock contains no number: each look costs two requests, and 5,000 nodes stay under
+    twenty a second."""
     shut = a_policy(window=Window(days=frozenset()))
     decision = waiting(
         policy=shut,
@@ -270,7 +270,7 @@ def test_an_invalid_count_of_waiting_nodes_breaks_no_turn(number: int) -> None:
     "changes",
     [
         pytest.param({"lock": LockContent(is_paused=True)}, id="paused"),
-        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="held"),
+        pytest.param({"node": {"annotations": {keys.HOLD: "people"}}}, id="the node is held"),
         pytest.param({"need": UNKNOWN_NEED}, id="the need is unknown"),
         pytest.param({"lock": "{"}, id="the lock cannot be understood"),
         pytest.param({"lock": Unknown("503")}, id="the lock cannot be read"),
@@ -287,13 +287,13 @@ def test_under_any_refusal_nodes_of_a_large_fleet_look_rarely(
 
 
 def test_nodes_in_the_line_of_a_paused_lock_keep_the_usual_pause() -> None:
-    """There are few of them, and they start when it is resumed."""
+    """They are few, and they start when the lock is resumed."""
     paused = replace(NAMED, is_paused=True)
     assert waiting(lock=paused, memory=remembering(agents=5000)).look_again_seconds == LOOK_SECONDS
 
 
 def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
-    """Or the count would be that of the moment in which the line was filled, and get no older."""
+    """Otherwise the count would be that of the moment in which the line was filled, and never age."""
     late = tuple(a_marked_node(a_progress(Phase.WAITING), name=f"m{number}", label="required") for number in range(7))
     decision = waiting(
         lock=NAMED, waiters=(N2, *late), alerts=(Alert(name="A"),), policy=a_policy(alerts=AlertPolicy())
@@ -346,7 +346,7 @@ def test_at_its_turn_a_node_only_writes_its_claim_id() -> None:
     assert kinds(decision) == [PatchNode]
     record = the_record(decision)
     assert (record.claim, record.lock, record.boot_left, record.phase) == ("fresh", LOCK_OBJECT, BOOT, "Claiming")
-    assert record.claimed == ago(0), "--drain-delay and the patience under the claim count from here"
+    assert record.claimed == ago(0), "--drain-delay and the patience under the claim start here"
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "in-progress"}
     assert the_patch(decision).unschedulable is None
 
@@ -421,7 +421,7 @@ def test_a_cluster_wide_refusal_does_not_pass_the_turn_on() -> None:
 
 
 @pytest.mark.parametrize(("is_of_node", "line"), [(False, ("n1", "n2")), (True, ("n2", "n1"))])
-def test_a_health_query_of_the_cluster_keeps_the_line_and_one_of_the_node_does_not(
+def test_a_health_query_of_the_cluster_keeps_the_line_but_one_of_the_node_does_not(
     is_of_node: bool, line: tuple[str, ...]
 ) -> None:
     query = HealthQuery(name="ceph", query="x", comparison="==", bound=0, fresh_seconds=60, is_of_node=is_of_node)
@@ -445,17 +445,17 @@ CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", un
 @pytest.mark.parametrize(
     ("others", "line"),
     [
-        pytest.param((N2, CORDONED), ("n3", "n1", "n2"), id="it does not count against itself, so it goes first"),
-        pytest.param((N2, replace(CORDONED, ready=False)), ("n1", "n2"), id="one that is not ready could not come"),
-        pytest.param((N2, a_node("n3", unschedulable=True)), ("n1", "n2"), id="one that does not wait"),
         pytest.param(
-            (N2, CORDONED, a_node("n4", ready=False)), ("n1", "n2"), id="against it, too, somebody else counts"
+            (N2, CORDONED), ("n3", "n1", "n2"), id="its own cordon does not count against it, so it goes first"
         ),
+        pytest.param((N2, replace(CORDONED, ready=False)), ("n1", "n2"), id="a node that is not ready could not start"),
+        pytest.param((N2, a_node("n3", unschedulable=True)), ("n1", "n2"), id="a node that does not wait"),
+        pytest.param((N2, CORDONED, a_node("n4", ready=False)), ("n1", "n2"), id="another node counts against it too"),
     ],
 )
 def test_a_waiting_cordoned_node_does_not_delay_its_line(others: tuple[NodeView, ...], line: tuple[str, ...]) -> None:
-    """A person cordons a node and asks for its reboot: the others are refused because of it, and wait for
-    nothing but its turn."""
+    """A person cordons a node and requests its reboot: the others are refused because of that cordon and wait only for
+    its turn."""
     decision = waiting(
         lock=NAMED,
         fleet=a_fleet(a_node(), *others),
@@ -494,8 +494,8 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
     ("named", "look"), [((), 3), (("n2",), 5), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
 )
 def test_a_refused_node_sees_the_release_that_may_name_it(named: tuple[str, ...], look: float) -> None:
-    """It has left the line; where the line has room, whoever releases next names it again, and the next start
-    follows within five seconds."""
+    """It has left the line. If the line has room, the next release names it again, and the next start follows within
+    five seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
     assert (
         waiting(lock=held(an_entry("n9"), line=Line(names=named)), memory=memory, forecast=NOT_ASKED).look_again_seconds
@@ -504,7 +504,8 @@ def test_a_refused_node_sees_the_release_that_may_name_it(named: tuple[str, ...]
 
 
 def test_a_refused_unnamed_node_sees_the_release_that_may_name_it() -> None:
-    """Nobody is named beside the holder, so it is its turn at the second place; its refusal puts it in no line."""
+    """No node is named beside the holder, so this node takes the second place; its refusal does not put it into the
+    line."""
     refused = waiting(
         lock=held(an_entry("n9", limit=2)),
         policy=a_policy(concurrency=2),
@@ -561,7 +562,7 @@ def test_the_first_in_line_checks_the_holders_first_and_only_of_old_claims(conte
 
 
 def test_a_new_process_reads_the_age_of_claims_from_the_lock() -> None:
-    """An agent that lives for five seconds looks behind the lock as well."""
+    """An agent that runs for only five seconds at a time checks the holders too."""
     assert waiting(
         lock=replace(LINE, line=replace(LINE.line, names=("n1", *LINE.line.names[2:]))), holders=NOT_ASKED
     ).wants == {Evidence.HOLDERS}
@@ -706,7 +707,7 @@ def test_a_paused_lock_refuses_every_node(policy: Policy) -> None:
 
 
 def test_a_new_claim_starts_with_a_cleared_memory() -> None:
-    """What was refused, judged or asked under an earlier claim says nothing about this one."""
+    """Refusals, judgements and requests under an earlier claim do not apply to this one."""
     memory: Memory = remembering(
         claiming__claimers={"x/1": 1.0},
         patience__since=3.0,

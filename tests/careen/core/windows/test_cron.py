@@ -1,4 +1,4 @@
-"""Windows of cron expressions: when they open, for how long, and what the clock's changes do to them."""
+"""Windows of cron expressions: when they open, for how long, and how clock changes affect them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def a_window(expression: str, hours: float, *excluded: Dates, zone: ZoneInfo = B
 
 
 def stretches(window: NamedWindow, begin: str, *, hours: int) -> list[tuple[str, str]]:
-    """From opening to shutting, in UTC."""
+    """From opening to closing, in UTC."""
     at = datetime.fromisoformat(begin).replace(tzinfo=UTC)
     end, changes = at + timedelta(hours=hours), []
     assert not openings.is_open((window,), at)
@@ -38,16 +38,19 @@ def stretches(window: NamedWindow, begin: str, *, hours: int) -> list[tuple[str,
             a_window("0 2 * * SUN", 4), "2026-03-04T12:00", [("08 01:00", "08 05:00")], id="Sundays in winter"
         ),
         pytest.param(
-            a_window("30 2 29 3 *", 1), "2026-03-25T12:00", [("29 01:00", "29 02:00")], id="a start that is left out"
+            a_window("30 2 29 3 *", 1),
+            "2026-03-25T12:00",
+            [("29 01:00", "29 02:00")],
+            id="a start that the clock skips",
         ),
         pytest.param(
-            a_window("30 2 25 10 *", 1), "2026-10-20T12:00", [("25 00:30", "25 01:30")], id="a start that comes twice"
+            a_window("30 2 25 10 *", 1), "2026-10-20T12:00", [("25 00:30", "25 01:30")], id="a start that occurs twice"
         ),
         pytest.param(
             a_window("0 1 25 10 *", 4),
             "2026-10-20T12:00",
             [("24 23:00", "25 03:00")],
-            id="four hours are four hours on the night of 25 hours",
+            id="four hours remain four hours on the night of 25 hours",
         ),
         pytest.param(
             a_window("0 22 * * FRI", 48, Dates(first=date(2026, 3, 7), last=date(2026, 3, 7))),
@@ -65,7 +68,7 @@ def stretches(window: NamedWindow, begin: str, *, hours: int) -> list[tuple[str,
             a_window("0 */2 5 3 *", 3, zone=ZoneInfo("UTC")),
             "2026-03-04T12:00",
             [("05 00:00", "06 01:00")],
-            id="starts before the end of the one before",
+            id="starts before the previous one ends",
         ),
         pytest.param(a_window("0 0 29 2 *", 1), "2026-03-04T12:00", [], id="in another year"),
     ],
@@ -129,7 +132,7 @@ DATES = st.lists(
 def test_a_cron_window_is_open_within_its_duration_after_an_unexcluded_start(
     expression: str, hours: float, zone: ZoneInfo, excluded: tuple[Dates, ...], at: datetime
 ) -> None:
-    """Against cronsim run forward from days before, far from any change of the clock that it could stumble over."""
+    """Compared with cronsim, run forward from several days before, far from any clock change that could confuse it."""
     window = a_window(expression, hours, *excluded, zone=zone)
     starts = []
     for start in CronSim(expression, (at - timedelta(hours=hours + 60)).astimezone(zone)):

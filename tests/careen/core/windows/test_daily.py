@@ -1,4 +1,4 @@
-"""Windows of days and times: around midnight, in other zones, and how they change."""
+"""Windows of days and times: around midnight, in other zones, and on days with a clock change."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def at(day: int, text: str) -> datetime:
     ("window", "now", "is_open"),
     [
         pytest.param(Window(), at(1, "23:59:59.999999"), True, id="the default has no gap before midnight"),
-        pytest.param(OFFICE, at(6, "09:00"), True, id="the start belongs to it"),
-        pytest.param(OFFICE, at(6, "08:59:59"), False, id="a second before"),
-        pytest.param(OFFICE, at(6, "17:00"), True, id="the end belongs to it"),
-        pytest.param(OFFICE, at(6, "17:00:01"), False, id="a second after"),
+        pytest.param(OFFICE, at(6, "09:00"), True, id="the start is part of the window"),
+        pytest.param(OFFICE, at(6, "08:59:59"), False, id="a second before the start"),
+        pytest.param(OFFICE, at(6, "17:00"), True, id="the end is part of the window"),
+        pytest.param(OFFICE, at(6, "17:00:01"), False, id="a second after the end"),
         pytest.param(OFFICE, at(7, "12:00"), False, id="another day"),
         pytest.param(FRIDAY_NIGHT, at(6, "22:00"), True, id="Friday night"),
         pytest.param(FRIDAY_NIGHT, at(7, "03:59"), True, id="Saturday before dawn belongs to Friday's window"),
@@ -40,9 +40,9 @@ def at(day: int, text: str) -> datetime:
             Window(start=time(9), end=time(9)),
             at(6, "09:01"),
             False,
-            id="start and end equal: that second only, as in kured",
+            id="start and end are equal: open for that second only, as in kured",
         ),
-        pytest.param(Window(days=frozenset()), at(6, "12:00"), False, id="no day at all"),
+        pytest.param(Window(days=frozenset()), at(6, "12:00"), False, id="no day is given"),
         pytest.param(
             Window(days=frozenset({4}), zone=ZoneInfo("Asia/Tokyo")),
             at(5, "15:00"),
@@ -59,7 +59,7 @@ def at(day: int, text: str) -> datetime:
             Window(start=time(2), end=time(3), zone=ZoneInfo("Europe/Berlin")),
             at(29, "01:30"),
             False,
-            id="an hour that the night leaves out",
+            id="an hour that the clock skips",
         ),
     ],
 )
@@ -148,21 +148,23 @@ BERLIN = ZoneInfo("Europe/Berlin")
     ("window", "stretches"),
     [
         pytest.param(
-            Window(start=time(2, 10), end=time(2, 50), zone=BERLIN), [], id="inside the hour that the clock leaves out"
+            Window(start=time(2, 10), end=time(2, 50), zone=BERLIN), [], id="inside the hour that the clock skips"
         ),
         pytest.param(
             Window(start=time(1, 30), end=time(2, 30), zone=BERLIN),
             [("00:30:00", "01:00:00")],
-            id="it ends with the hour that is left out",
+            id="ends in the skipped hour",
         ),
         pytest.param(
             Window(start=time(2, 30), end=time(3, 30), zone=BERLIN),
             [("01:00:00", "01:30:01")],
-            id="it begins after the hour that is left out",
+            id="begins after the skipped hour",
         ),
     ],
 )
-def test_a_window_on_the_day_the_clock_goes_forward(window: Window, stretches: list[tuple[str, str]]) -> None:
+def test_a_window_on_the_day_the_clock_goes_forward_keeps_its_local_times(
+    window: Window, stretches: list[tuple[str, str]]
+) -> None:
     assert _open(window, datetime(2026, 3, 28, 23, tzinfo=UTC), hours=23) == stretches
 
 
@@ -172,24 +174,28 @@ def test_a_window_on_the_day_the_clock_goes_forward(window: Window, stretches: l
         pytest.param(
             Window(start=time(2, 10), end=time(2, 50), zone=BERLIN),
             [("00:10:00", "00:50:01"), ("01:10:00", "01:50:01")],
-            id="inside the hour that comes twice: twice",
+            id="inside the repeated hour: open twice",
         ),
         pytest.param(
             Window(start=time(1, 30), end=time(2, 30), zone=BERLIN),
             [("23:30:00", "00:30:01"), ("01:00:00", "01:30:01")],
-            id="its end comes twice",
+            id="ends in the repeated hour",
         ),
         pytest.param(
-            Window(start=time(1), end=time(4), zone=BERLIN), [("23:00:00", "03:00:01")], id="around the hour: once"
+            Window(start=time(1), end=time(4), zone=BERLIN),
+            [("23:00:00", "03:00:01")],
+            id="around the repeated hour: open once",
         ),
     ],
 )
-def test_a_window_on_the_day_the_clock_goes_back(window: Window, stretches: list[tuple[str, str]]) -> None:
+def test_a_window_on_the_day_the_clock_goes_back_keeps_its_local_times(
+    window: Window, stretches: list[tuple[str, str]]
+) -> None:
     assert _open(window, datetime(2026, 10, 24, 22, tzinfo=UTC), hours=25) == stretches
 
 
 def _open(window: Window, begin: datetime, *, hours: int) -> list[tuple[str, str]]:
-    """The stretches of the day in which it is open, in UTC: by asking for every second, and by the changes."""
+    """The intervals of the day in which it is open, in UTC: found by asking for every second, and by its changes."""
     end = begin + timedelta(hours=hours)
     changes, at = [], begin
     while (change := daily.change_after(window, at)) is not None and change < end:

@@ -48,7 +48,7 @@ def counting(label: str = "required", moves: str | None = None, **changes: Any) 
 
 
 def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "2") -> bool:
-    """Whether the pods are listed again so many seconds after the last time."""
+    """Whether the pods are listed again so many seconds after the last list."""
     return (
         Evidence.PODS
         in counting(
@@ -78,7 +78,7 @@ def test_an_unchanged_count_is_not_written_again() -> None:
 
 
 def test_a_node_that_becomes_ready_again_counts_again() -> None:
-    """A conflict of that patch, too, leads here: number and label are written together or not at all."""
+    """A conflict of that patch leads here too: the number and the label are written together or not at all."""
     just_now = remembering(moves_counted_at=UPTIME - 1)
     assert counting(moves="9", pods=NOT_ASKED, policy=a_policy(), memory=just_now).wants == {Evidence.PODS}
     assert the_patch(counting(moves="9", pods=PODS, policy=a_policy(), memory=just_now)).annotations[keys.MOVES] == "2"
@@ -96,7 +96,7 @@ def test_with_order_fewest_moves_a_changed_count_is_written_without_other_change
 @pytest.mark.parametrize(
     ("policy", "content", "pause"),
     [
-        pytest.param(FEWEST, NAMED, NAMED_SECONDS, id="named, by the fewest moves"),
+        pytest.param(FEWEST, NAMED, NAMED_SECONDS, id="named, with --order=fewest-moves"),
         pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="not named"),
     ],
 )

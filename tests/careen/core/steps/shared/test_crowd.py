@@ -30,23 +30,23 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
 @pytest.mark.parametrize(
     ("changes", "asks"),
     [
-        pytest.param({}, True, id="nobody counts"),
+        pytest.param({}, True, id="no node counts"),
         pytest.param({"lock": LockContent(is_paused=True)}, True, id="paused"),
         pytest.param({"lock": "{"}, True, id="the lock cannot be understood"),
-        pytest.param({"agents": 180}, False, id="so many may look every half minute anyway"),
-        pytest.param({"agents": None}, False, id="nobody knows how many agents there are"),
+        pytest.param({"agents": 180}, False, id="so few that all may look every half minute"),
+        pytest.param({"agents": None}, False, id="the number of agents is unknown"),
         pytest.param(
             {"lock": LockContent(line=Line(names=("n7",), at="2026-03-04T11:58:30Z", waiting=20))},
             False,
-            id="just handed over",
+            id="just released",
         ),
         pytest.param(
-            {"record": replace(OLD_NEED, need_since="2026-03-04T11:58:30Z")}, False, id="others may see it just now"
+            {"record": replace(OLD_NEED, need_since="2026-03-04T11:58:30Z")}, False, id="other nodes may count just now"
         ),
         pytest.param(
             {"memory": remembering(agents=5000, crowd__count=None, crowd__until=UPTIME + 1)},
             False,
-            id="many, as just counted",
+            id="many, counted just now",
         ),
         pytest.param(
             {"memory": remembering(agents=5000, crowd__count=3, crowd__until=UPTIME)}, True, id="the count is too old"
@@ -60,9 +60,9 @@ def test_a_refused_node_counts_the_waiting_nodes_if_no_other_does(changes: dict[
 @pytest.mark.parametrize(
     ("crowd", "look", "holds"),
     [
-        pytest.param(3, 30.0, 120.0, id="few"),
-        pytest.param(100, 30.0, 120.0, id="as many as are counted"),
-        pytest.param(None, 5000 / 6, 5000.0, id="many: all of them count once a second"),
+        pytest.param(3, 30.0, 120.0, id="few nodes"),
+        pytest.param(100, 30.0, 120.0, id="as many as can be counted"),
+        pytest.param(None, 5000 / 6, 5000.0, id="many nodes: together they count once a second"),
         pytest.param(Unknown("503"), 5000 / 6, 5000.0, id="no answer"),
     ],
 )

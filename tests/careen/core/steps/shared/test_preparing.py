@@ -56,7 +56,7 @@ NO_ROOM = Forecast(
 
 
 def waiting(**changes: Any) -> Decision:
-    """The next in line, beside a holder that gives its claim back in three seconds."""
+    """The next node in line, beside a holder that releases its claim in three seconds."""
     given: dict[str, Any] = {"pods": PODS, "fleet": a_fleet(MINE, OTHER), "disruptions": ALLOWED, "lock": SETTLING}
     return decided(RECORD, node=READY, **given | changes)
 
@@ -70,16 +70,20 @@ def prepared(**changes: Any) -> Prepared:
 @pytest.mark.parametrize(
     ("lock", "is_time"),
     [
-        pytest.param(SETTLING, True, id="it comes next, and the claim is due in three seconds"),
+        pytest.param(SETTLING, True, id="it is the next node, and the release is due in three seconds"),
         pytest.param(
-            held(an_entry("n9", due="2026-03-04T11:00:00Z"), line=Line(names=("n1",))), True, id="due for an hour"
+            held(an_entry("n9", due="2026-03-04T11:00:00Z"), line=Line(names=("n1",))),
+            True,
+            id="the release is an hour overdue",
         ),
         pytest.param(
-            held(an_entry("n9", due="2026-03-04T12:00:06Z"), line=Line(names=("n1",))), False, id="due in six seconds"
+            held(an_entry("n9", due="2026-03-04T12:00:06Z"), line=Line(names=("n1",))),
+            False,
+            id="the release is due in six seconds",
         ),
         pytest.param(held(an_entry("n9"), line=Line(names=("n1",))), False, id="the holder does not settle yet"),
         pytest.param(
-            replace(SETTLING, line=replace(SETTLING.line, names=("n2", "n1"))), False, id="another one comes next"
+            replace(SETTLING, line=replace(SETTLING.line, names=("n2", "n1"))), False, id="another node is next"
         ),
         pytest.param(
             held(an_entry("n9", due="2026-03-04T12:00:03Z", failed="never-ready"), line=Line(names=("n1",))),
@@ -105,10 +109,10 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
     [
         pytest.param({"lock": beside(an_entry("n9", created=YOUNG))}, True, id="next, beside a young claim"),
         pytest.param({"lock": beside(an_entry("n9", created=OLD))}, False, id="the holder has taken two minutes"),
-        pytest.param({"lock": beside(an_entry("n9", created="soon"))}, False, id="nobody knows how long"),
-        pytest.param({"lock": beside(an_entry("n9", created="2026-03-04T13:00:00Z"))}, False, id="a clock ahead"),
+        pytest.param({"lock": beside(an_entry("n9", created="soon"))}, False, id="the claim's age is unknown"),
+        pytest.param({"lock": beside(an_entry("n9", created="2026-03-04T13:00:00Z"))}, False, id="the clock is ahead"),
         pytest.param(
-            {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T12:00:15Z"))}, True, id="old, and due soon"
+            {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T12:00:15Z"))}, True, id="an old claim, due soon"
         ),
         pytest.param(
             {"lock": beside(an_entry("n9", created=OLD, due="2026-03-04T11:59:00Z"))}, False, id="due for a minute"
@@ -116,20 +120,20 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
         pytest.param(
             {"lock": beside(an_entry("n9", created=YOUNG), line=Line(names=("n2", "n1")))},
             False,
-            id="another one comes next",
+            id="another node is next",
         ),
         pytest.param(
             {"lock": beside(an_entry("n9", created=YOUNG)), "policy": a_policy(forecast=ForecastPolicy.OFF)},
             False,
-            id="no forecast is made",
+            id="forecasts are switched off",
         ),
         pytest.param(
-            {"lock": beside(an_entry("n9", created=YOUNG), is_paused=True)}, False, id="paused: nobody comes next"
+            {"lock": beside(an_entry("n9", created=YOUNG), is_paused=True)}, False, id="paused: no node is next"
         ),
     ],
 )
 def test_the_next_node_expects_its_turn_within_seconds(changes: dict[str, Any], expects: bool) -> None:
-    """A process that waits for a forecast's order costs memory: not on every node that waits, and not for long."""
+    """A process that waits for a forecast's order costs memory, so few waiting nodes have one, and only briefly."""
     assert waiting(**changes).expects_turn is expects
 
 
@@ -148,7 +152,7 @@ def test_a_preparation_writes_nothing_and_looks_at_the_lock_again_at_once() -> N
     assert (prepared().found, prepared().holders) == (("n9",), ())
 
 
-def test_a_long_settling_is_prepared_for_ever_more_rarely() -> None:
+def test_during_a_long_settling_the_preparation_is_repeated_ever_more_rarely() -> None:
     def again(ago: float, times: int) -> bool:
         before = replace(prepared(), at=UPTIME - ago, times=times)
         return waiting(memory=remembering(prepared=before), forecast=NOT_ASKED).wants == {Evidence.FORECAST}
@@ -171,13 +175,13 @@ def ready(before: Prepared, **changes: Any) -> Memory:
 
 
 def our_turn(before: Prepared, **changes: Any) -> Decision:
-    """The claim is given back, and nobody has made a forecast in this turn."""
+    """The claim is released, and no forecast was made in this turn."""
     given: dict[str, Any] = {"lock": FREE, "forecast": NOT_ASKED, "memory": ready(before)}
     return waiting(**given | changes)
 
 
 def claimed(before: Prepared, **changes: Any) -> Decision:
-    """The claim stands in the lock, and neither forecast nor rehearsal were made in this turn."""
+    """The claim is in the lock, and neither forecast nor dry run was made in this turn."""
     given: dict[str, Any] = {
         "pods": PODS,
         "fleet": a_fleet(MINE, OTHER),
@@ -196,7 +200,7 @@ def test_a_valid_preparation_is_used_and_recorded_on_the_node() -> None:
     decision = our_turn(before)
     assert decision.phase is Phase.CLAIMING
     assert the_patch(decision).annotations[keys.PREPARED] == "forecast and rehearsal of 4s before were used"
-    assert decision.memory.claiming.forecast is None, "under the claim it is compared once more"
+    assert decision.memory.claiming.forecast is None, "under the claim the inputs are compared once more"
     assert decision.memory.prepared == before
     cordoned = claimed(before)
     assert cordoned.phase is Phase.DRAINING
@@ -220,15 +224,21 @@ TAINTED = a_node("n9", taints=(Taint(key="x", effect="NoSchedule"),))
         pytest.param({"fleet": a_fleet(MINE)}, "the Node n9 is gone", id="a node was deleted"),
         pytest.param({"fleet": a_fleet(MINE, TAINTED)}, "the Node n9 has changed", id="tainted"),
         pytest.param({"fleet": a_fleet(MINE, a_node("n9", labels={"a": "b"}))}, "the Node n9 has changed", id="label"),
-        pytest.param({"fleet": a_fleet(MINE, a_node("n9", uid="x"))}, "the Node n9 has changed", id="made anew"),
-        pytest.param({"pods": (*PODS, a_pod("new-1"))}, "the pod shop/new-1 is new here", id="a pod came"),
+        pytest.param({"fleet": a_fleet(MINE, a_node("n9", uid="x"))}, "the Node n9 has changed", id="recreated"),
+        pytest.param({"pods": (*PODS, a_pod("new-1"))}, "the pod shop/new-1 is new here", id="a pod was added"),
         pytest.param(
-            {"disruptions": {**ALLOWED, "shop/web": 0}}, "the disruption budget shop/web has changed", id="it closed"
+            {"disruptions": {**ALLOWED, "shop/web": 0}},
+            "the disruption budget shop/web has changed",
+            id="a budget has no room any more",
         ),
         pytest.param(
-            {"disruptions": {**ALLOWED, "data/more": 0}}, "the disruption budget data/more is new", id="a budget came"
+            {"disruptions": {**ALLOWED, "data/more": 0}},
+            "the disruption budget data/more is new",
+            id="a budget was added",
         ),
-        pytest.param({"disruptions": {"shop/web": 1}}, "the disruption budget data/db is gone", id="a budget went"),
+        pytest.param(
+            {"disruptions": {"shop/web": 1}}, "the disruption budget data/db is gone", id="a budget was deleted"
+        ),
         pytest.param({"disruptions": Unknown("503")}, "the disruption budgets could not be read", id="unknown budgets"),
     ],
 )
@@ -241,7 +251,7 @@ def test_any_change_of_the_inputs_discards_the_preparation_with_a_reason(changes
 
 
 @pytest.mark.parametrize(
-    ("ago", "is_good"), [pytest.param(10, True, id="a few seconds"), pytest.param(10.5, False, id="too old")]
+    ("ago", "is_good"), [pytest.param(10, True, id="a few seconds old"), pytest.param(10.5, False, id="too old")]
 )
 def test_a_preparation_is_valid_for_a_few_seconds(ago: float, is_good: bool) -> None:
     assert (our_turn(replace(prepared(), at=UPTIME - ago)).phase is Phase.CLAIMING) is is_good
@@ -258,9 +268,11 @@ def test_another_holder_discards_the_preparation() -> None:
     "changes",
     [
         pytest.param({"fleet": a_fleet(MINE, a_node("n9", resource_version="8"))}, id="a heartbeat"),
-        pytest.param({"fleet": a_fleet(MINE, a_node("n9", labels={keys.REBOOT_LABEL: "ready"}))}, id="our own label"),
+        pytest.param(
+            {"fleet": a_fleet(MINE, a_node("n9", labels={keys.REBOOT_LABEL: "ready"}))}, id="careen's own label"
+        ),
         pytest.param({"disruptions": {**ALLOWED, "elsewhere/x": 7}}, id="a budget of other pods"),
-        pytest.param({"pods": PODS[:1]}, id="a pod that has gone"),
+        pytest.param({"pods": PODS[:1]}, id="a deleted pod"),
     ],
 )
 def test_an_irrelevant_change_does_not_discard_the_preparation(changes: dict[str, Any]) -> None:

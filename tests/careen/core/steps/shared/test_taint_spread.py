@@ -1,5 +1,5 @@
-"""A law: 500 agents or fewer never wait; more of them spread their taints evenly over at most a minute, regardless of
-their names."""
+"""With at most 500 agents no node waits; larger fleets spread their taints evenly over at most a minute, regardless of
+the nodes' names."""
 
 from __future__ import annotations
 
