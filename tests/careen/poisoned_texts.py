@@ -1,4 +1,4 @@
-"""Texts that must not be displayed unescaped, and the check of displayed texts. The check shares nothing with
+"""Texts that must not be displayed unescaped, and the check of displayed texts. The check shares no code with
 `core/plain_text.py`: it uses Python's own Unicode tables."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _JOINED = re.compile("(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])")
 
 
 def unfit(text: str, *, longest: int = LONGEST_LINE) -> list[str]:
-    """What is wrong with a text that was shown; empty for one that is fit to show."""
+    """What is wrong with a displayed text; empty if it is safe."""
     found = {
         f"U+{ord(each):04X} {unicodedata.name(each, '')}"
         for each in set(_JOINED.sub("", text)) - {"\n"}
@@ -40,7 +40,7 @@ def unfit(text: str, *, longest: int = LONGEST_LINE) -> list[str]:
 
 
 def strings_in(value: object) -> list[str]:
-    """Every string of a JSON value, keys among them."""
+    """Every string in a JSON value, including keys."""
     if isinstance(value, dict):
         return [text for key, each in value.items() for text in (key, *strings_in(each))]
     if isinstance(value, list):
@@ -49,7 +49,7 @@ def strings_in(value: object) -> list[str]:
 
 
 def unfit_json(text: str) -> list[str]:
-    """The same for JSON: it can be read, and its letters are harmless to a terminal. What they stand for is the
-    reader's business."""
+    """The same for JSON: it can be parsed, and its characters are harmless to a terminal. The parsed values are the
+    reader's responsibility."""
     json.loads(text)
     return [each for each in unfit(text, longest=10**9) if not each.startswith("a forged")]

@@ -15,7 +15,7 @@ START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
 class VirtualClock:
-    """Time that passes only by sleeping, and at once."""
+    """Time that passes only during a sleep, and at once."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -45,12 +45,12 @@ def answer(status: int = 200, body: Any = None, **headers: str) -> Response:
 def an_object(
     kind: str, name: str, *, namespace: str = "", metadata: dict[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """An object as a server answers it: spec and status are never left out."""
+    """An object as a server returns it: spec and status are never left out."""
     return {"kind": kind, "spec": {}, "status": {}, **more, "metadata": _meta(name, namespace) | (metadata or {})}
 
 
 def a_list(kind: str, *items: dict[str, Any], token: str = "", version: str = "7") -> dict[str, Any]:
-    """A page of a list as a server answers it: the items carry no kind."""
+    """A page of a list as a server returns it: the items have no kind."""
     whole = [{"spec": {}, "status": {}, **item, "metadata": _meta("", "") | item["metadata"]} for item in items]
     return {
         "kind": f"{kind}List",
@@ -76,7 +76,7 @@ def status(code: int, reason: str = "", message: str = "", **headers: str) -> Re
 
 
 class Scripted:
-    """Answers from a list, and remembers what was asked."""
+    """Gives answers from a list, and records the requests."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -84,7 +84,7 @@ class Scripted:
 
     async def send(self, request: Request) -> Response:
         self.asked.append(request)
-        assert self.answers, f"nobody expected {request.method} {request.path}"
+        assert self.answers, f"unexpected request: {request.method} {request.path}"
         given = self.answers.pop(0)
         if isinstance(given, Exception):
             raise given
@@ -96,8 +96,7 @@ class Scripted:
 
 
 class Meddling:
-    """A transport with something in between: `before(request)` may raise instead of sending, `after(request)`
-    instead of answering."""
+    """A transport with hooks: `before(request)` may raise instead of sending, `after(request)` instead of answering."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
@@ -116,10 +115,10 @@ class Meddling:
 
 
 def api_on(transport: Transport, clock: VirtualClock | None = None, **more: Any) -> ClusterApi:
-    """An ApiServer without jitter and without waiting."""
+    """An ApiServer without jitter and without waits."""
     return ClusterApi(transport, clock or VirtualClock(), chance=lambda: 0.0, **more)
 
 
 def methods(asked: Sequence[Request]) -> list[str]:
-    """`GET /api/v1/nodes/n1`, … in order."""
+    """The recorded requests in order, such as `GET /api/v1/nodes/n1`."""
     return [f"{request.method} {request.path}" for request in asked]

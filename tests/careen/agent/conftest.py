@@ -1,4 +1,4 @@
-"""A whole agent's shell in this process: the embedded API server, a scripted host, virtual time."""
+"""The whole shell of an agent in this process: the embedded API server, a scripted host, virtual time."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class FakeAlerts:
 
 @dataclass
 class Shell(Cluster):
-    """The agent of n1 without its loop."""
+    """The agent of n1, without its loop."""
 
     clock: VirtualClock = field(default_factory=VirtualClock)
     alerts: FakeAlerts | None = None

@@ -1,4 +1,4 @@
-"""Actions are carried out in order and stop at the first that did not surely succeed."""
+"""Actions are carried out in order and stop at the first one that did not certainly succeed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_a_node_that_changed_since_the_decision_is_not_rebooted(shell: She
         '{"nodeID":"n1","locks":[{"nodeID":"n1","id":"other"}]}',
         "garbage",
     ],
-    ids=["no claim", "another's", "paused by hand", "another claim of ours", "not understood"],
+    ids=["no claim", "another's", "paused by hand", "another claim of ours", "unreadable"],
 )
 async def test_a_node_without_its_own_claim_in_the_lock_is_not_rebooted(shell: Shell, content: str) -> None:
     hold_lock(shell, content)
@@ -102,7 +102,7 @@ async def test_a_lock_that_cannot_be_read_confirms_nothing(shell: Shell) -> None
 
 
 async def test_a_confirmation_that_took_too_long_does_not_count(shell: Shell) -> None:
-    """Its age counts from the question: what changed since the server read the lock is not in the answer."""
+    """Its age counts from the request: a change after the server read the lock is not in the answer."""
     hold_lock(shell)
     announce = patch(shell)
     shell.wire.after = lambda request: (
@@ -118,7 +118,7 @@ async def test_a_confirmation_that_took_too_long_does_not_count(shell: Shell) ->
 async def test_a_process_suspended_after_its_announcement_requests_no_reboot(
     shell: Shell, seconds: float, reboots: int
 ) -> None:
-    """Another process of the node may have taken it for dead, and asked."""
+    """Another process of the node may have treated it as dead and asked the host."""
     hold_lock(shell)
     ask = AskReboot(within_seconds=5.0, send_before=shell.host.uptime() + seconds)
     assert ((await do(shell, CONFIRM, ask)).stop is None) is bool(reboots)
@@ -158,7 +158,7 @@ async def test_the_hosts_answer_is_remembered(
 
 
 async def test_a_reboot_is_remembered_as_possible_before_the_host_is_asked(shell: Shell) -> None:
-    """Even if the turn is cut short while the host is being asked."""
+    """Even if the turn is interrupted while the host is being asked."""
     hold_lock(shell)
     remembered: list[Memory] = []
     asked = asyncio.Event()
@@ -226,8 +226,8 @@ async def test_a_missing_right_is_reported_for_a_person_to_fix(shell: Shell) -> 
 async def test_a_written_node_is_dated_by_its_request_and_unused_after_a_cordon(
     shell: Shell,
 ) -> None:
-    """A hold that was set while the answer was under way must not be taken for seen; and the node controller follows
-    a cordon with a change of its own."""
+    """A hold that was set while the answer was in transit must not count as seen; and after a cordon the node
+    controller changes the Node too."""
     shell.wire.after = lambda _: setattr(shell.clock, "seconds", shell.clock.seconds + 7)  # type: ignore[func-returns-value]
     announce, began = patch(shell), shell.clock.monotonic()
     applied = await do(shell, announce)
@@ -276,8 +276,8 @@ async def test_serial_evictions_wait_for_the_replacement_to_be_scheduled(shell: 
 
 
 async def test_with_a_slow_webhook_the_remaining_evictions_wait_for_the_next_turn(shell: Shell) -> None:
-    """Hold, pause and need are looked at between turns: 110 pods at 8 s each would be a quarter of an hour
-    without a look."""
+    """Hold, pause and need are checked between turns: 110 pods at 8 s each would be a quarter of an hour without a
+    check."""
     names = [f"pod-{number:03}" for number in range(110)]
     for name in names:
         shell.put_pod(name, metadata={"uid": name})
@@ -294,7 +294,9 @@ async def test_with_a_slow_webhook_the_remaining_evictions_wait_for_the_next_tur
     )
     assert applied.stop is None
     assert shell.clock.seconds - began < EVICTIONS_SECONDS + 8.0
-    assert list(applied.memory.drain.evictions) == names[:2], "in order; what was not asked has not been tried"
+    assert list(applied.memory.drain.evictions) == names[:2], (
+        "in order; an eviction that was not sent is not an attempt"
+    )
 
 
 @pytest.mark.parametrize("parallel", [1, 3])
@@ -342,7 +344,7 @@ async def test_a_refused_eviction_waits_at_least_the_retry_after_of_the_server(s
     )
 
 
-async def test_a_silence_is_asked_for_and_waited_for_and_stops_nothing(shell: Shell) -> None:
+async def test_a_silence_is_requested_and_awaited_and_stops_nothing(shell: Shell) -> None:
     asked: list[int] = []
 
     async def silence() -> None:
@@ -354,7 +356,7 @@ async def test_a_silence_is_asked_for_and_waited_for_and_stops_nothing(shell: Sh
     applier = Applier(hands, ANNOUNCED, node_uid="uid", remember=lambda _: None)
     applied = await applier.apply((SilenceAlerts(), patch(shell), CONFIRM, ASK))
     assert (applied.stop, shell.host.reboots) == (None, 1)
-    assert asked == [0], "before the first request"
+    assert asked == [0], "before the first request to the host"
 
 
 async def test_events_and_messages_never_delay_a_turn(shell: Shell) -> None:

@@ -1,4 +1,4 @@
-"""The loop makes one turn after another at the right times, whatever fails."""
+"""The loop makes one turn after another at the right times, whatever part fails."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_an_immediate_next_turn_still_waits_a_moment() -> None:
 
 
 async def test_the_long_pause_of_a_large_fleet_is_not_shortened() -> None:
-    """Or those who began together would look together for ever."""
+    """Otherwise agents that started together would always look together."""
     longest = order.paced(30.0, 5000, 1.0)
     assert await Stage(longest, 1.0).run() == [0, longest]
 
@@ -262,7 +262,7 @@ async def test_an_error_after_a_turn_does_not_end_the_loop(caplog: pytest.LogCap
 
 
 async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -> None:
-    """A thread for kopf, on a host that has none to spare at the moment."""
+    """A thread for kopf, on a host that has no free thread at the moment."""
     stage = Stage(5.0, 5.0, 5.0, 1.0)
     tries = 0
 

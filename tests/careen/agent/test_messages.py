@@ -32,7 +32,7 @@ HALTED = Notify(occasion=Occasion.HALTED, sentence="Node n1: not ready", reason=
 
 
 class World:
-    """A messenger whose sends are recorded; `gate` holds them back, `why` makes them fail."""
+    """A messenger that records its messages; `gate` delays them, `why` makes them fail."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = Settings(node_id="n1", **settings)
@@ -118,7 +118,7 @@ async def test_a_hanging_webhook_delays_only_later_messages() -> None:
     world.gate.clear()
     for number in range(12):
         world.messenger.tell(Notify(occasion=Occasion.FAILED, sentence=str(number)))
-    assert len(world.tasks) == 10, "the last two find too many before them"
+    assert len(world.tasks) == 10, "the last two messages exceed the limit of the queue"
     assert world.counted("failed") == 2
     await world.messenger.finish(seconds=0.01)
     world.gate.set()
@@ -192,15 +192,15 @@ async def test_receivers_in_files_are_read_for_each_message(tmp_path: Path) -> N
     file = tmp_path / "urls"
     world = World(notify_url_file=(str(file),), slack_hook_url=HOOK)
     world.messenger.tell(DRAIN)
-    assert world.metrics.messages.labels("n1", "file", "failed")._value.get() == 1, "it is not there yet"
+    assert world.metrics.messages.labels("n1", "file", "failed")._value.get() == 1, "the file does not exist yet"
     file.write_text("discord://t@1\nnonsense\n")
     world.messenger.tell(REBOOT)
     await world.messenger.finish(seconds=LONG_SECONDS)
     assert world.sent == [("Rebooting node n1", (parse("discord://t@1"),))]
-    assert world.metrics.messages.labels("n1", "file", "failed")._value.get() == 2, "one line is no URL"
+    assert world.metrics.messages.labels("n1", "file", "failed")._value.get() == 2, "one line is not a URL"
 
 
-def test_a_receiver_that_is_named_twice_gets_each_message_once() -> None:
+def test_a_receiver_that_is_listed_twice_gets_each_message_once() -> None:
     settings = Settings(notify_url=(SLACK, HOOK, SLACK), notify_url_file=("/x",))
     assert receivers(settings, (HOOK, SLACK)) == (SLACK, HOOK)
 

@@ -1,4 +1,4 @@
-"""The sentinel is asked as often as it is worth, and no answer is believed for too long."""
+"""The sentinel is checked as often as is useful, and no answer is used for too long."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_a_command_that_answered_no_runs_once_per_period() -> None:
 
 @pytest.mark.parametrize("answer", [YES, UNKNOWN])
 async def test_a_yes_or_unknown_of_a_command_is_valid_for_a_minute_at_most(answer: Need) -> None:
-    """A drain must not go on for an hour on a need that is gone."""
+    """A drain must not continue for an hour after its need has ended."""
     need, host, clock = watch(is_command=True, period=3600)
     host.need = answer
     await need.read()
@@ -71,7 +71,7 @@ async def test_a_short_period_is_respected() -> None:
 
 async def test_a_change_is_reported_once() -> None:
     need, host, _ = watch(is_command=False)
-    assert not await need.has_changed(), "nothing was read before"
+    assert not await need.has_changed(), "the need was unknown before"
     await need.read()
     assert not await need.has_changed()
     host.need = YES
@@ -82,7 +82,7 @@ async def test_a_change_is_reported_once() -> None:
 
 
 class Slow:
-    """Looks that come to their end when they are let."""
+    """Checks that finish when the test allows it."""
 
     def __init__(self, host: FakeHost) -> None:
         self.host = host
@@ -105,13 +105,13 @@ async def test_a_slow_command_delays_no_turn_and_the_last_answer_stays_valid(
     host.need = YES
     clock.seconds = 60
     assert [await need.read() for _ in range(5)] == [NO] * 5
-    assert host.needs_read == 2, "one look is under way, never two"
+    assert host.needs_read == 2, "only one check runs at a time"
     clock.seconds = 80
     slow.is_over.set()
     await asyncio.sleep(0)
     assert await need.read() == YES
     clock.seconds = 119
-    assert (await need.read(), host.needs_read) == (YES, 2), "its age counts from when it was asked"
+    assert (await need.read(), host.needs_read) == (YES, 2), "its age counts from the start of the check"
     clock.seconds = 120
     await need.read()
     assert host.needs_read == 3
@@ -134,7 +134,7 @@ async def test_a_change_found_by_a_slow_check_between_two_turns_is_reported(
 
 
 async def test_the_first_turn_waits_for_the_first_answer() -> None:
-    """Nothing may be decided before it is known whether the host asks for a reboot."""
+    """No decision may be made before it is known whether the host needs a reboot."""
     need, host, _ = watch(is_command=True)
     slow = Slow(host)
     first = asyncio.ensure_future(need.read())
@@ -178,12 +178,12 @@ async def test_files_are_checked_each_time_even_if_a_command_runs_once_per_perio
     assert await need.read() == Need(answer=NeedAnswer.YES, detail="a command; a file")
     said["files"] = NO
     clock.seconds = 3659
-    assert await need.read() == Need(answer=NeedAnswer.YES, detail="a command"), "good for a minute"
+    assert await need.read() == Need(answer=NeedAnswer.YES, detail="a command"), "valid for a minute"
     assert asked["commands"] == 2
 
 
 async def test_the_running_package_manager_is_reported_beside_a_commands_yes() -> None:
-    """The command's answer is a minute old; who is at work on the packages is not."""
+    """The command's answer is a minute old; the package manager's state is current."""
     clock, busy = VirtualClock(), ["dpkg"]
 
     async def files() -> Need:

@@ -1,4 +1,4 @@
-"""Evidence is read when it is wanted, in the right order, and what cannot be had is unknown."""
+"""Evidence is read when a decision wants it, in the right order, and evidence that cannot be read is unknown."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_a_failed_read_does_not_renew_the_earlier_view(shell: Shell) -> No
 
 
 async def test_a_new_need_causes_a_read_of_the_node(shell: Shell) -> None:
-    """The taint is sent with the version just read, not one of five minutes ago."""
+    """The taint is sent with the version just read, not with one from five minutes ago."""
     shell.put_node("n1")
     observer = shell.observer()
     await observer.begin(Memory(), Phase.IDLE, POLICY)
@@ -205,7 +205,7 @@ async def test_other_coordinators_are_looked_up_once_per_claim_and_again_before_
 
 
 async def test_evidence_wanted_under_a_claim_is_read_even_after_a_write(shell: Shell) -> None:
-    """The cordon rests on the lock as it is then."""
+    """The cordon depends on the lock at that moment."""
     put_in_phase(shell, Phase.CLAIMING)
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.CLAIMING, POLICY)
@@ -311,7 +311,7 @@ async def test_the_lock_is_read_once_and_before_the_other_evidence(shell: Shell)
 
 
 async def test_many_holders_are_read_by_one_list_and_invalid_names_are_skipped(shell: Shell) -> None:
-    """Anyone may have written a lock of thousands of entries."""
+    """Anyone may have written a lock with thousands of entries."""
     shell.put_node("n1")
     rows = [5, {"nodeID": ".."}, *({"nodeID": f"n{number}"} for number in range(1, 3000))]
     shell.put_daemonset(annotations={KEY: json.dumps({"nodeID": "n1", "maxOwners": 9, "locks": rows})})
@@ -359,7 +359,7 @@ async def test_the_age_of_the_fleet_counts_from_the_request(shell: Shell) -> Non
     seen = await observer.add(seen, [Evidence.FLEET], POLICY)
     assert isinstance(seen.fleet, Fleet)
     assert seen.fleet.read_at_uptime == asked_at
-    assert seen.uptime == asked_at + 7, "what the gates compare it with is the present"
+    assert seen.uptime == asked_at + 7, "the gates compare it with the present time"
 
 
 async def test_dry_runs_cover_exactly_the_pods_that_would_be_evicted(shell: Shell) -> None:
@@ -412,7 +412,7 @@ async def test_dry_runs_stop_after_a_minute_and_the_remaining_pods_are_unknown(s
     shell.wire.before = slowly
     began = shell.clock.seconds
     seen = await add(shell, Evidence.EVICTABILITY)
-    assert shell.clock.seconds - began < DRY_RUNS_SECONDS + 4 * 8.0, "what is under way then comes to its end"
+    assert shell.clock.seconds - began < DRY_RUNS_SECONDS + 4 * 8.0, "requests in progress are completed"
     assert isinstance(seen.evictability, dict)
     answers = [seen.evictability[name].answer for name in names]
     tried = answers.count(Evictable.ALLOWED)

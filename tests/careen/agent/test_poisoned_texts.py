@@ -42,13 +42,13 @@ POLICY = Policy(
 
 @dataclass
 class Ears:
-    """Everything that an agent writes while it is recorded."""
+    """Everything that an agent writes while it is being recorded."""
 
     shell: Shell
     log: io.StringIO
 
     def bodies(self) -> list[Any]:
-        """The texts written for others to read; an Eviction names its pod as the server does."""
+        """The texts that the agent writes for others; an Eviction contains its pod's name as the server gives it."""
         bodies = [json.loads(each.body) for each in self.shell.wire.asked if each.body]
         return [each for each in bodies if each.get("kind") != "Eviction"]
 
@@ -64,7 +64,8 @@ class Ears:
 
 @dataclass
 class OnTime:
-    """The embedded server tells today's date, the agent's clock another: that would be all it ever speaks of."""
+    """The embedded server uses today's date and the agent another one: the agent would only report the clock
+    difference."""
 
     inner: Transport
     clock: VirtualClock
@@ -219,7 +220,7 @@ SAYS_IT = [
 
 @pytest.mark.parametrize("name", SAYS_IT)
 async def test_the_poisoned_texts_occur_in_the_agents_output(ears: Ears, name: str) -> None:
-    """Or the test above would try nothing."""
+    """Otherwise the test above would check nothing."""
     shell = ears.shell
     shell.put_node("n1")
     needs_reboot(shell, "the sentinel file exists")
@@ -330,7 +331,7 @@ def test_events_messages_and_probe_answers_are_safe_to_display() -> None:
     templates = Settings(node_id="n1", message_template_drain="Draining %s\nby careen")
     told = wording(Notify(occasion=Occasion.DRAIN, sentence=POISON), templates, POISON)
     assert unfit(told) == []
-    assert told.split("\n")[-1] == "by careen", "the administrator's own line break stays"
+    assert told.split("\n")[-1] == "by careen", "the administrator's own line break remains"
     assert unfit(wording(Notify(occasion=Occasion.FAILED, sentence=LONG), templates, "n1")) == []
     assert Heartbeat(lambda: 0.0).health()[0]
 

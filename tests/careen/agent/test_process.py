@@ -1,4 +1,4 @@
-"""`careen agent` as a process: how it starts, what it costs when idle, how it ends."""
+"""`careen agent` as a process: its start, its cost when idle, and its end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.patience import SECONDS, ended, run, wait_until
 
 @dataclass
 class Node:
-    """A node: its Node object, a folder that is its host, and the processes that are its agents."""
+    """A node: its Node object, the folder that is its host, and the processes of its agents."""
 
     server: RunningServer
     folder: Path
@@ -166,11 +166,11 @@ def test_invalid_settings_end_the_start_with_code_2(
     assert agent.ends() == 2
     assert words in agent.log
     assert "Traceback" not in agent.log
-    assert node.requests == [], "nothing is asked of a cluster before that"
+    assert node.requests == [], "before that, no request is sent to a cluster"
 
 
 def test_an_agent_without_a_lock_object_does_not_start(node: Node) -> None:
-    """Nothing given: kured's place, where this cluster has nothing."""
+    """Without flags: the agent looks at kured's default place, which is empty in this cluster."""
     node.place = ()
     ask_for_a_reboot(node)
     agent = node.start()
@@ -196,8 +196,7 @@ def test_outside_a_pod_and_without_a_kubeconfig_the_error_names_the_remedy(tmp_p
 
 
 def test_the_agent_does_nothing_until_its_settings_are_known(node: Node) -> None:
-    """A window in the ConfigMap must hold from the first turn on, also when the API server comes up later than
-    the agent."""
+    """A window in the ConfigMap must apply from the first turn, also if the API server starts later than the agent."""
     node.put_config("reboot-days: []\nprefer-no-schedule-taint: example.com/soon")
     node.server.api.is_down = True
     ask_for_a_reboot(node)
@@ -258,8 +257,7 @@ def test_a_config_map_edit_takes_effect_at_once_and_an_invalid_one_changes_nothi
 
 
 def test_an_invalid_edit_causes_one_event(node: Node) -> None:
-    """A second agent of the cluster, and one that was restarted with its older settings in a flag, see the same
-    edit."""
+    """Another agent of the cluster, and one that restarts with its older settings in a flag, see the same edit."""
     node.put_config("concurrency: 1")
     agents = [node.start("--host-lock-dir="), node.start("--host-lock-dir=")]
     for agent in agents:
@@ -278,7 +276,7 @@ def test_an_invalid_edit_causes_one_event(node: Node) -> None:
 
 
 def edit(node: Node, text: str) -> None:
-    """Edits as a person with kubectl, so that watches receive it."""
+    """Edits the ConfigMap as a person with kubectl, so that watches receive the change."""
     request = urllib.request.Request(
         f"{node.server.url}/api/v1/namespaces/careen/configmaps/careen",
         method="PATCH",
@@ -298,7 +296,7 @@ def events(node: Node, reason: str) -> list[Any]:
 
 
 def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: Node) -> None:
-    """No simulation has room in so little memory: it is unknown where the pods would go, and the node waits."""
+    """A simulation cannot run in so little memory: where the pods would go is unknown, and the node waits."""
     ask_for_a_reboot(node)
     flags = ("--forecast-memory=64Mi", "--forecast-patience=2s")
     for number in (1, 2):
@@ -354,7 +352,7 @@ def test_an_unusable_message_url_ends_the_start_with_code_2_and_is_not_printed(n
     assert "SECRET" not in agent.log
 
 
-def test_a_url_in_a_file_that_cannot_be_used_ends_the_start_with_code_2_and_is_not_told(node: Node) -> None:
+def test_an_unusable_url_in_a_file_ends_the_start_with_code_2_and_is_not_printed(node: Node) -> None:
     (node.folder / "urls").write_text("logger://\ntgram://SECRETWORD\n")
     agent = node.start(f"--notify-url-file={node.folder}/urls")
     assert agent.ends() == 2
@@ -362,7 +360,7 @@ def test_a_url_in_a_file_that_cannot_be_used_ends_the_start_with_code_2_and_is_n
     assert "SECRET" not in agent.log
 
 
-def test_a_node_that_is_held_is_told_once_to_who_stands_in_the_file_by_then(node: Node) -> None:
+def test_a_delayed_node_is_reported_once_to_the_current_receivers_of_the_file(node: Node) -> None:
     held = {"name": "n1", "annotations": {"careen.dev/hold": "the disk is replaced"}}
     node.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": held})
     node.put_config("period: 1h")
@@ -397,7 +395,7 @@ def test_an_idle_agent_reads_its_node_once_and_then_only_checks_the_sentinel(nod
     agent.says("does not ask for a reboot|nothing|no need|Idle")
     patience, settled = TimeLimit(SECONDS), -1
     while settled != len(node.requests):
-        assert not patience.is_over(), f"it goes on asking: {node.requests[-5:]}"
+        assert not patience.is_over(), f"it still sends requests: {node.requests[-5:]}"
         settled = len(node.requests)
         time.sleep(6)  # a look at the sentinel, and more
     assert [(record.verb, record.resource, record.name) for record in node.requests].count(("get", "nodes", "n1")) == 1
@@ -405,7 +403,8 @@ def test_an_idle_agent_reads_its_node_once_and_then_only_checks_the_sentinel(nod
 
 
 def test_a_resident_agent_does_not_load_heavy_modules(node: Node) -> None:
-    """Its memory is bounded in docs and bench; here the reason: what is not even loaded, with kopf and all running."""
+    """docs and bench bound its memory; this test checks the cause: modules that are not even loaded, with kopf and
+    everything else running."""
     heavy = [
         "apprise",
         "numpy",
@@ -496,7 +495,7 @@ def test_an_agent_stops_on_sigterm_before_it_knows_its_settings(node: Node) -> N
 
 
 def start_of_the_image(node: Node) -> Agent:
-    """With the first line that the image gives its scripts: SIGTERM is blocked before Python begins."""
+    """With the first line that the image adds to its scripts: SIGTERM is blocked before Python begins."""
     script = node.folder / "kured"
     script.write_text(
         f"#!/usr/bin/env -S --block-signal=TERM {sys.executable}\nfrom careen.__main__ import main\nmain()\n"
@@ -514,7 +513,7 @@ def start_of_the_image(node: Node) -> Agent:
 
 
 def test_an_agent_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) -> None:
-    """Moments are shares of the processor time that a start takes, so that a slow machine tries the same ones."""
+    """Moments are shares of the processor time of a start, so that a slow machine tries the same ones."""
     agent = start_of_the_image(node)
     agent.says("on port")
     whole = _processor_seconds(agent)
@@ -531,7 +530,7 @@ def test_an_agent_stopped_at_any_moment_of_its_start_exits_with_0(node: Node) ->
 
 
 def _processor_seconds(agent: Agent) -> float:
-    """User and system time so far; endless once it has ended."""
+    """The process's user and system time so far; infinite once it has ended."""
     try:
         fields = Path(f"/proc/{agent.process.pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -89,7 +89,7 @@ async def test_a_failed_turn_is_reported_at_once_on_the_node_in_an_event_and_in_
     assert event.startswith("Warning TurnBroken: a turn of the agent broke: AttributeError in ")
     assert SECRET not in event + reason(shell)
     assert b'careen_broken_turns{node="n1"} 1.0' in shell.metrics.exposition()
-    assert is_cordoned(shell), "one broken turn is no reason to undo a drain"
+    assert is_cordoned(shell), "one failed turn does not justify an undo"
 
 
 async def test_a_failed_turn_is_not_reported_again_by_each_turn(shell: Shell) -> None:
@@ -172,8 +172,8 @@ async def test_a_pause_takes_effect_and_an_unreadable_lock_is_no_pause(shell: Sh
 
 
 async def test_an_announcement_made_meanwhile_prevents_the_undo(shell: Shell) -> None:
-    """A second agent of the node, or our own patch that lands late: the version makes the undo a conflict, and
-    the next look sees why."""
+    """By a second agent of the node, or by an own patch that lands late: the version makes the undo a conflict, and the
+    next read shows the cause."""
     drain(shell, **{keys.HOLD: "fans"})
     announced = []
 
@@ -258,7 +258,7 @@ async def test_the_loop_undoes_a_drain_whatever_part_of_the_turn_fails(
     await loop_for(shell, Mind(shell.observer(), shell.hands), 90)
     assert not is_cordoned(shell)
     assert "ZeroDivisionError in tests.careen.agent.test_rescue" not in reason(shell), (
-        "the fault is told by the place in careen"
+        "the error is reported with its place in careen"
     )
     assert "ZeroDivisionError in careen.agent.turn" in reason(shell)
 

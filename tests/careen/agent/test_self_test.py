@@ -1,4 +1,4 @@
-"""How often the way to reboot is tested, and what is reported about it."""
+"""How often the way to reboot is tested, and which findings are reported."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ async def test_each_finding_is_reported_once_and_again_when_it_returns(caplog: p
         host.answer = answer
         await clock.sleep(600)
         await tests.read()
-    assert tests.news() == SelfTest(), "nobody asked in between"
+    assert tests.news() == SelfTest(), "no decision asked in between"
     assert caplog.text.count("the host has no program reboot") == 2
 
 
 async def test_a_repaired_host_is_drained_and_rebooted(tmp_path: Any) -> None:
-    """Through the whole shell: no pod moves before, and no person has to act afterwards."""
+    """Through the whole shell: no pod moves before the repair, and no person has to act afterwards."""
     async with a_life(tmp_path) as life:
         life.host.self_test = BROKEN
         mind = life.new_process()

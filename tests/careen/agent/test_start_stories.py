@@ -23,7 +23,7 @@ BAD = "concurrency: none"
 
 
 def call(node: Node, method: str, path: str, body: Any = None) -> None:
-    """A person's kubectl."""
+    """Acts as a person with kubectl."""
     request = urllib.request.Request(
         f"{node.server.url}{path}",
         method=method,
@@ -79,8 +79,8 @@ def has_followed(node: Node) -> bool:
 
 
 def reboot_under(node: Node, text: str) -> None:
-    """A claim, a drain and a reboot with these settings; the agent dies with the host, which comes up with a
-    new boot and no need."""
+    """A claim, a drain and a reboot with these settings; the agent dies with the host, which returns with a new boot
+    and no need."""
     node.put_config(text)
     ask_for_a_reboot(node)
     agent = node.start("--forecast=off")
@@ -227,8 +227,8 @@ def test_a_drain_with_unknown_settings_is_undone(node: Node) -> None:
 
 
 def test_a_rebooted_node_returns_to_service_without_its_daemonset(node: Node) -> None:
-    """The place that no flag names is kured's, where nothing is; the claim goes as soon as there is a lock to
-    look at."""
+    """Without flags the agent uses kured's default place, which is empty; the claim is released as soon as a lock can
+    be read."""
     reboot_under(node, GOOD)
     node.place = ("--ds-namespace=careen",)
     agent = node.start("--forecast=off")
@@ -301,7 +301,7 @@ def test_a_host_whose_self_test_fails_is_never_drained(node: Node) -> None:
 
 
 def test_a_key_that_the_policies_refuse_is_reported_as_soon_as_a_setting_names_it(node: Node) -> None:
-    """Long before a need: nothing asks for a reboot here."""
+    """Long before a need: the host asks for no reboot here."""
     found = node.server.get("daemonsets", "careen", "careen")
     assert found is not None
     annotations = {"admission.careen.dev/labels": "listed"}

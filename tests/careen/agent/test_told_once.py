@@ -46,7 +46,7 @@ def conflict(life: Life, number: int) -> None:
 
 
 def lose(moment: str) -> Meddle:
-    """The connection breaks, and stays broken for the look that would tell what became of the write."""
+    """The connection breaks and stays broken during the read that would show the result of the write."""
 
     def meddle(life: Life, number: int) -> None:
         seen, down_until = 0, -1.0
@@ -72,7 +72,7 @@ def lose(moment: str) -> Meddle:
 
 
 async def live(life: Life) -> None:
-    """With the loop of the real agent, because it counts; a new process after the reboot."""
+    """Uses the loop of the real agent, because the loop counts the turns; after the reboot a new process starts."""
     for _ in range(2):
         mind = life.new_process()
         loop = Loop(
@@ -124,7 +124,7 @@ _TOLD = {"NeedSeen": 1, "DrainStarted": 1, "Rebooted": 1, "GivenBack": 1, "Relea
 
 
 @pytest.mark.parametrize(
-    "meddle", [conflict, lose("before"), lose("after")], ids=["conflict", "lost", "landed, its answer lost"]
+    "meddle", [conflict, lose("before"), lose("after")], ids=["conflict", "lost", "landed, answer lost"]
 )
 async def test_each_step_is_reported_once_whatever_fault_a_write_meets(tmp_path: Path, meddle: Meddle) -> None:
     writes = await count(tmp_path, is_write)
@@ -142,5 +142,7 @@ async def test_each_step_is_reported_once_whatever_fault_a_write_meets(tmp_path:
             }, f"write {number}"
             said = [message.occasion for message in life.told]
             assert said[:3] == [Occasion.DRAIN, Occasion.REBOOT, Occasion.UNCORDON], f"write {number}"
-            assert said[3:] in ([Occasion.DONE], []), f"write {number}: the end may go untold, but is not told twice"
+            assert said[3:] in ([Occasion.DONE], []), (
+                f"write {number}: the end may be unreported, but is not reported twice"
+            )
             assert said[3:] or meddle is not conflict, f"write {number}"

@@ -33,7 +33,7 @@ def decision(seen: Observation, **more: object) -> Decision:
 
 
 def think(monkeypatch: pytest.MonkeyPatch, *steps: Decide) -> list[Observation]:
-    """Decides by the given steps, the last one for ever; collects what each was shown."""
+    """Decides by the given steps and repeats the last one for ever; collects the observation of each decision."""
     shown: list[Observation] = []
 
     def decide(seen: Observation, policy: Policy) -> Decision:
@@ -118,7 +118,7 @@ async def test_a_report_that_was_not_sent_is_not_remembered_as_sent(
 async def test_a_successful_write_is_reported_even_if_the_next_one_conflicts(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next turn finds it done, and would not speak of it."""
+    """The next turn finds the write done and would not report it."""
     shell.put_node("n1")
     told, message = (
         PostEvent(code=Code.HELD, sentence="undone", is_warning=False),
@@ -216,8 +216,8 @@ async def test_the_age_of_an_answer_counts_from_the_start_of_the_write(
 async def test_after_a_cordon_or_uncordon_the_node_is_read_again(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, unschedulable: bool
 ) -> None:
-    """The node controller adds a taint of its own to a cordoned node and takes it away again: the version just
-    seen is an old one at once."""
+    """The node controller adds a taint of its own to a cordoned node and removes it again, so the version just read is
+    outdated at once."""
     shell.put_node("n1")
     think(
         monkeypatch,

@@ -40,11 +40,11 @@ POLICY = Policy(node_name="n1", daemonset_namespace="careen", daemonset_name="ca
 
 
 class Killed(BaseException):
-    """The process is gone between two instructions."""
+    """The process ends between two instructions."""
 
 
 class OnVirtualTime(Meddling):
-    """As if the server's clock were ours."""
+    """Sets the server's date to virtual time."""
 
     clock: VirtualClock
 
@@ -108,7 +108,7 @@ class Life(Shell):
         return {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": boot}}
 
     async def reboot(self) -> reboot.RebootAnswer:
-        """The host goes down under the agent, and comes back with a new boot and without a need."""
+        """The host shuts down under the agent and returns with a new boot and without a need."""
         self.check_at_reboot()
         self.reboots_seen += 1
         self.host.boot = f"boot-{self.reboots_seen}"
@@ -118,7 +118,7 @@ class Life(Shell):
         raise Killed
 
     def check_at_reboot(self) -> None:
-        """Rule 2: with its own live claim, cordoned, drained."""
+        """Safety rule 2: the host is asked only under the node's own live claim, cordoned and drained."""
         assert self.node("n1")["spec"].get("unschedulable") is True
         assert [name for name in ("web-1", "web-2") if self.server.get("pods", name, "shop")] == []
         assert [entry["nodeID"] for entry in self.lock_content()["locks"]] == ["n1"]
@@ -129,7 +129,7 @@ class Life(Shell):
         return dict(json.loads(found["metadata"].get("annotations", {}).get(KEY, "{}")))
 
     async def live(self, *, most_turns: int = 150) -> None:
-        """Turns until the node is idle after a reboot; each `Killed` begins a new process."""
+        """Turns until the node is idle after a reboot; each `Killed` starts a new process."""
         mind = self.new_process()
         for _ in range(most_turns):
             try:
@@ -192,7 +192,7 @@ async def test_a_node_reboots_once_and_returns_to_idle(tmp_path: Path) -> None:
 def nth(
     number: int, what: Callable[[], BaseException | None], *, only: Callable[[Request], bool] = lambda _: True
 ) -> Callable[[Request], Any]:
-    """Does `what` at the n-th request that counts."""
+    """Calls `what` at the n-th request that counts."""
     seen = 0
 
     def at(request: Request) -> BaseException | None:
@@ -206,7 +206,7 @@ def nth(
 
 
 def is_the_turns(request: Request) -> bool:
-    """Events are posted beside the turn."""
+    """Events are posted concurrently with the turn."""
     return not request.path.endswith("/events")
 
 
@@ -224,8 +224,7 @@ async def count(folder: Path, only: Callable[[Request], bool]) -> int:
 async def test_after_a_kill_at_any_request_the_next_process_returns_the_node_to_idle(
     tmp_path: Path, moment: str
 ) -> None:
-    """Crash safety is a property of decisions and shell together: between any two requests there is no state
-    that leads nowhere."""
+    """Crash safety depends on decisions and shell together: between any two requests every state leads on."""
     requests = await count(tmp_path, is_the_turns)
     assert requests > 20
     for number in range(1, requests + 1):
@@ -238,7 +237,7 @@ async def test_after_a_kill_at_any_request_the_next_process_returns_the_node_to_
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_with_any_lost_answer_the_node_reboots_once_and_returns_to_idle(tmp_path: Path, moment: str) -> None:
-    """Lost before the server saw it, or after it was done: the agent cannot tell, and need not."""
+    """Lost before the server saw it, or after it was carried out: the agent cannot tell, and need not."""
     writes = await count(tmp_path, is_write)
     assert writes > 6
     for number in range(1, writes + 1):
@@ -249,7 +248,7 @@ async def test_with_any_lost_answer_the_node_reboots_once_and_returns_to_idle(tm
 
 
 async def test_a_late_write_does_no_harm(tmp_path: Path) -> None:
-    """The connection breaks, and a proxy delivers the write some seconds later, when the agent has gone on."""
+    """The connection breaks, and a proxy delivers the write some seconds later, when the agent has continued."""
     writes = await count(tmp_path, is_write)
     for number in range(1, writes + 1):
         async with a_life(tmp_path) as life:
@@ -304,8 +303,8 @@ async def test_an_api_server_outage_at_any_moment_only_delays_the_reboot(tmp_pat
 
 
 async def live_twice(life: Life, lag: int) -> None:
-    """Two processes for one node, as after a force-deleted pod, request by request beside each other; the
-    second starts some turns late."""
+    """Two processes for one node, as after a forced deletion of a pod, in lockstep request by request; the second
+    starts some turns later."""
     first, second = life.new_process(), life.new_process()
     for number in range(200):
         both = [first.turn(POLICY)] if number < lag else [first.turn(POLICY), second.turn(POLICY)]
@@ -329,7 +328,7 @@ async def live_twice(life: Life, lag: int) -> None:
 
 @pytest.mark.parametrize("lag", [0, 1, 3, 5])
 async def test_two_agents_on_one_node_reboot_it_once(tmp_path: Path, lag: int) -> None:
-    """Without the lock on the host, the versions of Node and lock must do."""
+    """Without the lock on the host, the versions of Node and lock must prevent it."""
     async with a_life(tmp_path) as life:
         await live_twice(life, lag)
         life.check_home()
@@ -341,7 +340,7 @@ async def test_two_agents_on_one_node_reboot_it_once(tmp_path: Path, lag: int) -
 async def run_for(
     life: Life, seconds: float, policy: Policy = POLICY, at: dict[float, Callable[[], None]] | None = None
 ) -> None:
-    """The loop of one process for so long; `at` changes the world at instants."""
+    """Runs the loop of one process for so long; `at` changes the world at the given instants."""
     place, mind = LogContext("n1"), life.new_process()
     loop = Loop(
         mind=mind,
@@ -382,21 +381,21 @@ async def test_an_idle_hour_costs_only_reads_of_node_and_lock_every_five_minutes
         lock = "GET /apis/apps/v1/namespaces/careen/daemonsets/careen"
         assert [request for request in life.requests if request not in ("GET /api/v1/nodes/n1", lock)] == []
         assert 12 <= life.requests.count("GET /api/v1/nodes/n1") <= 14
-        assert life.requests.count(lock) <= 16, "nobody else may look after the last holder of a roll-out"
+        assert life.requests.count(lock) <= 16, "another node may have to check the last holder of a roll-out"
 
 
 @pytest.mark.parametrize(
     "blocked",
     [
         pytest.param({"window": Window(days=frozenset())}, id="outside every window"),
-        pytest.param({"concurrency": 1}, id="the lock held by another"),
+        pytest.param({"concurrency": 1}, id="another node holds the lock"),
         pytest.param({"blocking_pod_selectors": (Selector.parse("app=block"),)}, id="a blocking pod"),
     ],
 )
 async def test_the_taint_is_set_within_ten_seconds_of_the_need_whatever_gate_refuses(
     tmp_path: Path, blocked: dict[str, Any]
 ) -> None:
-    """On an idle node, whose own Node was read minutes ago and was changed by its kubelet since."""
+    """On an idle node that read its Node minutes ago; the kubelet has changed the Node since."""
     async with a_life(tmp_path) as life:
         life.host.need = Need(answer=NeedAnswer.NO)
         life.put_pod("blocker", metadata={"labels": {"app": "block"}})

@@ -1,7 +1,7 @@
 """A proxy between the agents and the API server answers 200 without content: single answers, and periods of them.
 
-Such an answer is neither yes nor no. No conclusion may follow from it: no Node is free of pods, foreign taints or a
-claim because of `{}`."""
+Such an answer is neither yes nor no, so agents must draw no conclusion from it: `{}` does not mean that a Node has no
+pods, foreign taints or claim."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ FOREIGN = {"key": "example.com/gpu", "value": "broken", "effect": "NoExecute"}
 
 
 async def storm(fault: Fault, seed: int) -> World:
-    """Of the answers each twentieth is nothing, and in three spells of up to a minute each one is, for one node
-    or all."""
+    """A twentieth of the answers is empty. In three periods of up to a minute every answer is, for one node or all."""
     chance = random.Random(seed)
     shape = SHAPES[seed % len(SHAPES)]
     spells = [
@@ -59,7 +58,7 @@ async def storm(fault: Fault, seed: int) -> World:
 
 
 def unguarded(world: World) -> list[str]:
-    """Patches that any state of the object would have taken."""
+    """Patches that would have been accepted in any state of the object."""
     return [line for line in world.agents.trace if ": PATCH " in line and '"resourceVersion":""' in line]
 
 

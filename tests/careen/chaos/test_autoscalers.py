@@ -1,4 +1,4 @@
-"""A roll-out beside autoscalers: their annotations are on a node while it goes down and comes back, whatever process
+"""A roll-out beside autoscalers: their annotations are on a node while it goes down and returns, whichever process
 dies."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def annotations(node: dict[str, Any] | None) -> dict[str, str]:
 
 
 def unprotected(world: World) -> list[str]:
-    """Nodes that were cordoned at some time without what keeps autoscalers away."""
+    """Nodes that were cordoned at some time without the annotations that keep autoscalers away."""
     found = []
     for change in world.server.store.journal:
         node = change.after.content if change.after is not None else {}

@@ -1,5 +1,5 @@
-"""Turns of an agent break for a while, or for good: its node comes back into service, the others go on, and no
-law breaks."""
+"""An agent's turns fail for a while or for ever: its node returns to service, the others continue, and no law
+breaks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOLERATED = ("broken-turns",)
 
 
 class Fault:
-    """Breaks what it is put before, for one node, while it is switched on."""
+    """Fails whatever it wraps, for one node, while it is switched on."""
 
     def __init__(self, node: str) -> None:
         self.node = node
@@ -72,7 +72,7 @@ async def until(world: World, what: Callable[[], bool], longest_seconds: float) 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
 def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: Phase) -> None:
-    """The bug stays in this agent: the node fails with a back-off, its claim goes, and the other node reboots
+    """The defect in this agent lasts: the node fails with a back-off, its claim is released, and the other node reboots
     meanwhile."""
     fault = Fault("n1")
 
@@ -82,7 +82,7 @@ def test_a_node_with_failing_turns_is_undone_and_the_roll_out_continues(phase: P
         await until(world, lambda: fault.times > 0, 120)
         await until(world, lambda: annotations(world, "n1").get("careen.dev/phase") == "Failed", 90)
         assert not is_cordoned(world, "n1")
-        assert WORDS not in str(annotations(world, "n1")), "an error's own words may hold a secret"
+        assert WORDS not in str(annotations(world, "n1")), "an error's own text may contain a secret"
         await until(world, lambda: world.fleet.hosts["n2"].boot == 2, 200)
         fault.is_on = False
         await world.until_home(600.0)
@@ -125,7 +125,7 @@ def test_turns_that_fail_briefly_only_delay_the_reboot(seconds: float) -> None:
 
 @pytest.mark.parametrize("act", [people.hold, people.pause], ids=["a hold", "a pause"])
 def test_a_hold_or_pause_takes_effect_while_turns_fail(act: people.Act) -> None:
-    """Not after some broken turns: with the next one."""
+    """With the next failed turn, not only after several."""
     fault = Fault("n1")
 
     async def story() -> World:
@@ -238,7 +238,7 @@ SEEDS = int(os.environ.get("CHAOS_SEEDS", "4"))
 
 @pytest.mark.timeout(0)
 def test_combined_faults_of_agents_and_server_break_no_rule() -> None:
-    """Each agent breaks in some phase for a while, and requests are lost meanwhile."""
+    """Each agent fails in some phase for a while, and requests are lost meanwhile."""
     first = int(os.environ.get("CHAOS_FIRST", "0"))
     for seed in range(first, first + SEEDS):
         faults = [Fault("n1"), Fault("n2"), Fault("n3")]

@@ -87,7 +87,8 @@ def test_cleanup_knows_every_key_that_the_agents_write(world: World) -> None:
 
 
 def test_the_roll_outs_of_this_test_write_nearly_all_keys() -> None:
-    """The test above looks at something: what is missing is written by people, or with a forecast, or in trouble."""
+    """The test above covers every other key: the missing ones are written by people, with a forecast, or after a
+    failure."""
     long = run_virtually(interrupted_after(400.0))
     assert KNOWN - keys_written(long) <= {
         *WORDS,

@@ -56,7 +56,7 @@ _READS = frozenset({"get", "get_plain", "pages", "items", "ask"})
 
 
 class Asked(NamedTuple):
-    """A request of a story in which nothing is spoilt."""
+    """A request of a story without faults."""
 
     number: int
     request: Request
@@ -65,7 +65,7 @@ class Asked(NamedTuple):
 
 @functools.cache
 def requests_of(name: str) -> tuple[Asked, ...]:
-    """The kinds of requests; up to the fault, the same ones are sent again."""
+    """The kinds of requests; up to the fault, every run sends the same ones."""
     asked: list[Asked] = []
     told(STORIES[name], lambda number, _, request: asked.append(Asked(number, request, current_call_site())))
     return tuple(asked)
@@ -80,8 +80,8 @@ def crash_points(name: str, fault: Fault) -> list[Asked]:
 
 
 def tried(name: str, fault: Fault, every: int) -> list[Asked]:
-    """A share of the crash points, another one for each story and fault, and one in the fault's own story; in a large
-    share also the first of each place that no story before this one reaches."""
+    """A share of the crash points, another one for each story and fault, plus one in the fault's own story. A large
+    share also includes the first request of each call site that no earlier story reaches."""
     points = crash_points(name, fault)
     begin = zlib.crc32(f"{fault} {name}".encode())
     wanted = {each.number for each in points[begin % every :: every]}
@@ -97,23 +97,23 @@ def tried(name: str, fault: Fault, every: int) -> list[Asked]:
 
 
 def _story_of(fault: Fault) -> str:
-    """The faults take the stories in turn: in the smallest share too, each fault is tried and no story is left out."""
+    """The faults are distributed over the stories: even the smallest share tries each fault and leaves no story out."""
     turn = list(Fault).index(fault)
     return next(name for name in [*list(STORIES)[turn % len(STORIES) :], *STORIES] if crash_points(name, fault))
 
 
 def _taint_seconds(fault: Fault) -> float:
-    """How late a taint may be: the server may be down for a minute, and a frozen agent taints nothing."""
+    """How late a taint may be: the server may be down for a minute, and a frozen agent sets no taint."""
     return 15.0 + FROZEN_SECONDS.get(fault, 60.0)
 
 
 def test_the_stories_reach_every_api_call_in_the_code() -> None:
-    """Each list shows what the other has missed: a call site that no story reaches, or a request from a call site
-    missing from the list."""
+    """Each list shows the gaps of the other: a call site that no story reaches, or a request from a call site missing
+    from the list."""
     reached = frozenset().union(*(sites_of(name) for name in STORIES))
     assert reached == all_call_sites() - NOT_HERE
     assert all(site.method in _READS for site in NOT_HERE - OF_MESSAGES.keys()), (
-        "a command that writes needs a story of its own"
+        "a command that writes needs its own story"
     )
 
 
@@ -148,9 +148,9 @@ def test_without_faults_every_story_reboots_each_node_once_and_breaks_no_rule(st
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", STORIES)
 def test_a_fault_at_any_request_breaks_no_rule_and_every_node_returns_to_idle(name: str, part: int) -> None:
-    """From the first read to the last write: between any two requests there is no state that leads nowhere."""
+    """From the first read to the last write: between any two requests every state leads on."""
     pairs = [(fault, each) for fault in Fault for each in tried(name, fault, EVERY)][part::PARTS]
-    assert pairs, "nothing is tried here"
+    assert pairs, "no crash point is tried here"
     faults: dict[int, list[Fault]] = {}
     for fault, each in pairs:
         faults.setdefault(each.number, []).append(fault)
@@ -167,4 +167,4 @@ def test_a_fault_at_any_request_breaks_no_rule_and_every_node_returns_to_idle(na
     assert judgements.keys() == {Branch(each.number, fault) for fault, each in pairs}
     for fault, each in pairs:
         wrong = judgements[Branch(each.number, fault)]
-        assert not wrong, f"{fault.name} befalls request {each.number}, {each.site}: {wrong}"
+        assert not wrong, f"{fault.name} hits request {each.number}, {each.site}: {wrong}"

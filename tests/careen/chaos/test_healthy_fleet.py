@@ -50,8 +50,8 @@ def put_pod(
 
 
 def comes_again(world: World, owner: str, **pod: Any) -> list[str]:
-    """Whenever a pod of this owner is gone, its owner makes another on the same node, at once. Gives the names
-    of those it made."""
+    """Whenever a pod of this owner is deleted, its owner recreates it on the same node at once. Returns the names of
+    the recreated pods."""
     made: list[str] = []
 
     def look() -> None:
@@ -74,7 +74,7 @@ def boots(world: World) -> list[str]:
 
 
 async def a_job_that_ends() -> World:
-    """Its pod is evicted and the Job fails: it has no ready pod for ever."""
+    """Its pod is evicted and the Job fails: it never has a ready pod again."""
     world = World(Shape(nodes=3))
     job = {
         "apiVersion": "batch/v1",
@@ -174,7 +174,7 @@ def test_a_pod_bound_by_an_unknown_controller_is_evicted_once_and_delays_nothing
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=True))
     assert sorted(boots(world)) == ["n1", "n2"]
     assert 1 <= len(made) <= 3, (
-        "evicted once, and again only within the seconds in which a cordon and a creation cannot be put in order"
+        "evicted once, and again only within the seconds in which cordon and creation cannot be ordered"
     )
     assert world.verdict(but=("drained",)) == [], world.told(world.verdict())
 
@@ -182,5 +182,5 @@ def test_a_pod_bound_by_an_unknown_controller_is_evicted_once_and_delays_nothing
 def test_a_pod_that_is_recreated_for_an_unknown_reason_does_not_block_the_roll_out() -> None:
     world, made = run_virtually(bound_pods(kind="Rocket", is_bound=None))
     assert sorted(boots(world)) == ["n1", "n2"]
-    assert 6 <= len(made) <= 8, "six rounds of what came after the cordon, and what was evicted around it"
+    assert 6 <= len(made) <= 8, "six rounds of pods created after the cordon, and those evicted around it"
     assert world.verdict(but=("drained",)) == [], world.told(world.verdict())

@@ -1,4 +1,4 @@
-"""A claim that enters the lock long after its sender has given up on it, and on the need."""
+"""A claim that enters the lock long after its sender has given up on it and its need has ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def takes_a_claim(request: Request) -> bool:
 
 
 async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) -> World:
-    """A proxy holds the write back; meanwhile the need ends, so that no agent writes the lock again."""
+    """A proxy delays the write; meanwhile the need ends, so that no agent writes the lock again."""
     held: list[tuple[str, Request]] = []
 
     def plan(_number: int, node: str, request: Request) -> Fault | None:
@@ -37,7 +37,7 @@ async def late_claim(late_seconds: float, *, dies: bool, goes_on: bool = False) 
     await asyncio.sleep(late_seconds + (10.0 if goes_on else 120.0))
     if not goes_on:
         world.stop()
-    assert held, "no claim was taken"
+    assert held, "no claim was made"
     return world
 
 
@@ -51,7 +51,7 @@ def test_a_claim_written_late_for_an_idle_node_is_removed(late_seconds: float, d
 
 
 async def late_claim_then_the_need_again(late_seconds: float) -> World:
-    """The same, and the host asks again: its own forgotten claim must not keep it waiting for ever."""
+    """The same, but the host asks again: its own forgotten claim must not keep it waiting for ever."""
     world = await late_claim(late_seconds, dies=True, goes_on=True)
     world.fleet.hosts["n1"].needs_reboot()
     await world.until_home(300.0)

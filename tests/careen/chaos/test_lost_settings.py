@@ -17,7 +17,7 @@ SPOILT = SeenConfigMap(uid="first", resource_version="2", data={"config.yaml": "
 
 
 def settings_of(world: World) -> Mapping[str, LiveSettings]:
-    """Each agent's own, as its process holds them."""
+    """The settings of each agent, as its process holds them."""
     return {
         name: LiveSettings(
             Invocation(flags={"node_id": (name,)}, environment={}), CLOSED, config_map_name="careen/careen"
@@ -27,8 +27,7 @@ def settings_of(world: World) -> Mapping[str, LiveSettings]:
 
 
 async def tell(world: World, agents: Mapping[str, LiveSettings], seen: SeenConfigMap | None) -> None:
-    """Every agent learns of it within two seconds, each after its own delay; the settings in force decide from then
-    on."""
+    """Every agent learns of it within two seconds, each after its own delay; from then on the new settings decide."""
     for name in world.chance.sample(list(agents), len(agents)):
         await asyncio.sleep(world.chance.uniform(0.0, 2.0 / len(agents)))
         agents[name].offer(seen)
@@ -54,7 +53,7 @@ async def behind_a_closed_window(seed: int, lost: SeenConfigMap | None, *, crash
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("lost", [None, SPOILT], ids=["deleted", "spoilt"])
+@pytest.mark.parametrize("lost", [None, SPOILT], ids=["deleted", "corrupted"])
 @pytest.mark.parametrize("crashes", [False, True], ids=["", "an agent dies"])
 def test_a_deleted_config_map_opens_no_window_but_an_empty_one_does(
     seed: int, lost: SeenConfigMap | None, crashes: bool

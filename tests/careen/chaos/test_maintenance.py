@@ -1,5 +1,5 @@
-"""A person keeps a node down while agents die, requests are lost and the machine reboots: it goes down under one claim,
-stays down until it is handed back, and comes back whole."""
+"""A person keeps a node down while agents die, requests are lost and the machine reboots: the node goes down under one
+claim, stays down until the request ends, and returns undamaged."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ async def until(world: World, condition: Callable[[], bool]) -> None:
 async def kept_down(
     plan: Plan = nothing_goes_wrong, meanwhile: Callable[[World], None] = lambda _: None, nodes: int = 2
 ) -> World:
-    """n1 is asked for; once it is down, `meanwhile` happens; after two minutes it is handed back. n2 needs a reboot all
-    the while, and waits."""
+    """A person requests n1; once it is down, `meanwhile` happens; after two minutes the person ends the request. n2
+    needs a reboot all the time, and waits."""
     world = World(Shape(nodes=nodes), plan=plan)
     await asyncio.sleep(6.0)
     people.annotate(world, "n1", people.REQUEST, '{"want":"maintenance","reason":"disk swap"}')

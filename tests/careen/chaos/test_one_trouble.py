@@ -34,7 +34,7 @@ LONG = {
 async def until(world: World, condition: Callable[[], bool], seconds: float = 200.0) -> None:
     end = world.now + seconds
     while not condition():
-        assert world.now < end, world.told(["what the story waits for did not come"])
+        assert world.now < end, world.told(["the condition that the story waits for was not met"])
         await asyncio.sleep(0.05)
 
 
@@ -63,8 +63,8 @@ async def a_roll_out(
     plan: Plan = nothing_goes_wrong,
     policy: dict[str, float] | None = None,
 ) -> World:
-    """All nodes need a reboot, then `trouble` is done, or begun; deadlines are those that people have, so that
-    nothing ends in one."""
+    """All nodes need a reboot, then `trouble` happens or begins; deadlines have their default values, so that nothing
+    ends in one."""
     world = World(shape, plan=plan)
     for name in shape.names:
         world.settings[name] = {**LONG, **(policy or {})}
@@ -92,7 +92,7 @@ def test_a_daemonset_pod_that_was_never_ready_halts_nothing() -> None:
 
 
 async def held_behind_a_slow_webhook(world: World) -> None:
-    """Each eviction takes twelve seconds; the hold comes when the first is under way."""
+    """Each eviction takes twelve seconds; the hold is set during the first one."""
     await until(world, lambda: "Draining" in (phase(world, "n1"), phase(world, "n2")))
     world.agents.latency = slow_evictions
     name = next(name for name in TWO.names if phase(world, name) == "Draining")
@@ -100,7 +100,7 @@ async def held_behind_a_slow_webhook(world: World) -> None:
     people.hold(world, name)
     held_at = world.now
     await until(world, lambda: phase(world, name) == "Waiting", 3600.0)
-    assert world.now - held_at < 30.0, world.told([f"the hold was heard after {world.now - held_at:.0f} s"])
+    assert world.now - held_at < 30.0, world.told([f"the hold took effect after {world.now - held_at:.0f} s"])
     assert not any(event.what == "asked" and event.host == name for event in world.fleet.log)
     world.agents.latency = no_latency
     people.let_go(world, name)
@@ -136,7 +136,7 @@ def test_a_node_recreated_during_its_drain_does_not_block_until_the_deadline(whe
 
 
 async def wiped_while_waiting(world: World, spoilt: str | None) -> None:
-    """The need ends with the record: only key and field manager still identify the taint."""
+    """The need ends when the record is lost: only key and field manager still identify the taint."""
     await until(world, lambda: all(phase(world, name) != "Idle" for name in TWO.names))
     name = next(name for name in TWO.names if phase(world, name) == "Waiting")
     people.hold(world, name)
@@ -181,7 +181,8 @@ def test_a_draining_node_without_its_record_does_not_block_until_the_deadline() 
 @pytest.mark.parametrize("frozen_seconds", [60.0, 90.0, 150.0])
 @pytest.mark.parametrize("when", ["Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 def test_a_suspended_agent_continues_from_the_current_state(when: str, frozen_seconds: float) -> None:
-    """Frozen with the answer in hand to the first read after it got there: everything it knows is old when it thaws."""
+    """The agent is frozen with the answer to its first read in this phase: everything that it knows is outdated when it
+    continues."""
     frozen: list[str] = []
 
     def freezes(world: World) -> None:
@@ -201,8 +202,8 @@ def test_a_suspended_agent_continues_from_the_current_state(when: str, frozen_se
 
 
 async def doubled_while_draining(world: World) -> None:
-    """A second agent begins in the middle of each node's drain. Of their two announcements the first one sent
-    is the last to arrive."""
+    """A second agent starts in the middle of each node's drain. Of their two announcements, the one sent first arrives
+    last."""
     delayed: set[str] = set()
 
     def latency(node: str, request: Request) -> float:
@@ -234,7 +235,7 @@ def test_two_agents_that_announce_a_reboot_together_ask_the_host_once(nodes: int
     """Without a lock on the host, as after a forced deletion of a pod that still runs."""
     world = run_virtually(a_roll_out(Shape(nodes=nodes, concurrency=nodes - 1), doubled_while_draining))
     is_quickly_over(world)
-    assert all(conflicts(world, name) for name in world.shape.names), "the announcements did not meet"
+    assert all(conflicts(world, name) for name in world.shape.names), "the announcements did not overlap"
     asked = Counter((event.host, event.boot_id) for event in world.fleet.log if event.what == "asked")
     assert set(asked.values()) == {1}, asked
 
@@ -249,7 +250,7 @@ def told(world: World) -> Counter[tuple[str, str]]:
 
 
 def moves_the_record(request: Request) -> str:
-    """The phase that a patch of a Node moves to; empty for any other request."""
+    """The phase to which a patch of a Node leads; empty for any other request."""
     if request.method != "PATCH" or "/nodes/" not in request.path:
         return ""
     annotations = json.loads(request.body or b"{}")["metadata"].get("annotations") or {}

@@ -43,7 +43,7 @@ TWO_OF_THREE = Shape(nodes=3, concurrency=2)
 
 
 async def beside_a_poisoned_node(record: str, label: str | None, shape: Shape) -> World:
-    """n3 carries an unreadable record until a person removes it; it needs no reboot itself."""
+    """n3 has an unreadable record until a person removes it; n3 needs no reboot itself."""
     world = World(shape)
     poison(world, record, label)
     await asyncio.sleep(6.0)
@@ -143,4 +143,4 @@ def test_an_unreadable_lock_entry_does_not_stop_the_others(row: Any) -> None:
         assert [what for what, _ in log] == ["asked", "booted", "asked", "booted"], (
             "both places were taken although the entry fills one"
         )
-        assert world.lock().get("locks", []) == [row], "nobody can know who holds it, so only a person may remove it"
+        assert world.lock().get("locks", []) == [row], "its holder is unknown, so only a person may remove it"

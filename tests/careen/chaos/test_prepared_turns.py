@@ -20,7 +20,7 @@ SLOW_FORECAST_SECONDS = 4.0
 
 @dataclass
 class Slow:
-    """A forecast of a large cluster, and when each was begun."""
+    """A forecast that takes as long as for a large cluster, and the start time of each."""
 
     world: World
     begun: list[tuple[float, str]] = field(default_factory=list)
@@ -78,7 +78,7 @@ def prepared(world: World) -> list[str]:
 async def a_roll_out(
     shape: Shape, event: Callable[[World, str], Any] = lambda _world, _name: None, **told: Any
 ) -> Seen:
-    """From the first need to the end; `event` happens once, when a node has first prepared its turn."""
+    """From the first need to the end; `event` happens once, when a node has prepared its turn for the first time."""
     world = World(shape)
     seen = Seen(world, Slow(world))
     world.agents.forecaster = lambda _api, _node: seen.forecasts
@@ -94,7 +94,7 @@ async def a_roll_out(
         if not has_happened and (ready := prepared(world)):
             has_happened = True
             event(world, ready[0])
-    assert has_happened, "nobody prepared anything"
+    assert has_happened, "no node prepared its turn"
     await world.until_home(600.0)
     world.stop()
     return seen
@@ -111,7 +111,7 @@ def test_a_prepared_node_claims_faster_than_a_forecast_takes() -> None:
     assert max(seen.gaps()) < SLOW_FORECAST_SECONDS, seen.gaps()
     assert sorted(seen.gaps())[1] < SLOW_FORECAST_SECONDS / 2, seen.gaps()
     assert all("were used" in sentence for sentence in seen.everything_said()), seen.said
-    assert len(seen.forecasts.begun) <= 4 + 1, "one for each node; the first of all may be made twice"
+    assert len(seen.forecasts.begun) <= 4 + 1, "one for each node; the very first may be made twice"
 
 
 def test_a_budget_that_closes_meanwhile_discards_the_preparation() -> None:

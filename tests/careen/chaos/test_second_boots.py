@@ -15,8 +15,8 @@ NODES = 3
 
 
 async def boots_twice(after_seconds: float) -> tuple[World, list[str]]:
-    """The first host that comes back goes down again so long after its boot. What was seen beside it while it
-    was down the second time: claims of others, and cordons of theirs."""
+    """The first host that returns goes down again so long after its boot. Records what overlapped with its second
+    outage: other nodes' claims and cordons."""
     world, beside = World(Shape(nodes=NODES)), []
     await world.all_need_a_reboot()
     while not (booted := [event.host for event in world.fleet.log if event.what == "booted"]):

@@ -9,7 +9,7 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 
 async def agents_that_die(shape: Shape, seed: int, lives_seconds: float) -> World:
-    """Each process dies some five seconds after it began, as when its liveness probe or its memory limit kills it."""
+    """Each process dies about five seconds after its start, as if its liveness probe or memory limit killed it."""
     world = World(shape, seed=seed)
 
     def watch(node: str) -> None:

@@ -12,7 +12,7 @@ from tests.careen.chaos.fleet.world import Shape, World
 
 
 def slow_webhook(_number: int, _node: str, request: Request) -> Fault | None:
-    """Twelve seconds for each eviction that is meant."""
+    """Twelve seconds for each real eviction."""
     return Fault.SLOW if request.path.endswith("/eviction") and "dryRun" not in request.query else None
 
 
@@ -38,5 +38,5 @@ def test_a_hold_takes_effect_within_seconds_despite_twenty_slow_evictions() -> N
         return world, took
 
     world, took = run_virtually(story())
-    assert took < 15.0, world.told([f"the hold was heard after {took:.0f} s"])
+    assert took < 15.0, world.told([f"the hold took effect after {took:.0f} s"])
     assert not (broken := world.verdict()), world.told(broken)

@@ -1,5 +1,5 @@
-"""Faults, people, networks and releases together, drawn from a seed: no rule breaks, and when they stop every node
-returns to idle.
+"""Faults, people, networks and releases together, drawn from a seed: no rule breaks, and every node returns to idle
+when they stop.
 
 A plain run plays the stories that failed once and a few seeds; `make storms SEEDS=…` plays any number."""
 
@@ -53,7 +53,7 @@ def test_a_story_has_five_to_eight_nodes_and_survives_a_round_trip(seed: int) ->
 
 
 def test_the_same_story_always_runs_identically() -> None:
-    """Without this nothing could be shrunk or kept."""
+    """Without this no story could be shrunk or kept."""
     once, again = (play(with_a_broken_law(story_of(9))) for _ in range(2))
     assert once.trace == again.trace != ()
     assert once.tally == again.tally
@@ -64,7 +64,7 @@ def with_a_broken_law(story: Story) -> Story:
     return with_events(story, [*story.events, Event(at=399.0, node="n99", what="need")])
 
 
-def test_every_tenth_storm_uses_the_real_forecast_and_so_does_each_kind_of_storm() -> None:
+def test_every_tenth_storm_and_each_kind_of_storm_use_the_real_forecast() -> None:
     stories = [story_of(seed) for seed in range(100)]
     assert sum(story.has_real_forecast for story in stories) == 10
     assert {story.weather for story in stories if story.has_real_forecast} == set(WEATHER)
@@ -82,8 +82,8 @@ def play_of(acts: object) -> Tally:
 
 
 def test_a_storm_that_breaks_a_rule_shrinks_to_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted: the lock has nine places, regardless of the settings. Of dozens of events only needs are left, one or
-    two more than may go at once, and at most one event that makes them meet."""
+    """The planted defect: the lock has nine places, regardless of the settings. Of dozens of events only needs remain,
+    one or two more than may start at once, and at most one event that makes them overlap."""
     monkeypatch.setattr(content, "limit", lambda _content, _concurrency: 9)
     first = play(story_of(0))
     assert (first.laws, first.story.concurrency) == ({"claims"}, 2)

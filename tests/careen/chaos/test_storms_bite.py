@@ -1,4 +1,4 @@
-"""Planted defects, each of which a storm finds: every kind of fault detects some defect."""
+"""Planted defects, each of which some storm finds: every kind of fault detects a defect."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def count_no_holders(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(read_only_the_first_page, 14, "drained", id="lists that come in pages"),
         pytest.param(write_whatever_stands_there_now, 26, "end", id="writes that land late"),
         pytest.param(wait_for_no_pod_that_ends, 4, "drained", id="pods that end late"),
-        pytest.param(count_no_holders, 0, "claims", id="many at once"),
+        pytest.param(count_no_holders, 0, "claims", id="many faults at once"),
     ],
 )
 def test_the_storms_find_a_planted_defect(monkeypatch: pytest.MonkeyPatch, plant: Plant, seed: int, law: str) -> None:

@@ -26,16 +26,16 @@ def series(world: World, name: str) -> list[str]:
 
 
 async def until(world: World, is_so: Callable[[], object], longest_seconds: float) -> float:
-    """Seconds until it is so; fails when that takes too long."""
+    """The seconds until the condition is true; fails if that takes too long."""
     began = world.now
     while not is_so():
-        assert world.now - began < longest_seconds, world.told([f"not so after {longest_seconds} s"])
+        assert world.now - began < longest_seconds, world.told([f"the condition is not met after {longest_seconds} s"])
         await asyncio.sleep(0.5)
     return world.now - began
 
 
 async def a_reboot_that_never_happens(shape: Shape) -> World:
-    """The first host accepts the request and does nothing, and its agent dies with it; after a while it does reboot."""
+    """The first host accepts the request and does nothing, and its agent dies; after a while the host does reboot."""
     world = World(shape)
     for host in world.fleet.hosts.values():
         host.behaviour = "silent"
@@ -89,7 +89,7 @@ def rows(world: World) -> list[dict[str, Any]]:
 
 
 async def a_node_deleted_with_its_agent() -> World:
-    """The autoscaler takes a draining node away for good, and the others' agents live five seconds each."""
+    """The autoscaler removes a draining node for good, and the other agents live five seconds each."""
     world = World(Shape(nodes=3))
     await world.all_need_a_reboot()
     await until(world, lambda: rows(world), 60.0)
@@ -118,7 +118,7 @@ def test_a_deleted_nodes_claim_is_freed_even_if_no_process_outlives_the_deadline
 
 
 async def a_node_made_anew(in_phase: str, *, is_asked: bool = False) -> World:
-    """A person deletes the working Node, and its kubelet registers it again at once; host and agent continue."""
+    """A person deletes the Node at work, and its kubelet registers it again at once; host and agent continue."""
     world = World(Shape(nodes=3))
     if is_asked:
         for host in world.fleet.hosts.values():
@@ -143,7 +143,7 @@ async def a_node_made_anew(in_phase: str, *, is_asked: bool = False) -> World:
     world.at(1.0, lambda: world.fleet.register(name))
     world.note(f"{name} is made anew")
     took = await until(world, lambda: claim not in json.dumps(rows(world)), 200.0)
-    assert took > 110.0 if is_asked else took < 15.0, f"given back after {took:.0f} s"
+    assert took > 110.0 if is_asked else took < 15.0, f"released after {took:.0f} s"
     await world.until_home(600.0)
     world.stop()
     return world

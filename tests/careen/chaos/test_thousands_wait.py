@@ -51,7 +51,7 @@ async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle,
     end(world)
     began = world.now
     while not (holders := {row["nodeID"] for row in world.lock().get("locks", [])} & set(world.shape.names)):
-        assert world.now < began + 2 * order.LONGEST_LOOK_SECONDS, "nobody comes"
+        assert world.now < began + 2 * order.LONGEST_LOOK_SECONDS, "no node claims"
         await asyncio.sleep(0.5)
     world.stop()
     assert len(holders) == 1
@@ -59,7 +59,7 @@ async def seconds_until_a_claim(world: World, obstacle: Obstacle, end: Obstacle,
 
 
 def release(world: World) -> None:
-    """The one that held all up is through, and the pause ends."""
+    """The node that held up the others is done, and the pause ends."""
     edit(world, lambda content: lock.release_by_hand(lock.resume(content), "elsewhere"))
 
 
@@ -70,17 +70,21 @@ GATHERED_BY_THEN = BY_THEN + taint_spread.SPREAD_SECONDS  # the first claim of s
 @pytest.mark.parametrize(
     ("agents", "obstacle", "end", "seconds"),
     [
-        pytest.param(100, pause, resume, BY_THEN, id="a hundred nodes, resumed"),
-        pytest.param(100, hold_all, let_all_go, BY_THEN, id="a hundred nodes, let go"),
-        pytest.param(100, block_by_pods, allow_pods, BY_THEN, id="a hundred nodes, no blocking pods any more"),
+        pytest.param(100, pause, resume, BY_THEN, id="a hundred nodes, the pause ends"),
+        pytest.param(100, hold_all, let_all_go, BY_THEN, id="a hundred nodes, the hold-up ends"),
+        pytest.param(100, block_by_pods, allow_pods, BY_THEN, id="a hundred nodes, the blocking pods are gone"),
         pytest.param(5000, others_hold, release, BY_THEN, id="five thousand nodes, the first in line"),
         pytest.param(
-            5000, both(hold_all, put_a_crowd), let_all_go, order.LONGEST_LOOK_SECONDS, id="five thousand nodes, let go"
+            5000,
+            both(hold_all, put_a_crowd),
+            let_all_go,
+            order.LONGEST_LOOK_SECONDS,
+            id="five thousand nodes, the hold-up ends",
         ),
-        pytest.param(5000, pause, resume, GATHERED_BY_THEN, id="few of five thousand, resumed"),
-        pytest.param(5000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of five thousand, let go"),
-        pytest.param(500, block_by_pods, allow_pods, BY_THEN, id="few of five hundred, no blocking pods any more"),
-        pytest.param(1000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of a thousand, let go"),
+        pytest.param(5000, pause, resume, GATHERED_BY_THEN, id="few of five thousand, the pause ends"),
+        pytest.param(5000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of five thousand, the hold-up ends"),
+        pytest.param(500, block_by_pods, allow_pods, BY_THEN, id="few of five hundred, the blocking pods are gone"),
+        pytest.param(1000, hold_all, let_all_go, GATHERED_BY_THEN, id="few of a thousand, the hold-up ends"),
     ],
 )
 def test_a_node_starts_after_the_obstacle_is_removed(
@@ -93,7 +97,7 @@ def test_a_node_starts_after_the_obstacle_is_removed(
 
 
 async def paused_with_a_line() -> float:
-    """There is a line when a person pauses; the claim that it waited for is released meanwhile."""
+    """A line exists when a person pauses; the claim that it waited for is released meanwhile."""
     world = World(Shape(nodes=4), seed=3)
     others_hold(world)
     world.at(600.0, lambda: pause(world))

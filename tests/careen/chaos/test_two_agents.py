@@ -1,5 +1,5 @@
-"""Two agents on every node, with nothing on the host that keeps them apart, and records that somebody removes:
-one reboot is asked for once, and no claim leaves the lock before the boot."""
+"""Two agents on every node, with no lock on the host between them, and records that a person removes: each reboot is
+requested once, and no claim leaves the lock before the boot."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _DEADLY = frozenset({*OF_PROCESSES, Fault.OUTAGE})
 
 
 def asked_twice(world: World) -> Iterator[str]:
-    """No process dies in these stories, so nobody has a reason to ask the same boot again."""
+    """No process dies in these stories, so no process has a reason to ask for the same boot again."""
     asked = Counter((event.host, event.boot_id) for event in world.fleet.log if event.what == "asked")
     return (f"{host} was asked {count} times to end {boot}" for (host, boot), count in asked.items() if count > 1)
 
 
 def given_back_early(world: World) -> Iterator[str]:
-    """From the word to the host until its next boot the lock holds its claim."""
+    """From the request to the host until its next boot, the lock contains its claim."""
     under_way: set[str] = set()
     happened = sorted(
         [*world.fleet.log, *(write for write in _writes(world) if write.plural == "daemonsets")],
@@ -66,8 +66,8 @@ async def two_agents(seed: int, fault_rate: float, shutdown_seconds: float) -> W
     return world
 
 
-@pytest.mark.parametrize("shutdown_seconds", [4.0, 90.0], ids=["fast hosts", "hosts that take long to go down"])
-@pytest.mark.parametrize("fault_rate", [0.0, 0.05], ids=["quiet", "faults"])
+@pytest.mark.parametrize("shutdown_seconds", [4.0, 90.0], ids=["fast hosts", "hosts that shut down slowly"])
+@pytest.mark.parametrize("fault_rate", [0.0, 0.05], ids=["no faults", "faults"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_agents_per_node_request_each_reboot_once_and_keep_the_claim(
     seed: int, fault_rate: float, shutdown_seconds: float
@@ -82,8 +82,8 @@ def test_two_agents_per_node_request_each_reboot_once_and_keep_the_claim(
 
 
 async def wiped(seed: int, phase: str) -> World:
-    """Somebody removes the record of each node once, soon after it has entered the phase; in some stories the
-    agent dies as well."""
+    """A person removes the record of each node once, soon after it has entered the phase; in some stories the agent
+    dies as well."""
     world = World(Shape(nodes=2), seed=seed)
     world.fleet.shutdown_seconds = (0.1, 20.0)
     done: set[str] = set()
@@ -104,7 +104,7 @@ async def wiped(seed: int, phase: str) -> World:
     await world.all_need_a_reboot()
     await world.until_home(900.0)
     watching.cancel()
-    assert done, f"no node came to {phase}"
+    assert done, f"no node reached {phase}"
     world.stop()
     return world
 

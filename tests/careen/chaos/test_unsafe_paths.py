@@ -1,4 +1,4 @@
-"""Unsafe paths of reboot coordinators that need a whole story to show; `docs/safety.md` lists them all."""
+"""Unsafe behaviour of reboot coordinators that only a whole story can show; `docs/safety.md` lists all of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def until(condition: Any) -> None:
 
 
 async def the_lock_is_unreadable_after_the_boot() -> World:
-    """For five minutes from the moment the first host is down, no read of the lock is answered."""
+    """For five minutes after the first host goes down, no read of the lock is answered."""
     unreadable_until = 0.0
 
     def plan(_number: int, _node: str, request: Request) -> Fault | None:
@@ -139,7 +139,7 @@ def test_a_failed_drain_releases_cordon_and_claim_without_the_release_delay() ->
 
 
 async def taints_during_the_release_delay() -> set[bool]:
-    """Whether the soft taint stands on the node while it is in service after its boot and still holds its claim."""
+    """Whether the soft taint is on the node while it is in service after its boot and still holds its claim."""
     world = World(Shape(nodes=1))
     settings(world, lock_release_delay_seconds=120.0)
     await world.all_need_a_reboot()

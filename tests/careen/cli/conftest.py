@@ -1,4 +1,4 @@
-"""A cluster to ask: the embedded API server in a thread, and the command line in this process."""
+"""A cluster for the commands: the embedded API server in a thread, and the command line in this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ assert kubernetes.client.CoreV1Api
 
 @dataclass
 class Desk:
-    """Somebody at a terminal: runs commands, and looks at what became of the objects."""
+    """A person at a terminal: runs commands and checks the objects afterwards."""
 
     server: RunningServer
     kubeconfig: Path
@@ -43,7 +43,7 @@ class Desk:
         return json.loads(self.ok(*arguments, "--output", "json"))
 
     def node(self, name: str, phase: str = "", **more: Any) -> None:
-        """Puts a Node into the cluster. `more`: reason, since, label, refusals, progress, hold, annotations."""
+        """Adds a Node to the cluster. `more`: reason, since, label, refusals, progress, hold, annotations."""
         annotations: dict[str, str] = dict(more.pop("annotations", {}))
         if phase:
             annotations |= {
@@ -76,8 +76,7 @@ class Desk:
         flags: Sequence[str] = (),
         agents: int = 3,
     ) -> None:
-        """Puts the DaemonSet that carries the lock into the cluster, with this content; it has so many agents
-        with these flags."""
+        """Adds the DaemonSet with the lock to the cluster, with this content and so many agents with these flags."""
         text = render(content) if isinstance(content, LockContent) else content
         labels = {"name": "careen"}
         self.server.seed(
@@ -101,7 +100,7 @@ class Desk:
         )
 
     def agent_on(self, node: str, *, ready: bool = True) -> None:
-        """A careen pod on that node."""
+        """Adds a careen pod on that node."""
         self.server.seed(
             {
                 "apiVersion": "v1",
@@ -119,26 +118,26 @@ class Desk:
         )
 
     def lock_text(self) -> str | None:
-        """The lock annotation as it stands."""
+        """The current lock annotation."""
         daemonset = self.server.get("daemonsets", "careen", "careen")
         assert daemonset is not None
         text: str | None = daemonset["metadata"].get("annotations", {}).get(keys.LOCK_ANNOTATION)
         return text
 
     def lock_content(self) -> LockContent:
-        """The lock as it stands, understood."""
+        """The current lock, parsed."""
         content = parse(self.lock_text())
         assert isinstance(content, LockContent)
         return content
 
     def annotations(self, node: str) -> dict[str, str]:
-        """A Node's annotations as they stand."""
+        """The current annotations of a Node."""
         found = self.server.get("nodes", node)
         assert found is not None
         return dict(found["metadata"].get("annotations", {}))
 
     def writes(self) -> int:
-        """How often somebody wrote through the API."""
+        """The number of writes through the API."""
         return sum(1 for request in self.server.api.requests if request.verb not in ("get", "list", "watch"))
 
 

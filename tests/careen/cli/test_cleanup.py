@@ -27,7 +27,7 @@ SOFT = {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}
 
 
 def seed_node(desk: Desk, name: str, *, boot: str = "b1", **more: Any) -> dict[str, Any]:
-    """Puts a Node into the cluster and returns what it was before careen came to it."""
+    """Adds a Node to the cluster and returns its state before careen changed it."""
     before = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -50,7 +50,7 @@ def seed_node(desk: Desk, name: str, *, boot: str = "b1", **more: Any) -> dict[s
 
 
 def the_node(desk: Desk, name: str) -> dict[str, Any]:
-    """What of the Node careen may touch."""
+    """The parts of the Node that careen may change."""
     node = desk.server.get("nodes", name)
     assert node is not None
     return {
@@ -66,7 +66,7 @@ def as_before(before: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def interrupted(desk: Desk) -> dict[str, dict[str, Any]]:
-    """A roll-out that ended in the middle: one node waits, one drains, one has been through, one was never touched."""
+    """A roll-out that ended in the middle: one node waits, one drains, one has finished, one was never touched."""
     desk.lock(HELD)
     waiting = Progress(phase="Waiting", need_since="2026-03-04T12:00:00Z", taint_key="careen.dev/reboot")
     return {
@@ -181,7 +181,7 @@ def test_a_node_with_a_new_boot_does_not_block_the_cleanup(desk: Desk) -> None:
 
 
 def fault_on(desk: Desk, name: str, kind: FaultKind, *, times: int = 99) -> None:
-    """The next writes of this object go wrong."""
+    """The next writes of this object fail."""
     left = iter([True] * times)
 
     def plan(info: Any, _user: str, _stale: bool) -> Fault | None:
@@ -217,7 +217,7 @@ def test_after_an_unclear_answer_or_a_conflict_the_object_is_read_again(
 
 
 def test_a_node_that_started_to_reboot_meanwhile_is_skipped(desk: Desk, interrupted: dict[str, Any]) -> None:
-    """The version guards the write: what was read as draining has announced its reboot since."""
+    """The version guards the write: the node read as draining has announced its reboot since."""
     rounds = iter([True])
 
     def plan(info: Any, _user: str, _stale: bool) -> Fault | None:
@@ -235,7 +235,8 @@ def test_a_node_that_started_to_reboot_meanwhile_is_skipped(desk: Desk, interrup
 
 
 def test_a_claim_made_meanwhile_stays(desk: Desk, interrupted: dict[str, Any]) -> None:
-    """An agent that still runs has cordoned its node since the Nodes were cleaned: the claim keeps the others away."""
+    """An agent that still runs has cordoned its node since the Nodes were cleaned: the claim keeps other nodes from
+    starting."""
     rounds = iter([True])
 
     def plan(info: Any, _user: str, _stale: bool) -> Fault | None:

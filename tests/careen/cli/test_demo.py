@@ -127,8 +127,7 @@ def test_serve_keeps_the_cluster_running_with_a_kubeconfig(demo: Any, tmp_path: 
 
 
 def test_serve_ends_with_a_message_when_a_part_of_the_cluster_dies(demo: Any, tmp_path: Path) -> None:
-    """A host cannot boot over a folder in its sentinel's place; a cluster without hosts that boot is no cluster
-    to look at."""
+    """A host cannot boot if a folder is in its sentinel's place; a cluster whose hosts cannot boot is of no use."""
     process = demo("--nodes", "1", "--serve")
     wait_until(lambda: (tmp_path / "kubeconfig").exists() or process.poll() is not None)
     host = tmp_path / "hosts" / "node-01"
@@ -177,7 +176,7 @@ def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
 def test_a_demo_whose_agents_do_not_start_has_no_verdict_and_reports_why(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Exit code 1 is for broken rules. Agents that end at once are not waited for."""
+    """Exit code 1 is for broken rules. The demo does not wait for agents that end at once."""
     plan = functools.partial(rollout.RolloutPlan, agent_arguments=["--no-such-flag"])
     monkeypatch.setattr(rollout, "RolloutPlan", plan)
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path)])
@@ -216,7 +215,7 @@ def test_a_recording_that_cannot_be_written_does_not_lose_the_verdict(tmp_path: 
 
 @pytest.mark.parametrize("arguments", [[], ["--break", "release"], ["--serve"]])
 def test_without_drydock_the_demo_tells_where_to_get_it(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
-    """As in the image and the wheel, which do not carry it."""
+    """As in the image and the wheel, which do not contain it."""
     monkeypatch.setattr("careen.cli.demo.find_spec", lambda _: None)
     done = CliRunner().invoke(cli, ["demo", *arguments])
     assert done.exit_code == 2, done.output

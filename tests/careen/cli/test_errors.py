@@ -23,7 +23,7 @@ INSIDES = re.compile(
 
 
 def problem(result: Result) -> str:
-    """What is said, on one line."""
+    """The output, on one line."""
     assert not INSIDES.search(result.output), result.output
     return " ".join(result.output.split())
 
@@ -40,7 +40,7 @@ def asked(tmp_path: Path, server: str, *words: str) -> Result:
 
 @pytest.fixture
 def raw_server() -> Iterator[str]:
-    """The port of a server that answers everything with what another protocol would say, and hangs up."""
+    """The port of a server that answers every request with another protocol and closes the connection."""
 
     def serve() -> None:
         with contextlib.suppress(OSError):

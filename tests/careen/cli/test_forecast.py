@@ -1,4 +1,4 @@
-"""The whole road: command, child process, lists over HTTP, scheduler_core, table."""
+"""The whole path: command, child process, lists over HTTP, scheduler_core, table."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_the_schedulers_configuration_is_read_from_the_agents_source(desk: Desk)
 def test_the_agents_config_map_cannot_name_a_local_file(
     desk: Desk, tmp_path: Path, command: str, flags: list[str]
 ) -> None:
-    """Its editor would choose which files of whoever asks are opened, and which certificate is shown."""
+    """Otherwise its editor would choose which of the caller's files are opened, and which certificate is shown."""
     extender = {"urlPrefix": "https://127.0.0.1:1", "filterVerb": "filter", "tlsConfig": {"caFile": "/no/such/file"}}
     configuration = yaml.safe_dump(
         {
@@ -282,7 +282,7 @@ def test_the_agents_config_map_cannot_name_a_local_file(
     own = tmp_path / "own.yaml"
     own.write_text(configuration)
     mine = desk.run(command, *(["n1"] if command == "forecast" else []), "--scheduler-config", str(own))
-    assert refusal not in f"{mine.output}{mine.exception}", "whoever asks may name files of their own"
+    assert refusal not in f"{mine.output}{mine.exception}", "a person may name their own files"
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_several_forecasts_are_a_list_without_duplicate_nodes(desk: Desk) -> Non
 
 
 def test_the_exit_code_is_that_of_the_worst_node(desk: Desk) -> None:
-    """Alone each would find room on the other; n3 has room for one."""
+    """Each alone would find room on the other; n3 has room for one."""
     desk.server.seed(
         a_node("n1"),
         a_node("n2"),
@@ -425,7 +425,7 @@ def test_a_missing_node_argument_exits_with_2(desk: Desk) -> None:
 
 
 def a_full_cluster() -> list[dict[str, Any]]:
-    """Three replicas of n1 that fit nowhere else: n2 is full."""
+    """Three replicas on n1 that fit nowhere else: n2 is full."""
     return [
         a_node("n1"),
         a_node("n2"),
@@ -449,14 +449,14 @@ def a_full_cluster() -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_more_nodes_help_or_not_and_so_many_are_needed(desk: Desk, wanted: str, told: str) -> None:
+def test_a_forecast_says_whether_more_nodes_help_and_how_many_are_needed(desk: Desk, wanted: str, told: str) -> None:
     desk.server.seed(*a_full_cluster())
     output = desk.run("forecast", "n1", "--with-nodes", wanted)
     assert output.exit_code == 3  # of the cluster as it is
     assert told in " ".join(output.stdout.split())
 
 
-def test_what_more_nodes_do_stands_in_the_json(desk: Desk) -> None:
+def test_the_json_contains_the_effect_of_more_nodes(desk: Desk) -> None:
     desk.server.seed(*a_full_cluster())
     told = json.loads(desk.run("forecast", "n1", "--with-nodes=n2=1", "--output=json").stdout)["moreNodes"]
     assert set(told["placed"].values()) == {"n2-new-1"}
@@ -474,7 +474,7 @@ def test_what_more_nodes_do_stands_in_the_json(desk: Desk) -> None:
     }
 
 
-def test_a_node_from_a_file_is_a_template_and_says_why_it_takes_a_pod_or_not(desk: Desk, tmp_path: Path) -> None:
+def test_a_node_from_a_file_is_a_template_and_each_pod_says_whether_it_fits(desk: Desk, tmp_path: Path) -> None:
     desk.server.seed(*a_full_cluster())
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(a_node("small", cpu="1")))
@@ -484,13 +484,13 @@ def test_a_node_from_a_file_is_a_template_and_says_why_it_takes_a_pod_or_not(des
     assert "No number of such nodes helps (up to 1 were tried)." in output
 
 
-def test_nodes_that_nobody_needs_make_no_difference(desk: Desk) -> None:
+def test_unneeded_nodes_make_no_difference(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
     output = " ".join(desk.ok("forecast", "n1", "--with-nodes=n2=3").split())
     assert "With 3 more nodes like n2: no difference, because every pod finds a place without." in output
 
 
-def test_a_command_names_the_nodes_that_would_take_all_who_find_no_room(desk: Desk) -> None:
+def test_a_command_names_the_nodes_that_would_take_all_pods_without_room(desk: Desk) -> None:
     desk.server.seed(*a_full_cluster())
     output = " ".join(desk.run("forecast", "n1").stdout.split())
     assert "Note: one more node like n1 would take all 3 pods that find no room." in output
@@ -512,7 +512,7 @@ def test_a_command_names_the_nodes_that_would_take_all_who_find_no_room(desk: De
         ("/no/such/file.yaml=1", "cannot be read"),
     ],
 )
-def test_nonsense_about_more_nodes_is_refused(desk: Desk, wanted: str, why: str) -> None:
+def test_invalid_options_for_more_nodes_are_refused(desk: Desk, wanted: str, why: str) -> None:
     desk.server.seed(*a_full_cluster())
     output = desk.run("forecast", "n1", f"--with-nodes={wanted}")
     assert output.exit_code == 2

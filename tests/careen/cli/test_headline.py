@@ -34,7 +34,7 @@ def waits(desk: Desk, name: str, *refusals: dict[str, Any], **more: Any) -> None
 
 
 def headline(desk: Desk) -> str:
-    """Everything above the lock's line, on one line; without the seconds that pass meanwhile."""
+    """The text above the lock's line, on one line, without the seconds that pass meanwhile."""
     return re.sub(r"(\d+[hm])\d+[ms]", r"\1", " ".join(desk.ok("status").partition("Lock:")[0].split()))
 
 
@@ -42,8 +42,8 @@ def headline(desk: Desk) -> str:
 
 
 def refused_by_spread(node: str) -> dict[str, Any]:
-    """What the agent of one of three nodes, one in each zone, writes of three replicas that must be spread over
-    the zones."""
+    """The annotations that the agent of one of three nodes, one in each zone, writes about three replicas that must be
+    spread over the zones."""
     spread = {
         "topologySpreadConstraints": [
             {
@@ -206,7 +206,7 @@ def test_several_reasons_are_ordered_by_the_number_of_nodes(desk: Desk) -> None:
         "Nothing will start: active: DiskFull (n1, n2, n3 of 4 waiting nodes, gate alerts); shop/job runs "
         "here (n4 of 4 waiting nodes, gate blocking-pods)."
     )
-    assert "It has been so for 3h" in said, "all of them: since the last one was refused"
+    assert "It has been so for 3h" in said, "all of them: since the last node was refused"
     assert said.index("Resolve the named alert") < said.index("Wait until the named pod is done")
 
 
@@ -226,7 +226,7 @@ def test_if_a_node_may_start_there_is_no_headline(desk: Desk) -> None:
 
 
 def test_the_first_refused_forecast_is_shown_before_others_are_made(desk: Desk) -> None:
-    """From the start, and not when the last of them was asked; once somebody holds a claim, something moves."""
+    """Since the beginning, not since the last forecast; once a node holds a claim, the roll-out moves."""
     waits(desk, "n1", refused_by_spread("n1"))
     waits(desk, "n2")
     waits(desk, "n3")

@@ -40,7 +40,7 @@ def test_the_agent_reads_the_end_of_a_hold_given_as_a_time(desk: Desk) -> None:
 
 
 def test_an_end_that_the_agent_could_not_read_is_refused(desk: Desk) -> None:
-    """An end that cannot be read never comes, so the hold would last for ever without a word."""
+    """An unreadable end never comes, so the hold would silently last for ever."""
     desk.node("n1")
     for until in ("2000000h", "2999-03-04T18:00:00Z"):
         assert desk.run("hold", "n1", "--until", until).exit_code == 2

@@ -95,7 +95,7 @@ CLUSTERS = (nothing_to_tell, much_to_tell, paused, garbage)
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, Any]]]:
-    """By command: what it says as JSON and as YAML in each of the clusters."""
+    """For each command, its JSON and YAML output in each of the clusters."""
     found = defaultdict(list)
     for fill in CLUSTERS:
         with server_in_thread() as server:
@@ -164,7 +164,7 @@ def test_yaml_output_equals_json_output(answers: dict[str, list[tuple[Any, Any]]
 
 
 def steady(value: Any) -> Any:
-    """Without what differs because the second answer came later."""
+    """Without the values that differ because the second answer came later."""
     later = ("madeAt", ".taken", ".begins", ".ends")
     return [
         (path, each)
@@ -174,7 +174,7 @@ def steady(value: Any) -> Any:
 
 
 def test_the_test_clusters_fill_the_optional_fields(answers: dict[str, list[tuple[Any, Any]]]) -> None:
-    """Else the tests above would pass of themselves."""
+    """Otherwise the tests above would always pass."""
     told = {path for name in NAMES for value, _ in answers[name] for path, each in walked(value) if each is not None}
     for path in (".nodes[].refusals[].remedy", ".pauseReason", ".holders[].overdue.phase", ".moves[].open", ".why"):
         assert path in told, path

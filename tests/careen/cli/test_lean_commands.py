@@ -91,7 +91,7 @@ def test_the_default_place_of_kureds_lock_equals_the_settings_default() -> None:
 
 
 def test_a_kubeconfig_with_an_auth_provider_loads_the_full_client(town: Desk, tmp_path: Path) -> None:
-    """Its tokens are renewed by libraries that the lean client leaves out."""
+    """Libraries that the lean client omits renew its tokens."""
     text = town.kubeconfig.read_text()
     town.kubeconfig.write_text(text + "\n# auth-provider: oidc\n")
     assert loaded(town, tmp_path, "status")["oauth"] is True

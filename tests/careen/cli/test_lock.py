@@ -27,7 +27,7 @@ def test_show_names_each_holder_with_its_phase(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("uid", "exists", "phase"),
     [("uid-nodes--n3", False, "no such Node"), ("another", True, "another Node of this name")],
-    ids=["its Node is gone", "its Node was recreated"],
+    ids=["a deleted Node", "a recreated Node"],
 )
 def test_show_reports_a_claim_of_a_missing_node(desk: Desk, uid: str, exists: bool, phase: str) -> None:
     if exists:

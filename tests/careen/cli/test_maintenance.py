@@ -1,4 +1,4 @@
-"""`careen drain` and `careen maintenance`: ask, wait until the node is down, and hand it back."""
+"""`careen drain` and `careen maintenance`: they request, wait until the node is down, and return it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`careen plan`: live and from a dump, with the agents' settings, and with a page for those who approve it."""
+"""`careen plan`: live and from a dump, with the agents' settings, and with a page for the people who approve it."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_plan_uses_the_agents_settings_and_options_override_them(shop: Desk) -
 
 
 def test_pods_excluded_by_the_agents_selector_are_neither_moved_nor_checked(shop: Desk) -> None:
-    """A disruption budget that allows nothing stands in the way only of pods that would be evicted."""
+    """A disruption budget that allows nothing blocks only pods that would be evicted."""
     shop.server.seed(
         a_replica("db-1", "n1", owner="db"),
         {
@@ -131,7 +131,7 @@ def test_pods_excluded_by_the_agents_selector_are_neither_moved_nor_checked(shop
     plan = shop.json("plan", *START, "n1")
     assert [move["pod"] for move in plan["moves"]] == ["shop/web-1"]
     assert shop.run("plan", *START, "n1", "--set", "drain-pod-selector=app=db").exit_code == 3, (
-        "a pod that is selected still asks its budget"
+        "a selected pod still needs its budget"
     )
 
 
@@ -223,7 +223,9 @@ def test_a_node_that_is_being_rebooted_is_planned_from_the_start(desk: Desk) -> 
         )
     )
     plan = desk.json("plan", *START)
-    assert [node for node, _ in starts(plan)] == ["n2", "n1"], "n2 has no pod, and no age says otherwise"
+    assert [node for node, _ in starts(plan)] == ["n2", "n1"], (
+        "n2 has no pod, and the ages of its pods show nothing else"
+    )
     assert "n2 is at work already, and planned as if it had not begun" in plan["notes"]
     assert plan["moves"][0]["to"] == "n2"
 
@@ -303,7 +305,8 @@ def test_the_plan_starts_with_the_current_line_of_the_lock(shop: Desk) -> None:
 
 
 def test_orders_are_compared(shop: Desk) -> None:
-    """n1 has waited for longest: its pod lands on a node still to go. With n2 and n3 done before, it moves once."""
+    """n1 has waited longest: its pod lands on a node that still has to reboot. With n2 and n3 done before, it moves
+    once."""
     for name, day in (("n1", 2), ("n2", 3), ("n3", 3)):
         need = {"version": 1, "phase": "Waiting", "need_since": f"2026-03-0{day}T00:00:00Z"}
         shop.server.seed(a_node(name, annotations={keys.PROGRESS: json.dumps(need)}))
@@ -350,7 +353,7 @@ def test_plan_changes_nothing_in_the_cluster(shop: Desk) -> None:
     assert shop.writes() == 0
 
 
-def test_a_name_that_no_node_of_a_dump_has_is_told_of_the_dump(shop: Desk, tmp_path: Path) -> None:
+def test_a_node_name_missing_from_the_dump_is_reported_as_missing_from_the_dump(shop: Desk, tmp_path: Path) -> None:
     file = str(tmp_path / "dump.json.gz")
     shop.ok("snapshot", "--file", file)
     result = shop.run("plan", "n9", "--from", file)
@@ -369,18 +372,20 @@ def test_the_report_is_written_beside_the_plan(shop: Desk, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        pytest.param(["n9"], "there is no Node 'n9' among the 3 Nodes of this cluster", id="no such node"),
-        pytest.param(["n1", "--waiting"], "give either names of Nodes or --waiting", id="two choices"),
-        pytest.param(["--set", "concurrency"], "expected NAME=VALUE, such as concurrency=VALUE", id="no value"),
+        pytest.param(["n9"], "there is no Node 'n9' among the 3 Nodes of this cluster", id="an unknown node"),
+        pytest.param(["n1", "--waiting"], "give either names of Nodes or --waiting", id="two contradicting options"),
+        pytest.param(["--set", "concurrency"], "expected NAME=VALUE, such as concurrency=VALUE", id="an empty value"),
         pytest.param(
             ["--set", "concurency=2"],
             "no setting 'concurency'; did you mean concurrency? What changes a plan: concurrency",
-            id="no such setting",
+            id="an unknown setting",
         ),
-        pytest.param(["--set", "concurrency=none"], "expected a whole number", id="no number"),
-        pytest.param(["--boot", "fast"], "expected a duration such as 90s", id="no duration"),
+        pytest.param(["--set", "concurrency=none"], "expected a whole number", id="not a number"),
+        pytest.param(["--boot", "fast"], "expected a duration such as 90s", id="not a duration"),
         pytest.param(
-            ["--start", "tonight"], "expected an instant with its offset, such as 2026-01-31T22:00:00Z", id="no instant"
+            ["--start", "tonight"],
+            "expected an instant with its offset, such as 2026-01-31T22:00:00Z",
+            id="not an instant",
         ),
     ],
 )
@@ -417,7 +422,7 @@ def test_a_plan_gives_ranges_over_the_requested_number_of_seeds(desk: Desk) -> N
     asked = ("plan", "n0", "n1", *START, "--set", "prefer-no-schedule-taint=")
     ranges = desk.json(*asked, "--seeds", "9")["ranges"]
     assert (ranges["seeds"], ranges["leftToChance"]) == (9, True)
-    assert ranges["moves"] == [2, 3], "the first pod may come to the node that is next, or to one that stays"
+    assert ranges["moves"] == [2, 3], "the first pod may land on the node that is next, or on one that stays"
     assert desk.json(*asked, "--seeds", "9")["ranges"] == ranges
     assert desk.json(*asked)["ranges"]["seeds"] == 5
     assert desk.json(*asked, "--seeds", "1")["ranges"]["seeds"] == 1

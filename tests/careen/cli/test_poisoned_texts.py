@@ -1,5 +1,5 @@
-"""One cluster in which every text that others can write is poisoned, through every command that reads it: nothing
-reaches the terminal unescaped, no line of the output is written by others, and JSON keeps the original text."""
+"""One cluster in which every text that others can write is poisoned, read by every command: nothing reaches the
+terminal unescaped, no line of the output is written by others, and JSON keeps the original text."""
 
 from __future__ import annotations
 
@@ -163,7 +163,8 @@ def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 
 def with_locks(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Each call with the locks that it can tell apart. Beside the long lock all other texts are long too."""
+    """Each command with the variants of the lock that it can distinguish. Beside the long lock all other texts are long
+    too."""
     return [
         (lock, name)
         for name in names
@@ -191,7 +192,7 @@ def test_the_list_of_commands_that_read_the_lock_is_complete(
     real, readers = LockReading.of, set[str]()
 
     class Watched:
-        """A reading that notes which command looks at what the lock says."""
+        """A lock reading that records which command reads the lock's content."""
 
         def __init__(self, by: str, reading: LockReading) -> None:
             self._by, self._reading = by, reading
@@ -210,7 +211,7 @@ def test_the_list_of_commands_that_read_the_lock_is_complete(
 
 
 def test_the_poisoned_texts_occur_in_the_output_of_the_commands(poisoned: Desk, tmp_path: Path) -> None:
-    """Or the test above would try nothing."""
+    """Otherwise the test above would check nothing."""
     said = {name: called(poisoned, tmp_path, *CALLS[name]).output for name in CALLS}
     assert {name for name, text in said.items() if MARK in text} >= {
         "status",
@@ -303,7 +304,7 @@ def test_a_servers_error_message_is_made_safe_to_display(
 
 
 def test_the_agents_output_before_logging_starts_is_safe_to_display() -> None:
-    """In a process of its own, because it ends that process."""
+    """In a separate process, because it ends that process."""
     flag = POISON.replace("\0", "")  # no command line can hold it
     done = run([sys.executable, "-m", "careen", "agent", "--node-id", "n1", "--period", flag])
     assert done.returncode == 2

@@ -34,14 +34,12 @@ from tests.patience import run
         ("careen", [], []),
     ],
 )
-def test_the_word_agent_may_be_left_out_if_only_flags_are_given(
-    called_as: str, given: list[str], meant: list[str]
-) -> None:
+def test_the_word_agent_may_be_omitted_before_flags(called_as: str, given: list[str], meant: list[str]) -> None:
     assert with_command(called_as, given) == meant
 
 
 def script(folder: Path, name: str) -> Path:
-    """As pip writes it."""
+    """The script as pip writes it."""
     file = folder / name
     file.write_text(f"#!{sys.executable}\nimport sys\nfrom careen.__main__ import main\nsys.exit(main())\n")
     file.chmod(0o755)
@@ -93,13 +91,14 @@ def test_an_agent_stopped_while_it_loads_exits_with_0(tmp_path: Path, module: st
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_command_that_is_stopped_does_not_report_success(tmp_path: Path) -> None:
+def test_a_stopped_command_does_not_report_success(tmp_path: Path) -> None:
     program = _STOPPED_BEFORE.format(argv=["careen", "status"], module="careen.cli")
     assert run([sys.executable, "-c", program], cwd=tmp_path).returncode == -signal.SIGTERM
 
 
 def test_a_sigterm_during_the_start_of_python_is_handled_once_careen_runs(tmp_path: Path) -> None:
-    """The image's scripts begin with SIGTERM blocked: here it waits in the process before Python's first line."""
+    """The image's scripts begin with SIGTERM blocked: here the signal is pending in the process before Python's first
+    line."""
     program = "import os, signal, sys\nsys.argv = ['kured', '--node-id=n1']\nfrom careen.__main__ import main\nmain()"
 
     def blocked() -> None:

@@ -27,13 +27,13 @@ def booted(desk: Desk, name: str, boot: str, phase: str = "", **annotations: str
 
 
 def asked(desk: Desk, name: str) -> Any:
-    """The request as it stands on the Node."""
+    """The request annotation on the Node."""
     return request_of(a_node(name, annotations=desk.annotations(name)))
 
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """What happens, one thing at a time, while the command sleeps between two looks."""
+    """Changes that happen, one at a time, while the command sleeps between two reads."""
 
     def happens(*events: Callable[[], None]) -> None:
         left = list(events)

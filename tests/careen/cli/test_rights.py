@@ -1,4 +1,4 @@
-"""`manifests/people.yaml` gives each command what it asks for, and nothing that no command asks for."""
+"""`manifests/people.yaml` grants each command the requests that it makes, and nothing that no command needs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def covers(grant: Grant, asked: Grant) -> bool:
 
 
 def asked(desk: Desk, folder: Path, *words: str) -> set[Grant]:
-    """What the command asks the server, but for what everybody may ask."""
+    """The requests that the command sends, without those that every user may send."""
     desk.server.api.requests.clear()
     done = desk.run(*(word.replace("{folder}", str(folder)) for word in words))
     assert done.exit_code in (0, 4), done.output  # 4: a shadow that saw no binding

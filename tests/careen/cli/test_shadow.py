@@ -1,5 +1,5 @@
-"""`careen shadow` beside a scheduler, on the embedded API server: one that agrees, one that does not, and what is
-noticed."""
+"""`careen shadow` beside a scheduler, on the embedded API server: a scheduler that agrees, one that does not, and the
+findings."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def post(desk: Desk, path: str, body: dict[str, Any]) -> None:
 
 @contextmanager
 def scheduling(desk: Desk, choose: Choose, *, scheduler: str = "default-scheduler") -> Iterator[None]:
-    """Pods come and are bound, one after another, while something else goes on."""
+    """Creates and binds pods, one after another, while something else runs."""
     is_over, chance = threading.Event(), random.Random(1)
 
     def come_and_go() -> None:
@@ -127,10 +127,10 @@ def test_a_scheduler_with_other_rules_is_detected_and_the_causes_are_named(town:
     assert last["node"] not in {each["node"] for each in last["said"]}
 
 
-def test_the_table_says_the_same_for_people(town: Desk) -> None:
+def test_the_table_has_the_same_findings_for_people(town: Desk) -> None:
     with scheduling(town, the_worst):
         done = town.run("shadow", "--once", "--bindings", "3", "--for", "600")
-    assert done.exit_code in (0, 3), "three are too few to speak of; under load more of them are seen"
+    assert done.exit_code in (0, 3), "three are too few to report; under load there are more"
     assert done.stdout.startswith("6 nodes and ")
     assert re.search(r"default-scheduler +disagreed +other-node +\d", done.stdout)
     assert "The last " in done.stdout
@@ -161,7 +161,7 @@ def test_a_shadow_only_reads(town: Desk) -> None:
     assert town.writes() == before
 
 
-def test_a_dump_is_written_that_forecasts_and_plans_read(town: Desk, tmp_path: Path) -> None:
+def test_a_shadows_dump_can_be_read_by_forecast_and_plan(town: Desk, tmp_path: Path) -> None:
     file = tmp_path / "dump.json.gz"
     town.run("shadow", "--once", "--for", "1", "--snapshot", str(file))
     assert town.json("forecast", "n1", "--from", str(file))["node"] == "n1"
@@ -185,7 +185,7 @@ def test_an_invalid_option_is_refused(town: Desk, words: tuple[str, ...], why: s
     assert why in done.output
 
 
-def test_a_right_that_is_missing_is_named(town: Desk) -> None:
+def test_a_missing_right_of_the_shadow_is_named(town: Desk) -> None:
     town.server.api.authorizer = lambda _user, verb, _group, resource, *_: (verb, resource) != ("list", "services")
     done = town.run("shadow", "--once", "--for", "600")
     assert done.exit_code == 1
@@ -194,7 +194,7 @@ def test_a_right_that_is_missing_is_named(town: Desk) -> None:
 
 @contextmanager
 def running(desk: Desk, folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Callable[[], str]]]:
-    """The command in a process of its own, and what it has said."""
+    """The command in a separate process, and its output."""
     errors = folder / "errors"
     with errors.open("w") as said, (folder / "output").open("w") as output:
         command = [sys.executable, "-m", "careen", "shadow", "--kubeconfig", str(desk.kubeconfig), *words]
@@ -207,7 +207,7 @@ def running(desk: Desk, folder: Path, *words: str) -> Iterator[tuple[subprocess.
 
 
 @pytest.mark.parametrize(("number", "is_written"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
-def test_a_signal_ends_it_with_the_table_and_only_a_person_gets_a_dump(
+def test_a_signal_ends_the_shadow_and_only_an_interrupt_writes_a_dump(
     town: Desk, tmp_path: Path, number: signal.Signals, is_written: bool
 ) -> None:
     dump = tmp_path / "dump.json.gz"
@@ -219,7 +219,7 @@ def test_a_signal_ends_it_with_the_table_and_only_a_person_gets_a_dump(
     assert dump.exists() is is_written
 
 
-def test_a_running_shadow_writes_a_dump_when_it_is_asked(town: Desk, tmp_path: Path) -> None:
+def test_a_running_shadow_writes_a_dump_on_request(town: Desk, tmp_path: Path) -> None:
     dump = tmp_path / "dump.json.gz"
     with running(town, tmp_path, "--snapshot", str(dump)) as (process, said):
         wait_until(lambda: "Ctrl-C prints the table" in said(), said)

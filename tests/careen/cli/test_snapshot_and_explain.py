@@ -1,4 +1,4 @@
-"""A cluster taken into a file, and a pod explained live and from the file."""
+"""A cluster saved to a file, and a pod explained live and from the file."""
 
 from __future__ import annotations
 
@@ -151,7 +151,8 @@ def test_a_pod_of_another_scheduler_is_refused(shop: Desk) -> None:
 
 
 def test_a_dump_is_read_again_if_a_list_expires_between_pages(shop: Desk, tmp_path: Path) -> None:
-    """The server is asked about the rights of every request, so it can be made to forget between two pages."""
+    """The server is asked for the rights of every request, so the test can make it forget its history between two
+    pages."""
     shop.server.seed(*(a_pod(f"p{number:03}", "n1", cpu="1m") for number in range(600)))
     lists_of_pods: list[str] = []
 

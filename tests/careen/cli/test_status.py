@@ -23,7 +23,7 @@ def busy_fleet(desk: Desk) -> None:
 
 
 def without_ages(text: str) -> str:
-    """The text with every age made AGE; columns, whose width depends on the ages, are set apart by one bar."""
+    """The text with every age replaced by AGE; columns, whose width depends on the ages, are separated by a bar."""
     return re.sub(r" {2,}", "|", re.sub(r"\b\d+d(\d+h)?", "AGE", text))
 
 

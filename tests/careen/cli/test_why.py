@@ -22,7 +22,7 @@ ALERT = {"gate": "alerts", "code": "alert", "sentence": "DiskFull is firing", "s
 
 
 def rows(output: str) -> dict[str, list[str]]:
-    """The table by gate: answer, since, why."""
+    """The table by gate: answer, start, reason."""
     lines = output.split("GATE ", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
     return {cells[0]: cells[1:] for line in lines if (cells := re.split(r" {2,}", line.strip()))}
 
@@ -219,8 +219,8 @@ def test_an_idle_node_is_shown_without_the_claim_of_a_missing_node(desk: Desk) -
 
 @pytest.mark.parametrize(("agents", "seconds", "told"), [(3, 30, "30s"), (600, 125, "2m5s"), (0, 1200, "20m")])
 def test_the_time_until_the_next_evaluation_is_shown(desk: Desk, agents: int, seconds: int, told: str) -> None:
-    """Outside its window a large fleet looks more rarely; where the DaemonSet does not say how large it is, its
-    agent may know."""
+    """Outside its window, a large fleet looks more rarely; if the DaemonSet does not show its size, the agent may know
+    it."""
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
     desk.lock(agents=agents)
     assert f"Next: its agent looks again within {told}." in desk.ok("why", "n1").splitlines()

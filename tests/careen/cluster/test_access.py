@@ -36,7 +36,7 @@ LOCK = Right(verb="patch", resource="daemonsets", group="apps", namespace="caree
 
 
 async def test_complete_rules_cost_two_requests() -> None:
-    """A fleet that starts at once asks little."""
+    """A fleet that starts at once sends few requests."""
     server = Scripted(rules(EVERYTHING), rules(EVERYTHING))
     assert await missing_rights(api_on(server), RIGHTS) == ()
     assert [body["spec"] for body in server.bodies] == [{"namespace": "careen"}, {"namespace": "default"}]
@@ -86,7 +86,7 @@ async def test_a_rule_is_read_as_by_the_authorizer_and_doubts_are_checked(
 
 
 async def test_a_cluster_wide_right_granted_by_a_role_is_checked() -> None:
-    """A Role in our namespace lets us list pods there; a drain needs them all."""
+    """A Role in the own namespace allows a list of the pods there; a drain needs a list of all pods."""
     in_ours = {"verbs": ["*"], "apiGroups": ["", "apps"], "resources": ["*"]}
     asked = Scripted(
         rules(in_ours),

@@ -1,4 +1,5 @@
-"""Nodes that may be read one by one only; what else follows from such roles is in `agent/startup/test_rights.py`."""
+"""Roles that allow reading Nodes only one by one; the other effects of such roles are in
+`agent/startup/test_rights.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods anywhere in the cluster that forbid reboots."""
+"""Pods anywhere in the cluster that block reboots."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ async def test_namespaces_are_listed_one_by_one(filled: Cluster) -> None:
     assert [each.path for each in filled.wire.asked] == ["/api/v1/namespaces/ops/pods", "/api/v1/namespaces/shop/pods"]
 
 
-async def test_without_a_wider_scope_nothing_is_asked(filled: Cluster) -> None:
+async def test_without_a_wider_scope_no_request_is_sent(filled: Cluster) -> None:
     assert await list_blocking_pods(filled.api, (OF_NODE,)) == ()
     assert filled.wire.asked == []
 
 
-async def test_a_list_that_is_refused_is_no_empty_list(filled: Cluster) -> None:
+async def test_a_refused_list_does_not_count_as_an_empty_list(filled: Cluster) -> None:
     filled.server.api.authorizer = lambda *asked: "pods" not in asked
     with pytest.raises(ClusterError):
         await list_blocking_pods(filled.api, (BACKUP,))

@@ -1,4 +1,4 @@
-"""One eviction and its closed set of outcomes."""
+"""One eviction and its possible outcomes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_grace_period_is_the_pods_unless_one_is_given(grace: int | None, opt
 
 
 def test_a_dry_run_is_marked_in_its_body_too() -> None:
-    """A proxy that drops the query must not turn a rehearsal into an eviction."""
+    """A proxy that drops the query must not turn a dry run into an eviction."""
     assert eviction(POD, dry_run=True)["deleteOptions"]["dryRun"] == ["All"]
 
 
@@ -143,7 +143,7 @@ async def test_a_deleted_pod_has_the_outcome_gone(cluster: Cluster) -> None:
             EvictAnswer.GONE,
             id="404, and a successor exists",
         ),
-        pytest.param([status(404), status(404)], EvictAnswer.GONE, id="404 for the pod, too"),
+        pytest.param([status(404), status(404)], EvictAnswer.GONE, id="404 for the pod too"),
         pytest.param([status(404), status(403)], EvictAnswer.UNCLEAR, id="404, and the pod cannot be read"),
         pytest.param(
             [status(409, "Conflict", "Precondition failed: UID in precondition: u1, UID in object meta: u2")],
@@ -201,17 +201,17 @@ async def test_a_deleted_pod_has_the_outcome_gone(cluster: Cluster) -> None:
         pytest.param(
             [status(500, "InternalError", f"{WEBHOOK}: not on Fridays")],
             EvictAnswer.DENIED,
-            id="a webhook's no with 500",
+            id="a webhook's refusal with 500",
         ),
         pytest.param(
-            [status(429, "TooManyRequests", f"{WEBHOOK}: later")], EvictAnswer.DENIED, id="a webhook's no with 429"
+            [status(429, "TooManyRequests", f"{WEBHOOK}: later")], EvictAnswer.DENIED, id="a webhook's refusal with 429"
         ),
         pytest.param(
             [status(403, "", f"{WEBHOOK} without explanation")],
             EvictAnswer.DENIED,
-            id="a webhook's no without a reason",
+            id="a webhook's refusal without a reason",
         ),
-        pytest.param([status(422, "Invalid", POLICY)], EvictAnswer.DENIED, id="an admission policy's no"),
+        pytest.param([status(422, "Invalid", POLICY)], EvictAnswer.DENIED, id="an admission policy's refusal"),
         pytest.param(
             [status(403, "Forbidden", NO_CLAIM)], EvictAnswer.BARRED, id="a lock that the API server reads too late"
         ),
@@ -222,7 +222,9 @@ async def test_a_deleted_pod_has_the_outcome_gone(cluster: Cluster) -> None:
         pytest.param([status(403, "", "<html>blocked")], EvictAnswer.BARRED, id="a proxy's 403"),
         pytest.param([status(401, "Unauthorized", "Unauthorized")], EvictAnswer.BARRED, id="a token that has expired"),
         pytest.param(
-            [status(400, "BadRequest", "the object provided is unrecognized")], EvictAnswer.BARRED, id="not understood"
+            [status(400, "BadRequest", "the object provided is unrecognized")],
+            EvictAnswer.BARRED,
+            id="an unreadable answer",
         ),
         pytest.param(
             [status(405, "MethodNotAllowed", "the server does not allow this method")],
@@ -236,7 +238,7 @@ async def test_a_deleted_pod_has_the_outcome_gone(cluster: Cluster) -> None:
         ),
         pytest.param([status(500, "InternalError", FAILING)], EvictAnswer.UNCLEAR, id="a webhook that times out"),
         pytest.param([Unclear("reset")], EvictAnswer.UNCLEAR, id="a lost answer"),
-        pytest.param([NotSent("refused")] * 9, EvictAnswer.UNCLEAR, id="nobody there"),
+        pytest.param([NotSent("refused")] * 9, EvictAnswer.UNCLEAR, id="connection refused"),
     ],
 )
 async def test_an_answer_maps_to_an_outcome(answers: list[Any], outcome: EvictAnswer) -> None:

@@ -1,4 +1,4 @@
-"""Other reboot coordinators are seen by what they run or by the lock they left."""
+"""Other reboot coordinators are recognised by their pods or by the lock that they left."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ async def test_after_a_lost_answer_another_nodes_claim_is_not_overwritten(cluste
 
 
 async def test_a_daemonset_that_was_recreated_is_another_lock(cluster: Cluster) -> None:
-    """Its content may even be the same: the claim on the old one is still no claim on the new one."""
+    """Its content may even be the same, but the claim in the old DaemonSet is not a claim in the new one."""
     cluster.put_daemonset(uid="old")
     reading = await store(cluster).read()
     lost = [Unclear("reset")]

@@ -1,4 +1,4 @@
-"""Nodes as the server has them, and the one guarded patch."""
+"""Nodes as the server returns them, and the only, guarded patch."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def test_the_undo_removes_taint_and_cordon(cluster: Cluster) -> None:
 
 
 def test_an_uncordon_is_written_as_by_kubectl() -> None:
-    """The API leaves the field out when it is false."""
+    """The API omits the field if it is false."""
     assert merge_patch(PatchNode(purpose="", resource_version="7", unschedulable=False), "7")["spec"] == {
         "unschedulable": None
     }
@@ -162,7 +162,7 @@ async def test_a_patch_that_the_server_refuses_needs_a_person(cluster: Cluster) 
 
 @pytest.mark.parametrize("arrives", [True, False])
 async def test_a_lost_answer_is_resolved_by_reading_again(cluster: Cluster, arrives: bool) -> None:
-    """The connection breaks before or after the server handled the patch; either way it stands exactly once."""
+    """The connection breaks before or after the server handled the patch; in both cases it is applied exactly once."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     lost = [Unclear("connection reset")]
 
@@ -206,8 +206,8 @@ async def test_every_part_of_a_lost_patch_is_checked(cluster: Cluster, change: d
 async def test_a_lost_patch_is_recognised_despite_a_later_taint_of_the_node_controller(
     cluster: Cluster, before: list[str], after: list[str]
 ) -> None:
-    """It removes its taint right after a cordon is lifted, and sets one when it likes; ours are told from its
-    by their keys."""
+    """It removes its taint right after an uncordon, and adds one at any time; careen's taints differ from its by their
+    keys."""
     rows = {
         "cordon": {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
         "ours": {"key": OURS.key, "effect": OURS.effect},
@@ -300,7 +300,7 @@ async def test_a_cordon_is_written_with_careens_field_manager(
 async def test_adding_the_taint_uses_its_own_field_manager(
     cluster: Cluster, adds_taint: bool, manager: str | None
 ) -> None:
-    """The list has one owner: whoever removes a taint from it must not seem to have set those that are left."""
+    """The list has one manager: a client that removes a taint from it must not seem to have set the remaining ones."""
     cluster.put_node("n1")
     node = await seen(cluster)
     patch = PatchNode(purpose="x", resource_version=node.resource_version, taints=(THEIRS,), adds_taint=adds_taint)

@@ -1,4 +1,4 @@
-"""API objects as the core's values: what is left out of an object, and what it means that it is."""
+"""API objects as the core's values: which fields may be missing, and what a missing field means."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from careen.core.facts.progress import OwnerHealth
 
 
 def written(**fields: Any) -> dict[str, Any]:
-    """The object with what a server never leaves out."""
+    """The object with the fields that a server always sends."""
     metadata = {"uid": "u", "resourceVersion": "5", **fields.pop("metadata")}
     return {"spec": {}, "status": {}, **fields, "metadata": metadata}
 
@@ -136,7 +136,7 @@ def test_the_last_author_of_the_taints_comes_from_managed_fields() -> None:
 
 
 def test_a_list_of_nodes_omits_the_authors_of_cordons() -> None:
-    """It is half of each Node's size, and nobody asks it of many."""
+    """They are half of each Node's size, and no decision needs them of many nodes."""
     node = written(
         metadata={"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]},
         spec={"unschedulable": True},

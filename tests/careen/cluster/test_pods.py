@@ -59,7 +59,7 @@ async def test_pods_of_the_node_are_listed_from_all_namespaces(cluster: Cluster)
 
 
 async def test_pods_of_another_node_in_the_answer_are_dropped() -> None:
-    """A proxy that drops the query would have this agent evict the pods of the whole cluster."""
+    """If a proxy dropped the query, this agent would evict the pods of the whole cluster."""
     written = [
         {"metadata": {"namespace": "shop", "name": name}, "spec": {"nodeName": node}}
         for name, node in (("a", "n1"), ("b", "n2"))
@@ -137,8 +137,8 @@ async def test_a_pod_is_read_with_the_fields_that_a_drain_needs() -> None:
     ],
 )
 async def test_a_pod_with_a_deletion_time_centuries_ahead_is_terminating(end: str, grace: int) -> None:
-    """Whoever may make pods chooses the grace period, up to 2⁶³ seconds; the server adds it to the instant of
-    the deletion."""
+    """Any creator of pods chooses the grace period, up to 2⁶³ seconds; the server adds it to the time of the
+    deletion."""
     written = {
         "metadata": {
             "namespace": "shop",
@@ -193,7 +193,7 @@ def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
         pytest.param(
             [managed("kube-controller-manager", "f:containers"), managed("kubelet", subresource="status")],
             False,
-            id="a scheduler placed it",
+            id="placed by a scheduler",
         ),
         pytest.param(
             [managed("kube-controller-manager", "f:containers", "f:nodeName")], True, id="its controller named the node"
@@ -201,14 +201,14 @@ def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
         pytest.param(
             [managed("kubelet", "f:nodeName", subresource="status")],
             False,
-            id="a subresource says nothing of its creation",
+            id="a subresource does not show its creation",
         ),
         pytest.param([], None, id="an empty record"),
         pytest.param(None, None, id="no record"),
         pytest.param(
             [{"manager": "odd", "fieldsV1": {"f:spec": 7}}],
             False,
-            id="a record that cannot be understood names no field",
+            id="an unreadable record names no field",
         ),
     ],
 )

@@ -63,7 +63,7 @@ async def test_many_pods_are_read_in_pages(cluster: Cluster, monkeypatch: pytest
 
 
 async def test_a_forbidden_list_is_not_an_empty_list(cluster: Cluster) -> None:
-    """A snapshot with a hole would be a wrong forecast."""
+    """A snapshot with a gap would give a wrong forecast."""
     cluster.server.api.authorizer = lambda user, verb, group, resource, namespace, name: (
         resource != "poddisruptionbudgets"
     )

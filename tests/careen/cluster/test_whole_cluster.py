@@ -1,4 +1,4 @@
-"""A snapshot is one whole reading of the cluster: what changes between its pages never ends up half in it."""
+"""A snapshot is one consistent reading of the cluster: a change between its pages never appears in only half of it."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ async def test_a_list_that_always_expires_is_reported(cluster: Cluster) -> None:
 
 
 def expire_after(cluster: Cluster, times: int) -> None:
-    """So many times a pod vanishes and the server forgets what was, just when the second page of pods is asked
-    for: it answers 410."""
+    """So many times, a pod disappears and the server forgets its history when the second page of pods is requested, so
+    it answers 410."""
     doomed = [f"p{number:03}" for number in range(times)]
 
     def before(request: Request) -> None:

@@ -1,9 +1,9 @@
 """The possible next steps of a small fleet: an agent's turn, one of its actions, a fault, an act of a person, time.
 
-A turn is production's `decide` on one reading of everything. Each write of it is a separate step, so steps of all other
-agents can come in between, and each may be lost, late, or the last action of its sender. Within an instant every order
-is explored. Time advances when no step is left: each agent looks again exactly when it decided to, unless a fault
-delays it."""
+A turn is production's `decide` on one reading of everything. Each of its writes is a separate step, so steps of other
+agents can come between them, and each write may be lost, late, or the last action of its sender. Within an instant
+every order is explored. Time advances when no step is left: each agent looks again exactly when it decided to, unless a
+fault delays it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ IDLE_SECONDS = 30
 
 
 class Kind(IntEnum):
-    """What can go wrong. The value is the place in `State.left`."""
+    """A kind of fault. The value is its place in `State.left`."""
 
     LOST = 0  # the write is lost, and nothing was done
     ANSWER_LOST = 1  # the write was done, the answer is lost
@@ -87,12 +87,12 @@ class Kind(IntEnum):
 
 
 class BrokenRule(Exception):
-    """A rule did not hold; the text names it."""
+    """A rule was broken; the text names it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """How far the exploration goes."""
+    """The bounds of the exploration."""
 
     agents: int = 3
     concurrency: int = 1
@@ -114,7 +114,7 @@ class Bounds:
 
 
 class Step(NamedTuple):
-    """What happened, in words, and what came of it."""
+    """What happened, in words, and the state that follows."""
 
     what: str
     after: State
@@ -159,7 +159,7 @@ class SmallFleet:
     # What can happen ---------------------------------------------------------------------------------------------
 
     def steps(self, state: State) -> Iterator[Step]:
-        """Everything that can happen next. Raises `BrokenRule` where a rule does not hold afterwards."""
+        """Every possible next step. Raises `BrokenRule` if a rule is broken afterwards."""
         awake = [index for index in range(len(state.agents)) if self._is_awake(state, index)]
         if self.bounds.delays is None:
             for index in awake:
@@ -172,7 +172,7 @@ class SmallFleet:
             yield self._tick(state)
 
     def is_home(self, state: State) -> bool:
-        """Every need is met and nothing of ours is left."""
+        """Every need is met and no mark of careen is left."""
         return (
             not state.late
             and not any(not self._is_scrapped(state, entry.node) for entry in content_of(state.lock).entries)
@@ -187,7 +187,7 @@ class SmallFleet:
         )
 
     def _is_scrapped(self, state: State, name: str) -> bool:
-        """Its claim is in nobody's way while nobody waits."""
+        """Its claim blocks no other node while no node waits."""
         return state.hosts[self.names.index(name)].is_scrapped
 
     def check_home(self, state: State) -> None:
@@ -196,7 +196,7 @@ class SmallFleet:
                 raise BrokenRule(f"once: {name} rebooted {host.reboots} times")
 
     def _in_turn(self, state: State, awake: list[int]) -> Iterator[Step]:
-        """The agent whose turn it is goes on, or is overtaken by all others that can go on now."""
+        """The agent whose turn it is continues, or every other agent that can continue now goes first."""
         index = min(awake, key=lambda each: (state.agents[each].is_overtaken, not state.agents[each].acts, each))
         agent = state.agents[index]
         if len(awake) > 1 and state.delays and not agent.is_overtaken:
@@ -441,7 +441,7 @@ class SmallFleet:
         return self._asked(state, index, act)
 
     def _is_current(self, state: State, index: int, act: Action) -> bool:
-        """Whether the version that the write carries still stands."""
+        """Whether the version in the write is still current."""
         if isinstance(act, WriteLock):
             return str(state.lock_version) == act.expected_resource_version or not self.is_guarded(act)
         assert isinstance(act, PatchNode)
@@ -467,14 +467,14 @@ class SmallFleet:
         return self._next(self._checked(state), index)
 
     def _next(self, state: State, index: int, **changes: Any) -> State:
-        """The first of the actions is done."""
+        """The first of the actions is complete."""
         agent = state.agents[index]
         acts = agent.acts[1:]
         agent = agent._replace(acts=acts, due=state.now if acts else _on_grid(state.now + agent.look), **changes)
         return state._replace(agents=put(state.agents, index, agent))
 
     def _ended(self, state: State, index: int) -> State:
-        """The turn ends at an action that did not surely succeed."""
+        """The turn ends at an action that did not certainly succeed."""
         agent = state.agents[index]._replace(acts=(), due=_on_grid(state.now + 1))
         return state._replace(agents=put(state.agents, index, agent))
 
@@ -499,7 +499,7 @@ class SmallFleet:
     # Rules -------------------------------------------------------------------------------------------------------
 
     def _checked(self, state: State) -> State:
-        """Never more nodes are down because of us than the concurrency allows."""
+        """Checks that no more nodes are down because of careen than the concurrency allows."""
         down = [
             name
             for name, number, host in zip(self.names, state.nodes, state.hosts, strict=True)
@@ -537,7 +537,7 @@ class SmallFleet:
                 self._check_removal(state, index, entry)
 
     def _check_removal(self, state: State, index: int, entry: lock.Entry) -> None:
-        """A claim is given back by its holder that is back in service, or freed when nobody is behind it."""
+        """Checks that a claim is released by its holder back in service, or freed when it has no holder."""
         by, owner = self.names[index], self.names.index(entry.node)
         number, host = state.nodes[owner], state.hosts[owner]
         node = None if number is None else self.tables.nodes[number]
@@ -582,7 +582,7 @@ def _labelled(views: dict[str, NodeView], *values: str) -> tuple[NodeView, ...]:
 
 
 def _spend(state: State, kind: Kind) -> State | None:
-    """The state with one fault less to come; None when there is none left."""
+    """The state with one fault fewer to come; None if none is left."""
     if not state.left[kind] or not state.left[-1]:
         return None
     left = list(state.left)
@@ -596,7 +596,7 @@ def _locked(state: State, text: str | None) -> State:
 
 
 def _held(state: State, names: tuple[str, ...]) -> State:
-    """From now on a claim that left the lock is one that stood there until now."""
+    """From now on a claim that left the lock counts as one that was in it until now."""
     holders = content_of(state.lock).holders
     before = content_of(state.lock_before).holders
     held = tuple(

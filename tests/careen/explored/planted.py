@@ -1,4 +1,4 @@
-"""Bugs of the kind that a lock invites, put in place of what production does: the exploration must find each."""
+"""Bugs that are typical of locks, put in place of production's code: the exploration must find each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.careen.explored.fleet import Bounds, Kind, SmallFleet
 
 @dataclass(frozen=True, kw_only=True)
 class Planted:
-    """A bug, within which bounds it shows, and the rule that it breaks."""
+    """A bug, the bounds within which it shows, and the rule that it breaks."""
 
     plant: Callable[[SmallFleet], Iterator[None]]
     bounds: Bounds
@@ -24,13 +24,13 @@ class Planted:
 
 
 def _claims_without_a_version(fleet: SmallFleet) -> Iterator[None]:
-    """A claim is written whatever stands in the lock by then."""
+    """A claim is written regardless of the current content of the lock."""
     fleet.is_guarded = lambda act: not (isinstance(act, WriteLock) and act.purpose == "take a claim")
     yield
 
 
 def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
-    """Whoever gives its claim back takes the first one out, whosever it is."""
+    """A node that releases its claim removes the first claim in the lock, whichever node holds it."""
 
     def remove(content: lock.LockContent, _node: str, _claim: str) -> lock.LockContent:
         return lock.remove_all(content, content.entries[:1])
@@ -40,7 +40,7 @@ def _removes_the_first(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _reboots_on_an_old_look(_fleet: SmallFleet) -> Iterator[None]:
-    """Neither is the claim looked at again before the reboot, nor does the decision become too old."""
+    """The claim is not confirmed before the reboot, and the decision does not become too old."""
 
     def ask(**_: object) -> AskReboot:
         return AskReboot(within_seconds=1e9)
@@ -50,7 +50,7 @@ def _reboots_on_an_old_look(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _frees_whoever_is_absent(_fleet: SmallFleet) -> Iterator[None]:
-    """A Node that is gone proves at once that nobody holds its claim."""
+    """A missing Node proves at once that its claim has no holder."""
     watch = ghosts.watch
 
     def at_once(*given: object, **options: object) -> ghosts.GhostWatch:
@@ -61,7 +61,7 @@ def _frees_whoever_is_absent(_fleet: SmallFleet) -> Iterator[None]:
 
 
 def _patches_without_a_version(fleet: SmallFleet) -> Iterator[None]:
-    """A patch of the Node lands whatever was written meanwhile."""
+    """A patch of the Node lands regardless of changes since it was read."""
     fleet.is_guarded = lambda act: not isinstance(act, PatchNode)
     yield
 

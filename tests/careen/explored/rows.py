@@ -1,4 +1,4 @@
-"""The bounds of the exploration: in every run of the tests, and larger ones on request."""
+"""The bounds of the exploration: those of every test run, and larger ones on request."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def rows() -> tuple[Bounds, ...]:
 
 
 def explored(bounds: Bounds) -> tuple[Explored, float]:
-    """What was found within these bounds, and the seconds of processor time."""
+    """The findings within these bounds, and the seconds of processor time."""
     began = time.process_time()
     return explore(SmallFleet(bounds)), time.process_time() - began

@@ -1,4 +1,4 @@
-"""Goes through every state that can be reached, breadth first, so that the story of a broken rule is a short one."""
+"""Visits every reachable state, breadth first, so that the story of a broken rule is short."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.careen.explored.state import State
 
 @dataclass(frozen=True, kw_only=True)
 class Explored:
-    """What the search came to. `broken` is empty when every rule holds in every state."""
+    """The result of the search. `broken` is empty if every rule holds in every state."""
 
     states: int
     steps: int
@@ -25,8 +25,8 @@ class Explored:
 
     @property
     def wrong(self) -> str:
-        """Empty when every rule holds and somebody comes home: with no state in which all are home, nothing was seen
-        of how a course ends."""
+        """Empty if every rule holds and all nodes return to idle in some state: without such a state, no complete
+        course was seen."""
         if self.broken:
             return self.told()
         return "" if self.ends else "nobody comes home in any course"
@@ -36,7 +36,7 @@ class Explored:
 
 
 def explore(fleet: SmallFleet) -> Explored:
-    """Every state within the fleet's bounds, or up to the first in which a rule breaks."""
+    """Visits every state within the fleet's bounds, or stops at the first state that breaks a rule."""
     first = fleet.first()
     came_from: dict[State, tuple[State, str] | None] = {first: None}
     waiting, steps, ends, seen = deque([first]), 0, 0, set[str]()

@@ -1,4 +1,4 @@
-"""One instant of a small fleet, as a value that can be looked up: what was seen before is not looked at again.
+"""One instant of a small fleet, as a value that can be looked up, so that no state is visited twice.
 
 Memories, pending actions and Nodes are kept once, in tables, and named by number."""
 
@@ -22,7 +22,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Table(Generic[T]):
-    """Equal values have one number. Their text tells whether they are: some hold mappings, which have no hash."""
+    """Equal values have one number. Values are equal if their texts are: some contain mappings, which have no hash."""
 
     def __init__(self) -> None:
         self._values: list[T] = []
@@ -61,7 +61,7 @@ class Node(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Nothing of ours is on it."""
+        """The Node has no mark of careen."""
         return not self.is_cordoned and not self.taints and keys.REBOOT_LABEL not in dict(self.labels)
 
 
@@ -94,7 +94,7 @@ class Agent(NamedTuple):
 
 
 class Late(NamedTuple):
-    """A write whose sender has given it up, and which may still land."""
+    """A write that its sender has given up on, and that may still land."""
 
     sender: int
     act: int
@@ -102,7 +102,7 @@ class Late(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything that what follows depends on."""
+    """Everything that affects the next steps."""
 
     now: int
     nodes: tuple[int | None, ...]

@@ -1,5 +1,5 @@
-"""Production's `decide` and lock in every course of two agents within small bounds: no rule breaks, every node returns
-to idle, and a planted bug is found. `make explore` covers the courses of three."""
+"""Production's `decide` and lock in every possible course of two agents within small bounds: no rule breaks, every node
+returns to idle, and a planted bug is found. `make explore` covers the courses of three."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which boot, and for how long."""
+"""The host's boot id and uptime."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_the_boot_id_includes_the_count_of_soft_reboots(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     soft = SoftReboots(HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
-    assert isinstance(soft.added_to("boot-1"), Unknown), "nobody has asked yet"
+    assert isinstance(soft.added_to("boot-1"), Unknown), "not read yet"
     await soft.read()
     boot = soft.added_to("boot-1")
     assert found in (boot.why if isinstance(boot, Unknown) else boot)

@@ -42,7 +42,7 @@ async def test_at_the_deadline_the_command_and_its_children_are_killed(tmp_path:
 
 
 async def test_a_detached_grandchild_with_open_pipes_does_not_block_the_caller(tmp_path: Path) -> None:
-    """As a daemon that a reboot command starts: the command is over all the same."""
+    """Like a daemon that a reboot command starts: the command has ended anyway."""
     pid_file = tmp_path / "pid"
     left = (
         f'{sys.executable} -c \'import os, time; os.setsid(); open("{pid_file}", '
@@ -78,7 +78,7 @@ async def test_a_reboot_command_is_not_killed_when_its_caller_is_cancelled(tmp_p
 
 
 def pipes_are_closed() -> bool:
-    """Whether asyncio holds no child process any more; one that is left open would be reported in a later test."""
+    """Whether asyncio holds no child process any more; one that remains open would be reported in a later test."""
     left = [each for each in gc.get_objects() if isinstance(each, asyncio.base_subprocess.BaseSubprocessTransport)]
     return all(each._proc is None for each in left)
 
@@ -115,7 +115,7 @@ async def gone(pid: int) -> None:
 
 @pytest.fixture
 def nsenter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An nsenter that does what the test says; the real one needs a host's rights."""
+    """An nsenter that behaves as the test says; the real one needs a host's rights."""
     tool = tmp_path / "nsenter"
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tool
@@ -139,7 +139,7 @@ async def test_through_nsenter_the_command_runs_in_the_mount_namespace_of_the_fi
         "echo 'nsenter: reassociate to namespace failed: Operation not permitted' >&2; exit 1",
         "echo 'nsenter: failed to execute needs-restarting: No such file or directory' >&2; exit 127",
     ],
-    ids=["no right to enter", "the host has no such program"],
+    ids=["no right to enter", "the host lacks the program"],
 )
 async def test_a_failure_of_nsenter_is_not_the_commands_answer(nsenter: Path, script: str) -> None:
     """Its exit code 1 would otherwise read as the sentinel command's "no"."""
@@ -160,7 +160,7 @@ FLOOD = 64 * 1024 * 1024
 
 
 async def test_a_large_output_is_read_completely_and_kept_in_part() -> None:
-    """The command ends by itself: no full pipe holds it up. What is kept is the beginning and the end."""
+    """The command ends by itself: no full pipe blocks it. The beginning and the end of its output are kept."""
     program = (
         f"import sys; w = sys.stdout.write; w('first'); [w('x' * 65536) for _ in range({FLOOD} // 65536)]; w('last');"
         f"sys.stderr.write('one' + 'y' * {FLOOD} + 'two')"

@@ -1,4 +1,4 @@
-"""No child of the agent sees its settings: the addresses of messages to people are among them."""
+"""No child process of the agent sees its settings, because they include the addresses of messages to people."""
 
 from __future__ import annotations
 

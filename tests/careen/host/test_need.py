@@ -64,7 +64,7 @@ async def test_one_unreadable_sentinel_makes_the_need_unknown(root: Path) -> Non
 async def test_packages_listed_beside_a_sentinel_are_named_and_can_be_filtered(
     root: Path, listed: str | None, pattern: str | None, answer: NeedAnswer, words: str
 ) -> None:
-    """The list as Debian's /etc/kernel/postinst.d/unattended-upgrades writes it: one name a line."""
+    """The list as Debian's /etc/kernel/postinst.d/unattended-upgrades writes it: one name on each line."""
     (root / "run/reboot-required").touch()
     if listed is not None:
         (root / "run/reboot-required.pkgs").write_text(listed)
@@ -74,7 +74,7 @@ async def test_packages_listed_beside_a_sentinel_are_named_and_can_be_filtered(
 
 
 async def test_a_package_list_beside_another_sentinel_name_is_never_opened(root: Path) -> None:
-    """The ConfigMap may name sentinels: it must not choose what is read and shown on the Node."""
+    """The ConfigMap may name sentinels, but must not choose which files are read and shown on the Node."""
     (root / "run/shadow").touch()
     (root / "run/shadow.pkgs").write_text("a secret\n")
     assert "secret" not in (await need_of(root, files=("/run/shadow",)).look()).detail
@@ -124,7 +124,7 @@ async def test_without_the_sentinel_probe_its_files_and_command_are_not_checked(
 
 
 async def test_every_probe_looks_for_a_running_package_manager(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also while the host asks for nothing: a person may, with `careen reboot`."""
+    """Also while the host asks for no reboot: a person may request one with `careen reboot`."""
     monkeypatch.setattr(package_managers, "at_work", lambda where, *, proc: "dpkg (process 7)")
     need = need_of(root, files=(SENTINEL,))
     assert ((seen := await need.look()).answer, seen.package_manager) == (NO, "dpkg (process 7)")

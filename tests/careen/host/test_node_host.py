@@ -1,4 +1,4 @@
-"""The host behind its port."""
+"""The host as the agent's port to it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_the_sentinel_file_is_checked_unless_there_is_a_command(tmp_path: 
     commanded = need_of(tmp_path, command="sh -c 'exit 1'")
     assert commanded.has_commands
     assert (await commanded.ask()).answer is NeedAnswer.NO
-    assert (await commanded.look()).answer is NeedAnswer.NO, "the command stands in place of the file"
+    assert (await commanded.look()).answer is NeedAnswer.NO, "the command replaces the file"
 
 
 async def test_a_command_line_is_split_as_by_a_shell(tmp_path: Path) -> None:

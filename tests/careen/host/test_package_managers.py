@@ -1,4 +1,5 @@
-"""A package manager at work is seen by its lock, taken here as the manager itself takes it; asking takes nothing."""
+"""A running package manager is recognised by its lock, held here as the manager itself holds it; the check takes no
+lock."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ TAKES = {
 
 @contextmanager
 def held(file: Path, how: str) -> Iterator[int]:
-    """Another process holds the lock; its number."""
+    """Another process holds the lock; its process id."""
     file.parent.mkdir(parents=True, exist_ok=True)
     program = f"import fcntl, sys; file = open(sys.argv[1], 'a+'); {TAKES[how]}; print('held', flush=True); input()"
     with subprocess.Popen(
@@ -51,7 +52,7 @@ def test_a_package_manager_that_holds_its_lock_is_named_with_its_process(
 ) -> None:
     with held(below(tmp_path, lock.path), how) as pid:
         assert at_work(tmp_path).startswith(f"{lock.manager} (process {pid}, ")
-    assert at_work(tmp_path) == "", "the file is left behind, and nobody holds it"
+    assert at_work(tmp_path) == "", "the file remains, but no process holds its lock"
 
 
 @pytest.mark.parametrize("lock", WHOLE_LOCKS, ids=lambda lock: lock.path)
@@ -70,14 +71,14 @@ def test_a_lock_on_another_file_is_ignored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["fcntl", "flock"])
 def test_the_check_takes_no_lock_itself(tmp_path: Path, how: str) -> None:
-    """A lock that the agent held for an instant would make `dpkg` give up."""
+    """If the agent held the lock for a moment, `dpkg` would give up."""
     file = below(tmp_path, "/var/lib/dpkg/lock" if how == "fcntl" else WHOLE_LOCKS[0].path)
     file.parent.mkdir(parents=True)
     file.touch()
     at_work(tmp_path)
     with held(file, how):
         at_work(tmp_path)
-        assert at_work(tmp_path) != "", "it still holds it"
+        assert at_work(tmp_path) != "", "the process still holds it"
 
 
 @pytest.mark.parametrize("lock", PID_FILES, ids=lambda lock: lock.path)
@@ -110,7 +111,7 @@ def test_zypper_is_found_by_the_process_id_in_its_file(
 
 
 def test_a_lock_path_that_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
-    """A pipe would hold up whoever opens it."""
+    """Opening a FIFO would block the agent."""
     for lock in (*RECORD_LOCKS, *PID_FILES):
         below(tmp_path, lock.path).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(below(tmp_path, lock.path))

@@ -1,4 +1,4 @@
-"""Asking the host to reboot, and what is certain afterwards."""
+"""The request to the host to reboot, and what is certain afterwards."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_a_signal_without_a_handler_is_reported(
     status: str,
     words: str,
 ) -> None:
-    """Without hostPID process 1 is the agent itself, to which the kernel would not even deliver it."""
+    """Without hostPID, process 1 is the agent itself, to which the kernel would not even deliver the signal."""
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
     found = reboot.why_not_by_signal(39, proc=a_process(tmp_path, status))
     assert words in found

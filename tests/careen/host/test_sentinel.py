@@ -35,7 +35,7 @@ def test_a_dangling_symlink_counts_as_a_sentinel(tmp_path: Path) -> None:
 
 
 def test_a_folder_at_the_sentinels_path_means_no_need_and_is_reported(tmp_path: Path) -> None:
-    """A container runtime makes one where it was to mount a file that was not there; it outlives every reboot."""
+    """A container runtime creates one if it was to mount a file that did not exist; it outlives every reboot."""
     (host(tmp_path) / "run/reboot-required").mkdir()
     need = sentinel.read_file(tmp_path, "/run/reboot-required")
     assert need.answer is UNKNOWN
@@ -53,7 +53,7 @@ def test_a_missing_sentinel_in_an_existing_folder_means_no_need(tmp_path: Path) 
         ("/file/reboot-required", "Not a directory"),
         ("/loop/x", "symbolic links"),
     ],
-    ids=["the mount is missing", "the folder is a file", "a circle of links"],
+    ids=["the mount is missing", "the folder is a file", "a cycle of links"],
 )
 def test_an_inaccessible_sentinel_is_unknown(tmp_path: Path, path: str, word: str) -> None:
     host(tmp_path)
@@ -75,7 +75,7 @@ def test_a_sentinel_in_a_forbidden_folder_is_unknown(tmp_path: Path) -> None:
 
 
 def test_a_file_system_error_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same as above for those who run the tests as root."""
+    """The same as above, for test runs as root."""
 
     def refused(self: Path) -> os.stat_result:
         raise PermissionError(13, "Permission denied", str(self))
@@ -93,7 +93,7 @@ def file_look(root: Path, path: str = "/run/reboot-required", *, deadline_second
 
 
 class Hanging:
-    """A file system that does not answer until it is let."""
+    """A file system that does not answer until the test allows it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_back = threading.Event()
@@ -110,7 +110,7 @@ class Hanging:
 async def test_a_hanging_file_system_is_unknown_and_not_checked_again_until_it_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread for each look would take them all, one every five seconds."""
+    """One thread for each check would use up all threads, one every five seconds."""
     files = Hanging(monkeypatch)
     look = file_look(host(tmp_path), deadline_seconds=0.05)
     before = threading.active_count()
@@ -137,7 +137,7 @@ async def test_simultaneous_checks_share_one_file_access(tmp_path: Path, monkeyp
 
 
 async def test_a_hanging_check_blocks_no_other_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prometheus is asked in the event loop's own threads, of which there are few on a small host."""
+    """Prometheus is queried in the event loop's own threads, and a small host has few."""
     files = Hanging(monkeypatch)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=1))
     look = file_look(host(tmp_path), deadline_seconds=0.05)

@@ -47,7 +47,7 @@ def test_the_lock_ends_with_the_process(tmp_path: Path) -> None:
 
 
 def test_a_child_of_the_agent_does_not_inherit_the_lock(tmp_path: Path) -> None:
-    """A reboot command that outlives its agent must not keep the next one from working."""
+    """A reboot command that outlives its agent must not keep the next agent from working."""
     held = take(tmp_path, "/run", "n1")
     assert isinstance(held, Held)
     with subprocess.Popen(["sleep", "30"]) as child:

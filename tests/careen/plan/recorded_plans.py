@@ -1,7 +1,7 @@
-"""Plans and forecasts of drawn clusters, and what they came to when they were recorded.
+"""Plans and forecasts of generated clusters, and their recorded results.
 
-`python -m tests.careen.plan.recorded_plans` writes `recorded_plans.json` again. A change that is to make plans faster
-changes nothing in that file; a change of a decision changes lines that its author can explain."""
+`python -m tests.careen.plan.recorded_plans` writes `recorded_plans.json` again. An optimisation must not change that
+file; a change of a decision changes lines that its author can explain."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Json = dict[str, Any]
 
 @cache
 def varied(seed: int, size: int, fill: float) -> Snapshot:
-    """Every kind of workload, on the nodes that the scheduler gave its pods, one after another."""
+    """Every kind of workload, on the nodes that the scheduler chose for its pods one after another."""
     drawn = varied_cluster(seed, size, fill=fill)
     single = [a_pod("alone"), a_pod("bound").owned_by("ReplicaSet", "bound").with_field("spec.nodeSelector", _FIRST)]
     scheduler, snapshot = Scheduler(), load_objects([*drawn.nodes, *_others(drawn.workloads)])
@@ -106,7 +106,7 @@ def large(size: int) -> Snapshot:
 
 
 def plan(snapshot: Snapshot, *, nodes: int = 0, seed: int = 0, **policy: Any) -> Timeline:
-    """The roll-out over the first so many nodes, or all."""
+    """The roll-out over the first so many nodes, or over all."""
     views = [NodeView(name=node.name, uid=node.uid, resource_version="", labels=node.labels) for node in snapshot.nodes]
     return simulate_rollout(
         snapshot,
@@ -121,7 +121,7 @@ def plan(snapshot: Snapshot, *, nodes: int = 0, seed: int = 0, **policy: Any) ->
 
 
 def forecasts(snapshot: Snapshot, nodes: slice, most_courses: int | None = None) -> tuple[Forecast, ...]:
-    """One drain after another, each of the cluster as it is."""
+    """One drain after another, each in the cluster as it is."""
     names = snapshot.node_names[nodes]
     return tuple(
         each for name in names for each in simulate_drain(snapshot, [name], made_at="", most_courses=most_courses)
@@ -129,7 +129,7 @@ def forecasts(snapshot: Snapshot, nodes: slice, most_courses: int | None = None)
 
 
 def cases() -> Mapping[str, Callable[[], Timeline | tuple[Forecast, ...]]]:
-    """By name; each is made when it is called."""
+    """The cases by name; each is made when it is called."""
     made: dict[str, Callable[[], Timeline | tuple[Forecast, ...]]] = {}
     for number, (size, fill) in enumerate(((20, 1.0), (20, 1.5), (24, 2.4), (30, 1.6), (36, 1.3), (60, 0.8))):
         drawn = partial(varied, number, size, fill)
@@ -172,7 +172,7 @@ def digest(found: Timeline | tuple[Forecast, ...]) -> Json:
 
 
 def _without_empty(value: Any) -> Any:
-    """Without fields that say nothing: a field that is new and not set is no difference."""
+    """Without empty fields: a new field that is not set is no difference."""
     if isinstance(value, dict):
         return {key: _without_empty(each) for key, each in value.items() if each not in (None, "", [], (), {})}
     return [_without_empty(each) for each in value] if isinstance(value, (list, tuple)) else value

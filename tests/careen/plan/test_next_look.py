@@ -1,4 +1,4 @@
-"""The next evaluation as predicted from outside: never earlier than the agent really looks."""
+"""The next evaluation as predicted from outside: never earlier than the agent's real one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def from_outside(
 
 
 def untainted(**changes: Any) -> Policy:
-    """Without a taint to be put right first."""
+    """A node without a taint to restore first."""
     return a_policy(taint_key=None, **changes)
 
 
@@ -132,8 +132,8 @@ def test_the_predicted_evaluation_time_is_an_upper_bound(
     progress: Progress, changes: dict[str, Any], jitter: float
 ) -> None:
     decision = decided(progress, chance=Chance(claim_id="fresh", jitter=jitter), **changes)
-    assert not decision.wants, "the situation is known whole"
-    assert decision.look_again_seconds > 0, "it is one of waiting"
+    assert not decision.wants, "the situation is completely known"
+    assert decision.look_again_seconds > 0, "the node waits"
     refused = decision.refusals[0].gate if decision.refusals else ""
     label = changes.get("node", {}).get("label", "")
     given = changes.get("lock", LockContent())

@@ -1,4 +1,4 @@
-"""Plans and forecasts come out as they were recorded, to the last byte: see recorded_plans.py."""
+"""Plans and forecasts equal the recorded ones to the last byte: see recorded_plans.py."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def test_every_case_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_plan_or_forecast_comes_out_as_recorded(name: str) -> None:
+def test_a_plan_or_forecast_equals_its_record(name: str) -> None:
     assert digest(CASES[name]()) == RECORDED[name]
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if " 24 nodes" in name or "1 of 300" in name])
-def test_columns_that_are_kept_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_columns_change_no_plan_or_forecast(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_usage, "_FEWEST_NODES", 0)  # as in a large cluster
     assert digest(CASES[name]()) == RECORDED[name]
 
 
-def test_the_cases_meet_what_a_roll_out_can_meet() -> None:
+def test_the_cases_cover_every_event_of_a_roll_out() -> None:
     for what in ("double moves", "preempted", "waits", "lost", "left", "hindrances", "blocked", "pending", "returns"):
         assert any(recorded.get(what) for recorded in RECORDED.values()), what

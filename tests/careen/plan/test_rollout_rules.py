@@ -57,7 +57,7 @@ def in_zone(name: str, zone: str, **more: object) -> NodeView:
 
 
 def plan(nodes: Sequence[NodeView], policy: Policy = POLICY, *, begins: datetime = NOW, days: float = 3) -> Timeline:
-    """A roll-out over these nodes with nothing on them."""
+    """A roll-out over these nodes without pods."""
     snapshot = Snapshot.of(
         [
             replace(a_core_node(node.name).build(), labels=node.labels, unschedulable=node.unschedulable)
@@ -97,7 +97,7 @@ def since(name: str, day: int, zone: str = "a") -> NodeView:
         pytest.param(
             [since("n1", 1, "a"), since("n2", 2, "b"), since("n3", 3, "a")],
             ["n1", "n3", "n2"],
-            id="a zone that is begun is finished first",
+            id="a zone once begun is completed first",
         ),
         pytest.param(
             [a_node("cp", labels={keys.CONTROL_PLANE: ""}), in_zone("n2", "a"), in_zone("n1", "b")],
@@ -161,7 +161,7 @@ def test_a_plan_begins_when_the_interval_after_the_last_real_reboot_is_over() ->
     assert rules.line(["n1"], NOW + timedelta(hours=1), lambda _name: 0) == ("n1",)
 
 
-def test_a_node_that_a_person_wants_rebooted_now_does_not_wait_for_the_interval_in_a_plan() -> None:
+def test_in_a_plan_a_node_with_a_reboot_request_does_not_wait_for_the_interval() -> None:
     policy = replace(POLICY, cluster_interval_seconds=7200)
     wanted = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-05T00:00:00Z"})
     timeline = plan([a_node("n1"), wanted], policy)
@@ -191,8 +191,7 @@ def test_the_order_fewest_moves_counts_the_pods_that_would_move_now() -> None:
 
 
 def test_annotated_pod_counts_are_used_and_the_others_are_counted() -> None:
-    """Otherwise than by the fewest moves, the numbers stay as they were when the nodes became ready, whatever
-    moves since."""
+    """In every other order, the numbers stay as they were when the nodes became ready, whatever moves afterwards."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
     rules = RolloutRules(nodes, POLICY, moves={"n1": 3, "n2": 2, "n3": 9})
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
@@ -221,7 +220,7 @@ def test_a_hold_undoes_a_drain_under_any_late_policy(late_policy: LatePolicy) ->
 
 
 def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS, **more: Any) -> Gate:
-    """As somebody adds one by the recipe: it refuses n1."""
+    """A gate added as the recipe says: it refuses n1."""
 
     def ask(situation: Situation, _when: When) -> Refusal | None:
         is_refused = situation.node.name == "n1"
@@ -314,7 +313,7 @@ def test_no_gate_is_evaluated_while_no_place_is_free(line: Order) -> None:
             replace(POLICY, concurrency=1),
             "budgets",
             "other is cordoned by somebody, not by careen",
-            id="a node that somebody cordoned",
+            id="a node that a person cordoned",
         ),
         pytest.param(
             in_zone("n1", "z"),
@@ -391,7 +390,7 @@ def test_a_window_that_closes_during_the_drain_follows_the_late_policy(
 
 
 def test_nodes_beyond_the_window_are_counted_and_continue_in_the_next() -> None:
-    """A node takes 275 s: 52 are done in four hours, and the 53rd, begun in the window, ends after it."""
+    """A node takes 275 s: 52 are done in four hours, and the 53rd, started in the window, ends after it."""
     nodes = [a_node(f"n{number:03}") for number in range(120)]
     timeline = plan(nodes, replace(POLICY, window=NIGHT), begins=datetime(2026, 3, 4, 22, 0, tzinfo=UTC))
     assert [(closing.at, closing.left) for closing in timeline.closings] == [
@@ -414,7 +413,7 @@ def test_a_node_with_reboot_now_starts_outside_the_window() -> None:
 
 
 def test_a_percentage_of_a_rack_counts_all_its_nodes() -> None:
-    """Sound nodes count as well, though a plan does not look at each of them for every question."""
+    """Healthy nodes count too, although a plan does not check each of them for every question."""
     budget = Budget(kind=BudgetKind.TOPOLOGY, limit=2**31 - 1, key="rack", percent=40)
     nodes = [a_node(f"n{number}", labels={"rack": "r1"}) for number in range(5)]
     timeline = plan(nodes, replace(POLICY, budgets=(budget,), concurrency=5))
@@ -448,7 +447,7 @@ OLDEST = Progress(phase="Waiting", need_since="2026-03-01T00:00:00Z")
 
 
 def test_a_node_outside_its_windows_delays_no_other() -> None:
-    """The oldest need is of a node that may not go yet: with one place, the others go before it."""
+    """The node with the oldest need may not start yet: with one place, the others start before it."""
     nodes = [
         a_node("n0", labels={"pool": "web"}, annotations={keys.PROGRESS: to_annotation(OLDEST)}),
         a_node("n1"),
@@ -472,7 +471,7 @@ def test_window_ends_of_several_groups_are_merged() -> None:
 
 
 def test_the_calendar_is_computed_once_per_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan of thousands asks thousands of times; what it asks again costs nothing."""
+    """A plan of thousands of nodes asks thousands of times; a repeated question costs nothing."""
     asked: list[datetime] = []
     real = openings.change_after
 
@@ -563,8 +562,8 @@ def test_budgets_checked_for_fewer_nodes_answer_as_for_all_nodes(
 @given(fleet=fleets(), policy=policies())
 @settings(max_examples=150, deadline=None)
 def test_no_more_nodes_are_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
-    """Counted from the visits alone: at each beginning, the other nodes under a claim and those that were down
-    before, per group."""
+    """Counted from the visits alone: at each start, the other nodes under a claim and those that were down before, for
+    each group."""
     timeline = plan(fleet, policy)
     broken = {node.name for node in fleet if not node.ready or node.unschedulable}
     limits: list[tuple[set[str], int]] = [

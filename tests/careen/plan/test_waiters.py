@@ -1,4 +1,4 @@
-"""The law of the short list: the order names the same nodes from it as from all that wait."""
+"""The law of the short list: the order computed from it names the same nodes as the order of all waiting nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POLICY = Policy(node_name="any")
 
 @st.composite
 def waiting_nodes(draw: st.DrawFn) -> list[NodeView]:
-    """More of a kind than a line is long, with equal and unknown ages among them."""
+    """More nodes of each kind than a line holds, some with equal and some with unknown ages."""
     nodes = []
     for number in range(draw(st.integers(1, 60))):
         labels = {

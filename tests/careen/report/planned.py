@@ -1,4 +1,4 @@
-"""Plans for the tests of what prints them."""
+"""Plans for the tests of the reports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def at(seconds: float) -> datetime:
 
 
 def a_visit(node: str, start: float, *, moves: int = 0, undone: str = "") -> Visit:
-    """A minute of draining, three down, half a minute of settling; an undone one ends after its drain."""
+    """One minute of draining, three minutes down, half a minute of settling; an undone visit ends after its drain."""
     lengths = [(Step.DRAINING, 60)] if undone else [(Step.DRAINING, 60), (Step.REBOOTING, 180), (Step.SETTLING, 30)]
     spans, begins = [], start
     for step, seconds in lengths:
@@ -40,7 +40,8 @@ def a_visit(node: str, start: float, *, moves: int = 0, undone: str = "") -> Vis
 
 
 def a_plan(**changes: Any) -> Plan:
-    """Two nodes, one after the other, nothing wrong. Fields of the timeline and of the plan by their names."""
+    """Two nodes, one after the other, without problems. Keyword arguments replace fields of the timeline and of the
+    plan."""
     visits = changes.pop("visits", (a_visit("n1", 0, moves=1), a_visit("n2", 275)))
     of_plan = {
         name: changes.pop(name)
@@ -60,7 +61,7 @@ def a_plan(**changes: Any) -> Plan:
 
 
 def a_bad_plan() -> Plan:
-    """Everything that can be wrong, once."""
+    """Every possible problem, once."""
     held = Obstacle(rule="hold", subject="held by a person", sentence="held: auditors")
     visits = (a_visit("n1", 0, moves=2), a_visit("n2", 275, undone="the window is 22:00–22:05"), a_visit("n2", DAY))
     return a_plan(

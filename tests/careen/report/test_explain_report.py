@@ -61,7 +61,7 @@ def test_a_pod_without_room_is_shown_with_the_schedulers_message() -> None:
 
 
 def fleet() -> Record:
-    """1,523 nodes: 700 can hold the pod, 812 are too small, and 11 are cordoned."""
+    """1,523 nodes: 700 have room for the pod, 812 are too small, and 11 are cordoned."""
     nodes = [a_node(f"node-{number:04}", cpu="64" if number < 711 else "1") for number in range(1523)]
     for node in nodes[700:711]:
         node["spec"] = {"unschedulable": True}

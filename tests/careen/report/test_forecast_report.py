@@ -93,7 +93,7 @@ def test_an_empty_node_has_an_empty_forecast() -> None:
     ],
     ids=[
         "no pods",
-        "everything goes somewhere",
+        "every pod moves",
         "no room",
         "may not be evicted",
         "not predictable",

@@ -1,4 +1,4 @@
-"""The reboots of a fleet in a table, and when those under way should be back."""
+"""The reboots of a fleet in a table, and the expected end of those in progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as people and programs read it, letter by letter."""
+"""A plan for people and for programs, compared character by character."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ def test_a_plan_without_nodes_has_a_report() -> None:
 @pytest.mark.parametrize(
     ("changes", "clean"),
     [
-        pytest.param({}, True, id="nothing wrong"),
+        pytest.param({}, True, id="no problem"),
         pytest.param(
             {"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=True, why=""),)},
             True,
-            id="a pod that waits out the reboot",
+            id="a pod that waits until the reboot is over",
         ),
-        pytest.param({"lost": ("p",)}, True, id="a pod that is lost is told, as in a forecast"),
+        pytest.param({"lost": ("p",)}, True, id="a lost pod is reported, as in a forecast"),
         pytest.param(
             {"waits": (Wait(pod="p", node="n1", since=T0, until=at(1), returns=False, why=""),)},
             False,
@@ -119,7 +119,7 @@ def test_a_plan_without_nodes_has_a_report() -> None:
         pytest.param(
             {"left": (Left(node="n1", obstacle=Obstacle(rule="hold", subject="", sentence="")),)},
             False,
-            id="a node that does not go",
+            id="a node that is left out",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Active alerts of an Alertmanager, or why they are unknown: no failure of the server means "none"."""
+"""Active alerts of an Alertmanager, or the reason why they are unknown: no failure of the server means "none"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["serve"]  # a fixture
 
 
 def an_alert(name: str = "Slow", state: str = "active", **status: Any) -> dict[str, Any]:
-    """As GET /api/v2/alerts has it (api/v2/openapi.yaml, gettableAlert)."""
+    """An alert as GET /api/v2/alerts returns it (api/v2/openapi.yaml, gettableAlert)."""
     return {
         "annotations": {"summary": "x"},
         "endsAt": "2026-03-04T12:05:00.000Z",
@@ -103,7 +103,7 @@ async def test_an_unreachable_server_is_unknown_and_its_password_is_not_shown() 
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_refused_credentials_are_named_by_where_they_come_from(serve: Serve, tmp_path: Path, status: int) -> None:
+async def test_refused_credentials_are_reported_with_their_source(serve: Serve, tmp_path: Path, status: int) -> None:
     (tmp_path / "token").write_text("s3cret")
     url = serve(b"", status=status)
     assert await ask(url, Access(token_file=f"{tmp_path}/token")) == Unknown(

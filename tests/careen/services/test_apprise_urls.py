@@ -1,4 +1,5 @@
-"""apprise's own URLs beside shoutrrr's: which of the two a URL is, and that apprise's go to the library unchanged."""
+"""apprise's own URLs beside shoutrrr's: how the two are told apart, and that apprise's are passed to the library
+unchanged."""
 
 from __future__ import annotations
 
@@ -49,14 +50,14 @@ NATIVE = [
 
 
 @pytest.mark.parametrize("url", NATIVE)
-def test_a_url_of_apprise_goes_to_the_library_unchanged(url: str) -> None:
+def test_an_apprise_url_is_passed_to_the_library_unchanged(url: str) -> None:
     import apprise
 
     target = parse(url)
     assert (target.url, target.way, target.is_native) == (url, DeliveryMethod.APPRISE, True)
     if not url.startswith("o365"):  # its form of 2.2 wants more than one sees
         assert apprise.Apprise.instantiate(url) is not None
-    assert repr(target).count("/") == 0, "it shows the service alone"
+    assert repr(target).count("/") == 0, "only the service is shown"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_a_url_of_apprise_goes_to_the_library_unchanged(url: str) -> None:
         ("ntfy://ntfy.example.com/alerts", "ntfy://ntfy.example.com/alerts"),
     ],
 )
-def test_a_form_that_both_have_is_shoutrrrs_unless_apprise_is_named(url: str, own: str) -> None:
+def test_a_url_that_both_know_is_shoutrrrs_unless_it_names_apprise(url: str, own: str) -> None:
     assert not parse(url).is_native
     chosen = parse(f"apprise+{url}")
     assert (chosen.url, chosen.is_native, chosen.service) == (own, True, url.partition(":")[0])
@@ -92,19 +93,19 @@ def test_a_form_that_both_have_is_shoutrrrs_unless_apprise_is_named(url: str, ow
         "",
     ],
 )
-def test_what_neither_knows_is_refused_without_its_secret(url: str) -> None:
+def test_an_unknown_url_is_refused_without_its_secret(url: str) -> None:
     with pytest.raises(ValueError, match="expected a") as error:
         parse(url)
     assert "SECRET" not in str(error.value)
 
 
-def test_any_web_server_is_pointed_to_its_scheme() -> None:
+def test_the_refusal_of_a_web_servers_url_names_the_scheme_for_it() -> None:
     with pytest.raises(ValueError, match="any web server is reached by generic"):
         parse("https://example.com/hook")
 
 
-def test_the_schemes_are_those_that_the_library_serves_in_the_image() -> None:
-    """After an update of apprise this names the schemes that came and went: change the list."""
+def test_the_list_of_schemes_equals_the_librarys_in_the_image() -> None:
+    """After an update of apprise this test names the added and removed schemes: change the list."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from apprise.manager_plugins import NotificationManager
@@ -115,7 +116,7 @@ def test_the_schemes_are_those_that_the_library_serves_in_the_image() -> None:
     assert {scheme for scheme in (*known, *["dbus", "xmpp", "mqtt", "kde", "windows"]) if is_scheme(scheme)} == known
 
 
-def test_one_of_apprises_own_among_several_is_found() -> None:
+def test_an_apprise_url_is_found_among_several_urls() -> None:
     assert is_native(f"slack://{SLACK}\njson://localhost")
     assert is_native(f"slack://{SLACK},apprise+slack://{SLACK}")
     assert not is_native(f"slack://{SLACK}\nnonsense://x")

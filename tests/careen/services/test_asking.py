@@ -1,4 +1,4 @@
-"""One way to ask a server beside the API server: whatever becomes of the question, an answer or the reason why not."""
+"""One way to query servers other than the API server: every request gives an answer or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_any_exception_of_a_request_is_unknown_and_shows_no_login(error: E
     assert await answer_of("Ours", URL, 60.0, lambda: raising(error)) == Unknown(why)
 
 
-async def test_the_words_of_an_error_are_cut() -> None:
+async def test_a_long_error_text_is_cut() -> None:
     answer = await answer_of("Ours", URL, 60.0, lambda: raising(ValueError("x" * 10_000)))
     assert isinstance(answer, Unknown)
     assert len(answer.why) < 400
@@ -64,7 +64,7 @@ async def test_a_hanging_request_is_abandoned_after_twice_its_deadline() -> None
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines", b"\xff\xfe", "sécret".encode()])
-def test_a_file_that_holds_no_single_line_is_refused_without_its_content(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_exactly_one_line_is_refused_without_its_content(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "token"
     file.write_bytes(content)
     with pytest.raises(CannotAsk) as caught:
@@ -73,7 +73,7 @@ def test_a_file_that_holds_no_single_line_is_refused_without_its_content(tmp_pat
     assert "two" not in str(caught.value)
 
 
-def test_the_line_of_a_file_is_read_without_its_end(tmp_path: Path) -> None:
+def test_the_line_of_a_file_is_read_without_its_line_break(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("abc\n")
     assert secret_in(str(tmp_path / "token")) == "abc"
 

@@ -1,4 +1,4 @@
-"""The examples of docs/health.md: settings, what Prometheus answers, and what the gate makes of it."""
+"""The examples of docs/health.md: settings, Prometheus' answers, and the gate's results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ YAML = re.compile(r"^```yaml\n(.*?)```", re.MULTILINE | re.DOTALL)
 
 
 def examples() -> list[Any]:
-    """For each block of settings under a heading of its own: the answers that follow it."""
+    """For each block of settings under its own heading: the answers that follow it."""
     storage = PAGE.partition("## Storage and etcd")[2]
     blocks = list(YAML.finditer(storage))
     ends = [*(block.start() for block in blocks[1:]), len(storage)]
@@ -49,7 +49,7 @@ def test_every_example_query_has_a_passing_and_a_refusing_case() -> None:
 
 
 class Answers:
-    """A Prometheus of one answer. Of the samples it says that they are `age` seconds old."""
+    """A Prometheus with one answer, whose samples are `age` seconds old."""
 
     def __init__(self, answer: str, *, age: float = 15.0, timestamps: str | None = None) -> None:
         self.asked: list[dict[str, str]] = []
@@ -136,11 +136,11 @@ async def test_a_sample_that_is_older_than_the_limit_is_unknown(started: list[An
         pytest.param(HEALTHY, '{"status":"error","error":"x","errorType":"y"}', id="no answer about the timestamp"),
         pytest.param('{"status":"error","error":"bad_data","errorType":"bad_data"}', None, id="an error"),
         pytest.param('{"status":"success","data":{"resultType":"scalar","result":[1,"0"]}}', None, id="a scalar"),
-        pytest.param('{"status":"success","data":{"resultType":"vector","result":{}}}', None, id="no list"),
+        pytest.param('{"status":"success","data":{"resultType":"vector","result":{}}}', None, id="not a list"),
         pytest.param(
             '{"status":"success","data":{"resultType":"vector","result":[{"metric":{}}]}}', None, id="no value"
         ),
-        pytest.param("<html>log in</html>", None, id="a page"),
+        pytest.param("<html>log in</html>", None, id="an HTML page"),
     ],
 )
 async def test_an_invalid_answer_is_unknown(answer: str, timestamps: str | None, started: list[Answers]) -> None:

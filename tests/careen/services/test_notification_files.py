@@ -1,4 +1,4 @@
-"""Receivers from files: one URL on each line, and for whatever else stands there a sentence without a secret."""
+"""Receivers from files: one URL on each line; any other content is reported without its secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_each_line_is_a_receiver(tmp_path: Path) -> None:
     assert (found.refused, found.unread) == ((), ())
 
 
-def test_a_folder_is_read_as_a_secret_is_mounted(tmp_path: Path) -> None:
+def test_a_folder_is_read_like_a_mounted_secret(tmp_path: Path) -> None:
     (tmp_path / "..2026").mkdir()
     (tmp_path / "..data").symlink_to("..2026")
     for name, text in (("b", "json://b"), ("a", "json://a")):
@@ -41,7 +41,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert [target.url for target in read([str(file)]).targets] == ["json://new"]
 
 
-def test_a_line_that_is_no_url_is_named_by_its_number_and_the_others_count(tmp_path: Path) -> None:
+def test_an_invalid_line_is_reported_by_its_number_and_the_other_lines_count(tmp_path: Path) -> None:
     (tmp_path / "urls").write_text(f"json://a\nnonsense://SECRETWORD\n{SLACK}\n")
     found = read([str(tmp_path / "urls")])
     assert [target.service for target in found.targets] == ["json", "slack"]
@@ -54,7 +54,7 @@ def test_a_line_that_is_no_url_is_named_by_its_number_and_the_others_count(tmp_p
     ("content", "sentence"),
     [(b"\xff\xfe\x00", "is no text"), (b"#" * 70_000, "is longer than 64 KiB")],
 )
-def test_a_file_that_cannot_hold_urls_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_a_file_that_cannot_contain_urls_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
     (tmp_path / "urls").write_bytes(content)
     found = read([str(tmp_path / "urls")])
     assert [sentence in each for each in found.refused] == [True]

@@ -1,5 +1,5 @@
-"""shoutrrr's URLs: each documented form becomes an address that the library accepts, and nothing that is said
-has a secret in it."""
+"""shoutrrr's URLs: each documented form becomes an address that the library accepts, and no message contains a
+secret."""
 
 from __future__ import annotations
 

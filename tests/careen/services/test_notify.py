@@ -109,12 +109,12 @@ async def test_secrets_are_not_in_the_command_line_or_environment_of_the_child(m
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert _children(os.getpid()) == [], "whoever gave up has ended the child before it goes on"
+        assert _children(os.getpid()) == [], "a caller that gave up has ended the child before it continues"
     assert any("careen.services.notify_child" in text for text in seen)
     assert [text for text in seen if "SECRETWORD" in text] == []
 
 
-async def test_the_library_is_asked_about_its_own_urls_and_what_it_says_holds_no_secret() -> None:
+async def test_the_library_checks_its_own_urls_and_its_messages_show_no_secret() -> None:
     targets = [
         parse("json://localhost/SECRETWORD"),
         parse("tgram://SECRETWORD"),
@@ -127,7 +127,7 @@ async def test_the_library_is_asked_about_its_own_urls_and_what_it_says_holds_no
     assert "SECRET" not in str(refused)
 
 
-async def test_an_own_url_of_the_library_is_sent_to_as_it_stands() -> None:
+async def test_an_apprise_url_is_sent_to_unchanged() -> None:
     with running_webhook() as hook:
         target = parse(f"json://{hook.address}/a%2Cb?+X-Token=abc&:team=ops")
         assert await send("Draining node n1", [target], seconds=LONG_SECONDS) == (Delivery(service="json"),)
@@ -136,13 +136,13 @@ async def test_an_own_url_of_the_library_is_sent_to_as_it_stands() -> None:
     assert (json.loads(body)["message"], json.loads(body)["team"]) == ("Draining node n1", "ops")
 
 
-async def test_nothing_is_refused_where_the_library_could_not_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_if_the_library_cannot_be_asked_no_url_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for executable in ("/nowhere/python", "/bin/false"):
         monkeypatch.setattr(sys, "executable", executable)
         assert await refusals([parse("tgram://SECRETWORD")], seconds=LONG_SECONDS) == ()
 
 
-async def test_without_an_own_url_of_the_library_no_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_an_apprise_url_no_check_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asyncio, "create_subprocess_exec", None)
     assert await refusals([parse("generic://h"), parse("logger://")], seconds=1) == ()
 

@@ -62,7 +62,9 @@ def test_every_part_of_the_url_is_removed_from_foreign_error_messages(sentence: 
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # apprise's, and only at import
-def test_a_failure_without_a_warning_is_not_told_in_another_targets_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_without_a_warning_is_not_reported_with_another_targets_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     said = notify_child._Said()
     said.last[threading.get_ident()] = "Failed to send to https://hooks/another-secret"
     monkeypatch.setattr("apprise.Apprise.notify", lambda *_, **__: False)

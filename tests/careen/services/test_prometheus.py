@@ -1,4 +1,4 @@
-"""Active alerts, or why they are unknown: no failure of the server means "none"."""
+"""Active alerts, or the reason why they are unknown: no failure of the server means "none"."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ async def test_a_url_with_a_path_is_kept(serve: Serve) -> None:
             200,
             id="rows without a name",
         ),
-        pytest.param(b"[]", 200, id="something else altogether"),
-        pytest.param(b'{"status":"success","data":{"result":{}}}', 200, id="an empty object for a list"),
-        pytest.param(b'{"status":"success","data":{"result":""}}', 200, id="an empty text for a list"),
-        pytest.param(b'{"status":"success","data":{"result":null}}', 200, id="nothing for a list"),
+        pytest.param(b"[]", 200, id="another format"),
+        pytest.param(b'{"status":"success","data":{"result":{}}}', 200, id="an empty object instead of a list"),
+        pytest.param(b'{"status":"success","data":{"result":""}}', 200, id="an empty text instead of a list"),
+        pytest.param(b'{"status":"success","data":{"result":null}}', 200, id="null instead of a list"),
         pytest.param(b"{}", 200, id="an empty object"),
     ],
 )
@@ -129,7 +129,9 @@ async def test_a_server_that_never_answers_is_unknown_after_the_deadline(serve: 
     asked: list[str] = []
     alerts = await ask(serve(b"", hangs=True, asked=asked), seconds=0.2)
     assert isinstance(alerts, Unknown)
-    assert "Read timed out" in alerts.why, "by the client's own deadline, so that no thread is left waiting"
+    assert "Read timed out" in alerts.why, (
+        "the client's own deadline ends the request, so that no thread is left waiting"
+    )
     await until(lambda: asked)
     assert len(asked) == 1, "the client's own retries are off"
 

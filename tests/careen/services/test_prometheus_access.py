@@ -1,5 +1,5 @@
-"""A Prometheus behind TLS that wants to know who asks: with the right credentials it answers, without them
-nothing is known."""
+"""A Prometheus behind TLS that requires credentials: with the right ones it answers, without them the alerts are
+unknown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SLOW = (Alert(name="Slow"),)
 
 @dataclass
 class Server:
-    """Answers with one alert whoever shows `wants`; `shown` collects what was shown."""
+    """Answers with one alert if a request has the header in `wants`; `shown` collects the headers."""
 
     url: str
     wants: str = ""
@@ -64,7 +64,7 @@ def running_server(*, asks_for_certificate: bool = False, **how: Any) -> Iterato
 
     class Quiet(ThreadingHTTPServer):
         def handle_error(self, *_: Any) -> None:
-            """A handshake that fails is what some of these tests want."""
+            """Some of these tests cause a failing handshake on purpose."""
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATES / "server.pem", CERTIFICATES / "server.key")

@@ -1,4 +1,5 @@
-"""Silences in an Alertmanager: created, extended and ended; any other answer gives the reason why that is not sure."""
+"""Silences in an Alertmanager: created, extended and ended; any other answer gives the reason why the result is
+uncertain."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ NODE, INSTANCE = matchers('node="$NODE"'), matchers('{instance=~"$NODE(:[0-9]+)?
 
 @dataclass
 class FakeAlertmanager:
-    """Keeps silences as the API does; `answers` are given instead, by method."""
+    """Keeps silences as the API does; `answers` replaces its answers, by method."""
 
     url: str = ""
     silences: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -138,10 +139,10 @@ async def test_a_silence_is_created_for_each_set_of_matchers_by_the_servers_cloc
     ]
 
 
-async def test_a_silence_that_stands_is_extended_and_not_doubled(server: FakeAlertmanager) -> None:
+async def test_an_existing_silence_is_extended_and_not_duplicated(server: FakeAlertmanager) -> None:
     number = server.put()
     assert await of(server).begin(1800, now=NOW) == ""
-    assert await of(server).begin(60, now=NOW) == "", "it stands for longer already"
+    assert await of(server).begin(60, now=NOW) == "", "it lasts longer already"
     assert server.methods == ["GET", "POST", "GET"]
     (silence,) = server.silences.values()
     assert (silence["id"], from_rfc3339(silence["endsAt"])) == (number, NOW + timedelta(minutes=30))
@@ -157,7 +158,7 @@ async def test_a_silence_that_stands_is_extended_and_not_doubled(server: FakeAle
         {"status": {"state": "expired"}},
     ],
 )
-async def test_the_silences_of_others_and_expired_ones_are_left_alone(
+async def test_other_clients_silences_and_expired_ones_are_not_changed(
     server: FakeAlertmanager, changes: dict[str, Any]
 ) -> None:
     server.put(**changes)
@@ -167,14 +168,14 @@ async def test_the_silences_of_others_and_expired_ones_are_left_alone(
     assert len(server.silences) == 2
 
 
-async def test_every_silence_of_the_node_is_ended_also_one_that_has_not_begun(server: FakeAlertmanager) -> None:
+async def test_every_silence_of_the_node_is_ended_including_future_ones(server: FakeAlertmanager) -> None:
     server.put()
     server.put(status={"state": "pending"}, matchers=[])
     assert await of(server).end() == ""
     assert [each["status"]["state"] for each in server.silences.values()] == ["expired", "expired"]
 
 
-async def test_a_silence_of_another_clusters_node_of_the_same_name_is_left_alone(server: FakeAlertmanager) -> None:
+async def test_a_silence_of_another_clusters_node_of_the_same_name_is_not_changed(server: FakeAlertmanager) -> None:
     for cluster in ("east", "west"):
         assert await of(server, cluster=cluster).begin(60, now=NOW) == ""
     assert await of(server, cluster="east").end() == ""
@@ -182,14 +183,14 @@ async def test_a_silence_of_another_clusters_node_of_the_same_name_is_left_alone
 
 
 HOSTILE = [
-    pytest.param(200, b"", id="nothing"),
+    pytest.param(200, b"", id="an empty answer"),
     pytest.param(200, b"<html>log in</html>", id="a login page"),
     pytest.param(200, b"{}", id="an object"),
     pytest.param(200, b"null", id="null"),
-    pytest.param(200, b"[null]", id="a list of nothing"),
-    pytest.param(200, b"[{}]", id="a silence without anything"),
-    pytest.param(200, b"[" * 100_000, id="nesting without an end"),
-    pytest.param(200, b" " * (17 * 2**20), id="more than anybody has"),
+    pytest.param(200, b"[null]", id="a list with null"),
+    pytest.param(200, b"[{}]", id="a silence without fields"),
+    pytest.param(200, b"[" * 100_000, id="deeply nested JSON"),
+    pytest.param(200, b" " * (17 * 2**20), id="more silences than are plausible"),
     pytest.param(400, b'"bad matcher"', id="400"),
     pytest.param(404, b"", id="404"),
     pytest.param(500, b"", id="500"),
@@ -198,18 +199,18 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("status", "body"), HOSTILE)
-async def test_an_answer_that_is_no_list_of_silences_is_unknown(
+async def test_an_answer_that_is_not_a_list_of_silences_is_unknown(
     server: FakeAlertmanager, status: int, body: bytes
 ) -> None:
     server.answers["GET"] = (status, body)
     for answer in (await of(server).begin(60, now=NOW), await of(server).end()):
         assert isinstance(answer, Unknown)
         assert answer.why.startswith(f"Alertmanager at {server.url} gave no usable answer")
-    assert set(server.methods) == {"GET"}, "nothing is written on a guess"
+    assert set(server.methods) == {"GET"}, "nothing is written after an unknown answer"
 
 
 @pytest.mark.parametrize(("status", "body"), [*HOSTILE, pytest.param(200, b'{"silenceID": ""}', id="no id")])
-async def test_a_silence_that_was_not_surely_created_is_unknown(
+async def test_a_silence_that_was_not_certainly_created_is_unknown(
     server: FakeAlertmanager, status: int, body: bytes
 ) -> None:
     server.answers["POST"] = (status, body)
@@ -217,14 +218,14 @@ async def test_a_silence_that_was_not_surely_created_is_unknown(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_refused_credentials_are_told(server: FakeAlertmanager, status: int) -> None:
+async def test_refused_credentials_are_reported(server: FakeAlertmanager, status: int) -> None:
     server.answers["GET"] = (status, b"")
     assert await of(server).begin(60, now=NOW) == Unknown(
         f"Alertmanager at {server.url} refuses these credentials (status {status}; a silence needs the right to write)"
     )
 
 
-async def test_the_token_is_shown_and_does_not_follow_a_redirect(server: FakeAlertmanager, tmp_path: Path) -> None:
+async def test_the_token_is_sent_and_not_passed_on_to_a_redirect(server: FakeAlertmanager, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("s3cret\n")
     await of(server, token_file=f"{tmp_path}/token").begin(60, now=NOW)
     assert {headers["Authorization"] for _, _, _, headers in server.asked} == {"Bearer s3cret"}
@@ -234,12 +235,12 @@ async def test_the_token_is_shown_and_does_not_follow_a_redirect(server: FakeAle
     assert [path for _, path, _, _ in server.asked] == ["/api/v2/silences"]
 
 
-async def test_a_server_that_hangs_is_left_in_time(server: FakeAlertmanager) -> None:
+async def test_a_request_to_a_hanging_server_ends_at_its_deadline(server: FakeAlertmanager) -> None:
     server.hangs = True
     assert isinstance(await of(server, seconds=0.1).begin(60, now=NOW), Unknown)
 
 
-async def test_an_id_that_leads_elsewhere_is_not_deleted(server: FakeAlertmanager) -> None:
+async def test_an_id_that_leads_to_another_path_is_not_deleted(server: FakeAlertmanager) -> None:
     server.silences["x"] = {}
     server.put(id="../../-/quit")
     del server.silences["x"]

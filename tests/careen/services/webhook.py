@@ -1,4 +1,4 @@
-"""A web server of a test that takes messages: what it was sent, and how it answers."""
+"""A test's web server for messages: it records the requests and gives the configured answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass
 class Webhook:
-    """`hangs` keeps every answer back until the test is over."""
+    """`hangs` delays every answer until the test is over."""
 
     address: str = ""
     status: int = 200

@@ -1,4 +1,4 @@
-"""The list of pods that forbid reboots: what people write, and what is refused with its line and its field."""
+"""The list of pods that block reboots: accepted values, and errors with their line and field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def entries(text: str) -> tuple[BlockingPods, ...]:
     return policy_of(resolved.settings).blocking_pods
 
 
-def test_what_is_written_is_what_the_gates_are_given() -> None:
+def test_the_gates_get_the_entries_as_written() -> None:
     first, second, third = entries(
         """
 blocking-pods:
@@ -58,7 +58,7 @@ blocking-pods:
         ("{name: a, pods: app=db, selector: x}", "`blocking-pods[0].selector` is no field"),
     ],
 )
-def test_what_is_wrong_is_named(entry: str, problem: str) -> None:
+def test_an_invalid_entry_is_reported_with_line_and_field(entry: str, problem: str) -> None:
     with pytest.raises(BadSettings) as refused:
         entries(f"blocking-pods:\n- {entry}\n")
     assert problem in refused.value.problems[0]

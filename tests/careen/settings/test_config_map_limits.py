@@ -1,4 +1,4 @@
-"""A ConfigMap may not set anything that would make its editor root on every host."""
+"""A ConfigMap may not set anything that would give its editor root on every host."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ BY_CONFIG_MAP = ("scheduler-config: configmap:scheduler.yaml", {})
 
 
 @pytest.mark.parametrize("flags", [{}, {"notify_url": ("logger://",)}])
-def test_a_url_of_apprise_may_name_files_and_so_it_is_kept_from_the_config_map(
+def test_the_config_map_may_not_contain_an_apprise_url_because_it_may_name_files(
     flags: dict[str, tuple[str, ...]],
 ) -> None:
     url = "workflows://a.logic.azure.com/abc/SECRETWORD?template=/etc/shadow"
@@ -150,7 +150,7 @@ def test_a_url_of_apprise_may_name_files_and_so_it_is_kept_from_the_config_map(
     assert settle({"notify-url": ["logger://", url]}, trusted)
 
 
-def test_a_url_of_shoutrrr_or_of_a_workflow_may_stand_in_the_config_map() -> None:
+def test_the_config_map_may_contain_shoutrrr_and_workflow_urls() -> None:
     workflow = "https://a.logic.azure.com/workflows/abc/triggers/manual/paths/invoke?sig=abc"
     assert len(settle({"notify-url": ["logger://", workflow]}, flags_for("")).settings.notify_url) == 2
 
@@ -212,7 +212,7 @@ def test_an_edit_that_names_a_file_is_refused_and_changes_nothing() -> None:
     assert there.scheduler_config == before
 
 
-@pytest.mark.parametrize("padding", ["#" * 70_000, "x: &x 1\ny: *x\n"], ids=["too long to be judged", "with aliases"])
+@pytest.mark.parametrize("padding", ["#" * 70_000, "x: &x 1\ny: *x\n"], ids=["too long to be checked", "with aliases"])
 def test_a_configuration_checked_only_in_the_child_may_not_name_files_either(padding: str) -> None:
     there = started(BY_FLAG, f"{with_extender(caFile=SHADOW)}\n{padding}" if padding[0] == "#" else padding)
     assert not there.may_scheduler_config_name_files
@@ -289,7 +289,7 @@ def test_settings_stored_on_the_node_obey_the_same_limits(name: str) -> None:
     back = restored(text, flags_for(name))
     assert getattr(back.resolved.settings, name) == DEFAULTS[name]
     assert back.resolved.settings.concurrency == 3, "the rest is kept: a window stays closed"
-    assert not back.is_whole, "nothing is begun, and no drain ends in a reboot, on what is left"
+    assert not back.is_whole, "incomplete settings start nothing, and no drain ends in a reboot"
     trusted = restored(text, flags_for(name, **{POWERS[name]: "true"}))
     assert written(trusted.resolved.settings, name) == HARM[name]
     assert trusted.is_whole

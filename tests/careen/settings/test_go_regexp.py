@@ -1,5 +1,5 @@
-"""Go's expressions in Python: what they match, and what is refused by its name. What Go answers is from its own
-syntax (`go doc regexp/syntax`)."""
+"""Go's regular expressions in Python: what they match, and which syntax is refused by name. The expected results follow
+Go's own syntax (`go doc regexp/syntax`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of health queries: what people write, and what is refused with its line and its field."""
+"""The list of health queries: accepted values, and errors with their line and field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def queries(text: str, **flags: list[str]) -> tuple[HealthQuery, ...]:
     return policy_of(resolved.settings).health_queries
 
 
-def test_a_query_is_asked_with_the_name_of_the_node() -> None:
+def test_a_query_is_sent_with_the_name_of_the_node() -> None:
     (found,) = queries(
         """
 health-queries:

@@ -1,4 +1,4 @@
-"""How values are written, and what is refused."""
+"""The formats of values, and refused values."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_secrets_are_not_shown() -> None:
     ],
 )
 def test_several_urls_are_separated_by_lines_or_commas(text: str, parts: list[str]) -> None:
-    """A comma alone divides nothing: a URL may hold commas itself."""
+    """A comma alone separates nothing: a URL may contain commas."""
     assert kinds.MESSAGE_URLS.split(text) == parts
 
 

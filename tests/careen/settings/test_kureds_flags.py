@@ -1,4 +1,4 @@
-"""Each of kured's 43 flags in every form that kured reads: as an argument of its manifest, and as its variable."""
+"""Each of kured's 43 flags in every form that kured reads: as an argument in its manifest, and as a variable."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_the_table_has_each_of_kureds_flags() -> None:
 
 
 def as_flags(*arguments: str) -> dict[str, tuple[str, ...]]:
-    """As click reads the command line."""
+    """The settings as click reads them from the command line."""
     return given_flags(agent.make_context("agent", list(arguments)).params)
 
 
@@ -146,7 +146,7 @@ def settled(flags: dict[str, tuple[str, ...]], environment: dict[str, str] | Non
 
 
 def held(resolved: Resolved, name: str) -> Any:
-    """The value; for a secret or a compiled one, a text that identifies it."""
+    """The value; for a secret or a compiled expression, a text that identifies it."""
     value = getattr(resolved.settings, name.replace("-", "_"))
     if name == "alert-filter-regexp":
         return value.text if value else None

@@ -79,7 +79,7 @@ def test_secrets_are_not_stored_and_only_needed_ones_are_missed() -> None:
         }
     )
     assert "SECRET" not in text
-    assert restored(text).is_whole, "messages to people decide nothing"
+    assert restored(text).is_whole, "messages to people affect no decision"
     assert not last_good.says_nothing(text)
     text = kept({"prometheus-url": "http://me:SECRETWORD@prometheus:9090", "alert-firing-only": True})
     assert "SECRET" not in text

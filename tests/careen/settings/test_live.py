@@ -80,7 +80,7 @@ def test_an_invalid_edit_changes_nothing_and_is_reported(text: str) -> None:
     ],
 )
 def test_invalid_yaml_is_reported_by_position_without_its_text(line: str) -> None:
-    """What YAML itself says quotes the line, and it stands in an Event and in every agent's log."""
+    """YAML's own message quotes the line, and the message appears in an Event and in every agent's log."""
     (problem,) = live().offer(config(f"concurrency: 2\n{line}\n"))
     assert "`config.yaml` in ConfigMap careen/careen is no YAML: line " in problem
     assert "SECRET" not in problem
@@ -100,7 +100,7 @@ def test_a_deleted_config_map_keeps_the_last_valid_settings_and_is_reported() ->
     (problem,) = there.offer(None)
     assert "ConfigMap careen/careen was deleted, and its settings stay in force: create it again" in problem
     assert there.policy == before
-    assert there.offer(config("reboot-days: []\nconcurrency: 2")) == (), "the same one, created again"
+    assert there.offer(config("reboot-days: []\nconcurrency: 2")) == (), "the same ConfigMap, created again"
     assert there.policy == before
 
 
@@ -191,7 +191,7 @@ def test_an_invalid_scheduler_configuration_is_refused_at_start_and_in_an_edit(
 
 
 def test_removing_the_key_before_its_setting_keeps_the_last_valid_configuration() -> None:
-    """Two edits that belong together, in the wrong order: at no moment is a forecast made by another configuration."""
+    """Two edits that belong together, in the wrong order: no forecast in between uses another configuration."""
     there = LiveSettings(
         GIVEN, config(f"{NAMED}\nconcurrency: 2", **{"scheduler.yaml": ONE}), config_map_name="careen/careen"
     )
@@ -199,7 +199,7 @@ def test_removing_the_key_before_its_setting_keeps_the_last_valid_configuration(
     assert (there.scheduler_config, there.policy.concurrency) == (ONE, 2)
     assert there.offer(config("concurrency: 4")) == ()
     assert (there.scheduler_config, there.policy.concurrency) == (ONE, 4), (
-        "which configuration it is changes with a restart"
+        "the name of the configuration changes only with a restart"
     )
     assert there.offer(config("concurrency: 5", other="x")) == ()
     assert there.scheduler_config == ONE
@@ -239,7 +239,7 @@ def test_an_unreadable_configuration_file_is_an_invalid_setting(tmp_path: Path, 
 
 
 def test_a_large_configuration_is_checked_in_the_child() -> None:
-    """Its process has a deadline and a memory limit; the agent's turn has none."""
+    """The child has a deadline and a memory limit; the agent's turn has none."""
     lists = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20)
     )

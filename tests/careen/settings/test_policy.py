@@ -18,7 +18,7 @@ def policy(**flags: str) -> Policy:
 
 
 def test_the_defaults_of_the_settings_are_the_defaults_of_the_policy() -> None:
-    """Two trees, one set of defaults: who reads the policy's knows the documented ones."""
+    """Two trees with one set of defaults: a reader of the policy sees the documented ones."""
     ours = policy_of(Settings(node_id="n1"))
     default = Policy(node_name="n1")
     assert {each.name: getattr(ours, each.name) for each in fields(Policy)} == {

@@ -1,4 +1,4 @@
-"""A probe that cannot work the way the agent reaches its host is refused at the start."""
+"""A probe that cannot work with the agent's access to its host is refused at the start."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 from careen.settings.lists.silence_matchers import DEFAULT, matchers
 
 
-def test_the_defaults_are_what_their_texts_say() -> None:
+def test_the_default_matchers_equal_their_parsed_texts() -> None:
     assert tuple(matchers(each.text) for each in DEFAULT) == DEFAULT
 
 
@@ -45,11 +45,11 @@ def test_matchers_are_written_as_in_alertmanager(text: str, each: tuple[tuple[st
         'node="$NODE',
     ],
 )
-def test_matchers_that_cannot_be_meant_are_refused(text: str) -> None:
+def test_invalid_matchers_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         matchers(text)
 
 
-def test_in_a_pattern_the_nodes_name_is_a_name() -> None:
+def test_in_a_pattern_the_nodes_name_is_matched_literally() -> None:
     (row,) = matchers('instance=~"$NODE:.*"').of_node("n1.example.com")
     assert row["value"] == "n1\\.example\\.com:.*"

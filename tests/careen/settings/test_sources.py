@@ -1,4 +1,4 @@
-"""The sources of values, which one applies, and what stops the start."""
+"""The sources of values, which one applies, and which errors stop the start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def settle(
     environment: dict[str, str] | None = None,
     config_map: dict[str, Any] | None = None,
 ) -> Resolved:
-    """What holds for an agent of n1, given these."""
+    """The effective settings of n1's agent with these sources."""
     written = {name: value if isinstance(value, tuple) else (value,) for name, value in (flags or {}).items()}
     return resolve(
         flags={"node_id": ("n1",), **written},
@@ -149,7 +149,8 @@ def test_every_flag_of_kured_is_read_from_kureds_variable(name: str) -> None:
 
 
 def test_the_blocking_pod_selector_works_from_kureds_variable() -> None:
-    """KURED_BLOCKING_POD_SELECTOR is no flag type that kured reads from the environment: the node reboots."""
+    """kured does not read the variable KURED_BLOCKING_POD_SELECTOR, because the flag's type cannot come from the
+    environment: there the node reboots."""
     settings = settle(environment={"KURED_BLOCKING_POD_SELECTOR": "app=db,tier=x\napp=cache"}).settings
     assert settings.blocking_pod_selector == (Selector.parse("app=db,tier=x"), Selector.parse("app=cache"))
 
@@ -164,7 +165,7 @@ def test_lists_may_be_repeated_or_separated_by_commas(written: tuple[str, ...], 
 
 
 def test_lists_from_flag_and_environment_are_not_joined() -> None:
-    """kured appends the variable's days to the flag's."""
+    """kured appends the days of the variable to those of the flag."""
     assert settle({"reboot_days": "mo"}, {"KURED_REBOOT_DAYS": "tu"}).settings.reboot_days == (0,)
 
 
@@ -210,15 +211,15 @@ BAD = [
     pytest.param(
         {"config_map": {"windwo": 1}}, "`windwo` in ConfigMap careen/careen is no setting", id="an unknown key"
     ),
-    pytest.param({"config_map": {"perid": "1m"}}, "did you mean period?", id="an unknown key that is nearly one"),
+    pytest.param({"config_map": {"perid": "1m"}}, "did you mean period?", id="an unknown key similar to a known one"),
     pytest.param(
         {"config_map": {"node-id": "n2"}},
         "must be known before the ConfigMap can be read",
-        id="a key that comes too late",
+        id="a key that is needed before the ConfigMap is read",
     ),
     pytest.param({"config_map": {"period": {"hours": 1}}}, "neither a text, a number", id="a mapping"),
     pytest.param(
-        {"config_map": {"period": ["1m", "2m"]}}, "expected one value, not a list", id="a list where one value is meant"
+        {"config_map": {"period": ["1m", "2m"]}}, "expected one value, not a list", id="a list instead of one value"
     ),
     pytest.param(
         {"environment": {"KURED_BLOCKING_POD_SELECTR": "app=db"}},
@@ -226,77 +227,79 @@ BAD = [
         id="an unknown variable of kured",
     ),
     pytest.param(
-        {"environment": {"CAREEN_WINDOW": "x"}}, "CAREEN_WINDOW is no setting", id="an unknown variable of ours"
+        {"environment": {"CAREEN_WINDOW": "x"}}, "CAREEN_WINDOW is no setting", id="an unknown variable of careen"
     ),
     pytest.param(
-        {"environment": {"KURED_FORECAST": "off"}}, "KURED_FORECAST is no setting", id="our setting under kured's name"
+        {"environment": {"KURED_FORECAST": "off"}},
+        "KURED_FORECAST is no setting",
+        id="a setting of careen under kured's name",
     ),
-    pytest.param({"flags": {"node_id": ""}}, "which Node it serves", id="no node"),
-    pytest.param({"flags": {"reboot_command": " "}}, "--reboot-command is empty", id="no command"),
-    pytest.param({"flags": {"boot_id_file": ""}}, "could not tell whether the host rebooted", id="no boot id"),
+    pytest.param({"flags": {"node_id": ""}}, "which Node it serves", id="no node name"),
+    pytest.param({"flags": {"reboot_command": " "}}, "--reboot-command is empty", id="an empty command"),
+    pytest.param(
+        {"flags": {"boot_id_file": ""}}, "could not tell whether the host rebooted", id="no path of the boot id"
+    ),
     pytest.param(
         {"config_map": {"reboot-deadline": 0}},
         "expected a duration longer than 0",
-        id="a deadline that has always passed",
+        id="a deadline of zero",
     ),
     pytest.param(
         {"flags": {"prometheus_url": "prometheus:9090"}},
         "expected an address such as http://",
-        id="an address without http",
+        id="a URL without http",
     ),
-    pytest.param({"flags": {"reboot_sentinel": ""}}, "could not tell when a reboot is needed", id="no sentinel"),
+    pytest.param({"flags": {"reboot_sentinel": ""}}, "could not tell when a reboot is needed", id="an empty sentinel"),
     pytest.param(
         {"flags": {"alert_filter_match_only": "true", "prometheus_url": "http://p"}},
         "no alert could ever forbid",
-        id="match only without a filter",
+        id="match-only without a filter",
     ),
-    pytest.param({"flags": {"alert_filter_regexp": "x"}}, "need --prometheus-url", id="a filter of nothing"),
+    pytest.param({"flags": {"alert_filter_regexp": "x"}}, "need --prometheus-url", id="a filter without a Prometheus"),
     pytest.param(
-        {"flags": {"settle_timeout": "0"}}, "would halt the roll-out after every reboot", id="no time to settle"
+        {"flags": {"settle_timeout": "0"}}, "would halt the roll-out after every reboot", id="no settle timeout"
     ),
     pytest.param(
-        {"flags": {"force_reboot_past_budgets": "true"}}, "needs --force-reboot", id="past budgets without force"
+        {"flags": {"force_reboot_past_budgets": "true"}}, "needs --force-reboot", id="force past budgets without force"
     ),
-    pytest.param({"flags": {"budget": ("zone=1", "zone=2")}}, "the same group twice", id="two budgets of one group"),
+    pytest.param({"flags": {"budget": ("zone=1", "zone=2")}}, "the same group twice", id="two budgets for one group"),
     pytest.param(
-        {"flags": {"node_id": "A_B"}}, "--node-id='A_B': expected the name of an object", id="a name that no Node has"
+        {"flags": {"node_id": "A_B"}}, "--node-id='A_B': expected the name of an object", id="an impossible Node name"
     ),
     pytest.param(
         {"environment": {"CAREEN_DS_NAMESPACE": "a/b"}},
         "expected the name of a namespace",
-        id="a name that no namespace has",
+        id="an impossible namespace name",
     ),
     pytest.param(
         {"config_map": {"blocking-pod-selector": "A_B!/x=1"}},
         "is no label selector",
-        id="a selector that selects nothing",
+        id="an empty selector",
     ),
     pytest.param(
-        {"config_map": {"drain-pod-selector": f"app={'x' * 64}"}}, "is no label value", id="a value that no label has"
+        {"config_map": {"drain-pod-selector": f"app={'x' * 64}"}}, "is no label value", id="an impossible label value"
     ),
-    pytest.param(
-        {"flags": {"prefer_no_schedule_taint": "a..b/c"}}, "expected a key", id="a taint that the server refuses"
-    ),
+    pytest.param({"flags": {"prefer_no_schedule_taint": "a..b/c"}}, "expected a key", id="an invalid taint"),
     pytest.param(
         {"flags": {"post_reboot_node_labels": "a=1,a=2"}},
         "--post-reboot-node-labels sets a twice",
-        id="one label, two values",
+        id="one label with two values",
     ),
     pytest.param(
         {"flags": {"scheduler_config": "configmap:x", "config_map": ""}},
         "but --config-map is empty",
-        id="a key of no ConfigMap",
+        id="an impossible ConfigMap key",
     ),
-    pytest.param({"flags": {"reboot_command": "sh -c 'x"}}, "every quote closed", id="an open quote"),
+    pytest.param({"flags": {"reboot_command": "sh -c 'x"}}, "every quote closed", id="an unclosed quote"),
     pytest.param(
         {"flags": {"prometheus_token_file": "/t"}},
         "--prometheus-token-file needs --prometheus-url",
-        id="a token for nobody",
+        id="a token without a server",
     ),
     pytest.param(
         {"flags": {"prometheus_url": "https://p", "prometheus_username": "a"}},
         "belong together",
-        id="a name without a password",
+        id="a user without a password",
     ),
     pytest.param(
         {"flags": {"prometheus_url": "https://p", "prometheus_client_key_file": "/k"}},
@@ -313,7 +316,7 @@ BAD = [
             }
         },
         "two ways to say who asks",
-        id="a token and a name",
+        id="both a token and a user",
     ),
     pytest.param(
         {"flags": {"pre_reboot_node_labels": "key-"}}, "expected a label as key=value", id="a label without a value"
@@ -360,7 +363,7 @@ def test_service_variables_of_kubernetes_are_not_settings() -> None:
 def test_variables_of_a_service_named_like_careen_do_not_stop_the_start(
     prefix: str, service: str, address: str
 ) -> None:
-    """A Service `careen-metrics` makes CAREEN_METRICS_PORT, which would be the port of --metrics-port."""
+    """A Service `careen-metrics` creates CAREEN_METRICS_PORT, which is also the variable of --metrics-port."""
     link = f"{prefix}_{service}"
     url = f"tcp://[{address}]:8080" if ":" in address else f"tcp://{address}:8080"
     environment = {
@@ -379,7 +382,7 @@ def test_variables_of_a_service_named_like_careen_do_not_stop_the_start(
 
 
 def test_a_real_port_setting_beside_service_variables_is_read() -> None:
-    """The pod's own variable takes the place of the link's."""
+    """The pod's own variable replaces the Service's."""
     environment = {"KURED_METRICS_SERVICE_HOST": "10.0.0.1", "KURED_METRICS_PORT": "9090"}
     assert settle(environment=environment).settings.metrics_port == 9090
 
@@ -427,7 +430,7 @@ def test_a_config_map_key_with_underscores_is_reported_with_the_right_name(key: 
 
 @pytest.mark.parametrize("elsewhere", ["flags", "environment"])
 def test_an_overridden_config_map_setting_is_reported(elsewhere: str) -> None:
-    """The sentinel of manifests/signal/ is a flag: with another one in the ConfigMap no node would ever reboot."""
+    """The sentinel of manifests/signal/ is a flag: if the ConfigMap could name another, no node would ever reboot."""
     flags = {"node_id": ("n1",)}
     environment = {}
     if elsewhere == "flags":
@@ -448,7 +451,7 @@ def test_an_overridden_config_map_setting_is_reported(elsewhere: str) -> None:
     assert notes("/run/careen/need/reboot-required") == ()
 
 
-def test_a_connector_of_teams_is_told_with_its_remedy() -> None:
+def test_a_teams_connector_causes_a_warning_with_its_remedy() -> None:
     url = "teams://group@tenant/alternative/SECRETWORD?host=example.webhook.office.com"
     (note,) = settle(environment={"CAREEN_NOTIFY_URL": url}).notes
     assert note.startswith("--notify-url names an Office 365 connector of Teams, and Microsoft has switched those off")
@@ -464,7 +467,7 @@ def test_a_connector_of_teams_is_told_with_its_remedy() -> None:
         ("message_template_blocked", "{since}", "{since}"),
     ],
 )
-def test_a_field_that_no_template_has_is_refused_by_its_name_with_those_that_there_are(
+def test_an_unknown_template_field_is_refused_with_the_list_of_known_fields(
     name: str, template: str, field: str
 ) -> None:
     (problem,) = problems(flags={name: template})
@@ -478,18 +481,18 @@ def test_a_field_that_no_template_has_is_refused_by_its_name_with_those_that_the
 @pytest.mark.parametrize(
     "template", ["Draining %s", "{node} {{colour}}", '{"text": "%s"}', "{cluster} {reason} {duration} {forecast}", "%%"]
 )
-def test_templates_with_known_fields_and_kureds_are_taken(template: str) -> None:
+def test_templates_with_known_fields_or_kureds_placeholder_are_accepted(template: str) -> None:
     flags = {"message_template_drain": template, "cluster_name": "prod"}
     assert settle(flags).settings.message_template_drain == template
     assert settle(flags).notes == ()
 
 
-def test_a_cluster_without_a_name_is_told() -> None:
+def test_a_cluster_without_a_name_causes_a_warning() -> None:
     (note,) = settle({"message_template_halted": "{cluster}"}).notes
     assert note == "--message-template-halted has {cluster}, but --cluster-name is empty"
 
 
-def test_occasions_are_named_or_refused() -> None:
+def test_known_occasions_are_accepted_and_others_refused() -> None:
     assert settle({"notify_on": "done, halted"}).settings.notify_on == ("done", "halted")
     assert settle({"notify_on": ""}).settings.notify_on == ()
     (problem,) = problems(flags={"notify_on": "done,end"})
@@ -515,7 +518,7 @@ def test_occasions_are_named_or_refused() -> None:
         ({"alertmanager_silence_matchers": 'job="x"'}, "expected a matcher with $NODE"),
     ],
 )
-def test_a_silence_that_cannot_be_meant_is_refused(flags: dict[str, str], words: str) -> None:
+def test_an_invalid_silence_is_refused(flags: dict[str, str], words: str) -> None:
     (problem,) = problems(flags=flags)
     assert words in problem
 

@@ -1,4 +1,4 @@
-"""The tree of settings: kured's flags as kured has them, ours beside them."""
+"""The tree of settings: kured's flags as kured has them, and careen's own."""
 
 from __future__ import annotations
 

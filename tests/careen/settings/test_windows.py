@@ -1,4 +1,4 @@
-"""The list of windows: what people write, and what is refused with its line and its field."""
+"""The list of windows: accepted values, and errors with their line and field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML written by people: a value, or a message with the position of the error."""
+"""YAML written by people: it gives a value, or a message with the position of the error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each event does to a shadow: what it compares, and of what it cannot say anything."""
+"""The effect of each event on a shadow: what it compares, and what it cannot compare."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class Town:
-    """A cluster in memory and its shadow; nodes n1 and n2, of which n2 has more room."""
+    """A cluster in memory and its shadow; of the nodes n1 and n2, n2 has more room."""
 
     def __init__(self, nodes: Json | None = None, configuration: Json | None = None) -> None:
         self.seconds = 0.0
@@ -54,7 +54,7 @@ class Town:
         self.event("MODIFIED", pod(name, on=on, **more))
 
     def said(self) -> dict[str, AgreementReason]:
-        """Everything that was compared or counted, by reason, when a second has passed."""
+        """Everything that was compared or counted after a second, by reason."""
         self.seconds += 1.0
         while self.shadow.compare():
             pass
@@ -117,7 +117,7 @@ def test_a_binding_where_nothing_fits_disagrees() -> None:
 
 
 @pytest.mark.parametrize(("cpu", "reason"), [("100", "both-pending"), ("1", "node-said")])
-def test_a_pod_that_the_scheduler_finds_no_node_for_is_compared_once(cpu: str, reason: str) -> None:
+def test_a_pod_without_a_node_is_compared_once(cpu: str, reason: str) -> None:
     town = Town()
     town.comes("web", cpu=cpu)
     for turn in range(3):
@@ -125,7 +125,7 @@ def test_a_pod_that_the_scheduler_finds_no_node_for_is_compared_once(cpu: str, r
     assert town.said() == {f"default-scheduler {reason}": 1}
 
 
-def test_a_pod_that_found_no_node_is_compared_again_when_it_is_bound() -> None:
+def test_a_pod_without_a_node_is_compared_again_when_it_is_bound() -> None:
     town = Town({"n1": "1"})
     town.comes("web", cpu="2")
     town.event("MODIFIED", pod("web", cpu="2", conditions=NO_ROOM))
@@ -136,7 +136,7 @@ def test_a_pod_that_found_no_node_is_compared_again_when_it_is_bound() -> None:
     assert town.said() == {"default-scheduler both-pending": 1, "default-scheduler first": 1}
 
 
-def test_a_pod_that_was_never_seen_waiting_is_not_compared() -> None:
+def test_a_pod_first_seen_bound_is_not_compared() -> None:
     town = Town()
     town.comes("web", on="n1")
     assert town.said() == {"default-scheduler first-seen-bound": 1}
@@ -150,7 +150,7 @@ def test_a_mirror_pod_is_not_compared() -> None:
     assert town.said() == {}
 
 
-def test_events_after_the_binding_are_no_bindings() -> None:
+def test_events_after_the_binding_do_not_count_as_bindings() -> None:
     town = Town()
     town.comes("web")
     for phase in ("Pending", "Running", "Running", "Succeeded"):
@@ -183,7 +183,7 @@ def test_a_pod_of_another_scheduler_is_counted_under_its_name() -> None:
     assert cause.startswith("1 pod has the schedulerName gang, of which the configuration that careen was told has no")
 
 
-def test_a_node_that_was_not_seen_yet_cannot_be_compared() -> None:
+def test_a_binding_to_an_unknown_node_cannot_be_compared() -> None:
     town = Town()
     town.comes("web")
     town.bound("web", "n9")
@@ -203,7 +203,7 @@ def test_after_a_gap_bindings_found_by_the_list_are_not_compared() -> None:
     assert town.said() == {"default-scheduler first": 1}
 
 
-def test_the_place_of_a_preempting_pod_is_known_only_to_the_scheduler() -> None:
+def test_only_the_scheduler_knows_the_node_of_a_preempting_pod() -> None:
     town = Town()
     town.comes("first", nominatedNodeName="n2")
     town.comes("web")
@@ -234,8 +234,8 @@ def test_pods_beyond_the_capacity_are_counted(monkeypatch: pytest.MonkeyPatch) -
 # ---- doubts ----
 
 
-def test_a_pod_that_was_decided_before_and_bound_later_makes_the_answer_open() -> None:
-    """With `big` on n2, n1 is the better one for `web`; nobody can see whether it was there already."""
+def test_an_earlier_decision_with_a_later_binding_makes_the_answer_open() -> None:
+    """With `big` on n2, n1 is better for `web`; whether `big` was there at the decision is not visible."""
     town = Town()
     town.comes("big", cpu="6")
     town.comes("web")
@@ -245,7 +245,7 @@ def test_a_pod_that_was_decided_before_and_bound_later_makes_the_answer_open() -
     assert not town.shadow.tally.disagreements
 
 
-def test_the_order_does_not_matter_where_the_answer_is_the_same() -> None:
+def test_the_order_of_bindings_does_not_matter_if_the_answer_is_the_same() -> None:
     town = Town({"n1": "4", "n2": "40"})
     town.comes("small", cpu="10m")
     town.comes("web")
@@ -254,7 +254,7 @@ def test_the_order_does_not_matter_where_the_answer_is_the_same() -> None:
     assert town.said() == {"default-scheduler other-node": 1, "default-scheduler first": 1}
 
 
-def test_a_binding_that_comes_long_after_another_was_decided_after_it() -> None:
+def test_a_binding_long_after_another_was_decided_after_it() -> None:
     town = Town()
     town.comes("big", cpu="6")
     town.comes("web")
@@ -264,7 +264,7 @@ def test_a_binding_that_comes_long_after_another_was_decided_after_it() -> None:
     assert town.said()["default-scheduler other-node"] == 1
 
 
-def test_a_pod_of_lower_priority_that_came_first_is_decided_later() -> None:
+def test_an_earlier_pod_of_lower_priority_is_decided_later() -> None:
     town = Town()
     low, high = pod("big", cpu="6"), pod("web")
     low["spec"]["priority"], high["spec"]["priority"] = 0, 1000
@@ -276,7 +276,7 @@ def test_a_pod_of_lower_priority_that_came_first_is_decided_later() -> None:
 
 
 def test_a_change_between_the_pod_and_its_binding_makes_the_answer_open() -> None:
-    """The scheduler had decided for n1 before it saw n2 become larger."""
+    """The scheduler chose n1 before it saw that n2 became larger."""
     town = Town({"n1": "8", "n2": "4"})
     town.comes("web")
     town.event("MODIFIED", node("n2", "64"))
@@ -309,7 +309,7 @@ def test_a_heartbeat_of_a_node_changes_nothing() -> None:
     assert town.said() == {"default-scheduler other-node": 1}
 
 
-def test_a_pod_that_goes_meanwhile_makes_the_answer_open() -> None:
+def test_a_pod_deleted_meanwhile_makes_the_answer_open() -> None:
     town = Town()
     town.comes("big", cpu="7")
     town.bound("big", "n2", cpu="7")
@@ -323,7 +323,7 @@ def test_a_pod_that_goes_meanwhile_makes_the_answer_open() -> None:
 # ---- what is learned ----
 
 
-def test_where_the_scheduler_samples_the_search_is_learned_from_binding_to_binding() -> None:
+def test_if_the_scheduler_samples_nodes_its_search_is_learned_from_successive_bindings() -> None:
     town = Town({f"n{number:03}": "8" for number in range(150)})
     assert town.shadow.belief is None
     for number in range(6):
@@ -333,10 +333,10 @@ def test_where_the_scheduler_samples_the_search_is_learned_from_binding_to_bindi
     assert town.shadow.belief is not None
     assert town.shadow.belief.bindings == 6
     town.lists({f"n{number:03}": {"cpu": "8"} for number in range(150)})
-    assert town.shadow.belief is None, "after a gap nobody knows how many searches were made"
+    assert town.shadow.belief is None, "after a gap the number of searches is unknown"
 
 
-def test_the_tally_knows_outcomes_and_bounds_what_it_keeps() -> None:
+def test_the_tally_counts_outcomes_and_bounds_its_examples() -> None:
     town = Town()
     for number in range(40):
         town.comes(f"web-{number}", cpu="1m")

@@ -1,4 +1,5 @@
-"""The process of the next forecast may start before the request. Whatever happens to it, the forecast is the same."""
+"""The process of the next forecast may start before the request. Whatever happens to that process, the forecast is the
+same."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from tests.patience import growing
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], asyncio.subprocess.Process]]:
-    """Every child with its arguments."""
+    """Records every child process with its arguments."""
     found: list[tuple[tuple[str, ...], asyncio.subprocess.Process]] = []
     start = forecast._started
 
@@ -84,9 +85,9 @@ async def test_a_prestarted_process_that_was_killed_is_replaced(tmp_path: Path, 
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param("import sys\nsys.stdin.read()\nsys.exit(1)", id="fails with its order"),
-        pytest.param("import os, sys\nsys.stdin.read()\nos.kill(os.getpid(), 9)", id="is killed with its order"),
-        pytest.param("import sys\nsys.stdin.close()\nsys.exit('no memory')", id="ends and does not read its order"),
+        pytest.param("import sys\nsys.stdin.read()\nsys.exit(1)", id="fails with its request"),
+        pytest.param("import os, sys\nsys.stdin.read()\nos.kill(os.getpid(), 9)", id="is killed with its request"),
+        pytest.param("import sys\nsys.stdin.close()\nsys.exit('no memory')", id="ends and does not read its request"),
     ],
 )
 async def test_a_prestarted_process_that_fails_is_followed_by_a_new_one(
@@ -117,7 +118,7 @@ async def test_the_deadline_applies_to_a_prestarted_process_and_no_other_is_trie
 
 
 async def test_the_deadline_starts_with_the_request(tmp_path: Path, started: Started) -> None:
-    """However long the process has waited by then."""
+    """However long the process has waited until then."""
     async with running_server() as server:
         put_cluster(server)
         for seconds in growing(1.0):
@@ -141,7 +142,7 @@ class FakeClock:
 
 
 async def test_after_a_prestarted_process_exits_none_is_started_for_a_minute() -> None:
-    """Else a node without memory for it would start one with each look at the lock."""
+    """Otherwise a node with too little memory would start one with each look at the lock."""
     made: list[FakeProcess] = []
 
     async def start() -> Any:
@@ -182,7 +183,7 @@ async def test_a_prestarted_process_that_gets_no_request_exits_by_itself() -> No
 
 
 async def test_a_prestarted_process_has_all_modules_loaded_before_the_request(tmp_path: Path) -> None:
-    """A missing module would be loaded at the turn, while other nodes wait."""
+    """A missing module would be loaded during the turn, while other nodes wait."""
     program = """
         import json, sys
         from careen.agent.forecast import child

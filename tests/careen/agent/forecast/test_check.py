@@ -60,18 +60,26 @@ def test_identical_replacements_are_interchangeable_and_each_counts_once(
     ("said", "places", "score"),
     [
         pytest.param([("a",)], ["b"], Score(hits=0, misses=1), id="it landed elsewhere"),
-        pytest.param([("a",)], [""], Score(hits=0, misses=1), id="it found no node"),
-        pytest.param([("a",)], [], Score(hits=0, misses=0, superseded=1), id="its controller made no other"),
+        pytest.param([("a",)], [""], Score(hits=0, misses=1), id="no node took it"),
+        pytest.param([("a",)], [], Score(hits=0, misses=0, superseded=1), id="its controller recreated no pod"),
         pytest.param(
-            [("a",), ("a",)], ["b"], Score(hits=0, misses=1, superseded=1), id="one was made, and landed elsewhere"
+            [("a",), ("a",)],
+            ["b"],
+            Score(hits=0, misses=1, superseded=1),
+            id="one of two was recreated, on another node",
         ),
-        pytest.param([("a", "…")], ["b"], Score(hits=0, misses=0, superseded=1), id="the set may have held its node"),
-        pytest.param([("a", "…")], ["a"], Score(hits=1, misses=0), id="the set held its node"),
+        pytest.param(
+            [("a", "…")],
+            ["b"],
+            Score(hits=0, misses=0, superseded=1),
+            id="the truncated set may have contained its node",
+        ),
+        pytest.param([("a", "…")], ["a"], Score(hits=1, misses=0), id="the set contained its node"),
         pytest.param(
             [("a", "…"), ("a",)],
             ["a", "b"],
             Score(hits=1, misses=0, superseded=1),
-            id="the open set is the one that is not met",
+            id="the truncated set is the one that is missed",
         ),
     ],
 )
@@ -86,8 +94,8 @@ def test_a_landing_is_a_hit_a_miss_or_not_forecast(
     [
         pytest.param([("a", "b")], ["a"], 1, id="the node that was named first"),
         pytest.param([("a", "b")], ["b"], 0, id="another of the set"),
-        pytest.param([("a", "b"), ("b", "a")], ["a", "b"], 2, id="each its own"),
-        pytest.param([("a", "…")], ["…"], 0, id="no node of that name"),
+        pytest.param([("a", "b"), ("b", "a")], ["a", "b"], 2, id="each pod on its own node"),
+        pytest.param([("a", "…")], ["…"], 0, id="a node that does not exist"),
     ],
 )
 def test_the_first_node_of_a_set_is_counted_separately(
@@ -183,12 +191,12 @@ def test_the_turn_that_releases_the_claim_is_checked(after: Phase) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(turned(before=Phase.DRAINING, after=Phase.WAITING), id="undone: nothing was drained"),
+        pytest.param(turned(before=Phase.DRAINING, after=Phase.WAITING), id="undone: no pod was drained"),
         pytest.param(turned(after=Phase.SETTLING), id="still settling"),
         pytest.param(turned(stop=Stop("conflict")), id="not yet written"),
         pytest.param(turned(forecast={"counts": {}}), id="no pod was to move"),
-        pytest.param(turned(forecast=["x"]), id="something else in the annotation"),
-        pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="something else in its place"),
+        pytest.param(turned(forecast=["x"]), id="the annotation has another content"),
+        pytest.param(turned(forecast={"pods": {"a/b": 7}}), id="a field has another content"),
     ],
 )
 def test_no_other_turn_is_checked(other: Turned) -> None:

@@ -107,7 +107,7 @@ async def test_pods_that_the_drain_ignores_stay(tmp_path: Path) -> None:
 
 
 async def test_nodes_drained_together_are_reported_in_the_requested_order(tmp_path: Path) -> None:
-    """Drained alone, the pod of n1 moves to n2; with n2 drained as well, only these two could hold it."""
+    """Drained alone, n1's pod moves to n2. With n2 drained as well, only these two nodes could take it."""
     async with running_server() as server:
         put_cluster(server)
         answer = await forecast_together(["n2", "n1"], LIMITS, kubeconfig=str(server.write_kubeconfig(tmp_path / "kc")))
@@ -141,7 +141,7 @@ async def test_a_file_that_is_not_a_dump_is_an_error_of_the_caller(tmp_path: Pat
 
 
 async def test_the_forecast_uses_the_schedulers_configuration(tmp_path: Path) -> None:
-    """A profile under another name does not schedule these pods: their landings are unknown."""
+    """A profile with another name does not schedule these pods: where they land is unknown."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- "
         "schedulerName: mine\n"
@@ -165,7 +165,7 @@ async def test_an_unreadable_scheduler_configuration_makes_the_forecast_unknown(
 @pytest.mark.parametrize("padding", ["", "\n#" + "x" * 70_000, "\nx: &x 1\nhealthzBindAddress: *x"])
 @pytest.mark.parametrize("field", ["certFile", "keyFile", "caFile"])
 async def test_a_configuration_without_file_access_opens_no_file(tmp_path: Path, field: str, padding: str) -> None:
-    """Also where the agent left it unjudged: it is too long, or has aliases."""
+    """Also if the agent did not check the configuration, because it is too long or has aliases."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n"
         f"- urlPrefix: https://127.0.0.1:1\n  filterVerb: filter\n  tlsConfig: {{{field}: /no/such/file}}{padding}\n"
@@ -248,7 +248,7 @@ async def test_too_little_memory_makes_the_forecast_unknown_and_names_the_limit(
 
 
 def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
-    """Another program in the child's place: `python -m …` becomes a script of the test's."""
+    """Replaces the child process: `python -m …` becomes a script of the test."""
     script = folder / "python"
     script.write_text(f"#!{sys.executable}\n{textwrap.dedent(program)}")
     script.chmod(0o755)
@@ -268,15 +268,15 @@ def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
             "exit code 1: ImportError: no numpy",
             id="ended with an error",
         ),
-        pytest.param("print('hello')", "could not be read", id="says something else"),
-        pytest.param("print('{}')", "could not be read", id="says nothing of use"),
+        pytest.param("print('hello')", "could not be read", id="prints another answer"),
+        pytest.param("print('{}')", "could not be read", id="prints no usable answer"),
         pytest.param('print(\'{"forecasts": [{"version": 9}]}\')', "could not be read", id="of another version"),
         pytest.param(
             'print(\'{"forecasts": [{"version": 1, "node": "n2", "madeAt": "", "notes": [], "pods": []}]}\')',
             "it is about other nodes",
             id="about another node",
         ),
-        pytest.param("pass", "could not be read", id="says nothing"),
+        pytest.param("pass", "could not be read", id="prints nothing"),
     ],
 )
 async def test_a_failing_child_makes_the_forecast_unknown(

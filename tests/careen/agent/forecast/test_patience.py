@@ -1,4 +1,4 @@
-"""A forecast that refuses for long is reported once."""
+"""A forecast that refuses for a long time is reported once."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_a_refusal_beyond_the_patience_is_reported_once_and_the_state_stays() ->
 
 
 def test_taking_and_releasing_a_claim_does_not_restart_the_patience() -> None:
-    """A dry run refuses only under a claim: with each try the refusal leaves the Node for some seconds and
-    comes back with a new since."""
+    """A dry run refuses only under a claim: at each attempt the refusal leaves the Node for some seconds and returns
+    with a new start."""
     patience = ForecastPatience(lambda: 3600.0)
     minutes = [timedelta(minutes=minute) for minute in range(62)]
     told = []

@@ -32,7 +32,7 @@ def settings(**changes: Any) -> Settings:
 @pytest.mark.parametrize(
     ("changes", "lists", "told"),
     [
-        pytest.param({}, LISTS, "", id="nothing beside careen's own"),
+        pytest.param({}, LISTS, "", id="only careen's own keys"),
         pytest.param({"prefer_no_schedule_taint": ""}, LISTS, "", id="no taint"),
         pytest.param(
             {"prefer_no_schedule_taint": "a.b/c"},
@@ -56,7 +56,7 @@ def settings(**changes: Any) -> Settings:
             {"post_reboot_node_labels": (("careen.dev/reboot", "x"), ("careen.dev/other", "x"))},
             LISTS,
             "labels does not list careen.dev/other of --post-reboot-node-labels",
-            id="of careen's domain only the label that careen has",
+            id="in careen's domain only the label that careen has",
         ),
         pytest.param({"annotate_nodes": True}, LISTS, "", id="kured's annotations are listed by default"),
         pytest.param(
@@ -154,7 +154,7 @@ async def test_refused_keys_are_reported_once_as_an_event_of_the_daemonset(caplo
     involved = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "careen", "namespace": "careen"}
     assert body["involvedObject"] == {**involved, "uid": "uid-careen"}
     assert (body["reason"], body["type"]) == ("KeysNotAllowed", "Warning")
-    assert "generateName" not in body["metadata"], "every agent of the fleet posts the same one"
+    assert "generateName" not in body["metadata"], "every agent of the fleet posts the same Event"
     (line,) = [record.getMessage() for record in caplog.records if record.name == "careen.rights"]
     assert "does not list a of --pre-reboot-node-labels" in line
 

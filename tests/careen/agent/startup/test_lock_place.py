@@ -1,5 +1,5 @@
-"""No agent uses another lock than the rest of the fleet without explicit flags: the owner of its pod is looked up
-before anything else."""
+"""No agent uses another lock than the rest of the fleet without explicit flags: it looks up the owner of its pod
+first."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def a_pod(owner: LockPlace | None = OURS) -> dict[str, Any]:
 
 
 class Asked:
-    """A cluster, and the requests that were made of it."""
+    """A cluster, and the requests that it received."""
 
     def __init__(self, server: Any, wire: Meddling) -> None:
         self.server, self.wire = server, wire

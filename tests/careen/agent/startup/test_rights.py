@@ -53,7 +53,7 @@ def grants_of(path: str) -> set[tuple[str, str, str, str]]:
 
 
 class World:
-    """A cluster that gives the agent what `grants` hold, and what the agent's parts ask of it."""
+    """A cluster that grants the agent the rights in `grants`, and the requests of the agent's parts."""
 
     def __init__(self, server: RunningServer, wire: Meddling) -> None:
         self.server, self.wire = server, wire
@@ -115,7 +115,7 @@ async def test_under_kureds_roles_all_parts_that_need_more_rights_are_switched_o
     world.rights.tell()
     world.rights.tell()
     told = [record.getMessage() for record in caplog.records if record.name == "careen.rights"]
-    assert len(told) == len(OptionalRight), "one line a part, once"
+    assert len(told) == len(OptionalRight), "one log line for each part, once"
     assert all(record.levelno < logging.ERROR for record in caplog.records)
     assert any(
         line.endswith('add to a ClusterRole: - {apiGroups: [""], resources: [nodes], verbs: [list]}') for line in told
@@ -163,7 +163,7 @@ async def test_the_lock_is_updated_if_it_may_not_be_patched(world: World) -> Non
     found = world.server.get("daemonsets", "kured", "kube-system")
     assert found is not None
     assert found["metadata"]["annotations"] == {"keep": "this", "example.com/lock": "x"}
-    assert isinstance(await lock.write(wanted), Stale), "the version of before: somebody else was faster"
+    assert isinstance(await lock.write(wanted), Stale), "the old version: another client was faster"
     seen = await lock.read()
     gone = WriteLock(
         purpose="p", content=None, expected_resource_version=seen.resource_version, daemonset_uid=seen.daemonset_uid
@@ -184,7 +184,7 @@ async def test_without_the_right_to_write_the_lock_an_error_is_logged_and_the_wr
     (error,) = [each for each in errors if "a right is missing: patch daemonsets.apps kube-system/kured" in each]
     assert "resourceNames: [kured], verbs: [patch]}" in error
     assert OptionalRight.SETTINGS not in world.rights.without, (
-        "the role that is not bound yet may give the ConfigMap too"
+        "the role that is still unbound may grant the ConfigMap too"
     )
     lock = LockStore(world.api, namespace="kube-system", name="kured", annotation="example.com/lock")
     seen = await lock.read()
@@ -200,7 +200,9 @@ async def test_without_list_rights_kured_is_looked_up_only_in_its_default_place(
     world.seed_daemonset(**{"weave.works/kured-node-lock": '{"nodeID":"n9"}'})
     (found,) = await find_foreign(world.api, namespace="ops", name="careen")
     assert "held by n9" in found
-    assert await find_foreign(world.api, namespace="kube-system", name="kured") == (), "our own lock is none of another"
+    assert await find_foreign(world.api, namespace="kube-system", name="kured") == (), (
+        "careen's own lock is not a foreign lock"
+    )
     assert world.denied() == []
 
 
@@ -218,7 +220,7 @@ async def test_a_part_that_a_setting_requests_is_never_switched_off(
 
 
 async def test_under_careens_roles_a_missing_right_switches_off_no_safety_check(world: World) -> None:
-    """An administrator who removes rights from our Role must not thereby reboot nodes outside of the window in the
+    """An administrator who removes rights from the Role must not cause reboots outside of the window in the
     ConfigMap."""
     ours = {(verb, group, resource, "") for verb, group, resource, _ in grants_of("manifests/rbac.yaml")}
     parts = {

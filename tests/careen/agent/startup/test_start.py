@@ -1,5 +1,5 @@
-"""The start on virtual time: how long a claimed node waits for what it cannot read, and what stands in then
-(`careen.agent.startup.recorded_claim`)."""
+"""The start on virtual time: how long a node with a claim waits for what it cannot read, and which settings it uses
+then (`careen.agent.startup.recorded_claim`)."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ async def test_a_node_without_a_claim_waits_for_its_settings_without_limit(
 
 
 async def test_the_start_waits_for_an_unreadable_node_too(world: World) -> None:
-    """The whole API server is down: nothing could be done for the node anyway."""
+    """The whole API server is down, so the agent could not work on the node anyway."""
     world.put_node(CLAIM, KEPT)
     world.put_config("concurrency: none")
     world.wire.before = failing("/", lost, times=200)
@@ -201,7 +201,7 @@ async def test_invalid_settings_stop_the_start_of_a_node_without_a_claim(
     assert await world.told() == []
 
 
-async def test_a_url_that_apprise_does_not_take_ends_the_start_and_names_its_flag(world: World) -> None:
+async def test_a_url_that_apprise_rejects_ends_the_start_and_names_its_flag(world: World) -> None:
     world.put_node(None)
     with pytest.raises(BadSettings) as caught:
         await world.start(notify_url="tgram://SECRETWORD").first_settings()
@@ -210,7 +210,7 @@ async def test_a_url_that_apprise_does_not_take_ends_the_start_and_names_its_fla
     assert "SECRET" not in problem
 
 
-async def test_lines_of_a_file_that_are_no_urls_end_the_start_and_a_missing_file_does_not(
+async def test_lines_that_are_not_urls_end_the_start_and_a_missing_file_does_not(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.put_node(None)
@@ -226,7 +226,7 @@ async def test_lines_of_a_file_that_are_no_urls_end_the_start_and_a_missing_file
     assert "SECRET" not in str(caught.value)
 
 
-async def test_an_agent_with_a_claim_starts_in_spite_of_a_url_that_apprise_does_not_take(
+async def test_an_agent_with_a_claim_starts_despite_a_url_that_apprise_rejects(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.put_node(CLAIM, KEPT)
@@ -280,7 +280,7 @@ async def test_a_holder_starts_without_its_daemonset_and_makes_no_new_claim_unti
     live = await start.first_settings()
     policy = start.policy_of(live)
     assert "DaemonSet careen/careen does not exist" in policy.settings_problem
-    assert not policy.are_settings_whole, "a drain under a lock that may be the wrong one is undone"
+    assert not policy.are_settings_whole, "a drain under a possibly wrong lock is undone"
     woken: list[float] = []
     again = asyncio.ensure_future(start.judge_lock_again(live, lambda: woken.append(world.clock.seconds)))
     await asyncio.sleep(0.1)
@@ -303,7 +303,7 @@ async def test_the_start_waits_for_an_unreadable_lock_but_a_holder_starts_after_
     live = await start.first_settings()
     assert (live.policy.concurrency, live.stands_in) == (5, "")
     assert "cannot be told" in start.policy_of(live).settings_problem
-    assert not world.is_config_ok(), "the settings are good, and the lock is still not known"
+    assert not world.is_config_ok(), "the settings are valid, but the lock is still unknown"
     assert world.heartbeat.readiness()[0] is False
 
 
@@ -376,7 +376,7 @@ async def test_a_requested_forecast_stays_on(world: World) -> None:
 
 
 async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) -> None:
-    """The ConfigMap may contain a window. The right comes, and the settings with it."""
+    """The ConfigMap may contain a window. When the right is granted, the settings are read."""
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = kureds_rights
@@ -390,7 +390,8 @@ async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) 
 
 
 async def test_the_start_waits_for_a_late_role_binding_and_switches_nothing_off(world: World) -> None:
-    """Of careen's two roles the one with lock and ConfigMap comes last: the settings of the ConfigMap must apply."""
+    """Of careen's two roles, the one for the lock and the ConfigMap is bound last: the settings of the ConfigMap must
+    apply."""
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = lambda *asked: kureds_rights(*asked) and "daemonsets" not in asked[3]

@@ -103,7 +103,7 @@ def is_served(server: HttpServer, address: str) -> bool:
 
 @pytest.mark.parametrize("address", [FROM_V4, FROM_V6])
 def test_without_a_host_probes_of_either_family_are_answered(heartbeat: Heartbeat, address: str) -> None:
-    """The kubelet of an IPv6-only cluster has no other way to ask."""
+    """The kubelet of an IPv6-only cluster can only probe over IPv6."""
     server = listen(heartbeat, "")
     try:
         assert is_served(server, address)
@@ -151,7 +151,7 @@ def test_on_a_host_without_ipv6_the_server_uses_ipv4(
 
 
 def test_a_port_in_use_on_one_family_is_an_error_even_if_free_on_the_other(heartbeat: Heartbeat) -> None:
-    """Half of the probes would reach the other program that listens there."""
+    """Half of the probes would reach the other program, which listens there."""
     server = listen(heartbeat, "")
     try:
         with pytest.raises(OSError, match="in use"):
@@ -167,7 +167,7 @@ def test_an_invalid_listen_host_is_refused_with_a_message(heartbeat: Heartbeat, 
 
 
 def test_starting_the_server_makes_no_reverse_dns_lookup(heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python's own server does at its start, and waits for as long as a broken DNS likes."""
+    """Python's own server makes one at its start, and waits for a broken DNS."""
     monkeypatch.setattr(socket, "getfqdn", lambda *_: pytest.fail("asked"))
     listen(heartbeat, "").close()
 

@@ -1,4 +1,4 @@
-"""What Prometheus scrapes of a shadow."""
+"""The metrics of a shadow, as Prometheus scrapes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from careen.shadow.tally import RunCounts
 TRAFFIC = Traffic(events=5, bytes=700, lists=17, troubled=1, waiting=2, nodes=20, pods=300)
 
 
-def test_a_scrape_reads_the_tally_as_it_is_then() -> None:
+def test_a_scrape_returns_the_current_tally() -> None:
     tally = RunCounts()
     metrics = ShadowMetrics(tally, lambda: TRAFFIC)
     before = metrics.exposition().decode()

@@ -1,4 +1,4 @@
-"""A node that a gate holds back for too long is told of: once, then a week later, whatever is restarted meanwhile."""
+"""A node that a gate delays for too long is reported once and again a week later, regardless of restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The silence stands before the reboot is announced, as long as the node is down, and ends when it is back."""
+"""The silence exists from before the announcement of the reboot until the node is back."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_every_end_of_a_reboot_ends_the_silence(phase: Phase) -> None:
 async def test_a_process_started_after_the_return_ends_a_leftover_silence() -> None:
     assert await World().look(Phase.SETTLING, Phase.SETTLING) == ["end"]
     for phase in (Phase.IDLE, Phase.WAITING, Phase.DRAINING, None):
-        assert await World().look(phase, phase) == [], "an idle agent asks nobody"
+        assert await World().look(phase, phase) == [], "an idle agent sends no request"
 
 
 async def test_a_silence_that_cannot_be_created_is_reported_once_and_stops_nothing(

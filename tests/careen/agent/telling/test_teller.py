@@ -1,4 +1,4 @@
-"""Of many agents that are held back by the same, one tells it; and the figures of a roll-out come by one list."""
+"""Of many agents that wait for the same reason, one reports it; and the figures of a roll-out are read in one list."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A fleet of real shells on virtual time: machines, agents, people, and the laws."""
+"""A fleet of real agent shells on virtual time: machines, agents, people, and the laws."""

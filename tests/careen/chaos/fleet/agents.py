@@ -143,7 +143,7 @@ def slow_evictions(_node: str, request: Request) -> float:
 
 @dataclass
 class Clock:
-    """A host's clock: the loop's time, and how wrong the wall clock is."""
+    """A host's clock: the loop's time, and the error of the wall clock."""
 
     loop: asyncio.AbstractEventLoop
     skew_seconds: float = 0.0
@@ -160,7 +160,7 @@ class Clock:
 
 @dataclass
 class ProcessClock:
-    """The host's clock as one process sees it: asleep, it can be frozen."""
+    """The host's clock as one process sees it: while it sleeps, it can be frozen."""
 
     clock: Clock
     process: Process
@@ -185,7 +185,7 @@ class CutOff(StrEnum):
 
 
 class Fine:
-    """A forecast that finds nothing amiss."""
+    """A forecast that allows every drain."""
 
     async def forecast(self, node: str) -> Forecast:
         return Forecast(node=node, made_at="2026-03-04T12:00:00Z")
@@ -205,17 +205,16 @@ class Process:
         self.tasks.append(asyncio.ensure_future(work))
 
     def freeze(self, seconds: float) -> None:
-        """As SIGSTOP and, so much later, SIGCONT: clocks go on, and the process knows nothing of it."""
+        """Like SIGSTOP followed by SIGCONT after a while: the clocks continue, and the process does not notice."""
         self.frozen_until = max(self.frozen_until, asyncio.get_running_loop().time() + seconds)
 
     async def thawed(self) -> None:
-        """Returns when the process is not frozen. It can be frozen wherever it waits; what it does in between
-        takes no time."""
+        """Returns when the process is not frozen. It can be frozen at every wait; its computations take no time."""
         while (left := self.frozen_until - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left)
 
     def kill(self) -> None:
-        """As kill -9 would: nothing more is sent, nothing is tidied up."""
+        """Like kill -9: the process sends nothing more and cleans nothing up."""
         self.is_dead = True
         for task in self.tasks:
             task.cancel()
@@ -265,11 +264,11 @@ class Agents:
         fleet.on_up = self.start
 
     def chance_of(self, node: str) -> random.Random:
-        """A stream for each node, so that one more event moves no other node's requests."""
+        """One random stream for each node, so that an added event changes no other node's requests."""
         return self._chances.setdefault(node, random.Random(f"{self._seed} {node}"))
 
     def withheld(self, request: Request) -> str:
-        """Why an agent's roles do not let it send a request; empty: they do."""
+        """The reason why an agent's roles forbid a request; empty if they allow it."""
         return ""
 
     # Processes -----------------------------------------------------------------------------------------------
@@ -328,12 +327,12 @@ class Agents:
         return process
 
     def kill(self, node: str) -> None:
-        """All processes of the node, for as long as its host is down."""
+        """Ends all processes of the node while its host is down."""
         for process in [each for each in self.processes if each.node == node]:
             self._bury(process)
 
     def crash(self, process: Process) -> None:
-        """One process, and a successor in a moment."""
+        """Ends one process; a successor starts a moment later."""
         if process.is_dead:
             return
         self._bury(process)
@@ -346,7 +345,8 @@ class Agents:
             )
 
     def replace(self, process: Process) -> None:
-        """As in a roll-out of the DaemonSet: told to stop, killed ten seconds later at the latest, and replaced."""
+        """Like a roll-out of the DaemonSet: the agent is told to stop, is killed after ten seconds at the latest, and
+        is replaced."""
         if process.loop is not None and not process.is_dead:
             self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process is told to stop")
             process.loop.stop()

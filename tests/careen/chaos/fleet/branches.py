@@ -1,4 +1,4 @@
-"""One play of a story, and each other end that a fault leads to: the part before the fault is played once."""
+"""One run of a story, and each other end that a fault leads to: the part before the fault runs once."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ Judge = Callable[[World, Branch], str]
 def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) -> dict[Branch, str]:
     """The judgement of each branch.
 
-    A separate process plays a branch from its fault to its end, so the part before the fault is not played again: half
-    of the story, on average. The story must run on virtual time: a forked process has none of its parent's threads."""
+    A separate process plays each branch from its fault to the end, so the part before the fault, half of the story on
+    average, is not repeated. The story must run on virtual time: a forked process has none of its parent's threads."""
     judgements: dict[Branch, str] = {}
     own: list[tuple[Branch, int]] = []
 
@@ -60,7 +60,7 @@ def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) ->
 
 
 def _forked() -> int:
-    """The child's number, and 0 in the child, which runs the same loop."""
+    """The child's process id, or 0 in the child, which continues the same loop."""
     loop = asyncio.get_running_loop()
     with warnings.catch_warnings():
         # Python 3.12 and newer warn of threads in the parent: the runner has one, and the child needs none.
@@ -80,7 +80,7 @@ def _read_to_the_end(reader: int, child: int) -> str:
 
 
 def _end_with(writer: int, text: str) -> None:
-    """Without what Python and the test runner do at an end: that is the parent's."""
+    """Ends the child without the exit handlers of Python and the test runner, which belong to the parent."""
     with os.fdopen(writer, "w") as stream:
         stream.write(text)
     os._exit(0)

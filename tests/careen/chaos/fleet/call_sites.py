@@ -1,6 +1,6 @@
 """Every place in careen that sends a request to the API server, from its source, and the place that sent a request.
 
-The two lists are made in different ways, so each shows what the other has missed."""
+The two lists are made independently, so each shows the gaps of the other."""
 
 from __future__ import annotations
 

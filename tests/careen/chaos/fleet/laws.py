@@ -1,4 +1,4 @@
-"""The rules of every story, checked only on the server's journal and the hosts' log; no code is shared with the
+"""The rules of every story, checked only against the server's journal and the hosts' log; no code is shared with the
 agents."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def verdict(
     world: World, *, but: Collection[str] = (), taint_seconds: float = 10.0, answer_seconds: float = 0.0
 ) -> list[str]:
-    """A sentence for everything that was broken; `but` names rules of the demo's judge that the story itself breaks."""
+    """One sentence for every broken rule; `but` names rules of the demo's judge that the story itself breaks."""
     evidence = RolloutTrace(
         writes=_writes(world),
         host_log=tuple(world.fleet.log),
@@ -62,7 +62,7 @@ def _writes(world: World) -> tuple[Write, ...]:
 
 
 def _groups(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """Of each group never more down because of us than its limit."""
+    """In no group are more nodes down because of careen than the group's limit allows."""
     down: set[str] = set()
     for event in events(evidence):
         name = event.host if isinstance(event, HostEvent) else event.key[1]
@@ -93,7 +93,7 @@ def _is_rebooting(evidence: RolloutTrace, name: str, at: float) -> bool:
 
 
 def _ends(world: World) -> Iterator[str]:
-    """Every Node as it was, but for what people did; and the lock empty."""
+    """Every Node is as before, except for people's changes, and the lock is empty."""
     for name, before in world.initial.items():
         after = world.server.get("nodes", name)
         if after is None:
@@ -208,8 +208,8 @@ def _told(world: World) -> Iterator[str]:
 
 
 def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """At each reboot that was asked for: a claim of the node's own stood in the lock within the last seconds,
-    and the node was cordoned."""
+    """At each requested reboot, the node's own claim was in the lock within the last seconds, and the node was
+    cordoned."""
     held: dict[str, float] = {}
     holders: set[str] = set()
     nodes: dict[str, Mapping[str, Any]] = {}

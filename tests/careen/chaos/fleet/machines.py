@@ -20,7 +20,7 @@ _LONG_SHUTDOWN = (20.0, 70.0)  # systemd waits 90 s for a service that does not 
 
 @dataclass(kw_only=True)
 class Host:
-    """One computer, as its agent and the world's laws see it."""
+    """One computer, as its agent and the laws see it."""
 
     name: str
     fleet: Fleet
@@ -79,7 +79,7 @@ class Host:
 
 
 class Fleet:
-    """Hosts with their Nodes and pods on one server; everything about chance comes from the seed."""
+    """Hosts with their Nodes and pods on one server; the seed determines every random choice."""
 
     def __init__(self, server: SmallServer, loop: asyncio.AbstractEventLoop, chance: random.Random) -> None:
         self.server = server
@@ -119,7 +119,7 @@ class Fleet:
         return self.hosts[name]
 
     def register(self, name: str) -> None:
-        """The kubelet makes its Node, and its daemons come."""
+        """The kubelet registers its Node, and its DaemonSet pods start."""
         host = self.hosts[name]
         if self.server.get("nodes", name) is None:
             self.server.put(
@@ -207,7 +207,7 @@ class Fleet:
         self.workloads.add_apps(plain_apps(replicas), list(self.hosts))
 
     def add_town(self) -> None:
-        """A cluster's usual mixture: at least six pods per node, and some that no controller would recreate."""
+        """The usual mixture of a cluster: at least six pods per node, some of which no controller would recreate."""
         names = list(self.hosts)
         self.workloads.daemons.append("log")
         self.workloads.add_apps(town_apps(len(names)), names)
@@ -227,7 +227,7 @@ class Fleet:
         self.workloads.collect_pods_of(name)
 
     def _places(self) -> list[str]:
-        """The nodes where a scheduler may put a pod now."""
+        """The nodes on which a scheduler may place a pod now."""
         return [
             node["metadata"]["name"]
             for node in self.server.all("nodes")

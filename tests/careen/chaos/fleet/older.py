@@ -24,7 +24,7 @@ dropped = 0
 
 @contextmanager
 def release(*, is_older: bool) -> Iterator[None]:
-    """Tasks that are made within are of this release for as long as they live."""
+    """Tasks that are created in this context stay on this release."""
     token = _IS_OLDER.set(is_older)
     try:
         yield

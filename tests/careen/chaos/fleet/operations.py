@@ -23,7 +23,7 @@ def cut_off(world: World, name: str) -> None:
 
 
 def boot_twice(world: World, name: str) -> None:
-    """Firmware, a kernel panic, an impatient hand: the next boot is followed by another one."""
+    """A reboot caused by firmware, a kernel panic or a person: the next boot is followed by another one."""
     world.fleet.hosts[name].more_boots = 1
 
 
@@ -38,7 +38,7 @@ def end_late(world: World, name: str) -> None:
 
 
 def close_budget(world: World, _name: str) -> None:
-    """No pod of an application may be disturbed for a while."""
+    """For a while, the budgets allow no eviction of an application's pod."""
     workloads = world.fleet.workloads
     guarded = [app for app in workloads.apps.values() if app.may_be_away is not None]
     if guarded:
@@ -72,7 +72,7 @@ _LIVE = ("window", "concurrency", "taint_key", "drain", "order", "lock_release_d
 
 
 def live_settings(world: World, name: str) -> LiveSettings:
-    """The settings in force in the agent process of this node."""
+    """The settings in effect in the agent process of this node."""
     if name not in world.live:
         flags = {"node_id": (name,), "concurrency": (str(world.shape.concurrency),)}
         world.live[name] = LiveSettings(Invocation(flags=flags, environment={}), None, config_map_name="careen/careen")
@@ -103,7 +103,7 @@ def roll_out(world: World, _name: str) -> None:
 
 
 def roll_back(world: World, _name: str) -> None:
-    """And back to the release before; it stops half-way as often as not."""
+    """Returns to the previous release; as often as not, the roll-out stops half-way."""
     names = world.chance.sample(world.shape.names, world.chance.randint(1, len(world.shape.names)))
     _roll(world, "careen:0", older=tuple(names))
 
@@ -133,7 +133,7 @@ def _replace(world: World, name: str, *, is_older: bool) -> None:
 
 
 def _say_progress(world: World) -> None:
-    """The DaemonSet controller's writes beside the lock, with each pod that it replaces."""
+    """Simulates the DaemonSet controller, which writes beside the lock with each pod that it replaces."""
     world.server.change(
         "daemonsets",
         "careen",
@@ -152,7 +152,7 @@ RELEASES: tuple[Act, ...] = (roll_out, roll_back)
 
 
 def calm(world: World) -> None:
-    """Every agent has a network, budgets are open, the ConfigMap is as before and one release runs everywhere."""
+    """Every agent has a network, budgets are open, the ConfigMap is as before, and all agents run one release."""
     world.agents.cut_off.clear()
     world.fleet.workloads.ends_from.clear()
     world.fleet.workloads.open_budgets()

@@ -1,4 +1,4 @@
-"""What people and other machines do to a fleet at the wrong moment; drawn by name, so that a failing seed is
+"""What people and other machines do to a fleet at the wrong moment. Acts are drawn by name, so that a failing seed is
 readable."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _with(obj: dict[str, Any], part: str, change: Mapping[str, str | None]) -> d
 
 
 def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | str | None]) -> None:
-    """As with `kubectl edit`: the whole annotation, written back a moment after it was read."""
+    """Like `kubectl edit`: the whole annotation is written back a moment after it was read."""
     found = world.server.get("daemonsets", "careen", "careen")
     if found is None:
         return
@@ -53,7 +53,7 @@ def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | st
 
 
 def cordon(world: World, name: str) -> None:
-    """Only where it changes something: a cordon laid over ours leaves no trace."""
+    """Cordons only a schedulable node: a second cordon would leave no trace."""
     node = world.server.get("nodes", name)
     if node is not None and not node["spec"].get("unschedulable"):
         world.persons.cordons.add(name)
@@ -82,7 +82,7 @@ def retry(world: World, name: str) -> None:
 
 
 def keep_down(world: World, name: str) -> None:
-    """`careen maintenance`, and handed back after a while."""
+    """`careen maintenance`, ended after a while."""
     annotate(world, name, REQUEST, "maintenance")
     world.at(world.chance.uniform(5.0, 200.0), lambda: hand_back(world, name))
 
@@ -98,7 +98,7 @@ def touch(world: World, name: str) -> None:
 
 
 def wipe_record(world: World, name: str) -> None:
-    """Removing the record removes the proof of who set taint and label."""
+    """Removing the record removes the proof of who set the taint and the label."""
     world.persons.wiped.add(name)
     annotate(world, name, f"{_OURS}progress", None)
 
@@ -198,7 +198,7 @@ def mend_lock(world: World, _name: str) -> None:
 
 
 def double_entry(world: World, name: str) -> None:
-    """Another claim for the same node, as a clumsy paste leaves it."""
+    """Adds another claim of the same node, as after a careless paste."""
 
     def edit(lock: dict[str, Any]) -> dict[str, Any] | None:
         rows = lock.get("locks") or []
@@ -212,7 +212,7 @@ def double_entry(world: World, name: str) -> None:
 
 
 def strip_entries(world: World, _name: str) -> None:
-    """Only what kured knows is left of each entry."""
+    """Removes from each entry the fields that kured does not know."""
     edit_lock(
         world,
         lambda lock: (
@@ -252,7 +252,7 @@ def freeze_agent(world: World, name: str) -> None:
 
 
 def second_agent(world: World, name: str) -> None:
-    """A force-deleted pod that still runs, without a lock on the host; it ends some time later."""
+    """A pod that still runs after a forced deletion, without a lock on the host; it ends some time later."""
     if world.fleet.hosts[name].is_up and any(each.node == name for each in world.agents.processes):
         process = world.agents.start(name)
         world.at(world.chance.uniform(5.0, 120.0), lambda: world.agents.crash(process))
@@ -302,7 +302,7 @@ def start_job(world: World, name: str) -> None:
 
 
 def slow_evictions(world: World, _name: str) -> None:
-    """A webhook that takes its time, for a while."""
+    """A webhook that answers slowly for a while."""
     world.agents.latency = agents.slow_evictions
     world.at(world.chance.uniform(20.0, 120.0), lambda: setattr(world.agents, "latency", agents.no_latency))
 
@@ -360,7 +360,7 @@ MACHINES: tuple[Act, ...] = (
 
 
 def calm(world: World) -> None:
-    """People undo what they did and machines behave from now on."""
+    """From now on people undo what they did, and machines behave."""
     if world.server.get("daemonsets", "careen", "careen") is None:
         world.put_daemonset()
     mend_lock(world, "")

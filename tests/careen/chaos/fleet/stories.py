@@ -1,5 +1,5 @@
-"""The roll-outs in which every request is spoilt once: of several shapes, one with the whole start of an agent, one
-with a lost answer, one with broken turns."""
+"""The roll-outs in which a fault hits every request in turn: several shapes, among them one with the whole start of an
+agent, one with a lost answer, and one with failing turns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOST_ANSWERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """The roll-out of a story without faults."""
+    """The roll-out of a story, without faults."""
 
     shape: Shape
     agents: type[Agents] = Agents
@@ -41,7 +41,7 @@ class Story:
 
 
 def told(story: Story, plan: Plan = nothing_goes_wrong) -> World:
-    """Plays the roll-out with a plan of faults, from the first start to the end."""
+    """Plays the roll-out from the first start to the end, with a plan of faults."""
     worlds: list[World] = []
     with story.surroundings(worlds):
         return run_virtually(_roll_out(story, plan, worlds))
@@ -69,7 +69,7 @@ async def _roll_out(story: Story, plan: Plan, worlds: list[World]) -> World:
 
 
 def _furnish(world: World) -> None:
-    """Settings, the agents' own pods, and workloads that make an agent ask everything it can ask."""
+    """Settings, the agents' own pods, and workloads that cause every kind of request of an agent."""
     world.server.page_size = 3
     text = SETTINGS.format(concurrency=world.shape.concurrency)
     world.server.put(
@@ -87,7 +87,7 @@ def _furnish(world: World) -> None:
 
 
 def _give_device(world: World, app: str) -> None:
-    """So that the forecast reads devices."""
+    """Makes the forecast read devices."""
     pod = next(pod for pod in world.server.all("pods") if pod["metadata"]["labels"]["app"] == app)
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
     world.server.put({**pod, "spec": {**pod["spec"], "resourceClaims": claims}})
@@ -113,7 +113,8 @@ def _agents_pod(node: str) -> dict[str, Any]:
 
 
 class UnderKuredsRoles(Agents):
-    """As kured's manifests have it: Nodes are read one by one, DaemonSets too, and the lock is written by `update`."""
+    """The rights of kured's manifests: Nodes and DaemonSets are read one by one, and the lock is written by
+    `update`."""
 
     def withheld(self, request: Request) -> str:
         is_withheld = (request.method, request.path.rpartition("/")[2]) in _WITHHELD or (
@@ -163,7 +164,7 @@ BROKEN_SECONDS = 3.0
 
 @contextmanager
 def _turns_break(worlds: list[World]) -> Iterator[None]:
-    """The first turns of n1's drain break, for a few seconds."""
+    """The first turns of n1's drain fail, for a few seconds."""
     step, since = decide.STEPS[Phase.DRAINING], []  # type: ignore[var-annotated]
 
     def breaks(situation: Situation) -> Any:

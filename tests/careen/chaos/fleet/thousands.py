@@ -1,4 +1,5 @@
-"""What keeps thousands of nodes waiting, and how many requests that costs, counted on the agents' connections.
+"""The reasons for which thousands of nodes wait, and the requests that the waiting costs, counted on the agents'
+connections.
 
 A few real agents in a fleet that claims 5,000: each sleeps as one of 5,000 would, and its requests are multiplied."""
 
@@ -99,14 +100,14 @@ def spoil_the_lock(world: World) -> None:
 
 
 def put_node(world: World, name: str, **metadata: Any) -> None:
-    """One without an agent."""
+    """Adds a node without an agent."""
     status = {"conditions": [{"type": "Ready", "status": "True"}]}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **metadata}, "spec": {}, "status": status}
     world.server.put(node, actor="seed")
 
 
 def others_hold(world: World) -> None:
-    """A claim that stays: kured's, whose holder keeps no record on its Node."""
+    """Adds a claim that stays: kured's, whose holder keeps no record on its Node."""
     put_node(world, "elsewhere")
     people.edit_lock(world, lambda _: {"nodeID": "elsewhere", "created": "2026-03-04T12:00:00Z"})
 
@@ -140,13 +141,14 @@ def both(*obstacles: Obstacle) -> Obstacle:
 
 @dataclass(frozen=True)
 class Cost:
-    """Requests per second of one node: of each in the line, and of each other."""
+    """Requests per second of one node: of each node in the line, and of each other node."""
 
     named: tuple[float, ...]
     others: tuple[float, ...]
 
     def of(self, nodes: int) -> float:
-        """For a fleet of that size: nodes in line once, all others like the sampled ones."""
+        """Requests per second of a fleet of that size: each node in the line counts once, all others count like the
+        sampled ones."""
         return sum(self.named) + (nodes - len(self.named)) * sum(self.others) / len(self.others)
 
 
@@ -169,7 +171,7 @@ async def waiting(obstacle: Obstacle, *, later: Obstacle = nothing) -> Cost:
     await asyncio.sleep(WATCHED_SECONDS)
     line = world.lock().get("next") or ()
     world.stop()
-    assert not [event for event in world.fleet.log if event.what == "asked"], "somebody may go: nobody waits here"
+    assert not [event for event in world.fleet.log if event.what == "asked"], "a node may start: no node waits here"
     rates = {name: counted[name] / WATCHED_SECONDS for name in world.shape.names}
     return Cost(
         named=tuple(rate for name, rate in rates.items() if name in line),
@@ -178,7 +180,7 @@ async def waiting(obstacle: Obstacle, *, later: Obstacle = nothing) -> Cost:
 
 
 def told_of(world: World, agents: int) -> None:
-    """The status of the DaemonSet, where an agent reads how many there are."""
+    """The status of the DaemonSet, from which an agent reads the number of agents."""
     world.server.change(
         "daemonsets",
         "careen",

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class _Selector(selectors.SelectSelector):
-    """Instead of waiting for the next timer it moves the clock there."""
+    """Moves the clock to the next timer instead of waiting for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,13 +21,13 @@ class _Selector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found = super().select(0)
         if not found:
-            assert timeout is not None, "nobody waits for anything any more: this would hang for ever"
+            assert timeout is not None, "no task waits for a timer any more: this would hang for ever"
             self.seconds += timeout
         return found
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An asyncio loop on virtual time; it must not be given sockets or threads."""
+    """An asyncio loop on virtual time; it supports no sockets or threads."""
 
     def __init__(self) -> None:
         self._virtual = _Selector()
@@ -38,6 +38,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtually(story: Coroutine[Any, Any, T]) -> T:
-    """The story's result; tasks that are left are cancelled."""
+    """The result of the story; remaining tasks are cancelled."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(story)

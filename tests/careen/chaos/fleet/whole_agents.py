@@ -62,7 +62,7 @@ class WholeAgents(Agents):
             self.crash(process)
 
     def metrics_of(self, node: str) -> Metrics:
-        """They outlast the process, so that no broken turn is forgotten."""
+        """The records outlive the process, so that no failed turn is forgotten."""
         return self._metrics.setdefault(node, Metrics(node))
 
     def clock_of(self, process: Process) -> ProcessClock:
@@ -70,7 +70,7 @@ class WholeAgents(Agents):
 
 
 class WholeAgent(wiring.Agent):
-    """Production's composition of one agent."""
+    """The composition of one agent in production."""
 
     def __init__(self, agents: WholeAgents, process: Process) -> None:
         self._process = process
@@ -95,7 +95,7 @@ class WholeAgent(wiring.Agent):
 
 
 class ListingForecaster:
-    """Sends the requests of the forecast's process, and forecasts that each pod moves to any node."""
+    """Sends the requests of the forecast's process; its forecasts move each pod to any node."""
 
     def __init__(self, api: ClusterApi) -> None:
         self._api = api
@@ -144,7 +144,7 @@ class _NamespaceFile:
 
 @contextmanager
 def on_virtual_hosts(worlds: list[World]) -> Iterator[None]:
-    """What the composition asks for while it runs, of the world that was put into `worlds`."""
+    """Replaces what the composition uses while it runs, from the world in `worlds`."""
     with (
         patch.object(wiring, "host_of", lambda settings: worlds[0].fleet.hosts[settings.node_id]),
         patch.object(wiring, "random", random.Random(0)),

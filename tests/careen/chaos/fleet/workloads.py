@@ -1,4 +1,4 @@
-"""Pods of a simulated fleet, and the controllers, the scheduler and the disruption controller that look after them."""
+"""Pods of a simulated fleet, and the controllers, scheduler and disruption controller that manage them."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def plain_apps(replicas: int) -> tuple[App, ...]:
 
 
 def town_apps(nodes: int) -> tuple[App, ...]:
-    """The workloads of a cluster: pods with affinity, pods that come back one at a time under their own name, and pods
-    that take a minute to end."""
+    """The workloads of a cluster: pods with affinity, pods that are recreated one at a time under their own name, and
+    pods that take a minute to end."""
     return (
         App(name="web", replicas=2 * nodes, may_be_away=2),
         App(name="db", kind="StatefulSet", replicas=nodes, ready_within=(0.5, 6.0), may_be_away=1),
@@ -55,8 +55,8 @@ def town_apps(nodes: int) -> tuple[App, ...]:
 
 
 class Workloads:
-    """`places` are the names of the nodes that a scheduler may put a pod on now; `is_running` says whether a
-    node's kubelet does its work."""
+    """`places` gives the nodes on which a scheduler may place a pod now; `is_running` tells whether a node's kubelet
+    runs."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Workloads:
         server.store.listen([_PODS.storage], self._on_pods)
 
     def _chance_of(self, name: str) -> random.Random:
-        """A stream for each controller, so that one more event moves no other's pods."""
+        """One random stream for each controller, so that an added event changes no other controller's pods."""
         return self._chances.setdefault(name, random.Random(f"{self._seed} {name}"))
 
     def _draw(self, name: str, seconds: Seconds) -> float:
@@ -93,7 +93,7 @@ class Workloads:
     # What there is from the beginning ------------------------------------------------------------------------
 
     def add_apps(self, apps: Iterable[App], nodes: list[str]) -> None:
-        """Each with all its pods, spread evenly over the nodes."""
+        """Creates each workload with all its pods, spread evenly over the nodes."""
         for app in apps:
             self.apps[app.name] = app
             self._put_controller(app)
@@ -159,11 +159,11 @@ class Workloads:
             self._pod_ready(f"{daemon}-{node}", is_ready=is_ready)
 
     def add_crashing_daemon(self, node: str) -> None:
-        """Its pod on this node was never ready and never will be."""
+        """Adds a workload whose pod on this node was never ready and never will be."""
         self._put_pod(f"crash-{node}", node, owner=_owner("DaemonSet", "crash"), is_ready=False)
 
     def add_bare_pod(self, node: str) -> None:
-        """No controller recreates it after a deletion."""
+        """Adds a pod that no controller recreates after a deletion."""
         self._serial += 1
         self._put_pod(f"bare-{self._serial}", node, owner=None, is_ready=True)
 
@@ -175,8 +175,8 @@ class Workloads:
     # Jobs ----------------------------------------------------------------------------------------------------
 
     def add_job(self, node: str, ends: str) -> None:
-        """A Job with a pod on this node. Evicted, it `completes` on another node, `fails` for good, or is
-        `cleared` away when it is through."""
+        """Adds a Job with a pod on this node. After its eviction it `completes` on another node, `fails` for good, or
+        is `cleared` away when it is complete."""
         self._serial += 1
         name = f"job-{self._serial}"
         self._jobs[name] = ends
@@ -327,12 +327,12 @@ class Workloads:
         )
 
     def node_lost(self, node: str) -> None:
-        """The node controller: the kubelet no longer reports for these pods."""
+        """Acts as the node controller: the kubelet no longer reports these pods."""
         for pod in self._pods_on(node):
             self._pod_ready(pod["metadata"]["name"], is_ready=False)
 
     def node_back(self, node: str) -> None:
-        """The kubelet runs them again, one after another; daemons are told apart by `daemons_ready`."""
+        """The kubelet starts the pods again, one after another; `daemons_ready` controls DaemonSet pods separately."""
         for pod in self._pods_on(node):
             name, uid, owner = pod["metadata"]["name"], pod["metadata"]["uid"], pod["metadata"]["labels"]["app"]
             if owner not in self.daemons and owner != "crash":
@@ -348,7 +348,7 @@ class Workloads:
         ]
 
     def collect_pods_of(self, node: str) -> None:
-        """The garbage collector, after a Node is gone."""
+        """Acts as the garbage collector after the deletion of a Node."""
         if self.server.get("nodes", node) is None:
             for pod in self.server.all("pods"):
                 if pod["spec"].get("nodeName") == node:
@@ -394,7 +394,7 @@ class Workloads:
             self._job_lost_its_pod(owner)
 
     def _count_soon(self) -> None:
-        """At the end of this instant, however many pods change in it."""
+        """Runs at the end of this instant, however many pods change in it."""
         if not self._is_count_due:
             self._is_count_due = True
             self._later(0.0, self._count)

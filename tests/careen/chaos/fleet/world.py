@@ -1,4 +1,4 @@
-"""A whole fleet with real agents' shells on virtual time: machines, agents, people, and the verdict at the end."""
+"""A whole fleet with real agent shells on virtual time: machines, agents, people, and the verdict at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ZONE, CONTROL_PLANE = "topology.kubernetes.io/zone", "node-role.kubernetes.io/co
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What the fleet looks like; `groups` are the budgets once more, for the laws: name, label predicate, limit."""
+    """The configuration of the fleet; `groups` repeats the budgets for the laws: name, label predicate, limit."""
 
     nodes: int = 2
     zones: int = 0
@@ -47,7 +47,7 @@ class Shape:
         return zone | ({CONTROL_PLANE: ""} if index < self.control_planes else {})
 
     def groups(self, name: str) -> dict[str, int]:
-        """The groups of a node with their limits, worked out apart from the agents' code."""
+        """The groups of a node with their limits, computed independently of the agents' code."""
         labels = self.labels(name)
         found = {"everybody": self.concurrency}
         if self.zone_limit and ZONE in labels:
@@ -59,8 +59,8 @@ class Shape:
 
 @dataclass
 class Persons:
-    """What people did to Nodes: cordons not yet removed must be there at the end; after a record was wiped, the marks
-    it described may stay."""
+    """What people did to Nodes: cordons that nobody removed must exist at the end; marks described by a removed record
+    may remain."""
 
     cordons: set[str] = field(default_factory=set)
     wiped: set[str] = field(default_factory=set)
@@ -71,7 +71,7 @@ def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
 
 
 class World:
-    """Build it inside a running (virtual) loop."""
+    """Must be created inside a running (virtual) loop."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class World:
         return self.fleet.now
 
     def policy(self, name: str) -> Policy:
-        """Deadlines of minutes instead of a quarter of an hour, so that what ends in them does so soon."""
+        """Deadlines of minutes instead of a quarter of an hour, so that whatever they end, ends soon."""
         policy = Policy(
             node_name=name,
             daemonset_namespace="careen",
@@ -180,7 +180,8 @@ class World:
             self.fleet.hosts[name].needs_reboot()
 
     async def until_home(self, longest_seconds: float) -> None:
-        """Until every need is met and no mark of careen is left; silent if it takes too long: the rules report it."""
+        """Waits until every need is met and no mark of careen is left. It returns silently if that takes too long: the
+        rules report it."""
         end = self.now + longest_seconds
         while self.now < end:
             await asyncio.sleep(1.0)
@@ -212,11 +213,11 @@ class World:
         return verdict(self, **leniency)
 
     def note(self, text: str) -> None:
-        """A line of the story, for the reader of a failure."""
+        """Adds a line to the story, for the reader of a failure."""
         self.agents.trace.append(f"{self.now:8.2f} ---- {text}")
 
     def told(self, broken: list[str]) -> str:
-        """The verdict, and the end of the story that led to it."""
+        """The verdict, and the end of the story before it."""
         return "\n".join([*broken, *(line[:500] for line in self.agents.trace[-250:])])
 
     def at(self, seconds: float, what: Callable[[], None]) -> None:

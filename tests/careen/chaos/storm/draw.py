@@ -1,4 +1,5 @@
-"""The storm of a seed. The kinds of weather differ in what happens, and in the rules that their own troubles break."""
+"""The storm of a seed. The kinds of weather differ in their events, and in the rules that these events themselves
+break."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ REQUESTS: Mapping[str, Callable[[Request], bool]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Weather:
-    """One kind of trouble. `but` names the rules of the demo's judge and the laws that this trouble itself breaks."""
+    """One kind of weather. `but` names the rules of the demo's judge and the laws that this weather itself breaks."""
 
     acts: Sequence[Act] = ()
     most_acts: int = 8
@@ -102,8 +103,8 @@ WEATHER: Mapping[str, Weather] = {
 
 
 def story_of(seed: int) -> Story:
-    """The storm of this seed: ten weathers in turn; every tenth round of ten seeds, and every tenth seed of a round,
-    has the real forecast."""
+    """The storm of this seed. Ten kinds of weather alternate; every tenth round of ten seeds, and every tenth seed of a
+    round, uses the real forecast."""
     chance = random.Random(seed)
     name = list(WEATHER)[seed % len(WEATHER)]
     weather = WEATHER[name]
@@ -131,7 +132,7 @@ def story_of(seed: int) -> Story:
 
 
 def _needs(names: list[str], chance: random.Random) -> list[Event]:
-    """Most nodes ask for a reboot; the others stand beside them."""
+    """Most nodes need a reboot; the others do not."""
     asking = [name for name in names if chance.random() < 0.8] or names[:1]
     return [Event(at=_at(chance, 3.0, 60.0), node=name, what="need") for name in asking]
 

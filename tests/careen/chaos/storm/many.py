@@ -1,4 +1,4 @@
-"""Many storms, one process for each core, and their report."""
+"""Many storms, with one process for each core, and their report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _STORMS_A_PROCESS = 200
 
 
 def main() -> int:
-    """Exit code 1 when a law broke, when fewer storms were played than asked for, or when hundreds missed a fault."""
+    """Exit code 1 if a law broke, if fewer storms were played than requested, or if a run of hundreds missed a kind of
+    fault."""
     asked = _arguments()
     _be_quiet()
     if asked.seed is not None:
@@ -64,7 +65,7 @@ def _one(seed: int) -> int:
 
 
 def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
-    """The total, and the first few that broke a rule; after that many, or when told to stop, the run ends early."""
+    """The total, and the first few failures. After that many failures, or when told to stop, the run ends early."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     total, failed = Tally(), list[Outcome]()
@@ -80,7 +81,7 @@ def _all(seeds: range, jobs: int) -> tuple[Tally, list[Outcome]]:
 
 
 def _told(outcomes: Iterator[Outcome], number: int) -> Iterator[Outcome]:
-    """The same, with a line now and then, and one for each that broke a law."""
+    """The results, with a progress line now and then, and a line for each broken law."""
     told_at = time.monotonic()
     for done, outcome in enumerate(outcomes, start=1):
         if outcome.broken:
@@ -100,7 +101,8 @@ def _telling_of_dead_processes() -> Iterator[None]:
 
 
 def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
-    """As they come. The processes are replaced all at once: CPython's `max_tasks_per_child` can hang (gh-115634)."""
+    """Results in the order of completion. The processes are replaced all at once: CPython's `max_tasks_per_child` can
+    hang (gh-115634)."""
     some = jobs * _STORMS_A_PROCESS
     for first in range(0, len(seeds), some):
         pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin)
@@ -123,6 +125,6 @@ def _begin() -> None:
 
 
 def _be_quiet() -> None:
-    """Agents log what they meet; here the trace tells it. A warning is an error, as under pytest."""
+    """Agents log their errors; here the trace contains them. A warning is an error, as under pytest."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("error")

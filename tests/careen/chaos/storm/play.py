@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def laws(self) -> frozenset[str]:
-        """The names of what was broken, without the instants."""
+        """The names of the broken rules, without the instants."""
         return frozenset(each.split(":", 1)[0] for each in self.broken)
 
 
@@ -78,7 +78,8 @@ def play(story: Story) -> Outcome:
 
 @contextmanager
 def _repeatable(seed: int) -> Iterator[None]:
-    """Claim ids come from the system's chance, and from the seed here: a failure must repeat to the letter."""
+    """Claim ids come from the system's random source; here they come from the seed, so that a failure repeats
+    exactly."""
     chance = random.Random(seed)
     ids = SimpleNamespace(token_hex=lambda size: chance.randbytes(size).hex())
     with mock.patch.object(observe, "secrets", ids):
@@ -86,7 +87,7 @@ def _repeatable(seed: int) -> Iterator[None]:
 
 
 class _Faults:
-    """The faults of a story: each applies to the first suitable request of its node after its time."""
+    """The faults of a story: each applies to its node's first suitable request after its time."""
 
     def __init__(self, story: Story) -> None:
         self.is_calm = False
@@ -96,7 +97,7 @@ class _Faults:
             self._waiting[event.node].append(event)
 
     def plan(self, _number: int, node: str, request: Request) -> Fault | None:
-        """The fault of this request."""
+        """The fault for this request."""
         assert self.world is not None
         due = [] if self.is_calm else [each for each in self._waiting[node] if each.at <= self.world.now]
         met = next((each for each in due if self._is_for(each, request)), None)
@@ -158,7 +159,7 @@ def _tally(story: Story, world: World) -> Tally:
 
 
 def _moves(world: World) -> Counter[str]:
-    """The moves between phases that agents' writes show, each of the table's."""
+    """The phase changes in the agents' writes; each must be in the phase table."""
     found: Counter[str] = Counter()
     for change in world.server.store.journal:
         if change.storage[1] != "nodes" or change.before is None or change.after is None:

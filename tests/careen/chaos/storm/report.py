@@ -15,7 +15,7 @@ _LAST_LINES = 120
 
 
 def totals(tally: Tally) -> str:
-    """The figures of a run. What could have happened and did not is named."""
+    """The figures of a run, with the names of events that never occurred."""
     moves = {f"{before} → {after}" for before, after in MOVES}
     reached = [move for move in tally.moves if move in moves]
     unreached = ", ".join(sorted(moves - set(reached)))
@@ -34,7 +34,7 @@ def totals(tally: Tally) -> str:
 
 
 def never(tally: Tally) -> Iterator[str]:
-    """Faults and acts that no storm had: a run of hundreds without one of them tests less than it claims."""
+    """Faults and acts that no storm contained: a run of hundreds without one of them tests less than it claims."""
     yield from (fault.name for fault in Fault if not tally.faults[fault.name])
     yield from (way.name for way in CutOff if not tally.faults[way.name])
     yield from (name for name in ACTS if not tally.acts[name])
@@ -45,7 +45,7 @@ def never(tally: Tally) -> Iterator[str]:
 
 
 def failure(first: Outcome, short: Outcome) -> str:
-    """The error, the short story that still causes it, the line to keep it by, and the end of its trace."""
+    """The error, the short story that still causes it, the line to keep the story by, and the end of its trace."""
     return "\n".join(
         [
             f"seed {first.story.seed} ({first.story.weather}) broke:",

@@ -1,4 +1,4 @@
-"""A storm as data: the fleet, and what happens to it and when. Drawn from a seed, kept in a file, or shrunk."""
+"""A storm as data: the fleet, the events and their times. It is drawn from a seed, kept in a file, or shrunk."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.careen.chaos.fleet.world import Shape
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that happens, `at` so many seconds into the story: a need, an act of `people.py` or `operations.py`,
-    or a fault of `agents.py`, which waits for the node's next request that can meet it."""
+    """One event, `at` so many seconds into the story: a need, an act of `people.py` or `operations.py`, or a fault of
+    `agents.py`, which waits for the node's next suitable request."""
 
     at: float
     node: str
@@ -32,7 +32,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything that decides how a storm goes."""
+    """Everything that determines the course of a storm."""
 
     seed: int
     weather: str

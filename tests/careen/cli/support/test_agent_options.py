@@ -1,4 +1,4 @@
-"""Every setting as an option, written as kured's users write them."""
+"""Every setting as an option, in the syntax of kured's users."""
 
 from __future__ import annotations
 

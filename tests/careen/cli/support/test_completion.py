@@ -1,4 +1,4 @@
-"""What kubectl reads when a person presses Tab after `kubectl careen`."""
+"""The output that kubectl reads when a person presses Tab after `kubectl careen`."""
 
 from __future__ import annotations
 

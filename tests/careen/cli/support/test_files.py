@@ -1,5 +1,5 @@
-"""Every option that names a file: refused at once when it cannot be used, and what took long to make is not
-lost over it."""
+"""Every option that names a file: an unusable file is refused at once, and no finished result is lost because of
+one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shop(desk: Desk) -> Desk:
 
 
 def test_every_option_that_names_a_file_is_tested_here() -> None:
-    """By their types: a new one without its line above fails here."""
+    """The options are found by their types: a new option without a line above fails here."""
     found = set()
     for entry in COMMANDS:
         command = cli.get_command(click.Context(cli), entry.name)
@@ -53,11 +53,11 @@ def test_every_option_that_names_a_file_is_tested_here() -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        pytest.param("missing/file", "there is no folder", id="no folder"),
+        pytest.param("missing/file", "there is no folder", id="a missing folder"),
         pytest.param("file/below", "there is no folder", id="below a file"),
         pytest.param("folder", "it is a folder", id="a folder"),
-        pytest.param("/proc/careen", "No such file or directory", id="a file system that takes no files"),
-        pytest.param("nul\0byte", "null byte", id="no name at all"),
+        pytest.param("/proc/careen", "No such file or directory", id="a file system without regular files"),
+        pytest.param("nul\0byte", "null byte", id="an empty name"),
     ],
 )
 @pytest.mark.parametrize(("command", "option"), WRITTEN)
@@ -89,7 +89,7 @@ def test_a_refused_command_creates_no_file_and_keeps_an_older_one(
 
 
 def test_a_report_that_cannot_be_written_does_not_lose_the_plan(shop: Desk) -> None:
-    """A disk that is full then; /dev/full takes the opening and refuses the writing."""
+    """The disk is full only then; /dev/full accepts the opening and refuses the writing."""
     result = shop.run("plan", *START, "--report", "/dev/full")
     assert result.exit_code == 1
     assert result.output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00")
@@ -106,7 +106,7 @@ def test_a_snapshot_that_cannot_be_written_is_reported(shop: Desk) -> None:
 @pytest.mark.parametrize(
     ("content", "is_text"),
     [(b"\x80\x81\xff", False), (b"", True), (b"a: [b", True)],
-    ids=["no text", "empty", "damaged"],
+    ids=["not text", "empty", "damaged"],
 )
 @pytest.mark.parametrize(("command", "option"), [key for key in READ if key[1] == "--from"])
 def test_an_invalid_dump_is_refused_with_its_name(
@@ -122,7 +122,7 @@ def test_an_invalid_dump_is_refused_with_its_name(
 def test_an_unreadable_file_is_refused_before_any_request(
     shop: Desk, tmp_path: Path, command: str, option: str
 ) -> None:
-    """A folder, nothing at all, and a file whose reading fails: the own memory at address 0."""
+    """A folder, a missing file, and a file whose reading fails: the process's own memory at address 0."""
     for path in (tmp_path, tmp_path / "missing", Path("/proc/self/mem")):
         result = shop.run(*READ[command, option], option, str(path))
         assert result.exit_code == 2, result.output

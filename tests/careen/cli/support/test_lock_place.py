@@ -1,4 +1,4 @@
-"""Commands find the lock by themselves: ours first, then kured's; what a person names holds."""
+"""Commands find the lock by themselves: careen's first, then kured's; a place that a person names is used as given."""
 
 from __future__ import annotations
 

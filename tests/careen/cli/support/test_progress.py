@@ -1,4 +1,4 @@
-"""Progress for those who have no terminal: few lines, on standard error, and none from what is quickly done."""
+"""Progress without a terminal: few lines, on standard error, and none for short operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Clock:
 
 
 def lines_of(steps: list[tuple[float, int]], total: int = 5000) -> list[str]:
-    """What is said when so many nodes are done after so many seconds."""
+    """The output after so many nodes in so many seconds."""
     clock, said = Clock(), list[str]()
     lines = Lines("order oldest", total, clock, said.append)
     for after, done in steps:

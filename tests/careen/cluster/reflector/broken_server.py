@@ -1,4 +1,4 @@
-"""An API server that breaks its watches in every way that a test can think of, on nobody's time."""
+"""An API server that breaks its watches in every known way, on virtual time."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ FAULTS = (
 
 @dataclass
 class BrokenServer:
-    """`faults` are used up one by one, each by one watch; `changes` happen while somebody watches. When both are used
-    up, watches go on without end, and `is_quiet` says so."""
+    """Each watch uses up one of the `faults`; `changes` happen while a client watches. When both are used up, watches
+    continue without end, and `is_quiet` is true."""
 
     faults: list[str] = field(default_factory=list)
     changes: list[tuple[str, str, str]] = field(default_factory=list)
@@ -68,13 +68,13 @@ class BrokenServer:
 
     @property
     def waiting(self) -> set[str]:
-        """The kinds of which everything was told, on watches that go on."""
+        """The kinds whose every event was delivered, on watches that continue."""
         return {kind for kind, version in self._told.items() if version == self.version}
 
     # ---- what is in the cluster ----
 
     def change(self, verb: str, kind: str, name: str) -> None:
-        """put: there is one of this name, other than before. drop: there is none."""
+        """put: the object of this name exists, in a new version. drop: it does not exist."""
         self.version += 1
         key = (kind, name)
         if verb == "drop":
@@ -92,11 +92,11 @@ class BrokenServer:
         self._moved.clear()
 
     def forget(self) -> None:
-        """No watch can begin before now any more."""
+        """From now on no watch can begin at an earlier position."""
         self.oldest = self.version
 
     def pages(self) -> list[Json]:
-        """Everything, as fresh lists would have it."""
+        """All objects, as fresh lists would return them."""
         return [
             {"kind": f"{kind}List", "apiVersion": _API[kind], "items": self._items(kind)}
             for kind in ("Node", "Pod", "DeviceClass")
@@ -160,7 +160,7 @@ class BrokenServer:
             raise Unclear("the connection broke")
 
     def _first(self, fault: str, kind: str, position: int) -> list[bytes]:
-        """What was missed, and what is told once more."""
+        """The missed events, and some repeated ones."""
         past = self._events(kind, 0)
         if fault == "empty" or (fault == "older" and not past):
             return []
@@ -175,7 +175,7 @@ class BrokenServer:
         return [] if fault == "cut" else self._events(kind, seen)  # the last event is lost on its way
 
     async def _on(self, kind: str, seen: int) -> AsyncGenerator[bytes, None]:
-        """Events as they come, without end."""
+        """Events as they happen, without end."""
         while True:
             if self.changes:
                 self.change(*self.changes.pop(0))
@@ -228,7 +228,7 @@ def _status(code: int, reason: str) -> Json:
 
 
 def _manifest(kind: str, name: str, version: int) -> Json:
-    """An object that is another one in each version."""
+    """An object whose content differs in each version."""
     if kind == "Node":
         manifest: Json = dict(a_node(name).manifest)
         manifest["metadata"] = {**manifest["metadata"], "labels": {"seen": str(version)}}
@@ -245,6 +245,6 @@ def _manifest(kind: str, name: str, version: int) -> Json:
 
 
 def drawn_changes(draw: Sequence[int]) -> list[tuple[str, str, str]]:
-    """Changes from numbers: half of them of pods, a third of nodes, few of classes."""
+    """Changes from numbers: half of them of pods, a third of nodes, a few of classes."""
     kinds = ("Pod", "Pod", "Pod", "Node", "Node", "DeviceClass")
     return [("drop" if number % 3 == 0 else "put", kinds[number % 6], f"n{number % 5}") for number in draw]

@@ -1,4 +1,4 @@
-"""All kinds at once against the embedded API server: its own bookmarks, its own 410, its own faults."""
+"""All kinds at once against the embedded API server, with its own bookmarks, its own 410 answers and its own faults."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.patience import until
 
 
 class Impatient(SystemClock):
-    """Waits a hundredth of what it is asked to."""
+    """Waits a hundredth of the requested time."""
 
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds / 100)
@@ -57,7 +57,7 @@ async def following(server: RunningServer, folder: Path) -> AsyncIterator[Cluste
 
 
 def change(server: RunningServer, chance: random.Random) -> None:
-    """A pod or a node comes, changes or goes."""
+    """Creates, changes or deletes a pod or a node."""
     name = f"n{chance.randrange(6)}"
     if chance.random() < 0.3:
         server.seed({**a_node(name).manifest, "apiVersion": "v1", "kind": "Node"})
@@ -69,7 +69,7 @@ def change(server: RunningServer, chance: random.Random) -> None:
 
 
 async def agrees(server: RunningServer, feed: ClusterFeed, folder: Path) -> None:
-    """Waits until the feed has the cluster as a fresh list has it."""
+    """Waits until the feed equals a fresh list of the cluster."""
     transport = connect(server.write_kubeconfig(folder / "admin", user="admin"), part="test")
     fresh: Any = None
     try:
@@ -104,7 +104,7 @@ async def test_the_cluster_equals_a_fresh_list_whatever_the_server_does(tmp_path
 
 
 async def test_a_server_restored_to_another_revision_is_listed_again(tmp_path: Path) -> None:
-    """Its history is gone and its clock of versions with it, as after an etcd that was restored."""
+    """Its history and its resource versions are lost, as after a restore of etcd."""
     async with running_server(bookmark_seconds=0.05, history_length=5) as server:
         chance = random.Random(1)
         for _ in range(30):

@@ -1,4 +1,4 @@
-"""Whatever happens to its lists and watches, a reflector ends with the cluster that a fresh list would give."""
+"""Whatever happens to its lists and watches, a reflector ends with the objects that a fresh list would return."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.patience import until
 
 
 class Silent:
-    """Nobody listens."""
+    """A listener that ignores everything."""
 
     def before(self, kind: str, line: bytes) -> None: ...
 
@@ -42,7 +42,7 @@ class Following:
         self.feed = ClusterFeed(api, server, sources, cache=ClusterCache(), audience=Silent(), chance=lambda: 0.5)
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Follows until then."""
+        """Follows the server until that time."""
         task = asyncio.create_task(self.feed.run())
         try:
             await until(lambda: condition() or task.done(), self.told)
@@ -52,7 +52,7 @@ class Following:
                 await task
 
     async def until_quiet(self) -> None:
-        """Follows until nothing is left to happen, and everything has been told."""
+        """Follows the server until no change remains and every event was delivered."""
         kinds = {source.kind for source in SOURCES} - self.server.unserved
         await self.until(lambda: not (self.server.faults or self.server.changes) and self.server.waiting == kinds)
 
@@ -60,7 +60,7 @@ class Following:
         return f"{self.server.faults} {self.server.changes} {self.server.waiting} {self.feed.troubles}"
 
     def lists(self, source: WatchedKind) -> int:
-        """How often the kind was listed."""
+        """How many times the kind was listed."""
         return sum(
             1
             for each in self.server.requests
@@ -69,7 +69,7 @@ class Following:
 
 
 def seen(snapshot: Snapshot) -> Any:
-    """All that there is, in no order."""
+    """All known objects, in no order."""
     pods = [*snapshot.placed_pods, *snapshot.pending, *snapshot.ghosts]
     return (
         {node.name: node for node in snapshot.nodes},

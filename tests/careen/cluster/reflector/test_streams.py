@@ -1,4 +1,4 @@
-"""The bytes of a watch over real connections: as they come, and to whatever end."""
+"""The bytes of a watch over real connections: as they arrive, and however the stream ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def chunk(data: bytes) -> bytes:
 
 
 class Desk:
-    """Streams to a server that behaves as it is told to."""
+    """Streams to a server whose behaviour the test sets."""
 
     def __init__(self, folder: Path, behave: Callable[[socket.socket], None]) -> None:
         self.server = RawServer(behave)
@@ -119,7 +119,7 @@ async def test_a_reader_that_stops_ends_the_thread_even_if_the_server_is_silent(
 
 
 async def test_a_thread_with_a_slow_reader_waits_and_ends_with_it(desk: Callable[..., Desk]) -> None:
-    """More than fits between the two: a server that is fast is made to wait, and nothing piles up."""
+    """More bytes than fit between the two: a fast server has to wait, and no data accumulates."""
     sent = threading.Event()
 
     def behave(connection: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""The lines of a watch, whole ones and others."""
+"""The lines of a watch, complete and incomplete ones."""
 
 from __future__ import annotations
 

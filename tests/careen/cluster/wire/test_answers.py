@@ -251,7 +251,7 @@ WHOLE: dict[str, tuple[str, type[Any], dict[str, Any], list[str]]] = {
 
 
 def without(value: Any, path: str) -> Any:
-    """A copy in which the field at the path is missing."""
+    """A copy without the field at the path."""
     first, _, rest = path.partition(".")
     if isinstance(value, list):
         return [without(each, rest) if place == int(first) else each for place, each in enumerate(value)]
@@ -280,7 +280,7 @@ def test_an_answer_without_a_required_field_is_unclear(what: str, field: str) ->
 
 @pytest.mark.parametrize("field", ["spec", "status"])
 async def test_a_list_with_one_incomplete_item_is_unclear(field: str) -> None:
-    """Half an item would be a Node without taints, or one that nobody cordoned."""
+    """Half an item could be a Node without its taints, or without its cordon."""
     page = a_list("Node", {"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}})
     page["items"][1] = without(page["items"][1], field)
     with pytest.raises(UnreadableAnswer):

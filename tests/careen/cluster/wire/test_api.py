@@ -1,4 +1,4 @@
-"""Requests with retries where they are safe."""
+"""Requests, with retries where they are safe."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ async def test_only_a_list_object_without_items_is_an_empty_list() -> None:
 
 
 async def test_a_404_without_a_status_object_does_not_mean_that_the_object_is_gone() -> None:
-    """A proxy's page, or an API that is not served."""
+    """It may be a proxy's page, or an API that is not served."""
     with pytest.raises(NotServed) as caught:
         await api_on(Scripted(answer(404, b"404 page not found"))).get(NODE, ObjectHead)
     assert not isinstance(caught.value, NotFound)

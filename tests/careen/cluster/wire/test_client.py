@@ -1,4 +1,4 @@
-"""The real transport against real sockets."""
+"""The real transport over real sockets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nDate: Wed, 04 Mar 2026 12:00:00 G
 
 
 class RawServer:
-    """Accepts connections and lets a function do what it likes with each; keeps what was sent."""
+    """Accepts connections and passes each to a function; keeps the bytes that were sent."""
 
     def __init__(self, behave: Callable[[socket.socket], None]) -> None:
         self.received: list[bytes] = []
@@ -49,7 +49,7 @@ class RawServer:
 
     @property
     def requests(self) -> int:
-        """How many requests arrived, in however many pieces."""
+        """The number of requests that arrived, in however many pieces."""
         return b"".join(self.received).count(b" HTTP/1.1\r\n")
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ async def test_a_silent_server_is_unclear_after_the_deadline(serve, transport_to
 async def test_a_slowly_dripping_answer_is_unclear_after_the_total_deadline(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
-    """Each byte comes within the read deadline, and the answer never ends."""
+    """Each byte arrives within the read deadline, but the answer never ends."""
     monkeypatch.setattr(client, "CONNECT_SECONDS", 0.1)
     ended = threading.Event()
 
@@ -165,7 +165,7 @@ async def test_a_slowly_dripping_answer_is_unclear_after_the_total_deadline(
 
 
 class Gate:
-    """A server that answers the first request only when it is let."""
+    """A server that answers the first request only when the test allows it."""
 
     def __init__(self) -> None:
         self.is_open = threading.Event()
@@ -181,7 +181,7 @@ class Gate:
 async def test_a_request_without_a_free_thread_is_never_sent(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
-    """An unclear answer would be read again and awaited; a write that lands when nobody expects it is worse."""
+    """An unclear answer would cause another read and a wait; a write that lands unexpectedly is worse."""
     monkeypatch.setattr(client, "THREAD_SECONDS", 0.1)
     gate = Gate()
     server = serve(gate)
@@ -192,7 +192,7 @@ async def test_a_request_without_a_free_thread_is_never_sent(
         await transport.send(Request(method="POST", path="/late", body=b"{}"))
     gate.is_open.set()
     assert (await first).status == 200
-    assert (await transport.send(Request(method="GET", path="/after"))).status == 200, "the queue was worked off by now"
+    assert (await transport.send(Request(method="GET", path="/after"))).status == 200, "the queue is empty by now"
     assert b"/late" not in b"".join(server.received)
 
 
@@ -246,7 +246,7 @@ async def test_if_no_thread_can_start_the_request_is_certainly_not_sent(
         with pytest.raises(NotSent, match="can't start new thread"):
             await transport.send(Request(method="POST", path="/late", body=b"{}"))
     assert (await transport.send(Request(method="GET", path="/after"))).status == 200
-    assert b"/late" not in b"".join(server.received), "the pool had queued it before it asked for a thread"
+    assert b"/late" not in b"".join(server.received), "the pool had queued it before it requested a thread"
 
 
 async def test_an_incomplete_answer_is_unclear(serve, transport_to) -> None:  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""Statuses become errors named for what the caller does next."""
+"""Each status becomes an error that is named after the caller's next step."""
 
 from __future__ import annotations
 
@@ -85,4 +85,4 @@ def test_a_lost_answer_may_have_landed_and_an_unsent_request_may_not() -> None:
 def test_error_messages_of_servers_and_networks_are_made_safe_to_display(text: str) -> None:
     refused = errors.Refused(text, status=403, reason=text, message=text, retry_after_seconds=None)
     assert [unfit(str(error)) for error in (refused, errors.Unclear(text), errors.NotSent(text))] == [[], [], []]
-    assert refused.message == text, "what is decided on is the whole message"
+    assert refused.message == text, "decisions use the whole message"

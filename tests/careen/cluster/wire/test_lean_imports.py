@@ -1,4 +1,4 @@
-"""The agent's libraries without what an agent never uses."""
+"""The agent's libraries without the parts that an agent never uses."""
 
 from __future__ import annotations
 
@@ -189,8 +189,8 @@ def used_by_loading(module: str, folder: Path, *more: str) -> list[str]:
 
 @pytest.mark.parametrize("name", ON_USE_NAMES)
 def test_no_lazily_loaded_module_uses_another_while_loading(name: str, tmp_path: Path) -> None:
-    """Nor does what it imports. One lock is held while such a module's code runs: two threads that load two modules
-    that use each other's would wait for each other for ever."""
+    """The same holds for its imports. One lock is held while such a module's code runs: two threads that load two
+    modules that use each other would wait for each other for ever."""
     assert used_by_loading(name, tmp_path) == []
 
 

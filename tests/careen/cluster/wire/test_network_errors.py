@@ -1,4 +1,4 @@
-"""Errors of the network in words about the server; `tests/careen/cli/test_errors.py` has the same from real sockets."""
+"""Network errors as messages about the server; `tests/careen/cli/test_errors.py` has the same from real sockets."""
 
 from __future__ import annotations
 

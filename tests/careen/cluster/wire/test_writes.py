@@ -20,8 +20,7 @@ from careen.cluster.wire.writes import Landed, Rejected, Stale, StillUnclear, Wr
 
 
 async def test_a_write_without_a_resource_version_is_refused() -> None:
-    """The server takes a patch with an empty resourceVersion for one without, and overwrites what others wrote
-    meanwhile."""
+    """The server treats a patch with an empty resourceVersion like one without it, and overwrites others' changes."""
     thing = Thing(plan=[(None, True)])
     outcome: Written[str] = await write_guarded(
         version="", write=thing.write, read=thing.read, stands=lambda value: value == "new"
@@ -41,7 +40,8 @@ FAILED = refused(ServerFailed, 500)  # type: ignore[arg-type]
 
 @dataclass
 class Thing:
-    """An object with a version; `plan` says for each write what the writer hears, and whether the write takes place."""
+    """An object with a version; for each write, `plan` gives the answer to the writer and whether the write takes
+    place."""
 
     plan: list[tuple[ClusterError | None, bool]]
     version: int = 1
@@ -77,15 +77,15 @@ OK = (None, True)
 
 TABLE = [
     pytest.param(Thing([OK]), Landed("new"), ["1"], id="answered"),
-    pytest.param(Thing([(CONFLICT, False)]), Stale, ["1"], id="somebody was faster"),
+    pytest.param(Thing([(CONFLICT, False)]), Stale, ["1"], id="another client was faster"),
     pytest.param(Thing([(refused(NotFound, 404), False)]), Stale, ["1"], id="the object is gone"),  # type: ignore[arg-type]
     pytest.param(Thing([(refused(Forbidden, 403), False)]), Rejected, ["1"], id="a right is missing"),
     pytest.param(
-        Thing([(refused(TooManyRequests, 429), False)]), StillUnclear, ["1"], id="busy for longer than we wait"
+        Thing([(refused(TooManyRequests, 429), False)]), StillUnclear, ["1"], id="busy for longer than the writer waits"
     ),  # type: ignore[arg-type]
     pytest.param(Thing([(NotSent("refused"), False)]), StillUnclear, ["1"], id="certainly not sent"),
     pytest.param(Thing([(LOST, True)]), Landed("new"), ["1"], id="the answer was lost, the write landed"),
-    pytest.param(Thing([(FAILED, True)]), Landed("new"), ["1"], id="500, and the write landed all the same"),
+    pytest.param(Thing([(FAILED, True)]), Landed("new"), ["1"], id="500, but the write landed"),
     pytest.param(
         Thing([(LOST, False), OK]),
         Landed("new"),
@@ -93,32 +93,32 @@ TABLE = [
         id="lost before it landed: written again at the same version",
     ),
     pytest.param(
-        Thing([(LOST, False), (LOST, False), (LOST, False)]), StillUnclear, ["1", "1", "1"], id="lost again and again"
+        Thing([(LOST, False), (LOST, False), (LOST, False)]), StillUnclear, ["1", "1", "1"], id="lost repeatedly"
     ),
     pytest.param(Thing([(LOST, True)], readable=False), StillUnclear, ["1"], id="the object cannot be read either"),
     pytest.param(
         Thing([(LOST, False)], others_write_after=1),
         Stale,
         ["1"],
-        id="lost, and somebody else changed the object: the lost one can only conflict now",
+        id="lost, and another client changed the object: the lost write can only conflict now",
     ),
     pytest.param(
         Thing([(LOST, False), (CONFLICT, True)]),
         Landed("new"),
         ["1", "1"],
-        id="the lost one lands late and makes the second a conflict: it is ours",
+        id="the lost write lands late and makes the second one a conflict: it is the writer's own",
     ),
     pytest.param(
         Thing([(LOST, False), (CONFLICT, False)], others_write_after=2),
         Stale,
         ["1", "1"],
-        id="the second conflicts with somebody else's",
+        id="the second write conflicts with another client's",
     ),
     pytest.param(
         Thing([(LOST, False), (refused(Forbidden, 403), False)], others_write_after=2),
         Stale,
         ["1", "1"],
-        id="refused after a lost one: the object decides",
+        id="refused after a lost write: the object decides",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""The output and exit code of each tool, quoted from its source, and what they mean for the host."""
+"""The output and exit code of each tool, quoted from its source, and their meaning for the host."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_a_newer_kernel_of_the_same_flavour_needs_a_reboot(
     assert (need.answer, words in need.detail) == (answer, True), need
 
 
-def test_a_kernel_of_which_only_modules_are_left_is_not_installed(tmp_path: Path) -> None:
+def test_a_kernel_whose_modules_alone_remain_is_not_installed(tmp_path: Path) -> None:
     """`dkms` and removed packages leave folders behind."""
     with_files(tmp_path, "/boot/vmlinuz-6.1.0-18-amd64", "/lib/modules/6.1.0-21-amd64/updates/dkms/x.ko")
     assert ask("kernel", tmp_path, release="6.1.0-18-amd64").answer is NO
@@ -74,7 +74,7 @@ def test_an_unreadable_folder_of_kernels_is_unknown(tmp_path: Path) -> None:
 
 def test_the_suse_probe_checks_the_file_of_zypper(tmp_path: Path) -> None:
     """openSUSE/zypp-boot-plugin writes `/run/reboot-needed`; zypper's needs-rebooting.cc looks for it in `/var/run`."""
-    assert ask("suse", tmp_path).answer is UNKNOWN, "no /run: the host is not there"
+    assert ask("suse", tmp_path).answer is UNKNOWN, "without /run, the host is not mounted"
     (tmp_path / "run").mkdir()
     assert ask("suse", tmp_path).answer is NO
     with_files(tmp_path, "/run/reboot-needed")

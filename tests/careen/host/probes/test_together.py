@@ -1,4 +1,4 @@
-"""Several answers as one: a table of all pairs."""
+"""Several answers combined into one: a table of all pairs."""
 
 from __future__ import annotations
 

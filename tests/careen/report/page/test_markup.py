@@ -1,4 +1,4 @@
-"""Text from outside stays text; our own sentences may mark commands."""
+"""Text from outside stays text; careen's own sentences may mark commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page: well-formed, self-contained, with the content of the plan only; and its layout, if there is a browser."""
+"""The page: well-formed, self-contained, with the plan's content only, and its layout if a browser is available."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 class Page(HTMLParser):
-    """What the page holds: tags with attributes, and the text; a tag that is not closed, or closed twice, is an
+    """The content of the page: tags with attributes, and the text. An unclosed tag, or one closed twice, is an
     error."""
 
     def __init__(self, text: str) -> None:
@@ -141,7 +141,7 @@ def test_a_night_between_two_windows_is_cut_out() -> None:
 
 
 def test_a_label_near_the_right_edge_is_placed_left() -> None:
-    """Four nodes in the first night, one in the second: that begins at four fifths."""
+    """Four nodes in the first night and one in the second, which begins at four fifths."""
     visits = (*(a_visit(f"n{number}", 270 * number) for number in range(4)), a_visit("n9", DAY))
     ticks = Page(plan_html(a_plan(visits=visits))).with_class("tick")
     assert [
@@ -200,7 +200,7 @@ def test_a_plan_without_nodes_has_a_page_too() -> None:
 
 
 def a_large_plan(nodes: int = 60) -> Plan:
-    """Three zones, one node after another, a pod of each moves to the next."""
+    """Three zones, one node after another; each moves one pod to the next."""
     names = tuple(f"n{number:02}" for number in range(nodes))
     visits = tuple(a_visit(name, 275 * place, moves=1) for place, name in enumerate(names))
     moves = tuple(
@@ -244,7 +244,7 @@ def test_many_zones_become_eight_stripes() -> None:
 
 
 def test_moves_are_listed_in_the_order_of_the_table() -> None:
-    """n1 begins first; a move of n2 is told before n1's, because a pod of n2 was preempted early."""
+    """n1 starts first; a move of n2 comes before n1's, because a pod of n2 was preempted early."""
     plan = a_plan(
         moves=(
             Move(pod="shop/b", source="n2", target="n1", at=T0),

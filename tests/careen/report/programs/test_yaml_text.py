@@ -1,4 +1,4 @@
-"""YAML that a reader takes for exactly the values that were written."""
+"""YAML that a reader parses into exactly the written values."""
 
 from __future__ import annotations
 
