@@ -1,4 +1,4 @@
-"""One control plane for all stories; each story finds an empty cluster and leaves one."""
+"""One control plane for all stories; each story starts with an empty cluster and leaves one."""
 
 from __future__ import annotations
 

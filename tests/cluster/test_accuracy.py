@@ -32,7 +32,7 @@ def test_every_landing_of_an_ordered_drain_is_in_its_forecast_set(plane: Control
             total.add(score(drainer.drain(node)))
         sweep(plane.admin, NAMESPACE)
     print(*table([("all", total)]), *total.misses, sep="\n")
-    assert total.single_in_order > 10, "so few pods say nothing"
+    assert total.single_in_order > 10, "so few pods prove nothing"
     # On a busy machine replacements come later than forecasts count on; such drains are told apart, and judged
     # by the bench.
     assert not [miss for miss in total.misses if miss.reason == "not explained"]

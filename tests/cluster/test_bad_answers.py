@@ -1,5 +1,5 @@
-"""A proxy between agent and API server gives invalid answers, breaks connections, or lets another client write
-first."""
+"""A proxy between agent and API server gives invalid answers, breaks connections, or delays a write until another
+client has written."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ OFTEN = 1  # each question of each phase is answered so often with nonsense befo
 
 
 class Nonsense:
-    """The first answers to each kind of question, in each phase, are this body with status 200; writes are
-    carried out all the same."""
+    """The first answers to each kind of request, in each phase, are this body with status 200; writes are carried out
+    anyway."""
 
     def __init__(self, story: Story, host: Host, body: bytes) -> None:
         self.told: Counter[str] = Counter()
@@ -50,8 +50,8 @@ class Nonsense:
 
 
 def test_empty_200_answers_are_not_trusted(story: Story) -> None:
-    """In every phase and for every request, agents do not take a bad answer for an empty list, an empty Node or a write
-    that landed."""
+    """In every phase and for every request, agents do not mistake a bad answer for an empty list, an empty Node or a
+    successful write."""
     theirs = {"key": "example.com/theirs", "value": "1", "effect": "PreferNoSchedule"}
     hosts = story.nodes(4, "--concurrency=2", change=story.behind_proxy)
     for host in hosts:
@@ -66,26 +66,26 @@ def test_empty_200_answers_are_not_trusted(story: Story) -> None:
     story.is_clean(hosts)
     for host, rule in zip(hosts, rules, strict=True):
         assert any(kind.startswith("Draining: GET /api/v1/pods") for kind in rule.told), (
-            f"{host.name} was told no nonsense: {rule.told}"
+            f"{host.name} received no bad answer: {rule.told}"
         )
         lost = [
             seen
             for seen in story.observer.node_history(host.name)
             if ("example.com/theirs", "PreferNoSchedule") not in seen.taints and seen.labels.get("careen.dev/reboot")
         ]
-        assert not lost, f"the taint of somebody else was lost on {host.name}"
+        assert not lost, f"a foreign taint was lost on {host.name}"
     assert [len(host.reboots) for host in hosts] == [1] * 4
 
 
 def writes_a_phase(call: Call, node: str) -> str | None:
-    """Which phase the patch of the Node moves to; Idle for the last one. None for other requests."""
+    """The phase to which a patch of the Node leads; Idle for the last one. None for other requests."""
     if not call.is_patch_of_node(node) or "careen.dev/progress" not in call.annotations:
         return None
     return call.annotations.get("careen.dev/phase") or "Idle"
 
 
 class FirstPatch:
-    """The first patch towards each phase meets something."""
+    """The first patch towards each phase meets a fault."""
 
     def __init__(self, host: Host, befall: Callable[[Callable[[], Answer]], Answer]) -> None:
         self.met: list[str] = []
@@ -103,8 +103,7 @@ ONCE_EACH = ("DrainStarted", "Rebooted", "GivenBack", "Released")
 
 
 def test_every_step_has_one_event_even_if_the_patch_before_it_was_lost(story: Story) -> None:
-    """A conflict with a person's write, an answer that never came, a request that never arrived; and a node
-    without any of it."""
+    """The faults: a conflict with a person's write, a lost answer, a lost request; and one node has none."""
     clash, lost_answer, lost_request, _plain = hosts = story.nodes(4, change=story.behind_proxy)
 
     def a_person_writes_first(forward: Callable[[], Answer]) -> Answer:

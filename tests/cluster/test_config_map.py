@@ -26,7 +26,7 @@ def says(story: Story, host: Host, line: str) -> bool:
 
 
 def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(story: Story) -> None:
-    """As `kubectl replace --force` and many a GitOps tool do it."""
+    """As `kubectl replace --force` and many GitOps tools do it."""
     story.settings(reboot_days=closed_today())
     hosts = story.nodes(2)
     story.need_reboot(hosts)
@@ -59,7 +59,7 @@ def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(sto
 
 
 def test_an_empty_config_map_drops_all_its_settings(story: Story) -> None:
-    """The way to say so on purpose."""
+    """An empty ConfigMap expresses this on purpose."""
     story.settings(reboot_days=closed_today())
     (host,) = story.nodes(1)
     story.need_reboot([host])
@@ -95,7 +95,7 @@ def test_a_rebooted_node_returns_to_service_despite_an_invalid_config_map(story:
 
 
 def test_the_agent_of_a_rebooted_node_starts_even_if_the_daemonset_is_missing(story: Story) -> None:
-    """Deleted with `--cascade=orphan`: its pods go on, and the kubelet starts them again after the boot."""
+    """Deleted with `--cascade=orphan`: its pods continue, and the kubelet starts them again after the boot."""
     (host,) = story.nodes(1, change=lambda host: setattr(host, "boot_seconds", 8.0))
     is_down_for_its_reboot(story, [host])
     story.admin.delete(CAREEN.path, {"propagationPolicy": "Orphan"})

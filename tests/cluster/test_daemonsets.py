@@ -1,4 +1,4 @@
-"""DaemonSet pods that are not ready after the reboot: those that never were are no reason to halt, the others are."""
+"""DaemonSet pods that are not ready after the reboot: those that never were do not halt the roll-out, the others do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_daemonset_pod_that_was_never_ready_does_not_halt_the_roll_out(story: 
 
 
 def test_a_daemonset_pod_that_becomes_unready_halts_the_roll_out(story: Story) -> None:
-    """The same comparison the other way: the new boot broke something."""
+    """The opposite case: the new boot broke a pod."""
     first, second = story.nodes(2, "--verify-timeout=6s", change=lambda host: setattr(host, "pods_after_seconds", 25.0))
     story.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}},

@@ -1,4 +1,4 @@
-"""A failure of a node halts the roll-out or is undone; nothing is repeated for ever, and everything is reported."""
+"""A node's failure halts the roll-out or is undone; nothing is repeated for ever, and everything is reported."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_a_host_that_ignores_the_reboot_request_halts_the_roll_out_until_retry(s
     story.judge()
 
 
-def test_the_waiting_nodes_name_the_overdue_node_and_since_when_it_is_rebooting(story: Story) -> None:
-    """Long before the deadline: the fleet stands still, and nobody should have to guess why."""
+def test_the_waiting_nodes_name_the_overdue_node_and_the_start_of_its_reboot(story: Story) -> None:
+    """Long before the deadline: the fleet stands still, and the reason must be visible."""
     stuck, *others = hosts = story.nodes(3, "--reboot-deadline=180s")  # a third of it is what a reboot usually takes
     stuck.reboot_ignored()
     story.need_reboot([stuck])
@@ -115,7 +115,7 @@ def test_the_waiting_nodes_name_the_overdue_node_and_since_when_it_is_rebooting(
 
 
 def test_a_pod_bound_to_its_node_by_name_does_not_delay_other_nodes(story: Story) -> None:
-    """No scheduler places it, so its controller makes it again on the cordoned node, for ever."""
+    """No scheduler places it, so its controller recreates it on the cordoned node, for ever."""
     tied, free = hosts = story.nodes(2)
     story.workloads(deployment("tied", 2, nodeName=tied.name), deployment("web", 2))
     story.need_reboot([tied])
@@ -126,7 +126,7 @@ def test_a_pod_bound_to_its_node_by_name_does_not_delay_other_nodes(story: Story
     story.need_reboot([free])
     story.finishes_one(free)
     assert tied.reboots or not any(seen.unschedulable for seen in story.observer.node_history(tied.name)), (
-        "drained in vain"
+        "drained for nothing"
     )
     story.admin.delete("/apis/apps/v1/namespaces/shop/deployments/tied", {"propagationPolicy": "Background"})
     story.finishes(hosts)

@@ -44,7 +44,7 @@ class Freezer:
 
 
 def claims(host: Host) -> Callable[[Call], bool]:
-    """The claim id stands on the Node, and the lock was read long ago."""
+    """The claim id is on the Node, and the lock was read long ago."""
     return lambda call: call.is_patch_of_node(host.name) and call.annotations.get("careen.dev/phase") == "Claiming"
 
 
@@ -53,7 +53,7 @@ def evicts(host: Host) -> Callable[[Call], bool]:
 
 
 def confirms(host: Host) -> Callable[[Call], bool]:
-    """The last look at the lock, between the announcement and the word to the host."""
+    """The last read of the lock, between the announcement and the request to the host."""
     is_announced = False
 
     def moment(call: Call) -> bool:
@@ -66,8 +66,8 @@ def confirms(host: Host) -> Callable[[Call], bool]:
 
 
 def test_agents_suspended_in_any_phase_break_no_rule_when_they_resume(story: Story) -> None:
-    """Three at once, each at its own moment. The one that was about to reboot is held meanwhile: it must not go
-    any more."""
+    """Three at once, each at its own moment. The one that was about to reboot is put on hold meanwhile, so it must not
+    reboot any more."""
     hosts = story.nodes(4, "--concurrency=3", change=story.behind_proxy)
     story.workloads(deployment("web", 8))
     moments: list[Callable[[Host], Callable[[Call], bool]]] = [claims, evicts, confirms]

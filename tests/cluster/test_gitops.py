@@ -1,4 +1,4 @@
-"""Continuous delivery and the lock: a server-side apply and a three-way merge keep it, a replacement wipes it."""
+"""Continuous delivery and the lock: a server-side apply and a three-way merge keep it, a replacement removes it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kubectl(story: Story, *words: str) -> None:
 
 
 def changed(folder: Path, image: str) -> Path:
-    """The next version of the manifest, as a commit brings it."""
+    """The next version of the manifest, as a commit changes it."""
     content = yaml.safe_load(MANIFEST.read_text())
     content["metadata"]["annotations"] = {"example.org/version": image}
     content["spec"]["template"]["spec"]["containers"][0]["image"] = f"registry.example/careen:{image}"
@@ -47,7 +47,7 @@ def changed(folder: Path, image: str) -> Path:
 
 @pytest.mark.parametrize("tool", APPLIES)
 def test_kubectl_apply_keeps_the_lock(story: Story, tmp_path: Path, tool: str) -> None:
-    """The first adopts what was made otherwise; the second has a manager and a last state of its own."""
+    """The first adopts an object created in another way; the second has its own field manager and last state."""
     story.write_lock(CLAIM)
     for image in ("1", "2"):
         kubectl(story, *APPLIES[tool], "-f", str(changed(tmp_path, image)))
@@ -78,7 +78,7 @@ def test_kubectl_replace_removes_the_lock_and_the_holder_restores_its_claim(stor
 
 
 def test_a_manifest_that_contains_the_lock_overwrites_it(story: Story, tmp_path: Path) -> None:
-    """Why the chart refuses the annotation among its values: an apply writes it anew each time."""
+    """The reason why the chart refuses the annotation in its values: each apply would write it again."""
     content = yaml.safe_load(MANIFEST.read_text())
     content["metadata"]["annotations"] = {LOCK_ANNOTATION: '{"nodeID":"manual"}'}
     (tmp_path / "paused.yaml").write_text(yaml.safe_dump(content))

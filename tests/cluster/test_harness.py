@@ -1,4 +1,4 @@
-"""The test harness itself: hosts that reboot, a control plane that restarts, an observer that records it."""
+"""The test harness itself: hosts that reboot, a control plane that restarts, and an observer that records them."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Release:
         self.helm("upgrade", str(CHART), *words)
 
     def claim(self) -> None:
-        """As an agent: a merge patch of the one annotation."""
+        """Like an agent: a merge patch of the one annotation."""
         self.story.admin.patch(DAEMONSET, {"metadata": {"annotations": {LOCK_ANNOTATION: CLAIM}}})
 
     @property
@@ -140,7 +140,7 @@ def ours(story: Story) -> list[str]:
 
 @pytest.mark.parametrize("component", ["", "signal", "privileged"])
 def test_the_api_server_accepts_the_chart_with_every_setting(story: Story, tmp_path: Path, component: str) -> None:
-    """A field that it does not know or a value that it refuses would show as an error or as a warning."""
+    """An unknown field or a refused value would cause an error or a warning."""
     words = ["--set", f"components.{component}=true"] if component else []
     with installed(story, tmp_path, WAYS[-1], *words) as release:
         assert release.daemonset["metadata"]["name"] == NAME
@@ -166,10 +166,10 @@ def test_helm_takes_over_a_kustomize_installation_and_keeps_the_lock(story: Stor
 
 
 def test_an_upgrade_with_force_removes_the_lock(story: Story, tmp_path: Path) -> None:
-    """What `--force` does is what `kubectl replace` does: test_gitops.py shows that no agent falls for it."""
+    """`--force` does the same as `kubectl replace`: test_gitops.py shows that agents handle it."""
     with installed(story, tmp_path, "three-way") as release:
         release.claim()
         uid = release.daemonset["metadata"]["uid"]
         release.upgrade("--set", "configuration.concurrency=2", "--force" if IS_HELM_3 else "--force-replace")
         assert release.lock is None
-        assert release.daemonset["metadata"]["uid"] == uid, "its pods go on"
+        assert release.daemonset["metadata"]["uid"] == uid, "its pods continue"

@@ -1,4 +1,4 @@
-"""Jobs on a drained node: what is over is not waited for, however it ended."""
+"""Jobs on a drained node: a Job that has ended is not awaited, however it ended."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def pods_of(story: Story, owner: str) -> list[PodLife]:
 
 
 def put_on(story: Story, host: Host, others: list[Host]) -> None:
-    """A Job that will complete, one that does not survive its eviction, one of a CronJob, and one that is
-    cleared away when it ends; all on this node."""
+    """A Job that will complete, one that does not survive its eviction, one of a CronJob, and one that is deleted when
+    it ends; all on this node."""
     for other in others:
         story.cordon(other)
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
@@ -48,7 +48,7 @@ def put_on(story: Story, host: Host, others: list[Host]) -> None:
 
 
 def ends(story: Story, name: str, away_from: Host) -> None:
-    """The replacement of the evicted pod has run to its end."""
+    """The replacement of the evicted pod has completed."""
 
     def replaced() -> PodLife | None:
         return next((life for life in pods_of(story, name) if life.node != away_from.name and life.ready_at), None)
@@ -57,8 +57,8 @@ def ends(story: Story, name: str, away_from: Host) -> None:
 
 
 def test_jobs_that_ended_before_the_node_settled_do_not_halt_the_roll_out(story: Story) -> None:
-    """One completed elsewhere, one failed for good with its eviction, one of a CronJob completed, one was
-    cleared away after its end."""
+    """One completed elsewhere, one failed for good with its eviction, one of a CronJob completed, one was deleted after
+    its end."""
     first, second = hosts = story.nodes(
         2, "--settle-timeout=15s", change=lambda host: setattr(host, "boot_seconds", 8.0)
     )

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.cluster
 
 
 def is_through(story: Story, hosts: list[Host]) -> None:
-    """Each rebooted once, and everything else is as it should be."""
+    """Each node rebooted once, and everything else is correct."""
     story.finishes(hosts)
     story.judge()
     story.is_clean(hosts)

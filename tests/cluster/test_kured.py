@@ -15,12 +15,12 @@ CREATED = "2026-01-05T03:14:15.926535897Z"
 
 
 def single(node: str) -> str:
-    """What kured writes with concurrency 1."""
+    """The lock as kured writes it with concurrency 1."""
     return json.dumps({"nodeID": node, "metadata": {"unschedulable": False}, "created": CREATED, "TTL": 0})
 
 
 def multiple(*nodes: str) -> str:
-    """What kured writes with a higher concurrency."""
+    """The lock as kured writes it with a higher concurrency."""
     entries = [{"nodeID": node, "metadata": {"unschedulable": False}, "created": CREATED, "TTL": 0} for node in nodes]
     return json.dumps({"maxOwners": 2, "locks": entries})
 
@@ -38,7 +38,7 @@ def test_a_kured_lock_of_a_deleted_node_is_freed(story: Story, form: object) -> 
 
 @pytest.mark.parametrize("form", [single, multiple])
 def test_a_node_adopts_the_lock_and_the_cordon_that_kured_left_for_it(story: Story, form: object) -> None:
-    """kured rebooted the node and was replaced before it came back: the lock says that the cordon is kured's."""
+    """kured rebooted the node and was replaced before it returned: the lock says that the cordon is kured's."""
     assert callable(form)
     first, _ = hosts = story.nodes_without_agents(2)
     story.cordon(first)

@@ -1,6 +1,7 @@
-"""kured's own manifests with nothing changed but the image: its roles, its flags, its place.
+"""kured's own manifests with only the image changed: its roles, its flags, its namespace.
 
-What is simulated is what a container gives: the folder of the sentinel, the way to the host, the pod's host name."""
+Simulated are the parts of a container: the folder of the sentinel, the access to the host, the pod's host name.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ FIELDS = {"spec.nodeName": lambda host: host.name}
 
 
 def with_the_image(*files: str) -> list[Object]:
-    """kured's objects; the line that a person changes is the image's."""
+    """kured's objects; a person changes only the image."""
     found = []
     for file in files:
         lines = (MANIFESTS / file).read_text().splitlines()
@@ -38,7 +39,7 @@ def with_the_image(*files: str) -> list[Object]:
 
 
 class InKuredsPlace(Story):
-    """A story under `kube-system/kured`, started by what stands in kured's DaemonSet."""
+    """A story under `kube-system/kured`, whose agents start with the arguments of kured's DaemonSet."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         Cluster.__init__(self, plane, KURED, folder)
@@ -50,7 +51,7 @@ class InKuredsPlace(Story):
             program.chmod(0o755)
 
     def install(self, count: int, daemonset: str = "kured-ds.yaml", **change: Sequence[str]) -> list[Host]:
-        """`change`: fields of the container, as a person writes them instead of kured's."""
+        """`change`: fields of the container that a person writes instead of kured's."""
         objects = with_the_image("kured-rbac.yaml", daemonset)
         pod = next(each for each in objects if each["kind"] == "DaemonSet")["spec"]["template"]["spec"]
         (self.container,) = pod["containers"]
@@ -137,7 +138,7 @@ def test_a_roll_out_with_kureds_roles_and_arguments_completes(kureds: InKuredsPl
     ):
         assert words in said, words
     starts = said.count("metrics, health and readiness on port")
-    assert said.count("a right is missing: list nodes;") == starts, "once a start"
+    assert said.count("a right is missing: list nodes;") == starts, "once for each start"
     assert "Traceback" not in said
 
 
@@ -147,7 +148,7 @@ def test_a_roll_out_with_kureds_roles_and_arguments_completes(kureds: InKuredsPl
         {"command": [], "args": ["--reboot-sentinel=/sentinel/reboot-required", "--period=1h"]},
         {"command": ["/usr/bin/kured"], "args": ["--reboot-sentinel=/sentinel/reboot-required", '--notify-url=""']},
     ],
-    ids=["arguments alone", "the program, and its flags as arguments"],
+    ids=["arguments only", "the program, and its flags as arguments"],
 )
 def test_both_forms_of_kureds_arguments_start_the_agent(kureds: InKuredsPlace, change: dict[str, list[str]]) -> None:
     (host,) = kureds.install(1, **change)

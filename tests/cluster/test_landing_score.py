@@ -1,4 +1,4 @@
-"""The judge of forecasts finds what is there to find; it needs no cluster."""
+"""Tests of the judge of forecasts; they need no cluster."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_landing_outside_the_set_is_a_miss_that_shows_both() -> None:
     assert (miss.said, miss.went, miss.reason) == ((("n2",), ("n2",)), ("n2", "n3"), "not explained")
 
 
-def test_a_replacement_of_another_owner_is_no_hit() -> None:
+def test_a_replacement_of_another_owner_does_not_count_as_a_hit() -> None:
     made = score(
         a_drain(
             [moves("a", "n2", app="api")],
@@ -86,13 +86,14 @@ def test_a_replacement_of_another_owner_is_no_hit() -> None:
     assert (made.pods, made.inside) == (1, 0)
 
 
-def test_a_pod_that_was_not_replaced_in_time_is_no_miss() -> None:
+def test_a_pod_that_was_not_replaced_in_time_does_not_count_as_a_miss() -> None:
     made = score(a_drain([moves("a", "n2", kind="Job")], "evicted a web", kind="Job"))
     assert (made.pods, made.superseded, made.misses) == (0, 1, [])
 
 
 def test_a_late_replacement_of_an_earlier_drain_does_not_count() -> None:
-    """A Job whose pod was evicted here and by the drain before: one came, and that is the other's."""
+    """A Job whose pods were evicted here and in an earlier drain: one replacement came, and it belongs to the earlier
+    drain."""
     happened = ("evicted a job", "created c job", "bound c job n7")
     late, both = (
         score(a_drain([moves("a", "n2", app="job", kind="Job")], *happened, *more, lacking={"Job v/job": 1}))
@@ -111,16 +112,16 @@ def test_a_pending_replacement_is_a_miss() -> None:
 @pytest.mark.parametrize(
     ("happened", "why"),
     [
-        pytest.param(IN_ORDER, "", id="each has its node before the next goes"),
+        pytest.param(IN_ORDER, "", id="each has its node before the next eviction"),
         pytest.param(
             ("evicted b web", "created d web", "bound d web n3", "evicted a web"),
             "v/a was evicted after v/b",
-            id="asked in another order",
+            id="evicted in another order",
         ),
         pytest.param(
             ("created x job", *IN_ORDER),
             "v/x came, which this drain did not displace",
-            id="a pod of another drain came",
+            id="a pod of another drain appeared",
         ),
         pytest.param(
             ("evicted a web", "created c web", "evicted b web", "bound c web n2"),
@@ -153,9 +154,9 @@ JOBS_LAST = (
             JOBS_LAST,
             {"Job v/job1": 1},
             "v/d came, which this drain did not displace",
-            id="for a pod that was away before",
+            id="for a pod that left before",
         ),
-        pytest.param(JOBS_LAST, {"Job v/job3": 1}, "", id="a Job that has nothing to do with it"),
+        pytest.param(JOBS_LAST, {"Job v/job3": 1}, "", id="a Job that this drain did not affect"),
         pytest.param(
             ("evicted a job1", "created c job1", "evicted b web"),
             {},
@@ -172,14 +173,14 @@ JOBS_LAST = (
             ("evicted a job1", "evicted e job2", "created f job2", "created d job1"),
             {},
             "",
-            id="in which order they come is open",
+            id="the order among Jobs is not checked",
         ),
-        pytest.param(("evicted a job1", "evicted b -", "created d job1"), {}, "", id="nobody makes a bare pod anew"),
+        pytest.param(("evicted a job1", "evicted b -", "created d job1"), {}, "", id="a bare pod is not recreated"),
         pytest.param(
             ("evicted a job1", "created d job1", "evicted x web n5", "created y web"),
             {},
             "",
-            id="whom the replacement preempted is no part of the drain",
+            id="pods preempted by a replacement are not part of the drain",
         ),
     ],
 )

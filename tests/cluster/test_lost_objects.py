@@ -1,4 +1,4 @@
-"""The API server, a Node or the DaemonSet goes away in the middle of it all."""
+"""The API server, a Node or the DaemonSet disappears in the middle of a roll-out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cluster
 
 
 def somebody_drains_slowly(story: Story, hosts: list[Host]) -> Host:
-    """Every node has pods that take their time to stop; returns the node from which they are being evicted."""
+    """Every node has pods that stop slowly; returns the node that is being drained."""
     story.workloads(deployment("slow", 2 * len(hosts), stop_seconds=8))
     story.observer.forget()
     story.need_reboot(hosts)
@@ -52,8 +52,8 @@ def test_a_holders_node_that_is_deleted_and_registered_again_recovers(story: Sto
 
 
 def test_a_node_recreated_during_its_drain_does_not_block_others_until_the_deadline(story: Story) -> None:
-    """With the default deadline of a quarter of an hour: the host runs on under the same boot, so its agent
-    gives the old claim back at once."""
+    """With the default deadline of a quarter of an hour: the host still runs in the same boot, so its agent releases
+    the old claim at once."""
     hosts = story.nodes(3)
     holder = somebody_drains_slowly(story, hosts)
     story.admin.delete(f"/api/v1/nodes/{holder.name}")
@@ -100,7 +100,7 @@ def test_a_holder_continues_after_the_daemonset_is_deleted_and_recreated(story: 
 
 
 def strip_every_mark(story: Story, host: Host) -> None:
-    """Record, sentence, label and taint, by a hand that meant well; the cordon is left."""
+    """Removes record, message, label and taint, as a well-meaning person might; the cordon stays."""
     seen = story.admin.get(f"/api/v1/nodes/{host.name}")
     annotations = {key: None for key in seen["metadata"]["annotations"] if key.startswith("careen.dev/")}
     taints = [taint for taint in seen["spec"].get("taints", []) if not taint["key"].startswith("careen.dev/")]
@@ -112,7 +112,7 @@ def strip_every_mark(story: Story, host: Host) -> None:
 
 
 def test_a_draining_node_that_loses_all_its_marks_is_still_uncordoned(story: Story) -> None:
-    """Nothing on the Node says whose the cordon is but the server's own record of who set the field."""
+    """Only the server's record of the field's manager shows whose cordon it is."""
     hosts = story.nodes(3)
     holder = somebody_drains_slowly(story, hosts)
     strip_every_mark(story, holder)
@@ -129,7 +129,7 @@ def test_a_node_that_loses_its_marks_and_the_lock_is_still_uncordoned(story: Sto
     story.finishes(hosts, 240)
     story.is_clean(hosts)
     assert story.events("CordonLifted") or story.events("EntryAdopted"), (
-        "by proof alone, or by an entry that was put back before the record went"
+        "proven by the server's record, or by an entry restored before the record was lost"
     )
 
 

@@ -45,7 +45,7 @@ def a_person(story: Story, role: str) -> Path:
 
 
 def set_the_stage(story: Story) -> str:
-    """What the commands want to find: a claim, a failure; returns a pod's name."""
+    """Creates what the commands read: a claim and a failure; returns a pod's name."""
     story.write_lock('{"nodeID":"n02","locks":[{"nodeID":"n02","id":"c2"}],"maxOwners":1}')
     failed = {"careen.dev/phase": "Failed", "careen.dev/reason": "x", "careen.dev/since": "2026-03-04T12:00:00Z"}
     story.admin.patch("/api/v1/nodes/n02", {"metadata": {"annotations": failed}})

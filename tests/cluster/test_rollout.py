@@ -55,7 +55,7 @@ def test_twelve_nodes_reboot_one_after_another_and_workloads_stay_available(stor
 
 
 def tainted_before_cordon(story: Story, name: str) -> None:
-    """The soft taint was there before the cordon, also on the node that went first."""
+    """The soft taint was set before the cordon, also on the first node."""
     history = story.observer.node_history(name)
     cordon = next(seen for seen in history if seen.unschedulable)
     before = [seen for seen in history if seen.at < cordon.at]

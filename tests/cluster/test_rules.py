@@ -1,4 +1,4 @@
-"""The judge of the stories finds what it is there to find. Needs no cluster."""
+"""Tests of the stories' judge. They need no cluster."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_two_nodes_down_at_once_are_reported() -> None:
         pytest.param({"locks": [lock(0)]}, "without a claim in the lock", id="no claim"),
         pytest.param({"locks": [lock(0), lock(9, "n01")]}, "without a claim in the lock", id="another's claim"),
         pytest.param({"nodes": [node(0), node(22, ready=False), node(30)]}, "without a cordon", id="no cordon"),
-        pytest.param({"pods": {"web-1": pod("web-1")}}, "with web-1 on it", id="a pod left behind"),
+        pytest.param({"pods": {"web-1": pod("web-1")}}, "with web-1 on it", id="a remaining pod"),
     ],
 )
 def test_a_reboot_without_a_claim_is_reported(change: dict[str, object], sentence: str) -> None:

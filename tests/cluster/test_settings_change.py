@@ -1,4 +1,4 @@
-"""The concurrency is changed while nodes are on their way."""
+"""The concurrency is changed while nodes reboot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.cluster
 
 
 def most_down(story: Story, since: float = 0.0, until: float = math.inf) -> int:
-    """Of all nodes, counting only what began to be down between the instants."""
+    """The nodes that went down between the instants."""
     end = time.time()
     return most_at_once(
         span

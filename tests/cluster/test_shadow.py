@@ -1,4 +1,4 @@
-"""`careen shadow` beside the real scheduler: told its configuration it agrees, told another one it says so."""
+"""`careen shadow` beside the real scheduler: with its configuration it agrees, with another one it reports that."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ percentageOfNodesToScore: 100
 
 
 class Shadow:
-    """The command in a process of its own, from before the workloads come until it was told to end."""
+    """The command in a separate process, started before the workloads and running until it is told to end."""
 
     def __init__(self, plane: ControlPlane, folder: Path, name: str, *words: str) -> None:
         self._errors = folder / f"{name}.err"
@@ -48,20 +48,18 @@ class Shadow:
         wait_until(lambda: "follows" in self.words(), self.words)
 
     def words(self) -> str:
-        """What it has said so far."""
+        """Its output so far."""
         return self._errors.read_text()
 
     def said(self) -> tuple[int, dict[str, Any]]:
-        """Ends it; its exit code and its answer."""
+        """Ends it; returns its exit code and its answer."""
         self.process.terminate()
         code = ended(self.process, self.words)
         said: dict[str, Any] = json.loads(self._output.read_text())
         return code, said
 
 
-def test_a_shadow_agrees_with_the_scheduler_whose_configuration_it_was_told(
-    plane: ControlPlane, tmp_path: Path
-) -> None:
+def test_a_shadow_agrees_with_a_scheduler_of_the_same_configuration(plane: ControlPlane, tmp_path: Path) -> None:
     cluster = varied_cluster(SEED, NODES, fill=0.3)
     apply(plane.admin, cluster.nodes)
     (tmp_path / "told.yaml").write_text(TOLD)
@@ -72,7 +70,7 @@ def test_a_shadow_agrees_with_the_scheduler_whose_configuration_it_was_told(
     (code, right), (_, other) = told.said(), untold.said()
     sweep(plane.admin, NAMESPACE)
     print(*(f"{name}: {each}" for name, each in (("told", right), ("untold", other))), sep="\n")
-    assert right["agreed"] + right["disagreed"] >= 30, "so few pods say nothing"
+    assert right["agreed"] + right["disagreed"] >= 30, "so few pods prove nothing"
     assert (code, right["agreement"] >= 0.95) == (0, True), right
     assert right["cannotSay"] <= right["agreed"]
     # Told nothing, it takes the scheduler for one that looks at a part of the nodes, and names more of them.

@@ -1,4 +1,4 @@
-"""Silences as a real Alertmanager keeps them: created, extended under the same id, ended, and over by themselves."""
+"""Silences in a real Alertmanager: created, extended under the same id, ended, and expired."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def alertmanager(tmp_path: Path) -> AsyncIterator[RealAlertmanager]:
     ended(running.process, (tmp_path / "log").read_text)
 
 
-async def test_a_nodes_alerts_are_silent_as_long_as_its_silences_stand(alertmanager: RealAlertmanager) -> None:
+async def test_a_nodes_alerts_are_suppressed_as_long_as_its_silences_exist(alertmanager: RealAlertmanager) -> None:
     alertmanager.fire(alertname="NodeDown", node="n1")
     alertmanager.fire(alertname="Slow", instance="n1:9100")
     alertmanager.fire(alertname="Other", node="n10", instance="n10:9100")
@@ -100,12 +100,12 @@ async def test_a_nodes_alerts_are_silent_as_long_as_its_silences_stand(alertmana
         pass
 
 
-async def test_a_silence_that_nobody_ends_is_over_by_itself(alertmanager: RealAlertmanager) -> None:
+async def test_a_silence_that_is_never_ended_expires(alertmanager: RealAlertmanager) -> None:
     assert await alertmanager.of("n1", DEFAULT[0]).begin(2, now=datetime.now(UTC)) == ""
     await until(lambda: len(alertmanager.silences("expired")) == 1)
 
 
-async def test_matchers_that_alertmanager_refuses_are_told(alertmanager: RealAlertmanager) -> None:
+async def test_matchers_that_alertmanager_rejects_are_reported(alertmanager: RealAlertmanager) -> None:
     odd = Matchers("odd", (("node", "=~", "(?<name>$NODE)("),))
     answer = await alertmanager.of("n1", odd).begin(60, now=datetime.now(UTC))
     assert answer == Unknown(f"Alertmanager at {alertmanager.url} gave no usable answer: ValueError: status 400")

@@ -40,7 +40,7 @@ def test_dying_agents_and_api_server_outages_break_no_rule(story: Story, concurr
 
 
 def storm(story: Story, hosts: list[Host], chance: random.Random, needs: int) -> None:
-    """Something dies every few seconds, until the round is over or has seen enough."""
+    """Kills something every few seconds, until the round is over or enough happened."""
     for _ in range(12):
         time.sleep(chance.uniform(0.2, 4.0))
         if is_over(story, hosts, needs):

@@ -15,8 +15,7 @@ pytestmark = pytest.mark.cluster
 
 
 class Together:
-    """Lets the first announcement of each of two agents go on to the server in the same instant, so that one
-    meets a conflict."""
+    """Lets the first announcements of two agents reach the server in the same instant, so that one meets a conflict."""
 
     def __init__(self, node: str) -> None:
         self.met: list[int] = []
@@ -24,7 +23,7 @@ class Together:
         self._barrier = threading.Barrier(2)
 
     def rule(self) -> Callable[[Call, Callable[[], Answer]], Answer | None]:
-        """One for each agent."""
+        """One proxy for each agent."""
         is_first = True
 
         def meet(call: Call, forward: Callable[[], Answer]) -> Answer | None:
@@ -60,8 +59,10 @@ def test_of_two_simultaneous_announcements_only_one_reboots_the_host(story: Stor
     story.stays("its claim stands while it goes down", lambda: not host.up or story.holders() == (host.name,), 4)
     story.wait_for("it is down", lambda: not host.up)
     assert len(host.requests.read_text().split()) == 1, (
-        f"the host was asked more than once; the announcements met {together.met}"
+        f"the host was asked more than once; simultaneous announcements: {together.met}"
     )
-    assert sorted(together.met) == [200, 409], "the two must have met for this story to tell anything"
+    assert sorted(together.met) == [200, 409], (
+        "the two announcements must be simultaneous for this story to prove anything"
+    )
     story.finishes([host])
     story.judge()

@@ -1,5 +1,5 @@
-"""The record on a Node is wiped, spoilt, or left behind by an agent that is gone: what careen had set goes all
-the same."""
+"""The record on a Node is removed, corrupted, or left behind by an agent that is gone: careen's marks are removed
+anyway."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def wait_tainted(story: Story, hosts: list[Host]) -> None:
 
 
 def test_a_waiting_nodes_taint_is_removed_with_the_need_even_without_a_record(story: Story) -> None:
-    """Wiped under a running agent, made unreadable under one, and wiped while the agent was away."""
+    """Removed under a running agent, made unreadable under one, and removed while the agent was away."""
     wiped, spoilt, alone = hosts = story.nodes(3)
     foreign = {"key": "example.com/theirs", "effect": "PreferNoSchedule"}
     story.admin.patch(f"/api/v1/nodes/{wiped.name}", {"spec": {"taints": [foreign]}})
@@ -71,13 +71,13 @@ def test_the_roll_out_continues_after_a_draining_node_loses_its_record(story: St
 
 
 def changed(story: Story, host: Host, **fields: Any) -> str:
-    """Its record with these fields in place of its own."""
+    """Its record, with these fields replaced."""
     return json.dumps({**json.loads(story.state(host).annotations[RECORD]), **fields})
 
 
 def test_poisoned_annotations_do_not_stop_other_nodes(story: Story) -> None:
-    """An uptime of 400 digits, an instant before the year 1, one after the year 9999, a forecast and a lock of
-    nonsense."""
+    """An uptime of 400 digits, an instant before the year 1, one after the year 9999, and an invalid forecast and
+    lock."""
     huge, early, late, deep, *others = hosts = story.nodes(6)
     poisoned = hosts[:4]
     wait_tainted(story, poisoned)
@@ -103,7 +103,7 @@ def test_poisoned_annotations_do_not_stop_other_nodes(story: Story) -> None:
             for line in story.metrics(host).splitlines()
             if line.startswith("careen_turns_total") and 'end="broken"' in line
         ]
-        assert not [line for line in turns if not line.endswith(" 0.0")], f"a turn of {host.name} broke"
+        assert not [line for line in turns if not line.endswith(" 0.0")], f"a turn of {host.name} failed"
     assert not any(host.reboots for host in poisoned), "they are held"
     for host in poisoned:
         keys = [

@@ -11,19 +11,19 @@ from tests.oracle.casegen.strange import POINTS, strange_configuration
 
 
 def configurations(seed: int, count: int) -> list[dict[str, Any]]:
-    """The same ones for the same seed."""
+    """The same configurations for the same seed."""
     return [strange_configuration(Draw(f"{seed}:configuration:{number}")) for number in range(count)]
 
 
 def read_by(oracle: str, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each: {"profiles": {name: {"points", "weights"}}}, or {"error"} when the scheduler would not start."""
+    """For each: {"profiles": {name: {"points", "weights"}}}, or {"error"} if the scheduler would not start."""
     lines = "".join(json.dumps(one) + "\n" for one in written)
     ran = subprocess.run([oracle, "configurations"], input=lines.encode(), capture_output=True, check=True)
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
 def read_by_us(written: dict[str, Any]) -> dict[str, Any]:
-    """The same of scheduler_core; the text of an error is our own."""
+    """The same from scheduler_core; the text of an error is its own."""
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.config.fields import ConfigurationError
     from scheduler_core.cycle import Scheduler
@@ -40,7 +40,7 @@ def read_by_us(written: dict[str, Any]) -> dict[str, Any]:
 
 
 def settled(answer: dict[str, Any]) -> dict[str, Any]:
-    """Without the words of an error, which are everybody's own."""
+    """Without the text of an error, which differs between implementations."""
     if "error" in answer:
         return {"error": True}
     return answer

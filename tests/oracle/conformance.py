@@ -18,7 +18,7 @@ from tests.oracle.minimise import minimise
 
 
 def main() -> int:
-    """Generates, asks both, compares, prints; the smallest form of a difference on request."""
+    """Generates, runs both, compares, prints; reduces a difference to its smallest form on request."""
     options = _options()
     if options.corpus:
         cases = [json.loads(line) for line in _open(options.corpus)]

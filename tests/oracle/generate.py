@@ -1,4 +1,4 @@
-"""Prints scheduling cases, one JSON object a line: generate.py SEED COUNT [LARGE_SIZE...]."""
+"""Prints scheduling cases, one JSON object on each line: generate.py SEED COUNT [LARGE_SIZE...]."""
 
 from __future__ import annotations
 

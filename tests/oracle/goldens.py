@@ -1,7 +1,5 @@
-"""Writes tests/goldens: cases that between them reach every plugin and every reason, with the oracle's answers.
-
-The first cases of the seed are all taken; of the many that follow only those that show something
-seldom seen. The answers are the oracle's alone.
+"""Writes tests/goldens: cases that together reach every plugin and every reason, with the oracle's answers. ¶ The first
+cases of the seed are all kept; of the many that follow, only those with something rare. All answers are the oracle's.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ POINTED = 108  # twelve of each topic
 
 
 def main() -> None:
-    """Generates, asks the oracle, chooses, writes."""
+    """Generates cases, runs the oracle, chooses, writes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--oracle", required=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -67,7 +65,8 @@ def _chosen(cases: list[dict[str, Any]], answers: dict[str, Any]) -> list[dict[s
 
 
 def traits_of(one: dict[str, Any], answers: dict[str, Any]) -> Iterator[str]:
-    """What a case shows: refusals by plugin, code and text, score plugins that gave points, arguments set."""
+    """The features of a case: refusals by plugin, code and text, plugins that gave scores, and arguments that are
+    set."""
     for answer in answers.values():
         for field in ("preenqueue", "prefilter"):
             if field in answer:

@@ -1,4 +1,4 @@
-"""The two that answer: the oracle's binary and scheduler_core's judge."""
+"""The two judges: the oracle's binary and scheduler_core's judge."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def start(command: Iterable[str], cases: Iterable[dict[str, Any]]) -> tuple[subp
 
 
 def finish(started: tuple[subprocess.Popen[bytes], IO[bytes]], *, timeout: float = 3600) -> dict[str, dict[str, Any]]:
-    """Answers by case id; a case that scheduler_core could not judge is missing. Raises RuntimeError when a
-    judge failed altogether; it has said why."""
+    """Answers by case id; a case that scheduler_core could not judge is missing. Raises RuntimeError if a judge failed
+    completely; its own message is in the output."""
     process, answers = started
     if process.wait(timeout=timeout) not in (0, SOME_CASES_MISSING):
         raise RuntimeError(f"{process.args} ended with exit code {process.returncode}: see its message above")

@@ -1,4 +1,4 @@
-"""Makes a case on which the two judges disagree as small as it gets."""
+"""Reduces a case on which the two judges disagree to its smallest form."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _without_fields(case: Case) -> Iterator[Case]:
 
 
 def _paths(case: Case) -> Iterator[tuple[Any, ...]]:
-    """Every field and list element that an object may do without, large ones first."""
+    """Every field and list element that may be missing from an object, large ones first."""
     found: list[tuple[Any, ...]] = []
 
     def walk(value: Any, path: tuple[Any, ...]) -> None:

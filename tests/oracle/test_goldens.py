@@ -145,7 +145,7 @@ def read(name: str) -> list[dict[str, Any]]:
 
 @functools.cache
 def traits() -> collections.Counter[str]:
-    """In how many golden cases each thing is seen."""
+    """The number of golden cases with each feature."""
     answers = {one["id"]: one["answers"] for one in read("small-answers")}
     return collections.Counter(trait for one in read("small") for trait in set(traits_of(one, answers[one["id"]])))
 

@@ -15,7 +15,7 @@ with gzip.open(Path(__file__).parents[1] / "goldens" / "quantities.jsonl.gz", "r
 
 
 def in_range(text: str) -> bool:
-    """Objects carry no negative amounts (validation refuses them), and beyond 2^63 Go's own sums have wrapped round."""
+    """Objects contain no negative amounts (validation refuses them), and beyond 2^63 Go's own sums overflow."""
     return not text.startswith("-") and parse_nanos(text) <= LARGEST * 10**6
 
 

@@ -1,4 +1,4 @@
-"""Small clusters for properties: few names and values, so that what is drawn meets often."""
+"""Small clusters for properties: few names and values, so that generated objects often match each other."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def spread_constraints(draw: st.DrawFn) -> Json:
 
 @st.composite
 def pods(draw: st.DrawFn, name: str, node_names: tuple[str, ...] = ()) -> Json:
-    """A pod; on one of the nodes when there are any, waiting otherwise."""
+    """A pod; on one of the nodes if there are any, otherwise pending."""
     labels = {
         key: draw(st.sampled_from(values)) for key, values in (("app", APPS), ("tier", ("x", "y"))) if draw(maybe)
     }

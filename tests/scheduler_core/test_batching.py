@@ -26,17 +26,25 @@ NEAR = {"podAffinityTerm": {"topologyKey": "zone", "labelSelector": {}}, "weight
     ("configuration", "version", "spec", "is_batched"),
     [
         pytest.param({}, "1.36", {}, False, id="the default profile has default constraints"),
-        pytest.param(UNSPREAD, "1.36", {}, True, id="none by configuration"),
-        pytest.param(UNSPREAD, "1.34", {}, False, id="before batching"),
-        pytest.param(WITHOUT, "1.36", {}, True, id="without the plugin"),
+        pytest.param(UNSPREAD, "1.36", {}, True, id="no default constraints in the configuration"),
+        pytest.param(UNSPREAD, "1.34", {}, False, id="a release before batching"),
+        pytest.param(WITHOUT, "1.36", {}, True, id="a profile without the plugin"),
         pytest.param(
-            {**UNSPREAD, "extenders": [{"urlPrefix": "http://x", "filterVerb": "f"}]}, "1.36", {}, False, id="extender"
+            {**UNSPREAD, "extenders": [{"urlPrefix": "http://x", "filterVerb": "f"}]},
+            "1.36",
+            {},
+            False,
+            id="an extender",
         ),
         pytest.param(
-            UNSPREAD, "1.36", {"topologySpreadConstraints": [SPREAD]}, False, id="the pod has constraints of its own"
+            UNSPREAD, "1.36", {"topologySpreadConstraints": [SPREAD]}, False, id="the pod has its own constraints"
         ),
         pytest.param(
-            WITHOUT, "1.36", {"topologySpreadConstraints": [SPREAD]}, True, id="which nobody reads without the plugin"
+            WITHOUT,
+            "1.36",
+            {"topologySpreadConstraints": [SPREAD]},
+            True,
+            id="constraints without the plugin are ignored",
         ),
         pytest.param(
             UNSPREAD,
@@ -45,7 +53,7 @@ NEAR = {"podAffinityTerm": {"topologyKey": "zone", "labelSelector": {}}, "weight
             False,
             id="the pod has anti-affinity",
         ),
-        pytest.param(UNSPREAD, "1.36", {"schedulerName": "another"}, False, id="the pod is another scheduler's"),
+        pytest.param(UNSPREAD, "1.36", {"schedulerName": "another"}, False, id="the pod belongs to another scheduler"),
     ],
 )
 def test_pods_are_placed_in_batches_as_in_kube_scheduler(
@@ -56,7 +64,7 @@ def test_pods_are_placed_in_batches_as_in_kube_scheduler(
 
 
 class Own:
-    """A plugin that signs nothing."""
+    """A plugin without a signature."""
 
     name = "Own"
 

@@ -117,8 +117,7 @@ def test_the_percentage_of_nodes_to_score_decides_whether_there_are_shares(
 
 
 def test_nodes_excluded_by_prefilter_are_not_counted() -> None:
-    """Node affinity for names narrows the search itself: of 50 nodes all are looked at, however large the
-    cluster is."""
+    """Node affinity for names narrows the search itself: all 50 nodes are examined, however large the cluster is."""
     names = [f"n{number:03}" for number in range(1, 51)]
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in names]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
@@ -146,8 +145,8 @@ def test_only_pods_that_fit_on_many_nodes_are_marked() -> None:
 
 
 def test_a_nodes_share_is_the_share_of_search_starts_that_reach_it() -> None:
-    """n001 is the best of 150. A search for 100 nodes sees it from two of three starts, and otherwise takes one of the
-    equals."""
+    """n001 is the best of 150 nodes. A search of 100 nodes reaches it from two of three starts, and otherwise chooses
+    one of the equal nodes."""
     (pod,) = forecast([*a_cluster(150), a_pod("p", "n000", **CHOOSY)], {"parallelism": 1}).pods
     assert pod.landing[0] == "n001"
     assert pod.shares[0] == pytest.approx(100 / 150, abs=0.02)
@@ -162,10 +161,10 @@ FITS = np.array([True, True, False, True, False, True, True, False, True, True])
 @pytest.mark.parametrize(
     ("start", "found", "processed"),
     [
-        pytest.param(0, [0, 1, 3], 5, id="the fourth that fits ends it and is not counted"),
-        pytest.param(5, [5, 6, 8], 4, id="those that do not fit are processed as well"),
-        pytest.param(8, [8, 9, 0], 3, id="it goes around"),
-        pytest.param(9, [9, 0, 1], 4, id="from the last"),
+        pytest.param(0, [0, 1, 3], 5, id="the fourth fitting node ends the search and is not counted"),
+        pytest.param(5, [5, 6, 8], 4, id="unfitting nodes are processed too"),
+        pytest.param(8, [8, 9, 0], 3, id="the search continues at the first node"),
+        pytest.param(9, [9, 0, 1], 4, id="from the last node"),
     ],
 )
 def test_a_single_worker_finds_the_next_fitting_nodes(start: int, found: list[int], processed: int) -> None:
@@ -182,12 +181,12 @@ def test_a_search_of_all_nodes_does_not_move_the_start(start: int) -> None:
 @pytest.mark.parametrize(
     ("workers", "runs"),
     [
-        pytest.param(1, [(0, 100)], id="one takes one chunk of thirteen after another"),
-        pytest.param(2, [(0, 89), (91, 102)], id="two take two chunks at a time"),
+        pytest.param(1, [(0, 100)], id="one worker takes one chunk of thirteen after another"),
+        pytest.param(2, [(0, 89), (91, 102)], id="two workers take two chunks at a time"),
         pytest.param(
             16,
             [(13 * chunk, 13 * chunk + (7 if chunk < 5 else 6 if chunk < 15 else 5)) for chunk in range(16)],
-            id="sixteen make a comb",
+            id="sixteen workers take one chunk each",
         ),
     ],
 )
@@ -249,7 +248,7 @@ def test_without_score_plugins_a_filtering_extender_still_gets_all_found_nodes()
 
 
 def test_since_1_35_the_nodes_known_at_start_may_be_in_any_order() -> None:
-    """Each zone in turn all the same."""
+    """The zones still alternate."""
     columns = load_objects([a_node(f"n{n:03}", zone="abc"[n % 3]) for n in range(150)]).columns
     orders = [columns.shuffled_order(number).tolist() for number in (1, 2)]
     assert orders[0] != orders[1]
@@ -270,7 +269,7 @@ def test_half_of_the_searches_use_an_unknown_node_order() -> None:
 
 def test_the_named_nodes_receive_the_pod_in_95_percent_of_cases() -> None:
     """Three nodes score higher than the others, each with a different score. From every third start of the search, with
-    numbers of workers that the forecast does not try, nearly every pod lands where the forecast says."""
+    numbers of workers that the forecast does not try, nearly every pod lands on a forecast node."""
     objects = a_cluster(150)
     objects += [
         a_pod(f"more-{number}", f"n{number:03}", cpu="1", app="more") for number in range(4, 151) if number % 50

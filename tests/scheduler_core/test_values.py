@@ -1,4 +1,4 @@
-"""A `Value` does what a frozen dataclass does, and `dataclasses` works with it."""
+"""A `Value` behaves like a frozen dataclass, and `dataclasses` works with it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A small client of the Kubernetes API for tests: JSON in, JSON out, one identity per client.
 
-It shares no code with careen on purpose: what judges the agents must not make their mistakes.
+It deliberately shares no code with careen: the judge of the agents must not make their mistakes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ JSON_PATCH = "application/json-patch+json"
 
 
 class ApiError(Exception):
-    """The server answered, but not with success. `status` is the HTTP status, `body` the Status object."""
+    """The server's answer was not a success. `status` is the HTTP status, `body` the Status object."""
 
     def __init__(self, status: int, body: Object) -> None:
         super().__init__(f"{status} {body.get('reason', '')}: {body.get('message', body)}")
@@ -29,7 +29,7 @@ class ApiError(Exception):
 
 
 class Api:
-    """The API server at `server` as seen by the owner of `token`; `headers` go with every request."""
+    """The API server at `server` as the owner of `token` sees it; every request has these `headers`."""
 
     def __init__(
         self, server: str, token: str, certificate_authority: Path, headers: Mapping[str, str] | None = None
@@ -50,7 +50,7 @@ class Api:
         return self._ask("GET", path, query)
 
     def find(self, path: str) -> Object | None:
-        """The object, or None when there is none."""
+        """The object, or None if it does not exist."""
         try:
             return self.get(path)
         except ApiError as error:
@@ -72,7 +72,7 @@ class Api:
         return self._ask("PATCH", path, {}, body, content_type)
 
     def delete(self, path: str, body: Object | None = None, **query: str) -> Object | None:
-        """None when it was not there."""
+        """None if it did not exist."""
         try:
             return self._ask("DELETE", path, query, body)
         except ApiError as error:

@@ -1,4 +1,4 @@
-"""A cluster with hosts on it: the control plane, what is applied to it, the observer and the fleet, put together."""
+"""A cluster with hosts: the control plane, the applied manifests, the observer and the fleet together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The object that carries an agent's lock, and the account it acts as."""
+    """The object with an agent's lock, and the account of the agent."""
 
     namespace: str
     daemonset: str
@@ -61,7 +61,7 @@ class Cluster:
     # -- putting things on the cluster
 
     def apply(self, *items: Object) -> None:
-        """Creates what is not there and replaces what is."""
+        """Creates missing objects and replaces existing ones."""
         for item in items:
             try:
                 self.admin.create(path_of(item), item)
@@ -87,15 +87,15 @@ class Cluster:
         return self.fleet
 
     def _token(self, host: Host) -> str:
-        """Bound to the pod of the node's agent, as a kubelet mounts it: it says which node it is for and ends
-        with the pod."""
+        """A token bound to the pod of the node's agent, as a kubelet mounts it: it names the node and ends with the
+        pod."""
         bound = {"apiVersion": "v1", "kind": "Pod", "name": host.agent_pod_name, "uid": host.agent_pod}
         return self.plane.service_account_token(self.identity.namespace, self.identity.account, bound_to=bound)
 
     # -- waiting
 
     def wait_for(self, sentence: str, condition: Callable[[], T | None], seconds: float = 60) -> T:
-        """The first truthy answer of the condition. Fails with the sentence, and with what the agents said last."""
+        """The first true result of the condition. Fails with the sentence and the agents' last log lines."""
         patience = TimeLimit(seconds)  # seconds of a machine with nothing else to do: a slow one makes stories slow
         while True:
             try:
@@ -111,7 +111,7 @@ class Cluster:
             time.sleep(0.1)
 
     def describe(self) -> str:
-        """Nodes, lock and the last lines of every agent, for the message of a failure."""
+        """Nodes, lock and the last lines of every agent, for a failure's message."""
         rows = []
         for name in sorted(self.fleet.hosts if self.fleet else ()):
             node = self.observer.node(name)
@@ -133,7 +133,7 @@ class Cluster:
         return "\n".join(rows)
 
     def pods_are_ready(self, namespace: str = SHOP) -> bool:
-        """Every workload has the pods it wants, and all of them are ready."""
+        """Every workload has all of its pods, and all of them are ready."""
         for kind in ("deployments", "statefulsets"):
             for item in self.admin.list(f"/apis/apps/v1/namespaces/{namespace}/{kind}"):
                 status = item.get("status", {})
@@ -162,7 +162,7 @@ class Cluster:
         self.observer.close()
 
     def sweep(self) -> None:
-        """Removes workloads, agents' objects and nodes, so that the next story finds an empty cluster."""
+        """Removes workloads, agents' objects and nodes, so that the next story starts with an empty cluster."""
         admin = self.admin
         now = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
         for kind in ("deployments", "statefulsets", "daemonsets", "replicasets"):

@@ -1,4 +1,4 @@
-"""The admission component of manifests/ on a control plane, and a client for each of those who may attack."""
+"""The admission component of manifests/ on a control plane, and a client for each possible attacker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLURALS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
-    """Two nodes with the DaemonSet's pods but without agents, so that nothing moves by itself."""
+    """Two nodes with the DaemonSet's pods but without agents, so that nothing changes by itself."""
 
     story: Story
     own: str
@@ -39,7 +39,7 @@ class Guarded:
 
 @contextmanager
 def policies_on(story: Story) -> Iterator[None]:
-    """What `manifests/admission` adds, for as long as this lasts; enforced when it begins."""
+    """The objects of `manifests/admission`, inside this context; they are enforced when it begins."""
     keep_parameters_followed(story)
     story.admin.patch(CAREEN.path, PARAMETERS)
     for policy in POLICIES:
@@ -56,8 +56,8 @@ def policies_on(story: Story) -> Iterator[None]:
 
 
 def keep_parameters_followed(story: Story) -> None:
-    """A policy that looks at nothing, for good: without a last one the API server would follow DaemonSets never again
-    (kubernetes/kubernetes#130887)."""
+    """A permanent policy that matches nothing: without any policy left, the API server would stop watching DaemonSets
+    for good (kubernetes/kubernetes#130887)."""
     name, group = {"name": "tests-follow-daemonsets"}, "admissionregistration.k8s.io/v1"
     rule = {"apiGroups": ["tests"], "apiVersions": ["*"], "resources": ["nothing"], "operations": ["CREATE"]}
     spec = {
@@ -77,7 +77,7 @@ def keep_parameters_followed(story: Story) -> None:
 
 
 def _probes(story: Story, unbound: Api) -> list[tuple[str, Callable[[], object]]]:
-    """What only the policies refuse: one for each of them."""
+    """One request for each policy, which only that policy refuses."""
     node = story.admin.list("/api/v1/nodes")[0]["metadata"]["name"]
     pod = story.wait_for("there is a pod", lambda: story.admin.list("/api/v1/pods"))[0]["metadata"]
     mark = {"metadata": {"annotations": {"careen.dev/reason": "probe"}}}
@@ -111,7 +111,7 @@ def guarded(story: Story) -> Iterator[Guarded]:
 
 
 def agent_of(story: Story, host: Host) -> Api:
-    """A client with a token as the host's agent has one: bound to its pod."""
+    """A client with a token like the agent's on that host: bound to its pod."""
     name, uid = _pod_of(story, host) or ("", "")
     bound = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
     return story.plane.client(story.plane.service_account_token(CAREEN.namespace, CAREEN.account, bound_to=bound))
@@ -127,7 +127,7 @@ def annotated(**annotations: str | None) -> Object:
 
 
 def evict(api: Api, namespace: str, name: str, *, query: str = "", **options: Any) -> object:
-    """Asks once. `options` are those of the Eviction's deleteOptions."""
+    """Requests an eviction once. `options` are the Eviction's deleteOptions."""
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -144,12 +144,12 @@ def about_node(node: str) -> Object:
 
 
 def post(api: Api, told: Object, group: str = "/api/v1") -> object:
-    """An Event, which lands nowhere."""
+    """An Event that is never stored."""
     return api.create(f"{group}/namespaces/{told['metadata']['namespace']}/events?dryRun=All", told)
 
 
 def refusal(attempt: Callable[[], object]) -> str:
-    """Why the API server refused it; empty when it did not. Raises for any other answer than 403."""
+    """The API server's reason for a refusal; empty if it accepted. Raises for any other status than 403."""
     try:
         attempt()
     except ApiError as error:

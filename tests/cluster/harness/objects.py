@@ -1,4 +1,4 @@
-"""What is read from API objects in more than one place."""
+"""Readers of API objects that several modules use."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ def condition(item: Object, kind: str) -> str:
 
 
 def condition_reason(item: Object, kind: str) -> str:
-    """Why a condition is as it is; empty where there is no such condition."""
+    """The reason of a condition; empty if the condition does not exist."""
     found = (entry.get("reason", "") for entry in item.get("status", {}).get("conditions", ()) if entry["type"] == kind)
     return next(found, "")
 
 
 def owner_of(item: Object) -> str:
-    """The controller people know: a ReplicaSet counts as its Deployment."""
+    """The controller that people know: a ReplicaSet counts as its Deployment."""
     for owner in item["metadata"].get("ownerReferences", ()):
         if owner.get("controller"):
             if owner["kind"] == "ReplicaSet":

@@ -19,7 +19,7 @@ from tests.cluster.harness.objects import condition, condition_reason, owner_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSeen:
-    """A node from this instant on, until the next value for the same name."""
+    """A node from this instant until the next value of the same name."""
 
     at: float
     name: str
@@ -39,7 +39,7 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockSeen:
-    """The lock annotation from this instant on; None when the annotation or its object is not there."""
+    """The lock annotation from this instant on; None if the annotation or its object does not exist."""
 
     at: float
     uid: str
@@ -47,7 +47,7 @@ class LockSeen:
 
     @property
     def holders(self) -> tuple[str, ...]:
-        """Names of the nodes in the lock, whichever of kured's forms it is written in; a pause by hand is nobody."""
+        """Names of the nodes in the lock, in either of kured's forms; a manual pause has none."""
         try:
             content = json.loads(self.text or "{}")
         except ValueError:
@@ -59,7 +59,7 @@ class LockSeen:
 
 @dataclass(slots=True, kw_only=True)
 class PodLife:
-    """One pod, from the first to the last we heard of it. Times are seconds since the epoch."""
+    """One pod, from its first to its last event. Times are seconds since the epoch."""
 
     uid: str
     namespace: str
@@ -81,13 +81,13 @@ class PodLife:
 
     @property
     def is_static(self) -> bool:
-        """The API server's picture of a pod that its kubelet runs by itself; its owner is the Node."""
+        """The API server's picture of a static pod; its owner is the Node."""
         return self.owner.startswith("Node/")
 
 
 @dataclass(slots=True)
 class Seen:
-    """Everything seen since the last `forget`."""
+    """Every event since the last `forget`."""
 
     nodes: list[NodeSeen] = field(default_factory=list)
     locks: list[LockSeen] = field(default_factory=list)
@@ -99,7 +99,7 @@ Take = Callable[[str, Object, float], None]
 
 @dataclass(slots=True, kw_only=True)
 class _Collection:
-    """One thing to watch: where, which object of it (None: all), who takes it, and what is known to exist."""
+    """One watch: its path, its object (None: all), its handler, and the objects known to exist."""
 
     path: str
     take: Take
@@ -111,7 +111,7 @@ class _Collection:
 
 
 class Observer:
-    """Watches until `close`. `node`, `pods_of`… are the live state; `seen` is the history."""
+    """Watches until `close`. `node`, `pods_of`… are the current state; `seen` is the history."""
 
     def __init__(self, connect: Callable[[], Api], *, daemonset: tuple[str, str], lock_annotation: str) -> None:
         self.seen = Seen()
@@ -127,7 +127,7 @@ class Observer:
         self._follow(f"/apis/apps/v1/namespaces/{namespace}/daemonsets", self._daemonset, only=name)
 
     def forget(self) -> None:
-        """Starts the history anew from the state of this instant."""
+        """Restarts the history with the current state."""
         with self._lock:
             now = time.time()
             last = {seen.name: seen for seen in self.seen.nodes}
@@ -144,7 +144,7 @@ class Observer:
             return [seen for seen in self.seen.nodes if seen.name == name]
 
     def node(self, name: str) -> NodeSeen | None:
-        """The node as it is now; None when there is none."""
+        """The current node; None if it does not exist."""
         history = self.node_history(name)
         return history[-1] if history and history[-1].exists else None
 
@@ -272,5 +272,5 @@ def node_seen(item: Object, at: float, *, exists: bool) -> NodeSeen:
 
 
 def as_json(text: str | None) -> Any:
-    """The content of an annotation; an empty dictionary when it is not there."""
+    """The content of an annotation; an empty dictionary if it does not exist."""
     return json.loads(text) if text else {}

@@ -1,8 +1,6 @@
-"""The rules that must hold in every story, judged from what observer and hosts saw. Pure, and shares no code
-with careen.
-
-Each function returns sentences about what was broken; none is good. The watches of nodes, pods and lock are separate
-connections, so what happened within `BLUR` seconds has no order.
+"""The rules that must hold in every story, judged from the records of observer and hosts. Pure, and shares no code with
+careen. ¶ Each function returns one sentence for each broken rule. The watches of nodes, pods and lock are separate
+connections, so events within `BLUR` seconds have no order.
 """
 
 from __future__ import annotations
@@ -22,9 +20,8 @@ STAYS = ("careen.dev/last-reboot", "careen.dev/history", "careen.dev/hold", "car
 def broken(
     seen: Seen, hosts: Mapping[str, Host], *, concurrency: int, end: float, lock_was_lost: bool = False
 ) -> list[str]:
-    """Everything that holds in every story, whatever it is about.
-
-    `lock_was_lost`: the story itself took the lock away, so a claim that is missing from it was not given back.
+    """All rules of every story. ¶ `lock_was_lost`: the story itself removed the lock, so a missing claim does not count
+    as released.
     """
     return [
         *too_many_down(seen, hosts, concurrency, end),
@@ -35,7 +32,7 @@ def broken(
 
 
 def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> list[str]:
-    """Never more of these nodes cordoned or not ready at once than the limit."""
+    """No more of these nodes are cordoned or not ready at once than the limit."""
     spans = {name: down_spans(_history(seen, name), end) for name in names}
     most = most_at_once(span for found in spans.values() for span in found)
     if most <= limit:
@@ -47,7 +44,7 @@ def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> l
 
 
 def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """A node reboots only with a claim of its own in the lock, cordoned, empty but for DaemonSet and static pods."""
+    """A node reboots only with its own claim in the lock, cordoned, and empty except for DaemonSet and static pods."""
     found = []
     for name, host in hosts.items():
         history = _history(seen, name)
@@ -76,7 +73,7 @@ def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) ->
 
 
 def given_back_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """A claim leaves the lock only after a new boot and a Ready node, or when everything is undone."""
+    """A claim leaves the lock only after a new boot and a Ready node, or after everything was undone."""
     found = []
     for name, host in hosts.items():
         history = _history(seen, name)
@@ -95,7 +92,7 @@ def given_back_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) -> l
 
 
 def not_cleaned_up(state: NodeSeen | None, *, cordoned: bool = False) -> list[str]:
-    """What an agent that has nothing to do left on its node."""
+    """The marks that an idle agent left on its node."""
     if state is None:
         return ["the node is gone"]
     left = [key for key in (*state.labels, *state.annotations) if key.startswith(OURS) and key not in STAYS]

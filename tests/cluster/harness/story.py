@@ -1,4 +1,4 @@
-"""A story: some nodes with careen's agents on them, and what can be done to and asked of them."""
+"""A story: some nodes with careen's agents, and the actions and checks that a story needs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ZONES = ("zone-a", "zone-b", "zone-c")
 
 
 class Story(Cluster):
-    """`close` it when it is told; `judge` it before."""
+    """Call `judge` at the end of the story, then `close`."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         super().__init__(plane, CAREEN, folder)
@@ -42,7 +42,7 @@ class Story(Cluster):
     def nodes(
         self, count: int, *flags: str, zones: int = 3, change: Callable[[Host], None] = lambda host: None
     ) -> list[Host]:
-        """That many nodes n00, n01, … with an agent each, over so many zones. Returns when every agent answers."""
+        """So many nodes n00, n01, … with an agent each, in so many zones. Returns when every agent answers."""
         hosts = self.nodes_without_agents(count, *flags, zones=zones, change=change)
         self.start_agents()
         return hosts
@@ -50,7 +50,7 @@ class Story(Cluster):
     def nodes_without_agents(
         self, count: int, *flags: str, zones: int = 3, change: Callable[[Host], None] = lambda host: None
     ) -> list[Host]:
-        """The same, before the agents are installed: they start with `start_agents`."""
+        """The same, before the agents are installed: `start_agents` starts them."""
         self.flags = list(flags)
         hosts = [
             Host(name=f"n{number:02}", zone=ZONES[number % zones], folder=self.folder / "hosts" / f"n{number:02}")
@@ -70,7 +70,7 @@ class Story(Cluster):
         return hosts
 
     def behind_proxy(self, host: Host, alias: str = "") -> Proxy:
-        """Its agent is to reach the API server through a proxy; for the `change` of `nodes`."""
+        """For the `change` of `nodes`: the node's agent reaches the API server through a proxy."""
         proxy = self.proxies[host.name + alias] = Proxy(self.plane.server, self.plane.certificate_authority)
         if not alias:
             host.api_server = proxy.url
@@ -82,7 +82,7 @@ class Story(Cluster):
         self.agents_answer()
 
     def install_kured(self) -> None:
-        """Its DaemonSet with pods on every node; nothing that would reboot."""
+        """Installs its DaemonSet with pods on every node, but nothing that would reboot."""
         self.apply_file(REPOSITORY / "bench" / "rollout" / "kured.yaml")
         self.wait_for(
             "kured's pods run",
@@ -100,7 +100,7 @@ class Story(Cluster):
         self.wait_for("the workloads are ready", self.pods_are_ready, 90)
 
     def settings(self, **values: Any) -> None:
-        """Writes the ConfigMap that agents follow. Names with underscores for dashes."""
+        """Writes the ConfigMap that agents follow. Underscores in names become dashes."""
         content = yaml.safe_dump({key.replace("_", "-"): value for key, value in values.items()})
         path = f"/api/v1/namespaces/{CAREEN.namespace}/configmaps"
         self.admin.patch(f"{path}/careen", {"data": {"config.yaml": content}})
@@ -123,11 +123,11 @@ class Story(Cluster):
         self.admin.patch(f"/api/v1/nodes/{host.name}", {"spec": {"unschedulable": cordoned}})
 
     def write_lock(self, text: str | None) -> None:
-        """As people do by hand, with kubectl annotate."""
+        """Like a person with kubectl annotate."""
         self.admin.patch(CAREEN.path, {"metadata": {"annotations": {LOCK_ANNOTATION: text}}})
 
     def end_pod(self, life: PodLife, phase: str) -> None:
-        """Its containers end; `phase` is Succeeded or Failed."""
+        """The pod's containers end; `phase` is Succeeded or Failed."""
         conditions = [
             {"type": kind, "status": "False", "reason": "PodCompleted"} for kind in ("Ready", "ContainersReady")
         ]
@@ -140,13 +140,13 @@ class Story(Cluster):
     # -- asking
 
     def state(self, host: Host) -> NodeSeen:
-        """The node as it is now."""
+        """The current node."""
         state = self.observer.node(host.name)
         assert state is not None, f"{host.name} does not exist"
         return state
 
     def phase(self, host: Host) -> str:
-        """What the node's annotation says; Idle when there is none."""
+        """The phase in the node's annotation; Idle if there is none."""
         state = self.observer.node(host.name)
         return state.annotations.get("careen.dev/phase", "Idle") if state else "no such node"
 
@@ -154,7 +154,7 @@ class Story(Cluster):
         return self.state(host).annotations.get("careen.dev/reason", "")
 
     def refusals(self, host: Host) -> dict[str, str]:
-        """Code and sentence of each refusal that stands on the node."""
+        """Code and sentence of each refusal on the Node."""
         refusals = as_json(self.state(host).annotations.get("careen.dev/refusals")) or []
         return {refusal["code"]: refusal["sentence"] for refusal in refusals}
 
@@ -165,7 +165,7 @@ class Story(Cluster):
         return self.observer.lock_now().holders
 
     def is_over(self, hosts: Sequence[Host]) -> bool:
-        """Every one of them rebooted, is back in service, and nobody holds a claim."""
+        """All of them have rebooted and are back in service, and the lock has no claim."""
         return (
             all(host.reboots and host.up for host in hosts)
             and all(self.is_home(host) for host in hosts)
@@ -180,7 +180,7 @@ class Story(Cluster):
         self.wait_for(f"{len(hosts)} nodes have rebooted and are back", lambda: self.is_over(hosts), seconds)
 
     def finishes_one(self, host: Host, seconds: float = 60) -> None:
-        """This node is through, whatever the others do."""
+        """This node is done, whatever the others do."""
         self.wait_for(
             f"{host.name} has rebooted and is back",
             lambda: host.reboots and host.up and self.is_home(host) and host.name not in self.holders(),
@@ -191,7 +191,7 @@ class Story(Cluster):
         self.wait_for(f"{host.name} is {' or '.join(phases)}", lambda: self.phase(host) in phases, seconds)
 
     def any_of(self, hosts: Sequence[Host], *phases: str, seconds: float = 60) -> Host:
-        """The first of the hosts to be in one of the phases."""
+        """The first of the hosts that reaches one of the phases."""
         return self.wait_for(
             f"a node is {' or '.join(phases)}",
             lambda: next((host for host in hosts if self.phase(host) in phases), None),
@@ -199,7 +199,7 @@ class Story(Cluster):
         )
 
     def stays(self, sentence: str, condition: Callable[[], bool], seconds: float) -> None:
-        """The condition holds all the time, looked at ten times a second."""
+        """Checks ten times a second that the condition stays true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             assert condition(), f"no longer so: {sentence}\n{self.describe()}"
@@ -237,16 +237,16 @@ class Story(Cluster):
         )
 
     def requests(self) -> Requests:
-        """What the agents asked of the API server since the story began."""
+        """The agents' requests to the API server since the story began."""
         return requests_of(self.plane.audit_events(self._audit_from), CAREEN.user)
 
     def count_requests_from_now(self) -> None:
-        """What was asked before does not count in `requests` and `forbidden`."""
+        """Earlier requests do not count in `requests` and `forbidden`."""
         log = self.plane.audit_log
         self._audit_from = log.stat().st_size if log.exists() else 0
 
     def forbidden(self) -> list[str]:
-        """Requests of the agents that their rights did not allow."""
+        """Requests of the agents that were forbidden."""
         return sorted(
             {
                 f"{event['verb']} {event['requestURI'].partition('?')[0]}"
@@ -270,13 +270,13 @@ class Story(Cluster):
         assert not sentences, "\n".join([*sentences, self.describe()])
 
     def is_clean(self, hosts: Iterable[Host]) -> None:
-        """Nothing of ours is left on these nodes."""
+        """Fails if one of these nodes has a mark of careen."""
         sentences = [sentence for host in hosts for sentence in not_cleaned_up(self.observer.node(host.name))]
         assert not sentences, "\n".join([*sentences, self.describe()])
 
 
 def is_answering(host: Host) -> bool:
-    """The agent's own word for "I work": its health endpoint."""
+    """Whether the agent's health endpoint reports that it works."""
     try:
         return (
             urllib3.request("GET", f"http://127.0.0.1:{host.metrics_port()}/readyz", retries=False, timeout=2).status

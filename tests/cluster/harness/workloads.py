@@ -1,4 +1,4 @@
-"""Builders of the workloads that stories put on a cluster. Everything has a default; say what the story depends on."""
+"""Builders of the stories' workloads. Everything has a default, so a story mentions only what it depends on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SHOP = "shop"
 
 
 def deployment(name: str, replicas: int, **pod: Any) -> Object:
-    """See `pod_spec` for what can be said about its pods."""
+    """See `pod_spec` for the options of its pods."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -50,7 +50,7 @@ def job(name: str, *, runs_for: str = "24h", backoff_limit: int = 6, **pod: Any)
 
 
 def cron_job(name: str, of: Object) -> Object:
-    """A CronJob that makes such Jobs, but not by itself: a story makes them, as `kubectl create job --from` does."""
+    """A CronJob with such Jobs, but no schedule: a story creates them like `kubectl create job --from`."""
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -60,7 +60,7 @@ def cron_job(name: str, of: Object) -> Object:
 
 
 def bare_pod(name: str, node: str, labels: dict[str, str] | None = None) -> Object:
-    """A pod of nobody's, put on a node by hand."""
+    """A bare pod, bound to a node by hand."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -93,13 +93,13 @@ def zone_spread(app: str, max_skew: int = 1) -> dict[str, Any]:
 
 
 def apart_from_its_like(app: str) -> dict[str, Any]:
-    """Never two on one host."""
+    """At most one on each host."""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
 
 def on_node(node: str) -> dict[str, Any]:
-    """Only there; by a selector, so that the scheduler is asked."""
+    """Only on that node; by a selector, so that the scheduler places it."""
     return {"nodeSelector": {"kubernetes.io/hostname": node}}
 
 

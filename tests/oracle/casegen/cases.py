@@ -14,7 +14,7 @@ from tests.oracle.casegen.volumes import Storage
 
 
 def case(seed: int, number: int) -> dict[str, Any]:
-    """The case of that number; numbers of one seed do not depend on each other."""
+    """The case of that number; the cases of one seed are independent of each other."""
     d = Draw(f"{seed}:{number}")
     names = list(FLAVOURS)
     name = d.choices(names, [FLAVOURS[flavour].weight for flavour in names])[0]
@@ -33,7 +33,7 @@ def large_case(seed: int, number: int, size: int) -> dict[str, Any]:
 
 
 def build(d: Draw, flavour: Flavour, name: str) -> dict[str, Any]:
-    """Everything of one case, in the order: nodes, surroundings, storage, pods."""
+    """All objects of one case, in the order: nodes, surroundings, storage, pods."""
     count = d.randint(*flavour.nodes)
     width = max(2, len(str(count - 1)))
     nodes = [machines.node(d, f"n{i:0{width}}", tidy=flavour.tidy) for i in range(count)]
@@ -83,7 +83,7 @@ def _placed(d: Draw, flavour: Flavour, storage: Storage, nodes: list[dict[str, A
 
 
 def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Two to four pods a node that leave no CPU for another of their size."""
+    """Two to four pods on each node that leave no CPU for another of their size."""
     found: list[dict[str, Any]] = []
     per_node = d.randint(1, 4)
     for i, node in enumerate(nodes):
@@ -104,7 +104,7 @@ def _fillers(d: Draw, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _nominated(
     d: Draw, flavour: Flavour, storage: Storage, nodes: list[str], pending: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Pending pods nobody asks about that hold a place, and nominations of the asked pods themselves."""
+    """Pending pods outside of the question that hold a place, and nominations of the judged pods."""
     for pod in pending:
         if d.maybe(flavour.nominated * 0.5):
             pod["status"]["nominatedNodeName"] = d.choice(nodes)

@@ -9,7 +9,7 @@ from tests.oracle.casegen.draw import Draw
 
 
 def give_claim(d: Draw, pod: dict[str, Any], nodes: list[str]) -> list[dict[str, Any]]:
-    """Lets the pod use a claim; returns the objects this adds to the case."""
+    """Makes the pod use a claim; returns the objects that this adds to the case."""
     name = pod["metadata"]["name"]
     found = []
     for i in range(d.choice((1, 1, 2))):

@@ -1,4 +1,4 @@
-"""Chance, with the words the generator needs."""
+"""Random choices, with the operations that the generator needs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class Draw(random.Random):
-    """A seeded source; every number of a case comes from one of these."""
+    """A seeded source; every value of a case comes from one of these."""
 
     def maybe(self, chance: float) -> bool:
-        """Is it so, this time?"""
+        """True with this probability."""
         return self.random() < chance
 
     def some(self, options: Sequence[T], most: int, least: int = 1) -> list[T]:
@@ -21,10 +21,10 @@ class Draw(random.Random):
         return self.sample(list(options), min(len(options), self.randint(least, most)))
 
     def often(self, common: Sequence[T], rare: Sequence[T], chance_of_rare: float = 0.15) -> T:
-        """Mostly one of the common values, now and then an odd one."""
+        """Usually one of the common values, sometimes an odd one."""
         return self.choice(list(rare if self.maybe(chance_of_rare) else common))
 
 
 def without_none(value: dict[str, Any]) -> dict[str, Any]:
-    """A manifest states no empty fields."""
+    """Removes empty fields, which a manifest does not contain."""
     return {key: field for key, field in value.items() if field is not None}

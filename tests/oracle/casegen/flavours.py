@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flavour:
-    """Chances, from 0 to 1, for the things a case may contain."""
+    """Probabilities, from 0 to 1, of the things that a case may contain."""
 
     weight: int
     nodes: tuple[int, int] = (1, 20)

@@ -21,7 +21,7 @@ DECLARED = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSu
 
 
 def node(d: Draw, name: str, *, tidy: bool = False) -> dict[str, Any]:
-    """A node; a tidy one has every label, no taint and room, so that what comes later decides."""
+    """A node. A tidy one has every label, no taint and room, so that other factors decide."""
     labels = _labels(d, name, 0.02 if tidy else 0.12) if not d.maybe(0.01) else {}
     spec: dict[str, Any] = {}
     taints = [] if tidy else _taints(d)

@@ -15,7 +15,7 @@ PRIORITIES = (0, 0, 0, 10, 100, -5, 1000)
 
 
 def pod(d: Draw, flavour: Flavour, storage: Storage, name: str, nodes: list[str], *, placed: bool) -> dict[str, Any]:
-    """A pod with everything the flavour calls for; `placed` ones have run for a while."""
+    """A pod with everything that the flavour asks for; `placed` pods have run for a while."""
     namespace = d.often(word.NAMESPACES[:1], word.NAMESPACES[1:], 0.4) if not d.maybe(0.02) else "nowhere"
     labels = word.pod_labels(d)
     metadata: dict[str, Any] = {
@@ -44,7 +44,7 @@ def pod(d: Draw, flavour: Flavour, storage: Storage, name: str, nodes: list[str]
 
 
 def settle(d: Draw, manifest: dict[str, Any], node: str) -> dict[str, Any]:
-    """Puts a pod on a node, running, rarely completed, sometimes on its way out."""
+    """Places a pod on a node: running, rarely completed, sometimes terminating."""
     manifest["spec"]["nodeName"] = node
     status = manifest["status"]
     status["phase"] = d.often(("Running",), ("Pending", "Succeeded", "Failed"), 0.05)
@@ -186,7 +186,7 @@ def _port(d: Draw) -> dict[str, Any]:
 def _demands(
     d: Draw, flavour: Flavour, spec: dict[str, Any], labels: dict[str, str], nodes: list[str]
 ) -> dict[str, Any]:
-    """What only a pod asks that still seeks a node; returns its node affinity."""
+    """Adds fields that only a pending pod needs; returns its node affinity."""
     if d.maybe(0.12):
         spec["preemptionPolicy"] = d.choice(("Never", "Never", "PreemptLowerPriority"))
     if d.maybe(0.5):
@@ -204,7 +204,7 @@ def _demands(
 
 
 def resized(d: Draw, manifest: dict[str, Any]) -> None:
-    """Gives a running pod the status of a resize on its way, refused or deferred."""
+    """Gives a running pod the status of a resize in progress, refused or deferred."""
     spec, status = manifest["spec"], manifest["status"]
     statuses = []
     for field in ("containers", "initContainers"):

@@ -1,4 +1,4 @@
-"""Cases that are about one thing each, in values that the flavours seldom draw: selectors, amounts, resizes, features,
+"""Cases about one topic each, with values that the flavours seldom choose: selectors, amounts, resizes, features,
 volumes, devices, gates and nominations."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GPU = "example.com/gpu"
 
 
 def pointed_case(seed: int, number: int) -> Case:
-    """The case of that number; the topics take turns."""
+    """The case of that number; the topics alternate."""
     d = Draw(f"{seed}:pointed:{number}")
     topic = tuple(TOPICS)[number % len(TOPICS)]
     flavour, sharpen = TOPICS[topic]
@@ -101,7 +101,7 @@ def _resizes(d: Draw, case: Case) -> None:
 
 
 def _devices(d: Draw, case: Case) -> None:
-    """Extended resources that a DeviceClass offers as well, on nodes that have a device plugin for them."""
+    """Extended resources that a DeviceClass offers too, on nodes with a device plugin for them."""
     case["objects"] += [
         {
             "apiVersion": "resource.k8s.io/v1",
@@ -125,7 +125,7 @@ def _gates(d: Draw, case: Case) -> None:
 
 
 def _nominations(d: Draw, case: Case) -> None:
-    """Also to nodes that are gone, by pods of any priority, and of the asked pods themselves."""
+    """Nominations, also to deleted nodes, by pods of any priority, and of the judged pods themselves."""
     nodes = [node["metadata"]["name"] for node in _of(case, "Node")]
     for pod in _of(case, "Pod"):
         if "nodeName" not in pod["spec"] and d.maybe(0.8):
@@ -133,7 +133,7 @@ def _nominations(d: Draw, case: Case) -> None:
 
 
 def _as_drawn(_d: Draw, _case: Case) -> None:
-    """The flavour says it all."""
+    """Nothing to add: the flavour is enough."""
 
 
 TOPICS: dict[str, tuple[Flavour, Callable[[Draw, Case], None]]] = {

@@ -1,4 +1,4 @@
-"""Configurations that are odd, or wrong in one place: what a scheduler makes of them, and whether it starts at all."""
+"""Configurations that are odd, or wrong in one place: how a scheduler reads them, and whether it starts."""
 
 from __future__ import annotations
 

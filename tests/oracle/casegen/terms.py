@@ -70,7 +70,7 @@ def node_term(d: Draw, nodes: list[str]) -> dict[str, Any]:
 
 
 def node_affinity(d: Draw, nodes: list[str], required: float, preferred: float) -> dict[str, Any]:
-    """Required and preferred node affinity, each with its chance."""
+    """Required and preferred node affinity, each with its probability."""
     affinity: dict[str, Any] = {}
     if d.maybe(required):
         if d.maybe(0.15):  # every term pins names: the plugin answers with a set of nodes
@@ -95,7 +95,7 @@ def node_affinity(d: Draw, nodes: list[str], required: float, preferred: float) 
 
 
 def pod_term(d: Draw, labels: dict[str, str]) -> dict[str, Any]:
-    """One pod affinity term with every way to say where it looks."""
+    """One pod affinity term, with every way to name its namespaces."""
     term: dict[str, Any] = {
         "topologyKey": d.often(word.TOPOLOGY_KEYS, ("disk", "absent"), 0.06),
         "labelSelector": word.label_selector(d, labels.get("app") if d.maybe(0.5) else None),
@@ -127,7 +127,7 @@ def pod_term(d: Draw, labels: dict[str, str]) -> dict[str, Any]:
 
 
 def pod_affinity(d: Draw, labels: dict[str, str], strength: float) -> dict[str, Any]:
-    """podAffinity and podAntiAffinity; `strength` is the chance of each of the four parts."""
+    """podAffinity and podAntiAffinity; `strength` is the probability of each of the four parts."""
     affinity: dict[str, Any] = {}
     for field, required in (("podAffinity", strength * 0.6), ("podAntiAffinity", strength)):
         part: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The few words every case is written in: small sets make labels, selectors and terms meet."""
+"""The few words that every case uses: small sets make labels, selectors and terms match often."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def memory(d: Draw) -> str:
 
 
 def scalar_amount(d: Draw, name: str) -> str:
-    """How much of a scalar: devices are counted, huge pages have a size."""
+    """An amount of a scalar resource: devices are counted, huge pages have a size."""
     if name.startswith("hugepages-"):
         return d.choice(("64Mi", "128Mi", "1Gi", "2Mi"))
     return d.choice(("1", "2", "4", "0"))
 
 
 def pod_labels(d: Draw) -> dict[str, str]:
-    """Labels of a pod; nearly always an app, and what selectors like to ask for."""
+    """Labels of a pod: nearly always an app, and labels that selectors often use."""
     labels: dict[str, str] = {}
     if d.maybe(0.95):
         labels["app"] = d.choice(APPS)

@@ -51,7 +51,7 @@ BOUND = ("bound", "shared", "exclusive", "orphaned", "lost", "leaving", "halfbou
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The pod a volume is for."""
+    """The pod that uses a volume."""
 
     namespace: str
     pod: str
@@ -60,11 +60,11 @@ class Owner:
 
 
 class Storage:
-    """Everything about storage in one case; grows as pods ask for volumes."""
+    """All storage of one case; it grows as pods request volumes."""
 
     def __init__(self, d: Draw, nodes: list[dict[str, Any]], *, wanted: bool, odd: bool = False) -> None:
-        """`nodes` are the manifests of the case; without `wanted` there are no classes either, with `odd` every
-        state is as likely."""
+        """`nodes` are the manifests of the case; without `wanted` there are no classes either, with `odd` every state
+        is equally likely."""
         self.odds = [1] * len(STATES) if odd else list(STATES.values())
         self.nodes = [node["metadata"]["name"] for node in nodes]
         self.objects: list[dict[str, Any]] = []
@@ -81,7 +81,7 @@ class Storage:
     def volumes_for(
         self, d: Draw, flavour: Flavour, namespace: str, pod: str, uid: str, *, placed: bool
     ) -> list[dict[str, Any]]:
-        """The volumes of one pod; their claims and volumes join the case."""
+        """The volumes of one pod; their claims and volumes are added to the case."""
         volumes = []
         if d.maybe(flavour.disks):
             volumes.append(_disk(d))
@@ -338,7 +338,7 @@ def _choosy(d: Draw, spec: dict[str, Any]) -> None:
 
 
 def _disk(d: Draw) -> dict[str, Any]:
-    """A volume of the old kinds that VolumeRestrictions knows."""
+    """A volume of the older kinds that VolumeRestrictions checks."""
     read_only = d.maybe(0.4)
     return {
         "name": "disk",

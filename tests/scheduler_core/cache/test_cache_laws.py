@@ -32,7 +32,7 @@ KEYS = ("topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack")
 
 
 class GoTree:
-    """kube-scheduler's tree of nodes, in its own words (pkg/scheduler/backend/cache/node_tree.go, v1.36)."""
+    """kube-scheduler's tree of nodes, written after its source (pkg/scheduler/backend/cache/node_tree.go, v1.36)."""
 
     def __init__(self) -> None:
         self.tree: dict[str, list[str]] = {}
@@ -70,7 +70,7 @@ def key_of(manifest: Json) -> tuple[str, str]:
 
 
 def seen_in(snapshot: Snapshot) -> Json:
-    """Everything that a snapshot holds, by name instead of by row or number."""
+    """The whole content of a snapshot, by name instead of by row or number."""
     columns, names = snapshot.columns, snapshot.node_names
     usage = snapshot.tally(USAGE)
     lines = {
@@ -112,7 +112,7 @@ def answer(snapshot: Snapshot, pending: Json) -> Json:
 
 
 class EventsOfACluster(RuleBasedStateMachine):
-    """Objects come, change and go, one by one and in lists, and now and then somebody asks or simulates."""
+    """Objects are created, changed and deleted, one by one and in lists, with queries and simulations in between."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(drawn=st.data(), kind=st.sampled_from(("Node", "Pod", "Service", "Namespace")), as_bytes=st.booleans())
     def list_comes(self, drawn: st.DataObject, kind: str, as_bytes: bool) -> None:
-        """Nodes that are gone leave the tree before others join it, as client-go's queue hands them out."""
+        """Deleted nodes leave the tree before new ones join it, in the order of client-go's queue."""
         held = [key for key in self.objects if key[0] == kind]
         for key in held:
             if drawn.draw(st.integers(0, 3)) == 0:
@@ -204,7 +204,7 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(pending=pods("new"))
     def somebody_asks(self, pending: Json) -> None:
-        """Counts are remembered from here on and have to be carried along."""
+        """From here on, counts are cached and have to be updated."""
         if self.tree.list():
             answer(self.cache.snapshot(), pending)
 

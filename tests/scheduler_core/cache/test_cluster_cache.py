@@ -42,7 +42,7 @@ def cache_of(*manifests: Json) -> ClusterCache:
 
 
 def where(cache: ClusterCache) -> dict[str, str]:
-    """Each pod's node; a pod that waits has none, one on an unknown node has its name with a question mark."""
+    """The node of each pod: a pending pod has none, and an unknown node's name has a question mark."""
     snapshot = cache.snapshot()
     placed = {pod.name: pod.node_name for pod in snapshot.placed_pods}
     waiting = {pod.name: "" for pod in snapshot.pending}
@@ -171,7 +171,7 @@ def test_an_invalid_event_is_refused_and_changes_nothing(event: Any) -> None:
             "object": {"kind": "Service", "apiVersion": "serving.knative.dev/v1", "metadata": {"name": "s"}},
         },
     ],
-    ids=["bookmark", "kind that nobody reads", "field that nobody reads", "kind of another group"],
+    ids=["bookmark", "unused kind", "unused field", "kind of another group"],
 )
 def test_an_event_without_effect_leaves_the_same_snapshot(event: Json) -> None:
     cache = cache_of(node("n1"), pod(on="n1"))
@@ -215,7 +215,7 @@ def test_a_pod_is_assumed_on_known_nodes_only() -> None:
     assert where(cache) == {"web": ""}
 
 
-def test_an_assumed_pod_that_is_deleted_is_gone() -> None:
+def test_an_assumed_pod_that_is_deleted_is_removed() -> None:
     cache = cache_of(node("n1"), pod())
     cache.assume("default/web", "n1")
     cache.apply({"type": "DELETED", "object": pod()})
@@ -261,7 +261,8 @@ def test_a_list_removes_missing_nodes_before_it_adds_new_ones() -> None:
 
 
 def test_interned_values_of_deleted_pods_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels, specs, owners, kinds of pods, groups of affinity: after a thousand templates there is room for a few."""
+    """Labels, specs, owners, kinds of pods and affinity groups: after a thousand templates only a few remain in
+    memory."""
     monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 16)
     cache = cache_of(node("n1"), pod("stays", on="n1"))
     empty = cache.sizes()

@@ -133,7 +133,7 @@ def test_a_plugin_that_is_not_mentioned_gets_its_defaults(plugin: str, defaults:
             "Mine",
             {"anything": [1, {"goes": True}]},
             {"anything": [1, {"goes": True}]},
-            id="another person's plugin gets what was written",
+            id="the arguments of an out-of-tree plugin are kept as written",
         ),
     ],
 )

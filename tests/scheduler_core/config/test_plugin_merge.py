@@ -1,7 +1,7 @@
 """Defaults, enabled, disabled and MultiPoint become one ordered list per point.
 
-The plugins here are invented; each serves the points after its name, so that a row shows everything its outcome
-depends on."""
+The plugins here are invented. Each one's name lists its extension points, so that a row shows everything that its
+outcome depends on."""
 
 from typing import Any
 
@@ -56,13 +56,13 @@ def effective(**selections: PluginSelection) -> Any:
 @pytest.mark.parametrize(
     ("own", "filters", "scorers", "weights"),
     [
-        pytest.param({}, "ABC", "AB", {"A": 3, "B": 1}, id="nothing written: the defaults"),
+        pytest.param({}, "ABC", "AB", {"A": 3, "B": 1}, id="an empty configuration: the defaults"),
         pytest.param(
             {"multiPoint": selection("Own")},
             ("A", "B", "C", "Own"),
             ("A", "B", "Own"),
             {"A": 3, "B": 1, "Own": 1},
-            id="a new plugin comes last everywhere",
+            id="a new plugin comes last at every point",
         ),
         pytest.param(
             {"multiPoint": selection("B", weight=9)},
@@ -76,7 +76,7 @@ def effective(**selections: PluginSelection) -> Any:
             "BC",
             "B",
             {"B": 1},
-            id="disabled in MultiPoint: gone everywhere",
+            id="disabled in MultiPoint: removed everywhere",
         ),
         pytest.param(
             {"multiPoint": selection("A", disabled=("A",))},
@@ -90,7 +90,7 @@ def effective(**selections: PluginSelection) -> Any:
             "ABC",
             "B",
             {"B": 1},
-            id="disabled at a point: gone from that point only",
+            id="disabled at a point: removed from that point only",
         ),
         pytest.param({"score": selection(disabled=("*",))}, "ABC", "", {}, id="a star at a point empties it"),
         pytest.param(
@@ -98,7 +98,7 @@ def effective(**selections: PluginSelection) -> Any:
             "ABC",
             "B",
             {"B": 1},
-            id="a star and one enabled: that one alone",
+            id="a star and one enabled: only that plugin",
         ),
         pytest.param(
             {"filter": selection("C")}, "CAB", "AB", {"A": 3, "B": 1}, id="a default named at a point comes first there"
@@ -108,7 +108,7 @@ def effective(**selections: PluginSelection) -> Any:
             ("C", "A", "B", "Own"),
             "AB",
             {"A": 3, "B": 1},
-            id="a stranger named at a point comes after MultiPoint's",
+            id="an out-of-tree plugin named at a point comes after MultiPoint's",
         ),
         pytest.param(
             {"score": selection("B", weight=7)},

@@ -9,8 +9,8 @@ import pytest
 
 @dataclass(frozen=True)
 class Certificates:
-    """PEM files: an authority, a server certificate for the name extender.test, a client certificate; and an
-    authority nobody knows."""
+    """PEM files: an authority, a server certificate for the name extender.test, a client certificate, and an untrusted
+    authority."""
 
     authority: Path
     server: Path

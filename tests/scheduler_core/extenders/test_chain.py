@@ -1,4 +1,5 @@
-"""A chain of extenders over real HTTP: order, survivors, whose errors count, who is asked at all."""
+"""A chain of extenders over real HTTP: their order, the remaining nodes, which errors count, and which extenders are
+called."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ POD = Pod(name="p", namespace="shop", uid="uid-p")
 
 @pytest.fixture
 def servers() -> Iterator[Any]:
-    """Starts one server per call and gives its settings beside it."""
+    """Starts one server for each call and returns its settings too."""
     with ExitStack() as stack:
 
         def start(answers: dict[str, Answer], **settings: Any) -> tuple[ExtenderServer, ExtenderSettings]:

@@ -84,7 +84,7 @@ def test_a_binding_names_pod_and_node() -> None:
             {"NodeNames": ["n1"]},
             False,
             FilterAnswer(passed=()),
-            id="names from an extender that has no cache are not looked at",
+            id="names from an extender without a cache are ignored",
         ),
         pytest.param(
             {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}, False, FilterAnswer(passed=("n1",)), id="whole nodes"
@@ -93,9 +93,9 @@ def test_a_binding_names_pod_and_node() -> None:
             {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}},
             True,
             FilterAnswer(passed=("n1",)),
-            id="whole nodes even from one with a cache",
+            id="whole nodes even from an extender with a cache",
         ),
-        pytest.param({}, True, FilterAnswer(passed=()), id="neither: nobody passes"),
+        pytest.param({}, True, FilterAnswer(passed=()), id="neither: no node passes"),
         pytest.param(
             {"Nodes": None, "NodeNames": [], "FailedNodes": None, "Error": ""},
             True,
@@ -106,7 +106,7 @@ def test_a_binding_names_pod_and_node() -> None:
             {"NodeNames": [], "FailedNodes": {"n1": "busy"}, "FailedAndUnresolvableNodes": {"n2": "broken"}},
             True,
             FilterAnswer(passed=(), refused={"n1": "busy"}, refused_for_good={"n2": "broken"}),
-            id="words about the others",
+            id="reasons for the failed nodes",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""One POST, against a real server: address, deadline, trust."""
+"""One POST to a real server: address, deadline, TLS."""
 
 import ssl
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""From a chosen node to a bound pod: who is called in which order, and what a failure undoes."""
+"""From a chosen node to a bound pod: the plugins' order, and what a failure undoes."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ WAIT = Verdict(VerdictCode.WAIT)
 
 @dataclass
 class Spy:
-    """Serves every point from Reserve on; answers as told, SUCCESS otherwise; writes down its calls."""
+    """Serves every point from Reserve on; gives the configured answers, otherwise SUCCESS; records its calls."""
 
     name: str
     calls: list[str]
@@ -122,7 +122,7 @@ def test_a_failed_binding_unreserves_every_plugin() -> None:
     assert calls[-3:] == ["A.bind", "B.unreserve", "A.unreserve"]
 
 
-def test_a_bind_plugin_that_skips_hands_on_to_the_next() -> None:
+def test_a_bind_plugin_that_skips_leaves_the_pod_to_the_next() -> None:
     calls, a, b = spies(a={"bind": SKIP})
     assert run(cycle_of(a, b)).verdict == SUCCESS
     assert calls[6:] == ["A.bind", "B.bind", "A.post_bind", "B.post_bind"]

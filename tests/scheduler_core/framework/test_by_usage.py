@@ -1,4 +1,4 @@
-"""Columns of resources are kept, and only rows that changed are worked out again."""
+"""Columns of resources are cached, and only changed rows are computed again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NODES = [a_node(f"n{number}").build() for number in range(6)]
 
 
 class Asked:
-    """What `by_usage` asks for, row by row."""
+    """The rows that `by_usage` computes."""
 
     def __init__(self) -> None:
         self.rows: list[int] = []
@@ -43,7 +43,7 @@ def placed(snapshot: Snapshot, name: str, node: str) -> Snapshot:
     return snapshot.with_pod_placed(a_pod(name).build(), node)
 
 
-def test_only_rows_that_changed_are_worked_out_again(asked: Asked) -> None:
+def test_only_changed_rows_are_computed_again(asked: Asked) -> None:
     empty = Snapshot.of(NODES)
     assert asked(empty) == [110] * 6
     assert asked.rows == list(range(6))
@@ -63,11 +63,11 @@ def test_two_snapshots_derived_from_one_do_not_share_changed_rows(asked: Asked) 
         assert asked(empty) == [110] * 6
 
 
-def test_some_rows_are_given_out_of_the_whole_column(asked: Asked) -> None:
+def test_a_request_for_some_rows_is_answered_from_the_whole_column(asked: Asked) -> None:
     assert asked(placed(Snapshot.of(NODES), "a", "n3"), rows=(5, 3)) == [110, 109]
 
 
-def test_a_node_that_offers_something_else_is_another_column(asked: Asked) -> None:
+def test_a_node_with_other_resources_belongs_to_another_column(asked: Asked) -> None:
     empty = Snapshot.of(NODES)
     asked(empty)
     assert asked(empty.with_node_replaced(a_node("n1").offering(pods="5").build()))[1] == 5
@@ -75,14 +75,14 @@ def test_a_node_that_offers_something_else_is_another_column(asked: Asked) -> No
     assert asked.rows == []  # a cordon offers no less
 
 
-def test_nodes_that_come_and_go_are_worked_out_again(asked: Asked) -> None:
+def test_added_and_deleted_nodes_are_computed_again(asked: Asked) -> None:
     world = placed(Snapshot.of([*NODES, a_node("n6").build()]), "a", "n6")
     assert asked(world) == [110] * 6 + [109]
     assert asked(world.without_node("n0")) == [109] + [110] * 5  # the last node takes the row
     assert asked(world.with_node_added(a_node("n7").build())) == [110] * 6 + [109, 110]
 
 
-def test_a_smaller_cluster_keeps_nothing(asked: Asked) -> None:
+def test_a_smaller_cluster_keeps_no_old_rows(asked: Asked) -> None:
     small = Snapshot.of(NODES[:5])
     asked(small)
     asked(small)

@@ -66,7 +66,7 @@ def test_the_first_verdict_of_a_code_is_found_on_any_node() -> None:
     assert diagnosis.first_of(VerdictCode.UNKNOWN) == unknown("who knows").by("Extender")
 
 
-def test_a_verdict_that_was_replaced_is_not_found() -> None:
+def test_a_replaced_verdict_is_not_found() -> None:
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     # the only one that eviction could have helped
     diagnosis = diagnosis.with_replaced({2: unresolvable("for good").by("Extender")})
@@ -74,8 +74,8 @@ def test_a_verdict_that_was_replaced_is_not_found() -> None:
 
 
 def test_the_message_counts_reasons_not_verdicts() -> None:
-    """ "3 Insufficient cpu" may be made of verdicts with and without a second reason; they are sorted as text,
-    10 before 2."""
+    """ "3 Insufficient cpu" may consist of verdicts with and without a second reason. The reasons are sorted as text, 10
+    before 2."""
     nodes = [
         *[a_node(f"n{i}").offering(cpu="1") for i in range(10)],
         a_node("full").offering(cpu="1", pods="0"),
@@ -98,8 +98,7 @@ def test_a_prefilter_refusal_applies_to_every_node() -> None:
 
 
 def test_an_extenders_verdict_replaces_that_of_the_filters() -> None:
-    """What nominated pods and extenders add: it counts in the sentence, among those preemption may help, and
-    against passing."""
+    """Verdicts of nominated pods and extenders count in the message, for preemption, and against passing."""
     diagnosis = diagnosis_of(a_pod().requesting(cpu="2"))
     refusals = {3: unschedulable("an extender said no"), 2: unresolvable("for good")}
     diagnosis = diagnosis.with_replaced({row: verdict.by("Extender") for row, verdict in refusals.items()})

@@ -1,4 +1,4 @@
-"""A profile may take the preparing point (preFilter, preScore) away from a plugin and keep the point that needs it."""
+"""A profile may disable a plugin's preparing point (preFilter, preScore) and keep the point that needs it."""
 
 from __future__ import annotations
 

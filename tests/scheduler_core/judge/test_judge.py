@@ -1,4 +1,4 @@
-"""Cases in, answers out: the format, and what happens to what is not right."""
+"""Cases in, answers out: the format, and the handling of invalid input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A belief goes through a dump and is the same on the other side; what is no belief is none."""
+"""A belief survives a dump unchanged, and an invalid one is dropped."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_starts_at_a_deleted_node_become_doubt() -> None:
     assert kept.doubt == pytest.approx(0.7)
 
 
-def test_a_forecast_from_the_dump_begins_where_the_scheduler_does() -> None:
+def test_a_forecast_from_the_dump_starts_its_search_where_the_scheduler_does() -> None:
     found = learnt_searches(to_mapping(BELIEF, town()), town(), Scheduler(), 100)
     assert found is not None
     assert sum(each.search.start == 7 for each in found) >= 50

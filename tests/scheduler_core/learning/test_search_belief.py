@@ -1,6 +1,5 @@
-"""Where the scheduler's next search begins is learned from bindings, and a belief is never surer than it may be.
-
-The truth here is our own scheduler with a start that the belief is not told."""
+"""Bindings show where the scheduler's next search begins, and the belief is never more certain than they justify. ¶ The
+reference is scheduler_core's own scheduler, with a start that the belief does not know."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ NODES = 130
 
 
 def a_cluster(seed: int, nodes: int = NODES) -> Snapshot:
-    """Nodes of several sizes, in three zones, some of them loaded."""
+    """Nodes of several sizes in three zones, some of them loaded."""
     chance = random.Random(seed)
     made = [
         a_node(f"n{number:03}")
@@ -51,7 +50,7 @@ def a_comer(number: int, chance: random.Random) -> Pod:
 
 @dataclass
 class HiddenScheduler:
-    """Schedules one pod after another, from a start that nobody is told."""
+    """Schedules one pod after another, from a start that the belief does not know."""
 
     world: Snapshot
     search: Search
@@ -59,7 +58,7 @@ class HiddenScheduler:
     number: int = 0
 
     def bindings(self, count: int) -> Iterator[tuple[Snapshot, Pod, str]]:
-        """So many: the cluster before, the pod, its node."""
+        """So many bindings: the cluster before, the pod, its node."""
         for _ in range(count):
             pod, before = a_comer(self.number, self.chance), self.world
             self.number += 1
@@ -84,7 +83,7 @@ def learned(scheduler: HiddenScheduler, count: int, belief: SearchBelief | None 
 
 @pytest.mark.parametrize("workers", [1, 2, 8])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_twenty_bindings_tell_the_start_and_the_number_of_workers(seed: int, workers: int) -> None:
+def test_the_start_and_the_number_of_workers_are_learned_from_twenty_bindings(seed: int, workers: int) -> None:
     scheduler = hidden(seed, workers=workers)
     belief = learned(scheduler, 20)
     assert belief.bindings == 20
@@ -95,7 +94,7 @@ def test_twenty_bindings_tell_the_start_and_the_number_of_workers(seed: int, wor
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_sets_are_smaller_after_twenty_bindings_and_hold(seed: int) -> None:
+def test_after_twenty_bindings_the_sets_are_smaller_and_contain_the_node(seed: int) -> None:
     scheduler = hidden(seed, workers=2)
     belief = unknown = SearchBelief.unknown(scheduler.world, SCHEDULER)
     belief = learned(scheduler, 20, belief)
@@ -189,12 +188,12 @@ def test_pods_of_another_scheduler_give_no_information() -> None:
         belief.expect(world, SCHEDULER, foreign)
 
 
-def test_a_scheduler_that_looks_at_all_nodes_has_nothing_to_hide() -> None:
+def test_a_scheduler_that_searches_all_nodes_has_no_start_to_learn() -> None:
     all_nodes = Scheduler(Configuration(percentage_of_nodes_to_score=100))
     assert SearchBelief.unknown(a_cluster(13), all_nodes) == SearchBelief()
 
 
-def test_a_forecast_from_what_was_learned_names_fewer_nodes() -> None:
+def test_a_forecast_with_a_learned_start_names_fewer_nodes() -> None:
     scheduler = hidden(14)
     belief = learned(scheduler, 20)
     mine = a_pod("mine").requesting(cpu="300m").owned_by("ReplicaSet", "mine").on("n000")

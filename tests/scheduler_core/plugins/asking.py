@@ -1,4 +1,4 @@
-"""Puts a pod to one plugin, over a cluster of API objects."""
+"""Asks one plugin about a pod, in a cluster of API objects."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SKIPPED = "skipped"
 
 
 def ask(plugin: Any, *objects: dict[str, Any], pod: str = "default/pod") -> Any:
-    """PreFilter's refusal, or SKIPPED, or node name → the filter's verdict; the per-node and the all-nodes form
-    must agree."""
+    """PreFilter's refusal, or SKIPPED, or node name → the filter's verdict; checks that the per-node and the all-nodes
+    form agree."""
     snapshot = load_objects(objects)
     assert not snapshot.problems, snapshot.problems
     nodes, state, asked = NodeList(snapshot), CycleState(), snapshot.pod(pod)
@@ -31,7 +31,7 @@ def ask(plugin: Any, *objects: dict[str, Any], pod: str = "default/pod") -> Any:
 
 
 def refused(verdicts: Any) -> dict[str, tuple[str, ...]]:
-    """Node name → reasons, for the nodes that were refused."""
+    """Node name → reasons, for the refusing nodes."""
     assert isinstance(verdicts, dict), verdicts
     return {name: verdict.reasons for name, verdict in verdicts.items() if not verdict.is_success}
 
@@ -77,7 +77,7 @@ def volume(
     storage_class: str = "wait",
     **fields: Any,
 ) -> dict[str, Any]:
-    """An available volume of class `wait`; `zones` restrict where it can be reached."""
+    """An available volume of class `wait`; `zones` restrict where it is reachable."""
     affinity = (
         {
             "required": {

@@ -188,7 +188,7 @@ MANY = range(1, 121)
 
 
 def many_nodes() -> list[dict[str, Any]]:
-    """So many that the search may stop early."""
+    """So many nodes that the search may stop early."""
     return [a_node(f"n{number}").offering(cpu="1", memory="1Gi", pods="10").manifest for number in MANY]
 
 
@@ -214,7 +214,7 @@ def test_the_search_continues_while_every_candidate_violates_a_budget() -> None:
 # ---- at the queue's door, and with extenders ----
 
 
-def test_a_pod_whose_evictions_are_under_way_stays_out_of_the_queue() -> None:
+def test_a_pod_that_waits_for_its_victims_deletions_stays_out_of_the_queue() -> None:
     pod = a_pod("new").build()
     busy = DefaultPreemption(is_preempting=lambda asked: asked.key == pod.key)
     assert busy.pre_enqueue(pod) == unresolvable("waiting for the preemption for this pod to be finished")

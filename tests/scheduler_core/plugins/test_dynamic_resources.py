@@ -1,4 +1,4 @@
-"""Allocated device claims are honoured; what needs allocating is unknown."""
+"""Allocated device claims are respected; a claim that is not allocated makes the result unknown."""
 
 from typing import Any
 
@@ -220,19 +220,19 @@ def test_a_pod_stays_out_of_the_queue_until_its_claims_are_created() -> None:
         pytest.param(
             (POD, claim(zone="c")),
             "deallocation of ResourceClaim completed, preemption: ",
-            id="a claim out of reach that nobody holds",
+            id="an unreachable claim without a user",
         ),
         pytest.param(
             (POD, claim(zone="c", reserved_for=("default-pod",))),
             "deallocation of ResourceClaim completed, preemption: ",
-            id="that only this pod holds",
+            id="a claim reserved for this pod only",
         ),
         pytest.param(
             (POD, claim(zone="c", reserved_for=("x",))),
             "still not schedulable, preemption: ",
-            id="that somebody else holds",
+            id="a claim reserved for another pod",
         ),
-        pytest.param((POD,), "no new claims to deallocate, preemption: ", id="its own refusal of the pod"),
+        pytest.param((POD,), "no new claims to deallocate, preemption: ", id="the plugin's own refusal of the pod"),
     ],
 )
 def test_the_reason_when_no_node_can_reach_the_devices(objects: tuple[dict[str, Any], ...], said: str) -> None:

@@ -61,22 +61,22 @@ def db(name: str = "db", namespace: str = "default") -> PodBuilder:
         (a_pod(), [a_pod("shy").away_from(ZONE, DB).on("a1")], {"*": "Skip"}),
     ],
     ids=[
-        "nothing asked",
+        "no terms",
         "near",
-        "nobody to be near",
-        "the first of its kind may begin",
-        "even if one stands where no zone is",
-        "but not once one stands in a zone",
+        "no pod to be near",
+        "the first pod of its kind is accepted",
+        "the first pod even if another is on a node without a zone",
+        "not the first once another is in a zone",
         "own namespace only",
         "named namespaces",
         "all namespaces",
         "terminating pods count",
         "away",
-        "no zone, no neighbours",
-        "unwanted by others",
-        "whose term means their namespace",
-        "or their zone",
-        "or somebody else",
+        "a node without a zone has no neighbours",
+        "another pod's anti-affinity",
+        "another pod's term in its own namespace",
+        "another pod's term in its zone",
+        "another pod's term for other pods",
     ],
 )
 def test_inter_pod_affinity_refuses_nodes(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
@@ -98,7 +98,7 @@ NOT_RED = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [
 
 @pytest.mark.parametrize(("version", "verdict"), [("1.32", ""), ("1.33", ""), ("1.34", TOO_NEAR), ("1.36", TOO_NEAR)])
 def test_negative_namespace_selectors_reach_every_namespace_since_1_34(version: str, verdict: str) -> None:
-    """A regression (#132457) that the scheduler has not lost since."""
+    """A fixed bug of kube-scheduler (#132457)."""
     pod = a_pod().away_from(ZONE, DB, namespaceSelector=NOT_RED)
     assert filtered(
         plugin(IPA, version=version), pod, cluster(NODES[:1], db(namespace="ops").on("a1"), objects=[RED, BLUE])
@@ -146,7 +146,12 @@ def test_an_unreadable_affinity_term_refuses_its_own_pod() -> None:
         (a_pod().near(ZONE, DB), db().on("a1"), NOT_NEAR),
         (db("new").near(ZONE, DB), db().on("a1"), ""),
     ],
-    ids=["the one it avoids", "the one that avoids it", "the only friend", "the only friend of a first of its kind"],
+    ids=[
+        "the pod that it avoids",
+        "the pod that avoids it",
+        "the only pod that it needs",
+        "the only pod that the first of its kind needs",
+    ],
 )
 def test_a_pod_removed_in_a_trial_no_longer_counts_as_a_neighbour(
     pod: PodBuilder, gone: PodBuilder, verdict: str
@@ -197,11 +202,11 @@ def prefers(kind: str, weight: int) -> PodBuilder:
         (db("new"), [db("needs").near(ZONE, DB).on("b1")], {"a1": 0, "a2": 0, "b1": 1, "none": 0}),
     ],
     ids=[
-        "its own wish, per pod",
-        "its own aversion",
-        "somebody's wish",
-        "somebody's aversion",
-        "somebody's need counts as 1",
+        "its own preference, per pod",
+        "its own anti-preference",
+        "another pod's preference",
+        "another pod's anti-preference",
+        "another pod's requirement counts as 1",
     ],
 )
 def test_raw_scores_sum_the_weights_of_matching_terms(

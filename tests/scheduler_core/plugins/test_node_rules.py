@@ -1,5 +1,5 @@
-"""The filters that look at one node only: cordon, name, taints, affinity, ports, declared features; and the
-soft side of taints and affinity."""
+"""The filters that read one node only (cordon, name, taints, affinity, ports, declared features), and the scores for
+taints and affinity."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ NOT_OURS = "!node(s) didn't match Pod's node affinity/selector"
         ),
     ],
     ids=[
-        "nothing asked",
+        "no requirement",
         "nodeSelector",
         "required",
-        "both must hold",
-        "no terms match nothing",
+        "both are required",
+        "an empty list of terms matches nothing",
         "an empty term matches nothing",
         "terms are alternatives",
-        "an unreadable term is only itself lost",
+        "an unreadable term is ignored, the others count",
         "absent labels",
     ],
 )

@@ -56,22 +56,22 @@ ZONES = [a_node("a1").in_zone("a"), a_node("a2").in_zone("a"), a_node("b1").in_z
         (web().spread_over("rack"), [], {"a1": NO_LABEL, "a2": NO_LABEL, "b1": NO_LABEL}),
     ],
     ids=[
-        "nothing asked",
+        "no constraints",
         "empty",
         "too many in a zone",
         "a wider skew",
         "by host",
         "both constraints",
         "terminating pods do not count",
-        "nor do other namespaces'",
+        "pods of other namespaces do not count",
         "soft",
         "too few domains",
         "enough domains",
         "no selector",
-        "an empty selector counts nobody",
-        "somebody else's pods",
-        "matchLabelKeys narrow",
-        "no label",
+        "an empty selector counts no pod",
+        "pods of another app",
+        "matchLabelKeys narrow the selector",
+        "a node without the label",
     ],
 )
 def test_pod_topology_spread_refuses_nodes(pod: PodBuilder, pods: list[PodBuilder], verdicts: dict[str, str]) -> None:
@@ -79,8 +79,8 @@ def test_pod_topology_spread_refuses_nodes(pod: PodBuilder, pods: list[PodBuilde
 
 
 def test_a_cordoned_empty_node_is_still_the_domain_with_the_fewest_pods() -> None:
-    """What keeps a drained workload pending: its old host counts with zero pods until the node is tainted away
-    or gone."""
+    """Reason for many pending pods after a drain: their old host counts with zero pods until the node is tainted or
+    deleted."""
     nodes = [a_node("drained").cordoned().tainted("node.kubernetes.io/unschedulable"), a_node("n2"), a_node("n3")]
     pods = running(n2=1, n3=1)
     assert filtered(plugin(SPREAD), web().spread_over(HOST), cluster(nodes, pods)) == {
@@ -161,7 +161,7 @@ SOFT: dict[str, Any] = {"whenUnsatisfiable": "ScheduleAnyway"}
     [(1, [4, 2, 0, 5], [20, 60, 100, 0]), (2, [5, 3, 1, 6], [33, 66, 100, 16])],
 )
 def test_spread_over_host_names_scores_each_node(max_skew: int, raw: list[int], normalized: list[int]) -> None:
-    """Upstream's numbers."""
+    """The numbers are from kube-scheduler's own test."""
     counts = {"n1": 2, "n2": 1, "n3": 0, "n4": 3}
     snapshot = cluster(by_host(**counts), running(**counts))
     pod = web().spread_over(HOST, maxSkew=max_skew, **SOFT)
@@ -212,16 +212,16 @@ def owner(kind: str, selector: Any, api_version: str = "apps/v1") -> dict[str, A
     ],
     ids=[
         "a service",
-        "nothing",
-        "another's service",
+        "no owner",
+        "a service of other pods",
         "a service without selector",
-        "another namespace's",
+        "a service of another namespace",
         "a replica set",
         "another replica set",
         "a stateful set",
-        "one of another group",
+        "a controller of another API group",
         "a replication controller",
-        "own constraints",
+        "the pod's own constraints",
         "a job",
     ],
 )

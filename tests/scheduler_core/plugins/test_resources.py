@@ -1,5 +1,5 @@
-"""NodeResourcesFit with its strategies, NodeResourcesBalancedAllocation, ImageLocality. Worked numbers are the
-upstream ones where marked."""
+"""NodeResourcesFit with its strategies, NodeResourcesBalancedAllocation, ImageLocality. Numbers marked as such are from
+kube-scheduler's own tests."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ MI = 2**20
         (a_pod().requesting(bananas="7"), ""),
     ],
     ids=[
-        "nothing",
+        "no requests",
         "just fits",
-        "one too many",
+        "one unit too many",
         "more than the node has",
-        "several",
+        "several resources",
         "a resource the node lacks",
         "a device in use",
         "a device the node lacks",
-        "none of it",
-        "a name nobody counts",
+        "a request of zero",
+        "an unknown resource name",
     ],
 )
 def test_node_resources_fit_refuses_nodes_without_room(pod: PodBuilder, verdict: str) -> None:
@@ -136,10 +136,10 @@ def test_most_allocated_prefers_fuller_nodes() -> None:
         "rising",
         "falling",
         "falling, cut toward zero",
-        "flat after the last corner",
-        "between two corners",
+        "flat after the last point",
+        "between two points",
         "over capacity",
-        "three corners",
+        "three points",
     ],
 )
 def test_requested_to_capacity_ratio_follows_its_shape(shape: list[tuple[int, int]], cpu: str, score: int) -> None:

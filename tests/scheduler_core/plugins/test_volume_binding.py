@@ -1,4 +1,4 @@
-"""Bound volumes must be reachable; unbound claims need a volume that exists or can be made."""
+"""Bound volumes must be reachable; unbound claims need an existing volume or one that can be provisioned."""
 
 from typing import Any
 
@@ -180,22 +180,22 @@ def test_an_in_tree_disk_uses_the_drivers_topology_label_once_the_node_has_migra
         pytest.param(volume(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), False, id="being deleted"),
         pytest.param(volume(spec={"volumeAttributesClassName": "gold"}), False, id="of another attributes class"),
         pytest.param(
-            volume(spec={"claimRef": {"namespace": "default", "name": "other"}}), False, id="promised to somebody else"
+            volume(spec={"claimRef": {"namespace": "default", "name": "other"}}), False, id="reserved for another claim"
         ),
         pytest.param(
             volume(spec={"claimRef": {"namespace": "default", "name": "data"}}, status={"phase": "Pending"}),
             True,
-            id="promised to this claim, available or not",
+            id="reserved for this claim, available or not",
         ),
         pytest.param(
             volume(spec={"claimRef": {"namespace": "default", "name": "data", "uid": "uid-data"}}),
             True,
-            id="promised to this very claim",
+            id="reserved for this claim with its UID",
         ),
         pytest.param(
             volume(spec={"claimRef": {"namespace": "default", "name": "data", "uid": "older"}}),
             False,
-            id="promised to an earlier claim of that name",
+            id="reserved for an earlier claim of that name",
         ),
     ],
 )
@@ -269,7 +269,7 @@ def topologies(*zones: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
-        pytest.param((MAKER,), {}, id="anywhere"),
+        pytest.param((MAKER,), {}, id="provisioned for any node"),
         pytest.param(
             (storage_class(),), {"a": (NO_VOLUME,), "b": (NO_VOLUME,)}, id="a class without provisioner makes none"
         ),
@@ -283,16 +283,18 @@ def topologies(*zones: str) -> list[dict[str, Any]]:
             {"a": (NO_VOLUME,), "b": (NO_VOLUME,)},
             id="an empty term allows nothing",
         ),
-        pytest.param((MAKER, counting(), pool("a", capacity="1Gi")), {"b": (NO_SPACE,)}, id="where there is room"),
+        pytest.param(
+            (MAKER, counting(), pool("a", capacity="1Gi")), {"b": (NO_SPACE,)}, id="where the capacity suffices"
+        ),
         pytest.param(
             (MAKER, counting(), pool("a", capacity="1023Mi")),
             {"a": (NO_SPACE,), "b": (NO_SPACE,)},
-            id="not where there is too little",
+            id="not where the capacity is too small",
         ),
         pytest.param(
             (MAKER, counting(), pool("a", capacity="9Gi", maximum="512Mi")),
             {"a": (NO_SPACE,), "b": (NO_SPACE,)},
-            id="a largest size counts before the sum",
+            id="the maximum volume size counts before the capacity",
         ),
         pytest.param(
             (MAKER, counting(), pool("a", capacity="9Gi", of="other")),
@@ -302,9 +304,9 @@ def topologies(*zones: str) -> list[dict[str, Any]]:
         pytest.param(
             (MAKER, counting(), pool(None, capacity="9Gi")),
             {"a": (NO_SPACE,), "b": (NO_SPACE,)},
-            id="a pool that can be reached from nowhere",
+            id="a pool that no node can reach",
         ),
-        pytest.param((MAKER, counting(counts=False)), {}, id="a driver that does not count its room"),
+        pytest.param((MAKER, counting(counts=False)), {}, id="a driver that does not report its capacity"),
     ],
 )
 def test_a_volume_can_be_provisioned_where_the_class_allows_it(

@@ -55,15 +55,17 @@ def is_full(*objects: dict[str, Any], plugin: NodeVolumeLimits = PLUGIN) -> bool
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
-        pytest.param((csi_node("n1", limit=1), pod("c0")), False, id="the last place"),
-        pytest.param((csi_node("n1", limit=1), pod("c0", "c1")), True, id="two for one place"),
+        pytest.param((csi_node("n1", limit=1), pod("c0")), False, id="one volume for the last place"),
+        pytest.param((csi_node("n1", limit=1), pod("c0", "c1")), True, id="two volumes for one place"),
         pytest.param(
-            (csi_node("n1", limit=1), pod("c0"), pod("c1", name="o", node="n1")), True, id="another pod has it"
+            (csi_node("n1", limit=1), pod("c0"), pod("c1", name="o", node="n1")),
+            True,
+            id="another pod uses the last place",
         ),
         pytest.param(
             (csi_node("n1", limit=1), pod("c0"), pod("c0", name="o", node="n1")),
             False,
-            id="the same volume is there already",
+            id="the node has the same volume already",
         ),
         pytest.param(
             (csi_node("n1", limit=2), pod("c0"), pod("c1", name="o", node="n1"), pod("c1", name="p", node="n1")),
@@ -73,12 +75,16 @@ def is_full(*objects: dict[str, Any], plugin: NodeVolumeLimits = PLUGIN) -> bool
         pytest.param(
             (csi_node("n1", limit=1), pod("c0"), pod("gone", name="o", node="n1")),
             False,
-            id="a claim that is gone is not counted",
+            id="a deleted claim is not counted",
         ),
         pytest.param(
-            (csi_node("n1", limit=1), pod("c0"), attachment("pv1")), True, id="a volume that is only attached counts"
+            (csi_node("n1", limit=1), pod("c0"), attachment("pv1")),
+            True,
+            id="a volume that is attached without a user counts",
         ),
-        pytest.param((csi_node("n1", limit=1), pod("c0"), attachment("pv1", "n2")), False, id="attached elsewhere"),
+        pytest.param(
+            (csi_node("n1", limit=1), pod("c0"), attachment("pv1", "n2")), False, id="attached to another node"
+        ),
         pytest.param(
             (csi_node("n1", limit=2), pod("c0"), pod("c1", name="o", node="n1"), attachment("pv1")),
             False,
@@ -87,7 +93,7 @@ def is_full(*objects: dict[str, Any], plugin: NodeVolumeLimits = PLUGIN) -> bool
         pytest.param((csi_node("n1"), pod("c0", "c1")), False, id="no limit"),
         pytest.param((csi_node("n1", "other.example", limit=0), pod("c0")), False, id="another driver's limit"),
         pytest.param((csi_node("n1", limit=0), pod("c0")), True, id="a limit of zero"),
-        pytest.param((pod("c0", "c1", "c2"),), False, id="no CSINode at all"),
+        pytest.param((pod("c0", "c1", "c2"),), False, id="no CSINode"),
     ],
 )
 def test_each_volume_of_a_driver_is_counted_once(objects: tuple[dict[str, Any], ...], expected: bool) -> None:

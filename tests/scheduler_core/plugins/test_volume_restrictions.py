@@ -1,4 +1,4 @@
-"""Disks that must not be shared on one node, and claims that only one pod may have."""
+"""Disks that cannot be shared on one node, and claims that only one pod may use."""
 
 from typing import Any
 
@@ -46,21 +46,21 @@ def rbd(*monitors: str, image: str = "i", pool: str | None = None, read_only: bo
 @pytest.mark.parametrize(
     ("mine", "theirs", "clashes"),
     [
-        pytest.param(gce(), gce(), True, id="GCE, written by both"),
-        pytest.param(gce(read_only=True), gce(), True, id="GCE, read here, written there"),
-        pytest.param(gce(read_only=True), gce(read_only=True), False, id="GCE, read by both"),
+        pytest.param(gce(), gce(), True, id="GCE, both writable"),
+        pytest.param(gce(read_only=True), gce(), True, id="GCE, one of them writable"),
+        pytest.param(gce(read_only=True), gce(read_only=True), False, id="GCE, both read-only"),
         pytest.param(gce(), gce("other"), False, id="another GCE disk"),
-        pytest.param(ebs(read_only=True), ebs(read_only=True), True, id="EBS cannot even be read twice"),
+        pytest.param(ebs(read_only=True), ebs(read_only=True), True, id="EBS cannot be shared even read-only"),
         pytest.param(ebs(), ebs("other"), False, id="another EBS volume"),
-        pytest.param(iscsi(), iscsi(), True, id="iSCSI, written by both"),
-        pytest.param(iscsi(read_only=True), iscsi(read_only=True), False, id="iSCSI, read by both"),
+        pytest.param(iscsi(), iscsi(), True, id="iSCSI, both writable"),
+        pytest.param(iscsi(read_only=True), iscsi(read_only=True), False, id="iSCSI, both read-only"),
         pytest.param(iscsi(), iscsi("other"), False, id="another iSCSI target"),
-        pytest.param(rbd("a", "b"), rbd("b", "c"), True, id="RBD with a monitor in common"),
+        pytest.param(rbd("a", "b"), rbd("b", "c"), True, id="RBD with a common monitor"),
         pytest.param(rbd("a"), rbd("c"), False, id="RBD of another cluster"),
         pytest.param(rbd("a"), rbd("a", image="other"), False, id="another RBD image"),
         pytest.param(rbd("a"), rbd("a", pool="other"), False, id="another RBD pool"),
         pytest.param(rbd("a", pool="rbd"), rbd("a"), True, id="RBD's default pool has a name"),
-        pytest.param(rbd("a", read_only=True), rbd("a", read_only=True), False, id="RBD, read by both"),
+        pytest.param(rbd("a", read_only=True), rbd("a", read_only=True), False, id="RBD, both read-only"),
         pytest.param(gce("x"), ebs("x"), False, id="the same name on another kind of disk"),
     ],
 )
@@ -94,11 +94,12 @@ def test_a_read_write_once_pod_claim_in_use_refuses_every_node_resolvably() -> N
 @pytest.mark.parametrize(
     "objects",
     [
-        pytest.param((exclusive(),), id="nobody uses it"),
-        pytest.param((claim(), holder("data")), id="it is not exclusive"),
+        pytest.param((exclusive(),), id="no pod uses the claim"),
+        pytest.param((claim(), holder("data")), id="the claim is not exclusive"),
         pytest.param((exclusive(), exclusive("other"), holder("other")), id="another claim is in use"),
         pytest.param(
-            (exclusive(), holder("data", namespace="elsewhere")), id="a claim of that name elsewhere is in use"
+            (exclusive(), holder("data", namespace="elsewhere")),
+            id="a claim of that name in another namespace is in use",
         ),
     ],
 )

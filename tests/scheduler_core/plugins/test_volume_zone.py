@@ -39,10 +39,10 @@ def nodes_refused(labels: dict[str, str], *nodes: dict[str, Any]) -> set[str]:
             {ZONE: "a__b"},
             (node("a", zone="a"), node("b", zone="b"), node("c", zone="c")),
             {"c"},
-            id="either of two zones",
+            id="one of two zones",
         ),
         pytest.param({ZONE: "a"}, (node("bare"),), set(), id="a node without any zone label is never refused"),
-        pytest.param({ZONE: "a"}, (node("r", region="r"),), {"r"}, id="a node with a region but no zone is"),
+        pytest.param({ZONE: "a"}, (node("r", region="r"),), {"r"}, id="a node with a region but no zone is refused"),
         pytest.param(
             {ZONE: "a", REGION: "r"},
             (node("right", zone="a", region="r"), node("wrong", zone="a", region="s")),
@@ -53,9 +53,9 @@ def nodes_refused(labels: dict[str, str], *nodes: dict[str, Any]) -> set[str]:
             {OLD_ZONE: "a"},
             (node("new", zone="a"), node("old", old_zone="a"), node("other", zone="b")),
             {"other"},
-            id="an old label is found under today's name",
+            id="an old label matches its new name",
         ),
-        pytest.param({ZONE: "a"}, (node("old", old_zone="a"),), {"old"}, id="but not today's label under the old name"),
+        pytest.param({ZONE: "a"}, (node("old", old_zone="a"),), {"old"}, id="a new label does not match its old name"),
     ],
 )
 def test_a_node_must_be_in_the_volumes_zone(

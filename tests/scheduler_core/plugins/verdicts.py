@@ -1,4 +1,4 @@
-"""What a plugin, or the whole default profile, says about a pod in a cluster of builders."""
+"""The verdicts of a plugin, or of the whole default profile, on a pod in a cluster of builders."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def plugin(name: str, args: Mapping[str, Any] | None = None, version: str = "1.3
 
 
 def filtered(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, str]:
-    """Node → what the plugin's filter says: "" for yes, else the reasons; {"*": …} when PreFilter answers for all."""
+    """Node → the plugin's verdict: "" for yes, else the reasons; {"*": …} if PreFilter refuses every node."""
     state, nodes = CycleState(), NodeList(snapshot)
     if hasattr(subject, "pre_filter"):
         result = subject.pre_filter(state, pod.build(), nodes)
@@ -55,7 +55,7 @@ def filtered(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, str]:
 
 
 def said(verdict: Verdict) -> str:
-    """The reasons, preceded by ! where eviction would not help."""
+    """The reasons, with a leading ! where eviction would not help."""
     return "" if verdict.is_success else ("" if verdict.code == "Unschedulable" else "!") + verdict.message
 
 
@@ -79,5 +79,5 @@ def raw_scores(subject: Any, pod: Any, snapshot: Snapshot) -> dict[str, int]:
 
 
 def decided(pod: Any, snapshot: Snapshot, version: str = "1.36") -> Any:
-    """The default profile's whole answer."""
+    """The complete answer of the default profile."""
     return Scheduler(kube_version=version).schedule(snapshot, pod.build())

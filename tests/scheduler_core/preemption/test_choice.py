@@ -1,4 +1,4 @@
-"""Which node: each criterion decides only where all before it are equal."""
+"""The choice of the node: each criterion decides only if all earlier ones are equal."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
         pytest.param(
             victims((9, 0.0), (9, 0.0)),
             victims((1, 0.0), violations=1),
-            id="no violated budget, whatever else it costs",
+            id="no violated budget, whatever the other criteria say",
         ),
         pytest.param(victims((5, 0.0), (5, 0.0)), victims((6, 0.0)), id="a less important most important victim"),
         pytest.param(victims((5, 0.0), (1, 0.0)), victims((5, 0.0), (2, 0.0)), id="a smaller sum of priorities"),
@@ -32,10 +32,14 @@ def victims(*pods: tuple[int, float | None], violations: int = 0) -> Victims:
         ),
         pytest.param(victims((5, 20.0)), victims((5, 10.0)), id="a younger victim"),
         pytest.param(
-            victims((5, 20.0), (1, 0.0)), victims((5, 10.0), (1, 99.0)), id="only the most important ones' ages count"
+            victims((5, 20.0), (1, 0.0)),
+            victims((5, 10.0), (1, 99.0)),
+            id="only the ages of the most important victims count",
         ),
-        pytest.param(victims((5, 20.0), (5, 30.0)), victims((5, 10.0), (5, 99.0)), id="and of those the oldest"),
-        pytest.param(victims((5, None)), victims((5, 10.0)), id="one that has not started is youngest"),
+        pytest.param(
+            victims((5, 20.0), (5, 30.0)), victims((5, 10.0), (5, 99.0)), id="of those, the oldest victim counts"
+        ),
+        pytest.param(victims((5, None)), victims((5, 10.0)), id="a victim that has not started is the youngest"),
     ],
 )
 def test_the_first_criterion_that_differs_decides(better: Victims, worse: Victims) -> None:

@@ -1,4 +1,4 @@
-"""May this pod evict others?"""
+"""Whether a pod may preempt others."""
 
 from dataclasses import replace
 
@@ -28,21 +28,33 @@ WAITS = "not eligible due to a terminating pod on the nominated node."
             "not eligible due to preemptionPolicy=Never.",
             id="the policy comes first",
         ),
-        pytest.param(NOMINATED, BUSY, (), "", id="nominated, victims gone"),
-        pytest.param(NOMINATED, BUSY, (VICTIM,), WAITS, id="nominated, a victim is still going"),
-        pytest.param(NOMINATED, unresolvable("tainted"), (VICTIM,), "", id="the nominated node is of no use any more"),
-        pytest.param(NOMINATED, None, (), "", id="the nominated node is gone"),
-        pytest.param(POD, BUSY, (VICTIM,), "", id="somebody else's victim"),
+        pytest.param(NOMINATED, BUSY, (), "", id="nominated, its victims are gone"),
+        pytest.param(NOMINATED, BUSY, (VICTIM,), WAITS, id="nominated, a victim still terminates"),
         pytest.param(
-            NOMINATED, BUSY, (replace(VICTIM, preempted_by_scheduler=False),), "", id="going for another reason"
+            NOMINATED, unresolvable("tainted"), (VICTIM,), "", id="its nominated node cannot take it any more"
         ),
-        pytest.param(NOMINATED, BUSY, (replace(VICTIM, terminating=False),), "", id="marked but not going yet"),
+        pytest.param(NOMINATED, None, (), "", id="its nominated node was deleted"),
+        pytest.param(POD, BUSY, (VICTIM,), "", id="another pod's victim terminates"),
+        pytest.param(
+            NOMINATED,
+            BUSY,
+            (replace(VICTIM, preempted_by_scheduler=False),),
+            "",
+            id="a pod terminates for another reason",
+        ),
+        pytest.param(
+            NOMINATED,
+            BUSY,
+            (replace(VICTIM, terminating=False),),
+            "",
+            id="a victim is marked but does not terminate yet",
+        ),
         pytest.param(
             NOMINATED,
             BUSY,
             (replace(VICTIM, spec=PodSpec(priority=10)),),
             "",
-            id="as important as the pod: not its victim",
+            id="a pod of equal priority is not its victim",
         ),
     ],
 )

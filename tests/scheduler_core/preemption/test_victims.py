@@ -50,7 +50,7 @@ def size_of(pod: Pod) -> int:
 
 @dataclass
 class Room:
-    """A node of so much room; keeps the plugins' view of it apart and insists that it agrees with the node's."""
+    """A node of so much room; keeps the plugins' view of it separately and checks that it agrees with the node's."""
 
     room: int
     bad: Verdict = SUCCESS
@@ -199,15 +199,15 @@ def test_the_preemptor_fits_and_no_further_victim_could_be_reprieved(
     [
         pytest.param(a_pod("a", 2), a_pod("b", 1), True, id="a higher priority"),
         pytest.param(a_pod("a", 1, started=0.0), a_pod("b", 2, started=9.0), False, id="priority before age"),
-        pytest.param(a_pod("a", started=1.0), a_pod("b", started=2.0), True, id="the older one"),
-        pytest.param(a_pod("a", started=1.0), a_pod("b", started=1.0), False, id="equals"),
-        pytest.param(a_pod("a", started=1.0), a_pod("b", started=None), True, id="one that has started"),
-        pytest.param(a_pod("a", started=None), a_pod("b", started=1.0), False, id="one that has not"),
+        pytest.param(a_pod("a", started=1.0), a_pod("b", started=2.0), True, id="the older pod"),
+        pytest.param(a_pod("a", started=1.0), a_pod("b", started=1.0), False, id="equal pods"),
+        pytest.param(a_pod("a", started=1.0), a_pod("b", started=None), True, id="a pod that has started"),
+        pytest.param(a_pod("a", started=None), a_pod("b", started=1.0), False, id="a pod that has not started"),
         pytest.param(
             a_pod("a", started=None),
             a_pod("b", started=None),
             True,
-            id="of two that have not, the one that is asked first",
+            id="of two pods that have not started, the first argument",
         ),
     ],
 )
@@ -245,21 +245,23 @@ PODS = [a_pod("a", app="x"), a_pod("b", app="x"), a_pod("c", app="y")]
     ("budgets", "violating"),
     [
         pytest.param([budget(2)], "", id="the budget allows both"),
-        pytest.param([budget(1)], "b", id="it allows one: the second overdraws it"),
+        pytest.param([budget(1)], "b", id="it allows one eviction: the second violates it"),
         pytest.param([budget(0)], "ab", id="it allows none"),
         pytest.param([budget(0, namespace="other")], "", id="another namespace's budget"),
-        pytest.param([budget(0, disrupted=("a",))], "b", id="one is being evicted already and does not count again"),
-        pytest.param([budget(0, selector=LabelSelector(()))], "", id="a budget over everything is over nothing here"),
-        pytest.param([budget(0, selector=LabelSelector(None))], "", id="so is one without selector"),
+        pytest.param([budget(0, disrupted=("a",))], "b", id="a pod that is being evicted already does not count again"),
+        pytest.param(
+            [budget(0, selector=LabelSelector(()))], "", id="a budget with an empty selector selects no pod here"
+        ),
+        pytest.param([budget(0, selector=LabelSelector(None))], "", id="a budget without a selector selects no pod"),
         pytest.param(
             [budget(1), budget(0, selector=LabelSelector((Requirement("app", "Exists"),)))],
             "abc",
-            id="every budget has a say",
+            id="every budget counts",
         ),
         pytest.param(
             [budget(1, selector=LabelSelector((Requirement("app", "Exists"),))), budget(5)],
             "bc",
-            id="and counts down also for a pod that another forbids",
+            id="a budget's allowance also decreases for a pod that another budget refuses",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The room of those that may be tried, and the memory of what happened since."""
+"""The active queue, and its record of events during scheduling attempts."""
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.active import ActiveRoom

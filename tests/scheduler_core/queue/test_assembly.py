@@ -1,4 +1,4 @@
-"""Queue, cycle and failed cycle together: stories from a pod's arrival to its place."""
+"""Queue, cycle and failed cycle together: stories from a pod's arrival to its binding."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.scheduler_core.plugins.asking import claim, storage_class, using, vol
 
 
 class World:
-    """A cluster that one scheduler works on, one cycle at a time."""
+    """A cluster with one scheduler, one cycle at a time."""
 
     def __init__(self, *objects: Any, scheduler: Scheduler | None = None) -> None:
         self.scheduler = scheduler or Scheduler()
@@ -30,7 +30,7 @@ class World:
         return built
 
     def step(self, now: float) -> str | FailedCycle | None:
-        """Where the next pod went, what its failure led to, or None when no pod may be tried now."""
+        """The node of the next pod, the result of its failure, or None if no pod may be tried now."""
         queued = self.queue.pop()
         if queued is None:
             return None

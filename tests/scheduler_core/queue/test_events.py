@@ -32,40 +32,40 @@ ANY = ClusterEvent(Resource.ANY, Action.ALL)
             ClusterEvent(Resource.POD, Action.DELETE),
             ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE),
             True,
-            id="pods are assigned pods",
+            id="pods include assigned pods",
         ),
         pytest.param(
             ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
             ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION),
             True,
-            id="and unscheduled ones",
+            id="pods include unscheduled pods",
         ),
         pytest.param(
             ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE),
             ClusterEvent(Resource.POD, Action.DELETE),
             False,
-            id="but not the other way round",
+            id="assigned pods do not include all pods",
         ),
         pytest.param(
             ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL),
             ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE),
             False,
-            id="a general update is not for one sort",
+            id="a general update does not match one kind of update",
         ),
         pytest.param(
             ClusterEvent(Resource.POD, Action.ALL),
             ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE),
             True,
-            id="but for all",
+            id="a general update matches a registration for all updates",
         ),
         pytest.param(
-            ANY, ClusterEvent(Resource.CSI_DRIVER, Action.ADD), True, id="a wildcard registration hears everything"
+            ANY, ClusterEvent(Resource.CSI_DRIVER, Action.ADD), True, id="a wildcard registration matches every event"
         ),
         pytest.param(
             ClusterEvent(Resource.NODE, Action.ALL),
             ANY,
             False,
-            id="a wildcard event is for the queue, not for a plugin",
+            id="a wildcard event concerns the queue, not a plugin",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The pod goes back, and its nomination is kept, set or cleared: here and nowhere else."""
+"""What happens to a pod after a failed cycle: it returns to the queue, and its nomination is kept, set or cleared."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The heap: always the smallest first, found by key, and sifting as Go's container/heap does."""
+"""The heap: the smallest item first, items found by key, and the order of Go's container/heap."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +41,6 @@ def test_equal_items_come_out_in_the_order_of_gos_heap() -> None:
     assert [key for key, _ in drained(heap_of(*((key, 1) for key in "abcdef")))] == ["a", "f", "e", "d", "c", "b"]
 
 
-def test_an_empty_heap_gives_nothing() -> None:
+def test_an_empty_heap_returns_none() -> None:
     heap = heap_of()
     assert (heap.pop(), heap.peek(), heap.get("a"), heap.remove("a"), len(heap)) == (None, None, None, None, 0)

@@ -1,4 +1,4 @@
-"""Pods on their way through the three rooms."""
+"""Pods on their way through the three queues."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,7 +28,7 @@ class Gates:
 
 
 class Doorman:
-    """Lets nobody in until told."""
+    """Refuses every pod until it is told otherwise."""
 
     name = "Doorman"
 
@@ -85,7 +85,7 @@ def names(line: SchedulingQueue, room: Room) -> list[str]:
 
 
 def refuse(line: SchedulingQueue, name: str, *plugins: str, at: float, pending_for: tuple[str, ...] = ()) -> Room:
-    """Adds a pod, tries it and sends it back, refused."""
+    """Adds a pod, tries it and returns it as refused."""
     line.add(pod(name), at)
     queued = line.pop_pod(f"default/{name}", at)
     assert queued is not None
@@ -174,12 +174,12 @@ def test_refusals_and_errors_are_counted_separately() -> None:
 @pytest.mark.parametrize(
     ("plugins", "event", "new", "moves"),
     [
-        pytest.param(("Fit",), NODE_ADDED, "room for a", True, id="the hint of the plugin that refused says yes"),
-        pytest.param(("Fit",), NODE_ADDED, "room for b", False, id="its hint says no"),
-        pytest.param(("Fit",), NODE_GONE, "room for a", False, id="it did not register this event"),
-        pytest.param(("Other",), NODE_ADDED, "room for a", False, id="only plugins that refused are asked"),
-        pytest.param(("Other", "Fit"), NODE_ADDED, "room for a", True, id="one of several is enough"),
-        pytest.param(("Broken",), NODE_ADDED, "x", True, id="a hint that breaks counts as yes"),
+        pytest.param(("Fit",), NODE_ADDED, "room for a", True, id="the hint of the refusing plugin says yes"),
+        pytest.param(("Fit",), NODE_ADDED, "room for b", False, id="the hint of the refusing plugin says no"),
+        pytest.param(("Fit",), NODE_GONE, "room for a", False, id="the refusing plugin did not register this event"),
+        pytest.param(("Other",), NODE_ADDED, "room for a", False, id="only plugins that refused the pod are asked"),
+        pytest.param(("Other", "Fit"), NODE_ADDED, "room for a", True, id="one of several hints is enough"),
+        pytest.param(("Broken",), NODE_ADDED, "x", True, id="a hint that raises counts as yes"),
     ],
 )
 def test_an_event_moves_a_pod_only_when_it_may_help(
@@ -331,7 +331,7 @@ def test_a_pre_enqueue_plugin_may_keep_a_pod_out_of_the_backoff_queue() -> None:
 
 
 class NightPorter(Doorman):
-    """A doorman who looks again whenever a node comes."""
+    """A PreEnqueue plugin that checks again whenever a node is added."""
 
     name = "Patient"
 

@@ -1,4 +1,4 @@
-"""The courses of a drain: where they divide, where they are one again, and that together they leave nothing out."""
+"""The courses of a drain: where they divide, where they join again, and that together they are complete."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def a_pod(
     deleted: bool = False,
     **spec: Any,
 ) -> Manifest:
-    """Of an app of its own unless one is named."""
+    """A pod of its own app unless one is named."""
     app = app or name
     metadata = {
         "name": name,
@@ -146,7 +146,7 @@ def test_reaching_the_bound_is_reported_and_marks_the_later_pods() -> None:
     forecast = drained(
         a_node("n1"), a_node("n2"), a_node("n3"), a_node("n4"), a_pod("a"), a_pod("b", **near("a")), most=2
     )
-    assert landings(forecast)["a"] == ("n2", "n3", "n4"), "the pod's own tie is known whole"
+    assert landings(forecast)["a"] == ("n2", "n3", "n4"), "the pod's own tie is completely known"
     assert len(landings(forecast)["b"]) == 2
     assert [pod.is_cut for pod in forecast.pods] == [False, True]
     assert forecast.notes == (
@@ -177,7 +177,7 @@ def test_a_replacement_is_placed_while_later_pods_still_run() -> None:
         *cluster, a_pod("p", app="web", **spread), a_pod("q", app="web", **spread), a_pod("r", "n3", app="web")
     )
     assert ("n3",) in landings(forecast).values(), (
-        "with both gone at once, zone b would be one ahead and closed to the first"
+        "if both left at once, zone b would be one ahead and closed to the first"
     )
 
 
@@ -244,7 +244,7 @@ def test_a_terminating_pod_is_already_replaced_unless_the_replacement_keeps_its_
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Snapshot:
-    """Few nodes of two sizes and few kinds of pods, so that ties abound."""
+    """Few nodes of two sizes and few kinds of pods, so that there are many ties."""
     nodes = [a_node("n1", cpu="8")] + [
         a_node(f"n{n}", cpu=draw(st.sampled_from(["2", "4"])), zone=draw(st.sampled_from("ab")))
         for n in range(2, draw(st.integers(4, 6)))
@@ -277,7 +277,7 @@ def a_course(snapshot: Snapshot) -> Course:
 
 
 def walk(snapshot: Snapshot, chance: random.Random) -> Course:
-    """One course by chance, nothing followed beside it."""
+    """One random course, with no other followed."""
     course = a_course(snapshot)
     while True:
         course.go_on()
@@ -316,7 +316,7 @@ def test_a_bound_only_removes_nodes_and_marks_the_affected_pods(snapshot: Snapsh
 
 
 def nodes_of_owners(forecast: Forecast) -> dict[str, set[str]]:
-    """Which replica stands for which may differ, the nodes of all of them together may not."""
+    """The assignment of replicas may differ, but not the set of their nodes."""
     found: dict[str, set[str]] = {}
     for pod in forecast.pods:
         found.setdefault(pod.owner, set()).update(pod.landing)
@@ -333,13 +333,13 @@ def test_the_single_course_of_a_drain_is_the_main_course(snapshot: Snapshot) -> 
     ]
 
 
-def test_no_more_courses_than_allowed_are_followed() -> None:
+def test_at_most_the_allowed_number_of_courses_is_followed() -> None:
     snapshot = load_objects([a_node(f"n{n}") for n in range(1, 6)] + [a_pod(name) for name in "abcd"])
     assert len(follow(a_course(snapshot), 7)) <= 7
 
 
 def can_be_matched(places: list[str], said: list[tuple[str, ...]]) -> bool:
-    """Whether each place can be given a forecast of its own; small enough to try."""
+    """Whether each place can be matched with a forecast of its own; small enough to try all."""
     if not places:
         return True
     first, *rest = places

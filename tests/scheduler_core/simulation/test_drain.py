@@ -1,4 +1,4 @@
-"""Drains of small clusters: every outcome once, and what must hold for any cluster."""
+"""Drains of small clusters: every outcome once, and laws for any cluster."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def only(forecast: Forecast) -> PodForecast:
     ("pod", "outcome", "landing"),
     [
         pytest.param(a_pod("p", "n1"), Outcome.MOVES, ("n2",), id="a replica moves to the node with room"),
-        pytest.param(a_pod("p", "n1", owner="StatefulSet"), Outcome.MOVES, ("n2",), id="so does a StatefulSet's pod"),
+        pytest.param(a_pod("p", "n1", owner="StatefulSet"), Outcome.MOVES, ("n2",), id="a StatefulSet's pod moves too"),
         pytest.param(a_pod("p", "n1", owner="DaemonSet"), Outcome.STAYS, (), id="a DaemonSet's pod stays"),
         pytest.param(a_pod("p", "n1", owner=None), Outcome.LOST, (), id="a bare pod is lost"),
         pytest.param(a_pod("p", "n1", cpu="5"), Outcome.PENDING, (), id="a pod that fits nowhere is pending"),
@@ -86,10 +86,10 @@ def only(forecast: Forecast) -> PodForecast:
             a_pod("p", "n1", nodeSelector={"kubernetes.io/hostname": "n1"}),
             Outcome.RETURNS,
             (),
-            id="a pod bound to this node waits out the reboot",
+            id="a pod bound to this node waits until the reboot is over",
         ),
         pytest.param(
-            a_pod("p", "n1", schedulerName="other"), Outcome.UNKNOWN, (), id="another scheduler's pod is not guessed at"
+            a_pod("p", "n1", schedulerName="other"), Outcome.UNKNOWN, (), id="another scheduler's pod is unknown"
         ),
     ],
 )
@@ -311,8 +311,8 @@ def test_a_pending_replacement_does_not_refill_the_budget() -> None:
 
 
 def test_a_budget_blocks_for_ever_if_its_replacements_only_fit_on_the_drained_node() -> None:
-    """On a cluster of one node: the drain would evict the first pod, wait for its replacement, and the
-    replacement for the drain."""
+    """On a cluster of one node, the drain evicts the first pod and waits for its replacement, and the replacement waits
+    for the drain."""
     first, second = drain(
         "n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1"), a_budget(1, healthy=2, desired=1, expected=2)
     ).pods
@@ -321,7 +321,7 @@ def test_a_budget_blocks_for_ever_if_its_replacements_only_fit_on_the_drained_no
     _, third = drain(
         "n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1"), a_budget(1, healthy=2, desired=1, expected=3)
     ).pods
-    assert (third.outcome, third.is_never) == (Outcome.BLOCKED, False), "a third pod elsewhere may yet become healthy"
+    assert (third.outcome, third.is_never) == (Outcome.BLOCKED, False), "a third pod elsewhere may still become healthy"
 
 
 def test_a_budget_that_needs_every_pod_blocks_for_ever_and_is_named() -> None:
@@ -456,7 +456,7 @@ def test_a_pending_pod_is_placed_before_the_replacements() -> None:
     assert forecast.notes == ("1 pod that waits already would get a place: shop/w on n2",)
 
 
-def test_a_pending_pod_that_a_pod_of_the_node_kept_out_is_placed_first() -> None:
+def test_a_pending_pod_displaced_by_a_pod_of_the_node_is_placed_first() -> None:
     apart = {
         "affinity": {
             "podAntiAffinity": {
@@ -506,7 +506,7 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
             [a_node("n2", zone="b"), a_pod("q", "n2", cpu="2", app="other")],
             a_pod("p", "n1", cpu="2500m"),
             ("500m more cpu on n2 (zone b)",),
-            id="the cpu that is missing",
+            id="the missing cpu",
         ),
         pytest.param(
             [
@@ -517,10 +517,10 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
             ],
             a_pod("p", "n1", cpu="3"),
             ("900m more cpu on n3 (zone a)",),
-            id="on the node that lacks least",
+            id="on the node that lacks the least",
         ),
         pytest.param(
-            [a_node("n2", unschedulable=True)], a_pod("p", "n1"), ("n2 (zone a) uncordoned",), id="a cordon lifted"
+            [a_node("n2", unschedulable=True)], a_pod("p", "n1"), ("n2 (zone a) uncordoned",), id="an uncordon"
         ),
         pytest.param(
             [_TAINTED, a_node("n3", unschedulable=True)],
@@ -532,7 +532,7 @@ _TAINTED = {**a_node("n2"), "spec": {"taints": [{"key": "team", "value": "x", "e
             [_TAINTED, a_pod("q", "n2", cpu="4", app="other")],
             a_pod("p", "n1", cpu="3"),
             (),
-            id="nothing, where two things are wrong",
+            id="no change, if two problems exist",
         ),
     ],
 )
@@ -543,7 +543,7 @@ def test_a_pending_pod_is_reported_with_single_changes_that_would_place_it(
     assert forecast.remedies == remedies
 
 
-def test_a_skew_that_is_too_large_by_one_is_named() -> None:
+def test_a_skew_that_exceeds_its_limit_by_one_is_named() -> None:
     spread = {
         "topologySpreadConstraints": [
             {
@@ -578,7 +578,7 @@ def test_in_recorded_clusters_every_pod_has_one_outcome_and_nothing_lands_on_the
 
 
 def test_a_drain_with_its_own_filter_leaves_pods_in_place() -> None:
-    """The node is cordoned all the same; what stays on it keeps its resources, and no budget is asked about it."""
+    """The node is cordoned anyway; pods that stay keep its resources, and no budget is checked for them."""
     snapshot = load_objects(
         [
             a_node("n1"),

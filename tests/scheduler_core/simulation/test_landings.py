@@ -18,7 +18,7 @@ NO_NODE = ""
 
 
 def a_course(*places: str, owner: OwnerReference | None = WEB) -> Course:
-    """Pods p0, p1, … of one owner on these nodes; NO_NODE for one that found none."""
+    """Pods p0, p1, … of one owner on these nodes; NO_NODE for a pod without a node."""
     course = Course(Scheduler(), Snapshot.of([]), EvictionRounds(BudgetLedger([]), ()))
     for number, node in enumerate(places):
         pod = Pod(name=f"p{number}", namespace="shop", owner=owner)

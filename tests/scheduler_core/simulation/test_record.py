@@ -49,7 +49,7 @@ def test_the_total_is_the_sum_of_the_weighted_scores() -> None:
     assert free.total == sum(free.scores.values())
 
 
-def test_plugins_after_the_first_refusal_run_too() -> None:
+def test_every_plugin_runs_even_after_a_refusal() -> None:
     refused = row(record("p", a_node("n1", cpu="1", unschedulable=True), a_pod("p", cpu="2")), "n1")
     assert refused.refusal is not None
     assert refused.refusal.plugin == "NodeUnschedulable"
@@ -59,4 +59,4 @@ def test_plugins_after_the_first_refusal_run_too() -> None:
 
 def test_a_running_pod_is_judged_as_if_it_were_scheduled_again() -> None:
     made = record("p", a_node("n1", cpu="2"), a_node("n2", cpu="1"), a_pod("p", "n1", cpu="2"))
-    assert (made.pod.node_name, made.result.node) == ("n1", "n1"), "its own requests must not stand in its way"
+    assert (made.pod.node_name, made.result.node) == ("n1", "n1"), "its own requests must not count against it"

@@ -1,4 +1,5 @@
-"""Roll-outs of small clusters: each drain meets what the ones before left, and time is kept to the second."""
+"""Roll-outs of small clusters: each drain starts from the result of the earlier ones, and times are exact to the
+second."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def at(seconds: float) -> datetime:
 
 @dataclass
 class TestRules:
-    """`limit` at once in the order given; everything else is what a test says."""
+    """At most `limit` nodes at once in the given order; the test sets everything else."""
 
     __test__ = False
 
@@ -118,7 +119,7 @@ def test_each_drain_starts_from_the_placement_that_earlier_drains_left() -> None
 
 @pytest.mark.parametrize(("taint_key", "landing"), [("soft", "n3"), (None, "n2")])
 def test_the_soft_taint_keeps_pods_off_nodes_that_still_have_to_reboot(taint_key: str | None, landing: str) -> None:
-    """n3 does not go and is the fuller one: without the taint n2 would be better, and the pod would move twice."""
+    """n3 does not reboot and is the fuller node: without the taint n2 would be better, and the pod would move twice."""
     timeline = rollout(
         a_node("n1"),
         a_node("n2"),
@@ -132,7 +133,7 @@ def test_the_soft_taint_keeps_pods_off_nodes_that_still_have_to_reboot(taint_key
 
 
 def test_a_rebooted_node_has_no_soft_taint() -> None:
-    """n2's pod could go to n3, back and empty, or to n1, still to go and empty."""
+    """n2's pod could land on n3, which is back and empty, or on n1, which is empty and still has to reboot."""
     timeline = rollout(a_node("n1"), a_node("n2"), a_node("n3"), a_replica("p", "n2"), nodes=["n3", "n2", "n1"])
     assert moves(timeline) == [("p", "n2", "n3")]
 
@@ -175,7 +176,7 @@ def test_a_pod_that_fits_only_on_its_node_waits_for_the_reboot() -> None:
 
 
 def test_a_pod_that_never_finds_room_waits_until_the_end_of_the_roll_out() -> None:
-    """Its place was taken: n2's pod, preferred by priority, sits where it was."""
+    """Its place is taken by n2's pod, which has a higher priority."""
     timeline = rollout(
         a_node("n1"),
         a_node("n2").cordoned(),
@@ -237,7 +238,8 @@ def test_a_budget_is_refilled_when_the_replacement_lands() -> None:
 
 
 def test_a_pod_that_landed_counts_for_its_budget_again() -> None:
-    """p moves from n1 to n2, r of n3 waits for its node and keeps the budget spent: so p may not be evicted from n2."""
+    """p moves from n1 to n2. r of n3 waits for its node and keeps the budget used up, so p may not be evicted from
+    n2."""
     budget = a_budget().selecting(app="web").allowing(1)
     blocked: dict[str, int] = {}
 
@@ -263,7 +265,7 @@ def test_a_pod_that_landed_counts_for_its_budget_again() -> None:
     assert blocked == {"n1": 0, "n3": 0, "n2": 1}
 
 
-def test_a_refusal_is_no_hindrance_if_another_node_uses_the_place() -> None:
+def test_a_refused_node_blocks_no_other_node_from_its_place() -> None:
     rules = TestRules(forbids=lambda node, now, _: "held" if node == "n1" and now < at(100) else "")
     timeline = rollout(a_node("n1"), a_node("n2"), nodes=["n1", "n2"], rules=rules)
     assert ([visit.node for visit in timeline.visits], timeline.hindrances) == (["n2", "n1"], ())
@@ -304,7 +306,7 @@ def test_a_drained_node_that_may_not_reboot_is_undone_and_retried_in_the_next_wi
 
 
 def test_an_undone_node_takes_pods_again() -> None:
-    """n1 is uncordoned after its drain was undone, so n2's pod, too big for anything else, finds it."""
+    """n1 is uncordoned after its drain was undone, so n2's pod, too big for any other node, lands on it."""
     rules = TestRules(
         forbids=lambda node, now, _: "shut" if node == "n1" and now > T0 else "",
         forbids_late=lambda node, _: "shut" if node == "n1" else "",
@@ -401,7 +403,7 @@ def test_a_wait_without_end_lasts_until_the_end_of_the_roll_out() -> None:
 
 
 def a_choice(*, nodes: int = 5) -> list[NodeBuilder | PodBuilder]:
-    """One pod on the first node, and several others that are equally good for it."""
+    """One pod on the first node, and several other nodes that are equally good for it."""
     return [*(a_node(f"n{number}") for number in range(nodes)), a_replica("web-1", "n0")]
 
 
@@ -418,7 +420,7 @@ def test_without_ties_every_seed_gives_the_same_result() -> None:
     assert drawn == [drawn[0]] * 5
 
 
-def test_the_landing_of_a_pod_that_waited_is_drawn_too() -> None:
+def test_the_landing_of_a_pod_that_waited_is_random_too() -> None:
     def placed(seed: int) -> tuple[bool, str]:
         timeline = rollout(
             *(a_node(name).offering(cpu="4") for name in ("n0", "n1", "n2")),

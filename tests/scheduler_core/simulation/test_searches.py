@@ -1,5 +1,5 @@
-"""A drain that is followed from many starts of a scheduler that samples: nothing is lost on the way, and nothing is
-said for certain that is not."""
+"""A drain that is followed from many search starts of a sampling scheduler: no possibility is lost, and only certain
+results are reported as certain."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_the_weights_of_all_courses_add_up_to_one(seed: int, most: int) -> None:
     assert len(courses) <= most
 
 
-def test_a_course_keeps_nothing_of_the_cluster_for_a_pod_that_landed() -> None:
-    """160 courses of a hundred pods would else hold as many copies of the cluster's columns."""
+def test_a_course_keeps_no_columns_for_a_pod_that_landed() -> None:
+    """Otherwise 160 courses of a hundred pods would keep as many copies of the cluster's columns."""
     courses = courses_of(drawn_cluster(3), MOST_SEARCHES)
     landed = [each for course in courses for each in course.displaced.values() if each.landed]
     assert landed
@@ -87,8 +87,8 @@ def test_the_main_course_keeps_scores() -> None:
 
 
 def test_dependence_on_a_tie_is_reported_even_if_each_course_has_one_search_left() -> None:
-    """`b` fits equally well on two nodes, and `c` only on the other of them. Three pods before them spread the
-    searches over as many courses."""
+    """`b` fits equally well on two nodes, and `c` only on one of them. Three earlier pods spread the searches over as
+    many courses."""
     nodes = [a_node("n0000", cpu="64"), *(a_node(f"n{n:04}", cpu="8", two=str(n <= 2)) for n in range(1, 200))]
     before = [a_pod(f"a{n}", "n0000", cpu="200m", app=f"a{n}", nodeSelector={"two": "False"}) for n in range(3)]
     of_two = {"nodeSelector": {"two": "True"}}
@@ -98,7 +98,7 @@ def test_dependence_on_a_tie_is_reported_even_if_each_course_has_one_search_left
 
 
 def a_race(smalls: int) -> list[Manifest]:
-    """`big` fits on n0001 alone, and only if no small pod takes that before it."""
+    """`big` fits on n0001 alone, and only if no small pod takes that node before it."""
     nodes = [a_node("n0000", cpu="64"), a_node("n0001", cpu="8", only="yes")]
     nodes += [a_node(f"n{number:04}", cpu="8") for number in range(2, 200)]
     small = [a_pod(f"a{number}", "n0000", cpu="200m", app=f"a{number}") for number in range(smalls)]
@@ -120,7 +120,7 @@ def test_a_pod_that_often_finds_no_room_is_pending_with_the_share() -> None:
 
 @pytest.mark.parametrize(("others", "is_open"), [(99, False), (130, True)])
 def test_preemption_that_tries_only_a_part_of_the_nodes_may_choose_other_nodes(others: int, is_open: bool) -> None:
-    """Each node has one pod that is worth less. The real search begins at a random node and stops at a hundred."""
+    """Each node has one pod of lower priority. The real search begins at a random node and stops after a hundred."""
     names = [f"n{number:04}" for number in range(others + 1)]
     less = [a_pod(f"less-{name}", name, cpu="3", app=f"less-{name}", priority=1) for name in names[1:]]
     urgent = a_pod("urgent", "n0000", cpu="2", app="urgent", priority=9)
@@ -130,7 +130,7 @@ def test_preemption_that_tries_only_a_part_of_the_nodes_may_choose_other_nodes(o
 
 
 class Refusing:
-    """An extender that leaves five nodes, and counts how often it is asked."""
+    """An extender that leaves five nodes and counts its calls."""
 
     asked = 0
     left = frozenset(f"n{number:04}" for number in range(150, 155))
@@ -162,8 +162,8 @@ def test_an_extender_is_called_few_times_and_nodes_it_always_refuses_are_dropped
 
 
 def test_with_few_searches_an_untried_order_is_marked() -> None:
-    """With start and order known and one worker, one search is followed; which of three StatefulSets' pods ends first
-    nobody knows."""
+    """With a known start, a known order and one worker, one search is followed; which pod of three StatefulSets ends
+    first is unknown."""
     names = [f"n{number:04}" for number in range(150)]
     nodes = [a_node(name, cpu="8", few="yes" if name in names[:3] else "no") for name in names]
     few = {"nodeSelector": {"few": "yes"}}

@@ -27,9 +27,9 @@ def a_visit(node: str, start: float, end: float, *, undone: str = "") -> Visit:
 @pytest.mark.parametrize(
     ("visits", "most"),
     [
-        pytest.param([], 0, id="nobody"),
+        pytest.param([], 0, id="no node"),
         pytest.param(
-            [a_visit("a", 0, 10), a_visit("b", 10, 20)], 1, id="one begins at the instant at which the other ends"
+            [a_visit("a", 0, 10), a_visit("b", 10, 20)], 1, id="one begins at the instant when the other ends"
         ),
         pytest.param([a_visit("a", 0, 10), a_visit("b", 9, 20), a_visit("c", 9, 30)], 3, id="three overlap"),
     ],
@@ -38,7 +38,7 @@ def test_the_most_nodes_down_at_once_are_counted(visits: list[Visit], most: int)
     assert Timeline(begins=T0, ends=at(30), nodes=("a", "b", "c"), visits=tuple(visits)).most_at_once() == most
 
 
-def test_only_the_named_members_are_counted() -> None:
+def test_only_the_given_members_are_counted() -> None:
     timeline = Timeline(
         begins=T0,
         ends=at(30),

@@ -49,8 +49,8 @@ def test_rows_are_sorted_by_the_node_order() -> None:
 
 
 def test_ties_follow_the_node_order() -> None:
-    """Totals [5, 5, 9, 9] in list order are [5, 9, 5, 9] in the scheduler's: the heap's root is then the second
-    of those."""
+    """Totals [5, 5, 9, 9] in list order are [5, 9, 5, 9] in the scheduler's order: the heap's root is then the second
+    9."""
     nodes = [
         node.offering(cpu=cpu, memory="4Gi") for node, cpu in zip(in_zones(*"aabb"), ("2", "2", "8", "8"), strict=True)
     ]

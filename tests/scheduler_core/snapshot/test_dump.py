@@ -1,5 +1,5 @@
-"""A cluster written to a file and read again: nothing that scheduling reads is lost, nothing else is kept, and an
-invalid file is refused."""
+"""A cluster written to a file and read again: everything that scheduling reads is kept, nothing else is, and an invalid
+file is refused."""
 
 from __future__ import annotations
 
@@ -128,18 +128,20 @@ LINES = gzip.decompress(WHOLE).splitlines(keepends=True)
     ("content", "sentence"),
     [
         pytest.param(b"", "the dump is empty", id="empty"),
-        pytest.param(gzip.compress(b""), "the dump is empty", id="empty inside"),
+        pytest.param(gzip.compress(b""), "the dump is empty", id="empty after decompression"),
         pytest.param(b"apiVersion: v1\n", "no gzip file", id="plain text"),
-        pytest.param(gzip.compress(b"hello\n"), "its first line is no JSON", id="compressed nonsense"),
-        pytest.param(gzip.compress(b'{"kind":"PodList"}\n'), "its first line does not say so", id="another JSON"),
+        pytest.param(gzip.compress(b"hello\n"), "its first line is no JSON", id="invalid compressed data"),
+        pytest.param(
+            gzip.compress(b'{"kind":"PodList"}\n'), "its first line does not say so", id="another JSON format"
+        ),
         pytest.param(
             gzip.compress(LINES[0].replace(b'"version":1', b'"version":9')),
             "the dump has version 9; this release reads version 1",
             id="another version",
         ),
-        pytest.param(WHOLE[:-9], "cut off or damaged", id="cut off in the compressed bytes"),
-        pytest.param(gzip.compress(b"".join(LINES[:-1])), "its last line is missing", id="cut off between two lines"),
-        pytest.param(gzip.compress(b"".join([LINES[0], LINES[2], LINES[3]])), "lacks pages", id="a page taken out"),
+        pytest.param(WHOLE[:-9], "cut off or damaged", id="truncated in the compressed bytes"),
+        pytest.param(gzip.compress(b"".join(LINES[:-1])), "its last line is missing", id="truncated between two lines"),
+        pytest.param(gzip.compress(b"".join([LINES[0], LINES[2], LINES[3]])), "lacks pages", id="a missing page"),
         pytest.param(gzip.compress(LINES[0] + b"{]\n"), "cannot be read", id="a broken page"),
     ],
 )
@@ -149,8 +151,8 @@ def test_an_invalid_dump_is_refused_with_a_clear_message(content: bytes, sentenc
 
 
 def test_an_unknown_kind_in_a_dump_is_reported_once() -> None:
-    """A dump holds nothing that its writer's scheduling does not read: what we pass over here may be what the
-    answer hangs on."""
+    """A dump contains nothing that its writer's scheduling does not read, so a kind that this release ignores may
+    decide the answer."""
     unknown = b'{"kind":"PodGroupList","apiVersion":"scheduling.k8s.io/v1","items":[{"metadata":{"name":"g"}}]}\n'
     content = gzip.compress(b"".join([*LINES[:-1], unknown, unknown, b'{"end":4}\n']))
     assert [str(problem) for problem in read_dump(io.BytesIO(content)).snapshot.problems] == [
@@ -160,7 +162,7 @@ def test_an_unknown_kind_in_a_dump_is_reported_once() -> None:
 
 
 class _Zeros(io.RawIOBase):
-    """Two gigabytes that take no room."""
+    """Two gigabytes that use no disk space."""
 
     def __init__(self) -> None:
         self._left = 2 * 2**30
@@ -176,7 +178,7 @@ class _Zeros(io.RawIOBase):
 
 
 def _bomb(line: bytes) -> bytes:
-    """After a good header 400 MB of this, in much less."""
+    """400 MB of this after a valid header, compressed to much less."""
     packer = zlib.compressobj(1, wbits=31)
     part = line * (2**22 // len(line))
     return packer.compress(LINES[0]) + b"".join(packer.compress(part) for _ in range(100)) + packer.flush()

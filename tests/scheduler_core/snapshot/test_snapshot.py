@@ -92,7 +92,7 @@ def test_a_node_info_sums_the_requests_of_the_pods_on_the_node() -> None:
 
 
 def test_a_host_port_used_by_two_pods_is_free_once_one_of_them_is_removed() -> None:
-    """The scheduler keeps a node's ports as a set; so does preemption's dry run here."""
+    """The scheduler keeps a node's ports as a set, and so does the dry run of preemption here."""
     pods = [a_pod(name).with_host_port(80).on("n1") for name in ("a", "b")]
     info = load_objects(manifests(a_node("n1"), pods)).node_info(0)
     assert info.without_pod(info.pods[0]).used_ports == frozenset()

@@ -1,5 +1,5 @@
-"""Laws of snapshots: deriving one from another gives what reading the changed objects would give, and nothing
-ever changes in place."""
+"""Laws of snapshots: a derived snapshot equals one read from the changed objects, and no snapshot ever changes in
+place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ USAGE = UsageTally(RequestRules())
 
 
 def answer(snapshot: Snapshot, pending: Json) -> Json:
-    """Everything the scheduler says, as JSON: what two equal clusters must agree on."""
+    """All answers of the scheduler, as JSON: equal clusters must give equal ones."""
     return json.loads(json.dumps(as_answer(SCHEDULER.schedule(snapshot, pod_from_manifest(pending)))))
 
 
@@ -145,7 +145,7 @@ def test_a_derived_snapshot_answers_like_a_fresh_one_after_its_change_table_over
         assert {pod.key: pod.node_name for pod in snapshot.placed_pods} == running
 
 
-def test_two_snapshots_derived_from_one_do_not_see_each_other() -> None:
+def test_two_snapshots_derived_from_one_do_not_affect_each_other() -> None:
     nodes = [
         {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"pods": "9"}}}
         for name in "ab"
@@ -171,8 +171,8 @@ def test_two_snapshots_derived_from_one_do_not_see_each_other() -> None:
 def test_a_snapshot_derived_from_an_older_one_contains_nothing_of_newer_ones(
     objects: list[Json], pending: Json, arrivals: list[Json], changes_per_table: int, drawn: st.DataObject
 ) -> None:
-    """A tree of snapshots, each asked at any time, in any order: a drain that is tried and dropped leaves no
-    trace in the next one."""
+    """A tree of snapshots, each queried at any time and in any order: a trial drain that is dropped leaves no trace in
+    the next one."""
     tree: list[tuple[Snapshot, list[Json]]] = [(load_objects(objects), objects)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placements, "_CHANGES_PER_TABLE", changes_per_table)
@@ -294,7 +294,7 @@ def test_a_node_cordoned_later_answers_like_one_loaded_cordoned(
 
 
 def _uncordoned(objects: list[Json], name: str) -> list[Json]:
-    """The node once more, not marked: of two objects of one name the later counts."""
+    """The node again without its cordon: of two objects with one name the later counts."""
     return [
         {**o, "spec": {**o["spec"], "unschedulable": False}}
         for o in objects

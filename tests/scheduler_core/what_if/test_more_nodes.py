@@ -1,4 +1,4 @@
-"""Would more nodes of a kind help the pods that wait, how many are needed, and why would none help."""
+"""Whether more nodes of a kind help the pending pods, how many are needed, and why none would help."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def daemon(name: str, on: str, cpu: str = "1", **spec: Any) -> Json:
 
 
 def full(*waiting: Json, **labels: str) -> tuple[Snapshot, tuple[Pod, ...]]:
-    """A cluster of one node without room, and the pods that wait there."""
+    """A cluster of one full node, and its pending pods."""
     snapshot = load_objects([node(**labels), pod("resident", "4", "v012"), *waiting])
     return snapshot, snapshot.pending
 
@@ -124,7 +124,8 @@ def test_a_pod_that_no_node_helps_does_not_hide_how_many_the_others_need() -> No
 
 @pytest.mark.parametrize("domains", [2, 3, 4])
 def test_several_nodes_may_help_if_fewer_do_not(domains: int) -> None:
-    """So many hosts are demanded before one may have two of them, and there is one, which has one."""
+    """A minimum number of hosts is required before one may have two such pods, and the cluster has one host with one
+    pod."""
     spread = {
         "maxSkew": 1,
         "minDomains": domains,

@@ -16,7 +16,7 @@ CAREEN_PYTHONPATH = f"{REPOSITORY / 'operator'}{os.pathsep}{REPOSITORY}"
 
 
 def clean_environment() -> dict[str, str]:
-    """Nothing of ours reaches an agent by accident: no KUBECONFIG, no CAREEN_ or KURED_ variable."""
+    """Keeps careen's settings away from an agent: no KUBECONFIG, no CAREEN_ or KURED_ variable."""
     return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 
 
@@ -28,8 +28,7 @@ def careen(
     flags: Callable[[Host], Sequence[str]],
     settings: Mapping[str, str] | None = None,
 ) -> AgentCommand:
-    """`careen agent` as an ordinary process with a kubeconfig of its own; `flags` are added, `settings` is
-    environment."""
+    """`careen agent` as an ordinary process with its own kubeconfig; `flags` are added, `settings` is environment."""
 
     def launch(host: Host, token: str) -> Launch:
         kubeconfig = plane.kubeconfig(
@@ -55,7 +54,7 @@ def careen(
 
 
 def by_template(plane: ControlPlane, template: str, *, namespace: str, daemonset: str) -> AgentCommand:
-    """Any agent that finds the API server as in a pod. Placeholders, in braces, of the command:
+    """Any agent that finds the API server as it would in a pod. The command may contain these placeholders in braces:
 
     node, root (the host's `/`), sentinel, boot_id_file, reboot_command, kubeconfig, namespace, daemonset, port
     (a free one)."""

@@ -1,6 +1,5 @@
-"""A Kubernetes control plane on loopback: etcd, API server, controllers, scheduler and kwok, all in one folder.
-
-`make test-cluster` builds the two programs it needs; see mk/cluster.mk.
+"""A Kubernetes control plane on loopback: etcd, API server, controllers, scheduler and kwok, all in one folder. ¶ `make
+test-cluster` builds the two required programs; see mk/cluster.mk.
 """
 
 from __future__ import annotations
@@ -58,14 +57,14 @@ AUDIT_POLICY = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTimes:
-    """How long a simulated container takes to become ready, and to end after it was asked to."""
+    """How long a simulated container takes to become ready, and to end after its deletion."""
 
     start_seconds: float = 1.0
     stop_seconds: float = 0.5
 
 
 class ControlPlane:
-    """Starts with the constructor, ends with `close`. `admin` is a client that may do everything."""
+    """Starts with the constructor, ends with `close`. `admin` is a client with every right."""
 
     def __init__(
         self,
@@ -164,7 +163,7 @@ class ControlPlane:
         )
 
     def start_api_server(self) -> None:
-        """Starts it and waits until it is ready. Also after `stop_api_server`."""
+        """Starts it, also after `stop_api_server`, and waits until it is ready."""
         self._start(
             "apiserver",
             *(str(CONTROL_PLANE), "apiserver", f"--etcd-servers=http://127.0.0.1:{self._etcd_port}"),
@@ -222,7 +221,7 @@ class ControlPlane:
         )
 
     def start_scheduler(self) -> None:
-        """Starts it. Also again, after `stop_scheduler`."""
+        """Starts it, also after `stop_scheduler`."""
         few = ("env", f"GOMAXPROCS={self._scheduler_processors}") if self._scheduler_processors else ()
         self._start(
             "scheduler",
@@ -231,11 +230,11 @@ class ControlPlane:
         )
 
     def stop_scheduler(self) -> None:
-        """As a crash: what it knew is gone."""
+        """Like a crash: its state is lost."""
         self._programs.pop("scheduler").kill()
 
     def stop_api_server(self) -> None:
-        """As a crash: no goodbye to anybody. etcd keeps what it has."""
+        """Like a crash: no connection is closed properly. etcd keeps its data."""
         self._programs.pop("apiserver").kill()
         self.admin.close()
 
@@ -259,16 +258,16 @@ class ControlPlane:
     # -- identities
 
     def client(self, token: str | None = None) -> Api:
-        """A client of its own; an administrator's unless a token is given."""
+        """A separate client; an administrator's unless a token is given."""
         return Api(self.server, token or self._tokens["admin"], self.certificate_authority)
 
     def client_as(self, user: str, group: str) -> Api:
-        """A client whose requests count as this user's: a kubelet's, say, which has no token here."""
+        """A client whose requests count as this user's, such as a kubelet, which has no token here."""
         acts_as = {"Impersonate-User": user, "Impersonate-Group": group}
         return Api(self.server, self._tokens["admin"], self.certificate_authority, acts_as)
 
     def service_account_token(self, namespace: str, name: str, bound_to: dict[str, str] | None = None) -> str:
-        """A token as a kubelet asks for it: for one ServiceAccount, bound to one pod so that it dies with the pod."""
+        """A token as a kubelet requests it: for one ServiceAccount, bound to one pod, so that it ends with the pod."""
         spec: dict[str, Any] = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 7200}
         if bound_to:
             spec["boundObjectRef"] = bound_to
@@ -279,7 +278,7 @@ class ControlPlane:
         return str(answer["status"]["token"])
 
     def audit_events(self, from_byte: int = 0) -> list[dict[str, Any]]:
-        """Finished requests of ServiceAccounts; a line that is still being written is left out."""
+        """Finished requests of ServiceAccounts; an incomplete line is left out."""
         if not self.audit_log.exists():
             return []
         with self.audit_log.open("rb") as log:
@@ -291,10 +290,10 @@ class ControlPlane:
 def a_control_plane(
     name: str, start: Callable[[Path, Guardian], ControlPlane], *, keeps_logs: bool = False
 ) -> Iterator[ControlPlane]:
-    """One of its own, as `start` makes it in an empty folder; afterwards both are gone, whatever happened.
+    """A separate control plane, as `start` makes it in an empty folder; afterwards both are removed, whatever happened.
     `name` tells whose folder it was.
 
-    Not in pytest's folders: etcd's files are large, and hardly anybody reads them afterwards.
+    Not in pytest's folders: etcd's files are large and rarely needed afterwards.
     """
     folder, guardian = Path(tempfile.mkdtemp(prefix=f"careen-{name}-")), Guardian()
     try:
@@ -319,7 +318,8 @@ def require_binaries() -> None:
 
 
 def stages(pods: PodTimes) -> list[dict[str, Any]]:
-    """What kwok plays: pods become ready, jobs complete, deleted pods end. Nodes are played by `hosts.py` instead,
+    """What kwok simulates: pods become ready, jobs complete, deleted pods end. Nodes are simulated by `hosts.py`
+    instead,
 
     because kwok, repairing a node that is not ready, would put the old boot id back.
     """

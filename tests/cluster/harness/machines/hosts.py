@@ -1,7 +1,6 @@
-"""Simulated hosts: a folder each, with a sentinel and a boot id, an agent process, and a reboot that takes its time.
-
-One thread plays kubelet and machine for all of them: it kills the agent when the machine goes down, tells the API
-server what a kubelet would, and starts the agent again after the boot. Nothing here knows what an agent does.
+"""Simulated hosts: each has a folder with a sentinel and a boot id, an agent process, and a reboot that takes time. ¶
+One thread acts as kubelet and machine for all of them: it kills the agent when the machine goes down, reports to the
+API server like a kubelet, and starts the agent again after the boot. This code does not depend on what an agent does.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How to start an agent: what an AgentCommand makes of a host."""
+    """How to start an agent: the result of an AgentCommand for a host."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -43,7 +42,7 @@ AgentCommand = Callable[["Host", str], Launch]
 
 @dataclass(slots=True, kw_only=True)
 class Reboot:
-    """One reboot as the machine saw it. `at`s are seconds since the epoch."""
+    """One reboot as the machine saw it. Its times are seconds since the epoch."""
 
     asked_at: float
     boot_left: str
@@ -138,7 +137,7 @@ class Host:
         self.reboot_command.chmod(0o755)
 
     def ask_for_reboot(self) -> None:
-        """What the package manager does after a kernel update."""
+        """What the package manager does after a kernel update: it creates the sentinel."""
         self.sentinel.write_text("*** System restart required ***\n")
 
     def withdraw(self) -> None:
@@ -159,7 +158,7 @@ class Host:
         return len(refused.read_text().splitlines()) if refused.exists() else 0
 
     def metrics_port(self) -> int:
-        """The same one for every start of the agent, so that a story can read its metrics."""
+        """The metrics port, the same for every start of the agent, so that a story can read its metrics."""
         self.port = self.port or free_port()
         return self.port
 
@@ -253,7 +252,7 @@ class Host:
             self.starts += 1
 
     def ask_agent_to_stop(self, now: float) -> None:
-        """SIGTERM, and SIGKILL after the grace period of its pod."""
+        """SIGTERM, then SIGKILL after the grace period of its pod."""
         if self.agent is not None:
             self.killed = True
             self.agent.signal(signal.SIGTERM)
@@ -294,7 +293,7 @@ class Host:
 
 
 class Fleet:
-    """The hosts of one story and the thread that plays them."""
+    """The hosts of one story and the thread that simulates them."""
 
     def __init__(
         self,
@@ -319,7 +318,7 @@ class Fleet:
         self._thread.start()
 
     def add(self, host: Host) -> Host:
-        """Builds the machine and registers its node, as a kubelet does when it starts."""
+        """Creates the machine and registers its node, as a kubelet does when it starts."""
         host.build()
         self._connect().create("/api/v1/nodes", host.manifest())
         with self._lock:
@@ -337,19 +336,19 @@ class Fleet:
         return program
 
     def stop_agent(self, host: Host) -> None:
-        """SIGTERM, as when its container is stopped; the machine starts another."""
+        """SIGTERM, as if its container were stopped; the machine starts another agent."""
         with self._lock:
             host.ask_agent_to_stop(time.time())
 
     def kill_agent(self, host: Host) -> None:
-        """SIGKILL, now; the machine starts it again after `restart_seconds`."""
+        """SIGKILL at once; the machine starts the agent again after `restart_seconds`."""
         with self._lock:
             assert host.agent is not None, f"no agent runs on {host.name}"
             host.killed = True
             host.agent.kill()
 
     def freeze_agent(self, host: Host) -> None:
-        """SIGSTOP: it does nothing and knows nothing of it, as on a host that starves or whose cgroup is frozen."""
+        """SIGSTOP: the process does nothing and does not notice it, as on a starved host or in a frozen cgroup."""
         assert host.agent is not None, f"no agent runs on {host.name}"
         host.agent.signal(signal.SIGSTOP)
 
@@ -358,12 +357,12 @@ class Fleet:
             host.agent.signal(signal.SIGCONT)
 
     def power_off(self, host: Host) -> None:
-        """The machine goes down by itself, without being asked by an agent."""
+        """The machine goes down by itself, without a request by an agent."""
         with self._lock:
             host.go_down(time.time(), asked_at=time.time(), by_agent=False)
 
     def processor_seconds(self) -> float:
-        """What all agents have used since their start, those that were killed too."""
+        """The processor time of all agents since their start, including killed ones."""
         return sum(agent.processor_seconds() for agent in list(self.agents))
 
     def close(self) -> None:
@@ -398,7 +397,7 @@ class Fleet:
 
 
 def agent_pod(observer: Observer, node: str) -> PodLife | None:
-    """The pod that the DaemonSet has on this node, once its containers run; the newest when there are several."""
+    """The pod of the DaemonSet on this node, once its containers run; the newest if there are several."""
     namespace, name = observer.daemonset
     found = [
         life
@@ -413,7 +412,7 @@ def agent_pod(observer: Observer, node: str) -> PodLife | None:
 
 
 def tell_ready(api: Api, host: Host, *, ready: bool) -> None:
-    """What the kubelet writes when the machine stops and when it is back."""
+    """Writes the Node's status as the kubelet does when the machine stops and when it is back."""
     status: Object = {"conditions": [_ready(ready)]}
     if ready:
         status["nodeInfo"] = {"bootID": host.boot_id}
@@ -422,7 +421,7 @@ def tell_ready(api: Api, host: Host, *, ready: bool) -> None:
 
 
 def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
-    """What the kubelet writes about the pods of the node when their containers are stopped, and when they run again."""
+    """Writes the status of the node's pods as the kubelet does when their containers stop and when they run again."""
     for pod in api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
         meta, word = pod["metadata"], "True" if ready else "False"
         if "tests/never-ready" in meta.get("annotations", {}):
@@ -442,7 +441,7 @@ def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
 
 @contextlib.contextmanager
 def suppress_not_found() -> Iterator[None]:
-    """What was there a moment ago may be gone."""
+    """Ignores that the object may have been deleted a moment ago."""
     try:
         yield
     except ApiError as error:
@@ -466,7 +465,7 @@ def _now() -> str:
 
 
 def in_own_namespaces(argv: tuple[str, ...], secrets: Path) -> tuple[str, ...]:
-    """The command with mount and process namespaces of its own and the token where a pod has it, as in a container.
+    """The command with its own mount and process namespaces and the token at a pod's path, as in a container.
 
     Needs root. PID 1 of the namespace is the command itself, so `nsenter` into PID 1 stays inside.
     """

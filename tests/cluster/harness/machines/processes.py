@@ -1,8 +1,7 @@
-"""Starts other programs and makes sure that none of them outlives us. What is started is decided elsewhere.
-
-Every program gets a session (and so a process group) of its own. A guardian process holds the other end of a pipe and
-the list of groups: when the pipe closes, for whatever reason (normal end, Ctrl-C, SIGKILL of the test run), it kills
-what is left.
+"""Starts other programs and makes sure that none of them outlives the test run. The callers decide which ones. ¶ Every
+program gets its own session, and so its own process group. A guardian process holds the other end of a pipe and the
+list of groups: when the pipe closes, for whatever reason (normal end, Ctrl-C, SIGKILL of the test run), it kills the
+remaining groups.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ for group in groups:
 
 
 def free_port() -> int:
-    """A TCP port on 127.0.0.1 that nobody listens on at this instant."""
+    """A TCP port on 127.0.0.1 that is free at this instant."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class Guardian:
-    """Knows every process group that is alive; kills them when this process ends."""
+    """Knows every live process group; kills them when this process ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -99,17 +98,18 @@ class Program:
         return self._process.pid
 
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """None while the program runs."""
         return self._process.poll()
 
     def processor_seconds(self) -> float:
-        """What it and its descendants have used, those that it waited for too; kept when it is killed."""
+        """The processor time of the program and its descendants, including those that it waited for; kept when it is
+        killed."""
         if self.exit_code() is None:
             self._used = max(self._used, sum(map(processor_seconds, descendants(self.pid))))
         return self._used
 
     def signal(self, number: signal.Signals) -> None:
-        """To the whole group; nothing happens when it is gone."""
+        """Sends the signal to the whole group; no effect if the group is gone."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
@@ -119,7 +119,7 @@ class Program:
         self._reap(10)
 
     def stop(self, patience_seconds: float = 10) -> int | None:
-        """SIGTERM, and SIGKILL for what is left after the patience. Returns the exit code."""
+        """SIGTERM, then SIGKILL for the rest after the patience. Returns the exit code."""
         self.signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=patience_seconds)
@@ -136,7 +136,7 @@ class Program:
 
 
 def processor_seconds(pid: int) -> float:
-    """User and system time of the process and of the children that it waited for; 0 when it is gone."""
+    """User and system time of the process and of the children that it waited for; 0 if it has ended."""
     try:
         # Counted behind the name, which stands in parentheses.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -146,7 +146,7 @@ def processor_seconds(pid: int) -> float:
 
 
 def descendants(pid: int) -> list[int]:
-    """The process and everything below it, parents first."""
+    """The process and all its descendants, parents first."""
     found = [pid]
     for parent in found:
         with contextlib.suppress(OSError):

@@ -41,7 +41,7 @@ class Prometheus:
         self._http = urllib3.PoolManager(retries=False, timeout=3)
 
     def fire(self, alert: str) -> None:
-        """From the next evaluation on, one second away."""
+        """Takes effect at the next evaluation, one second later."""
         self._firing(alert)
         self._program.signal(signal.SIGHUP)
 
@@ -50,7 +50,7 @@ class Prometheus:
         self._program.signal(signal.SIGHUP)
 
     def is_firing(self, alert: str) -> bool:
-        """What an agent would be told."""
+        """The alerts that an agent would read."""
         answer = self._http.request("GET", f"{self.url}/api/v1/alerts").json()
         return any(one["labels"]["alertname"] == alert and one["state"] == "firing" for one in answer["data"]["alerts"])
 

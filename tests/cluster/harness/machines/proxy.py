@@ -1,8 +1,6 @@
-"""A small HTTP proxy on loopback between one agent and the API server, which can spoil, delay or replace answers.
-
-The agent speaks plain HTTP to it, the proxy TLS to the server, with the agent's own token. A rule sees each
-call and decides what the agent hears; it runs in the thread of the call, so it can also wait, or do something
-at this very moment."""
+"""A small HTTP proxy on loopback between one agent and the API server, which can corrupt, delay or replace answers. ¶
+The agent uses plain HTTP to the proxy, and the proxy uses TLS to the server, with the agent's own token. A rule sees
+each call and chooses the agent's answer. It runs in the call's thread, so it can also wait, or act at this moment."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ class Call:
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """The body; empty where there is none, or no JSON object."""
+        """The body; empty if there is none, or if it is not a JSON object."""
         try:
             found = json.loads(self.body)
         except ValueError:
@@ -49,7 +47,7 @@ class Call:
 
     @property
     def annotations(self) -> dict[str, str | None]:
-        """What a patch does to annotations."""
+        """A patch's changes of annotations."""
         return (self.content.get("metadata") or {}).get("annotations") or {}
 
     def is_patch_of_node(self, name: str) -> bool:
@@ -61,7 +59,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the agent hears. A status of 0 closes the connection without an answer."""
+    """The answer to the agent. A status of 0 closes the connection without an answer."""
 
     status: int
     body: bytes = b""
@@ -79,7 +77,7 @@ def as_it_is(_call: Call, _forward: Callable[[], Answer]) -> Answer | None:
 
 
 class Proxy:
-    """Listens from the constructor on, until `close`. Assign `rule` at any time."""
+    """Listens from the constructor until `close`. `rule` may be assigned at any time."""
 
     def __init__(self, server: str, certificate_authority: Path) -> None:
         self.rule: Rule = as_it_is
@@ -98,7 +96,7 @@ class Proxy:
         self._pool.clear()
 
     def forward(self, call: Call, headers: dict[str, str]) -> Answer:
-        """The server's whole answer; LOST when it gave none."""
+        """The server's complete answer; LOST if it gave none."""
         try:
             found = self._open(call, headers, preload=True)
         except urllib3.exceptions.HTTPError:
@@ -110,7 +108,7 @@ class Proxy:
         )
 
     def stream(self, call: Call, headers: dict[str, str]) -> Iterator[bytes]:
-        """A watch's bytes as they come; the first element is its status line's number."""
+        """A watch's bytes as they arrive; the first element is the status code."""
         found = self._open(call, headers, preload=False)
         try:
             yield str(found.status).encode()
@@ -181,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
     def handle(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""A validating webhook for evictions that takes its time and then allows: what a slow policy engine does to a drain."""
+"""A slow validating webhook for evictions that allows everything: the effect of a slow policy engine on a drain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _NAME = "slow-evictions"
 
 
 class SlowWebhook:
-    """Asked from the constructor on, until `close`; every eviction in the shop, dry runs too, takes `seconds`."""
+    """Answers from the constructor until `close`; every eviction in the namespace shop, dry runs too, takes
+    `seconds`."""
 
     def __init__(self, admin: Api, folder: Path, seconds: float) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +118,7 @@ def _handler_of(webhook: SlowWebhook) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
         def handle(self) -> None:
             try:

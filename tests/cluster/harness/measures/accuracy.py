@@ -1,4 +1,5 @@
-"""Whether a forecast was right: a drain's landings compared with it per owner, because replicas are interchangeable."""
+"""Whether a forecast was right: a drain's landings are compared with it for each owner, because replicas are
+interchangeable."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tests.cluster.harness.measures.drains import Drain, PodEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """An owner whose replacements did not all land where they were said to."""
+    """An owner whose replacements did not all land on their forecast nodes."""
 
     node: str
     owner: str
@@ -25,8 +26,8 @@ class Miss:
 
 @dataclass(slots=True, kw_only=True)
 class Score:
-    """Counts over drains. `pods` are those said to move and replaced while their node was away; `superseded`
-    those not replaced by then."""
+    """Counts over drains. `pods` were forecast to move and replaced while their node was away; `superseded` were not
+    replaced in that time."""
 
     drains: int = 0
     drains_in_order: int = 0
@@ -49,13 +50,13 @@ class Score:
         return self.sizes / (self.pods + self.superseded) if self.pods else 0.0
 
     def add(self, other: Score) -> None:
-        """Takes in another score."""
+        """Adds another score."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 def score(drain: Drain) -> Score:
-    """One drain's."""
+    """The score of one drain."""
     in_order = not (why := disorder(drain))
     result = Score(drains=1, drains_in_order=int(in_order))
     bound = {event.uid: event.node for event in drain.events if event.kind == "bound"}
@@ -98,11 +99,11 @@ def _count(result: Score, node: str, pods: Sequence[PodForecast], went: list[str
 
 
 def disorder(drain: Drain) -> str:
-    """Why the order of events was not the one that forecasts count on; empty when it was.
+    """Why the order of events differs from the one that forecasts assume; empty if it does not.
 
     Evictions go in the order of the forecast (a pod that a budget refused begins a new round), and each
     ReplicaSet's replacement is bound before the next eviction. Jobs' replacements come after everything else.
-    And no pod comes that this drain did not displace, such as that of a Job that a drain before had to do with.
+    And no other pod appears, such as the late replacement of a Job's pod from an earlier drain.
     """
     if stranger := _stranger(drain):
         return f"{stranger} came, which this drain did not displace"
@@ -123,7 +124,7 @@ def disorder(drain: Drain) -> str:
 
 
 def _stranger(drain: Drain) -> str:
-    """The first pod that was made without one of the same owner having been evicted for it in this drain."""
+    """The first created pod for which no pod of the same owner was evicted in this drain."""
     owed: Counter[str] = Counter()
     for event in drain.events:
         if event.kind == "evicted":
@@ -136,8 +137,8 @@ def _stranger(drain: Drain) -> str:
 
 
 def _early(drain: Drain) -> str:
-    """Why a Job's replacement came sooner than a forecast counts on; empty when none did. In which order Jobs
-    come it leaves open."""
+    """Why a Job's replacement came sooner than a forecast assumes; empty if none did. The order among Jobs is not
+    checked."""
     away: list[PodEvent] = []  # evicted from this node and not replaced yet, Jobs' pods aside
     came = ""
     for event in drain.events:
@@ -160,12 +161,12 @@ def _is_of_job(event: PodEvent) -> bool:
 
 
 def _refused(drain: Drain) -> set[str]:
-    """Pods that stand under a budget, so that they may be asked again later."""
+    """Pods under a budget, whose eviction may therefore be repeated later."""
     return {pod.title for pod in drain.forecast.pods if pod.title in drain.budgeted}
 
 
 def _unbound_between(events: Sequence[PodEvent], before: PodEvent, after: PodEvent) -> str:
-    """The replacement that the first of two evictions causes, if it was bound after the second."""
+    """The replacement caused by the first of two evictions, if it was bound after the second."""
     if not before.owner.startswith("ReplicaSet"):
         return ""
     made = next(

@@ -1,4 +1,4 @@
-"""Requests counted from the audit log: by verb, by what was asked, and how many were answered 429."""
+"""Requests counted from the audit log: by verb, by resource, and those answered with 429."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def requests_of(events: Iterable[dict[str, Any]], user: str) -> Requests:
 
 
 def _resource(event: dict[str, Any]) -> str:
-    """`pods/eviction`; a path where the request is for no resource."""
+    """Such as `pods/eviction`; a path if the request is for no resource."""
     asked = event.get("objectRef")
     if asked is None:
         return str(event["requestURI"])

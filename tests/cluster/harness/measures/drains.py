@@ -1,7 +1,7 @@
 """One drain on the real control plane, with its forecast and all events of pods during it.
 
 resourceVersions give the order: etcd numbers every write of the cluster, so evictions, creations and bindings are in
-the order in which they took place."""
+their real order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Engine = Callable[["Drainer", str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodEvent:
-    """One write to one pod. `kind` is what it amounted to."""
+    """One write to one pod. `kind` is its effect."""
 
     version: int
     at: float
@@ -57,7 +57,7 @@ class PodEvent:
 
 
 class PodWatch:
-    """Writes down what happens to the workloads' pods from `version` on, until it is closed."""
+    """Records what happens to the workloads' pods from `version` until it is closed."""
 
     def __init__(self, api: Api, version: str) -> None:
         self.events: list[PodEvent] = []
@@ -69,14 +69,14 @@ class PodWatch:
         self._thread = threading.Thread(target=self._run, name="pod-watch", daemon=True)
 
     def start(self, pods: Sequence[Object]) -> PodWatch:
-        """`pods` stand as they were listed at that version."""
+        """`pods` are the pods as listed at that version."""
         for pod in pods:
             self._seen[pod["metadata"]["uid"]] = _state(pod)
         self._thread.start()
         return self
 
     def knows(self, pods: Sequence[Object]) -> bool:
-        """Whether these pods are those that it has seen, as it has seen them."""
+        """Whether these pods equal the recorded ones."""
         return dict(self._seen) == {pod["metadata"]["uid"]: _state(pod) for pod in pods}
 
     def close(self) -> list[PodEvent]:
@@ -129,19 +129,19 @@ class PodWatch:
 
 
 def _state(pod: Object) -> tuple[bool, bool, bool]:
-    """Whether it has a node, is ending, is ready."""
+    """Whether the pod has a node, terminates, is ready."""
     return bool(pod["spec"].get("nodeName")), "deletionTimestamp" in pod["metadata"], is_ready(pod)
 
 
 def owner_title(pod: Object) -> str:
-    """As a forecast names owners."""
+    """The owner as a forecast names it."""
     owner = next((owner for owner in pod["metadata"].get("ownerReferences", ()) if owner.get("controller")), None)
     return f"{owner['kind']} {pod['metadata']['namespace']}/{owner['name']}" if owner else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
-    """A drain that is over: the cluster as it was listed before, and what happened to pods from then on."""
+    """A finished drain: the cluster as listed before, and what happened to the pods afterwards."""
 
     node: str
     pages: list[bytes]
@@ -154,7 +154,7 @@ class Happened:
 
 @dataclass(slots=True, kw_only=True)
 class Drain:
-    """A drain that is over, and what was forecast from the cluster as it was listed before."""
+    """A finished drain, and the forecast from the cluster as listed before."""
 
     node: str
     pages: list[bytes]
@@ -166,7 +166,7 @@ class Drain:
 
 
 def foretold(happened: Happened, snapshot: Snapshot, forecast: Forecast) -> Drain:
-    """The drain beside what was forecast from its snapshot; pods of other namespaces are not watched."""
+    """The drain and the forecast from its snapshot; pods of other namespaces are not watched."""
     forecast = replace(forecast, pods=tuple(pod for pod in forecast.pods if pod.namespace == NAMESPACE))
     budgets = snapshot.objects.budgets
     budgeted = frozenset(
@@ -186,7 +186,7 @@ def foretold(happened: Happened, snapshot: Snapshot, forecast: Forecast) -> Drai
 
 
 class Drainer:
-    """Drains nodes of one cluster, one after another, and gives each back."""
+    """Drains the nodes of one cluster one after another, and returns each to service."""
 
     def __init__(self, plane: ControlPlane, engine: Engine) -> None:
         self.plane = plane
@@ -197,14 +197,14 @@ class Drainer:
         return self.plane.admin
 
     def drain(self, node: str) -> Drain:
-        """Lists, drains, waits until nothing moves any more, gives the node back, and waits again."""
+        """Lists, drains, waits until nothing changes, returns the node to service, and waits again."""
         happened = self.happened(node)
         snapshot = load_pages(happened.pages)
         (forecast,) = simulate_drain(snapshot, [node], made_at="")
         return foretold(happened, snapshot, forecast)
 
     def happened(self, node: str) -> Happened:
-        """As `drain`, for who forecasts later from what was listed."""
+        """Like `drain`, for a caller that forecasts later from the list."""
         pages, lacking = asyncio.run(self._pages()), self._lacking()
         watch, began = self.watch(), time.time()
         self.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
@@ -217,12 +217,12 @@ class Drainer:
         return Happened(node=node, pages=pages, lacking=lacking, events=events, seconds=seconds)
 
     def watch(self) -> PodWatch:
-        """What happens to pods from now on; its owner closes it."""
+        """Records what happens to pods from now on; its owner closes it."""
         listed = self.admin.get(PODS)
         return PodWatch(self.plane.client(), listed["metadata"]["resourceVersion"]).start(listed["items"])
 
     def settle(self, watch: PodWatch | None = None, quiet_seconds: float = 1.5, patience_seconds: float = 90) -> None:
-        """Until nothing has happened to any pod for a while: whoever is pending then stays so."""
+        """Waits until no pod has changed for a while: pods that are still pending then stay pending."""
         if watch is None:
             with closing(self.watch()) as own:
                 self.settle(own, quiet_seconds, patience_seconds)
@@ -245,7 +245,7 @@ class Drainer:
         return not self._lacking() and not any(job["status"].get("terminating") for job in self.admin.list(JOBS))
 
     def _lacking(self) -> dict[str, int]:
-        """A Job waits ten seconds before it replaces an evicted pod, and twice as long each time that happens again."""
+        """A Job waits ten seconds before it replaces an evicted pod, and twice as long each further time."""
         absent = {
             f"Job {job['metadata']['namespace']}/{job['metadata']['name']}": job["spec"]["parallelism"]
             - job["status"].get("active", 0)
@@ -315,7 +315,7 @@ async def _evict_all(plane: ControlPlane, node: str, policy: DrainPolicy, second
 
 
 def kubectl_engine(seconds: int = 60) -> Engine:
-    """`kubectl drain`, which asks for all evictions at once."""
+    """`kubectl drain`, which requests all evictions at once."""
 
     def run(drainer: Drainer, node: str) -> None:
         kubeconfig = str(drainer.plane.folder / "admin.kubeconfig")
@@ -339,7 +339,8 @@ def kubectl_engine(seconds: int = 60) -> Engine:
 
 
 def apply(api: Api, items: Sequence[Object]) -> None:
-    """Creates each; workloads of one cluster are created one after another, so that they do not all arrive at once."""
+    """Creates each object; workloads of one cluster are created one after another, so that their pods do not all appear
+    at once."""
     for item in items:
         try:
             api.create(_collection(item), item)
@@ -355,7 +356,7 @@ def _collection(item: Object) -> str:
 
 
 def sweep(api: Api, namespace: str) -> None:
-    """Removes workloads, pods and nodes, so that the next cluster starts from nothing."""
+    """Removes workloads, pods and nodes, so that the next cluster starts empty."""
     now: dict[str, Any] = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
     for kind in (
         "apps/v1/{}/deployments",

@@ -1,4 +1,4 @@
-"""Figures of a roll-out, computed from what the observer and the hosts saw. Pure: no cluster, no clock."""
+"""Figures of a roll-out, computed from the records of the observer and the hosts. Pure: no cluster, no clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Least, median and greatest of some measurements, and how many there were."""
+    """Minimum, median and maximum of some measurements, and their number."""
 
     least: float
     median: float
@@ -45,7 +45,7 @@ def spread(values: Iterable[float]) -> Spread | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """What happened to the pods of controllers other than DaemonSets."""
+    """The history of the pods of controllers other than DaemonSets."""
 
     total: int  # pods made after the start
     repeat: int  # deletions of a pod that was itself such a replacement
@@ -76,7 +76,7 @@ def _until(reached: float | None, life: PodLife, end: float) -> float:
 
 
 def down_spans(history: Sequence[NodeSeen], end: float) -> list[Span]:
-    """When one node was cordoned or not ready."""
+    """The spans in which one node was cordoned or not ready."""
     spans = []
     since: float | None = None
     for seen in history:
@@ -91,7 +91,7 @@ def down_spans(history: Sequence[NodeSeen], end: float) -> list[Span]:
 
 
 def most_at_once(spans: Iterable[Span]) -> int:
-    """The greatest number of spans that overlap; one that ends as another starts does not."""
+    """The greatest number of spans that overlap; a span that ends when another starts does not overlap it."""
     edges = sorted(
         (edge for span in spans for edge in ((span.start, 1), (span.end, -1))), key=lambda edge: (edge[0], edge[1])
     )
@@ -126,7 +126,7 @@ def holding_spans(locks: Sequence[LockSeen], node: str, end: float) -> list[Span
 
 
 def soft_tainted_at(history: Sequence[NodeSeen], start: float) -> float | None:
-    """When the node first carried any soft taint after the start."""
+    """The time at which the node first had any soft taint after the start."""
     return next(
         (seen.at for seen in history if seen.at >= start and any(effect == SOFT for _, effect in seen.taints)), None
     )
@@ -138,7 +138,7 @@ def cordoned_at(history: Sequence[NodeSeen], start: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """Seconds unless the name says otherwise. The four parts are summed over the nodes."""
+    """In seconds unless the name says otherwise. The four parts are summed over the nodes."""
 
     wall: float
     idle_lock: float  # nobody holds the lock
@@ -163,7 +163,7 @@ def rollout(
     *,
     asked: Mapping[str, float] | None = None,
 ) -> Rollout:
-    """`asked` says when each host asked, where that was not at the start."""
+    """`asked` gives the time of each host's need, if it was not the start."""
     asked = asked or dict.fromkeys(reboots, start)
     histories = {name: [one for one in seen.nodes if one.name == name] for name in reboots}
     downs = [span for history in histories.values() for span in down_spans(history, end)]
@@ -205,7 +205,7 @@ def rollout(
 
 
 def _gaps(locks: Sequence[LockSeen], start: float) -> list[float]:
-    """Every stretch without a holder that begins with a release and ends with a claim."""
+    """Every interval without a holder, from a release to a claim."""
     gaps = []
     released: float | None = None
     for before, after in pairwise(one for one in locks if one.at >= start):

@@ -1,6 +1,6 @@
-"""Clusters drawn from a seed: nodes of several sizes and kinds, and workloads with every rule that moves pods about.
-
-What is drawn is general on purpose. Nothing here knows what a forecast finds easy or hard, and no draw is thrown away.
+"""Clusters generated from a seed: nodes of several sizes and kinds, and workloads with every rule that affects
+placement. ¶ The generator is deliberately general: it does not know what a forecast finds easy or hard, and no cluster
+is discarded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SOFT = {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariedCluster:
-    """Manifests in the order in which they are to be created."""
+    """Manifests in the order of their creation."""
 
     seed: int
     nodes: tuple[Object, ...]
@@ -39,7 +39,7 @@ class VariedCluster:
 
 def varied_cluster(seed: int, size: int = 0, *, fill: float = 1.0, is_uniform: bool = False) -> VariedCluster:
     """The cluster of this seed: so many nodes, or 8 to 14 of them; 30 to 70 % of their cpu requested, or `fill` times
-    that. `is_uniform`: all nodes are like the first, but for names and zones."""
+    that. `is_uniform`: all nodes equal the first one, except for names and zones."""
     chance = random.Random(seed)
     nodes = tuple(_nodes(chance, size))
     nodes = tuple(_like(nodes[0], each) for each in nodes) if is_uniform else nodes
@@ -132,7 +132,7 @@ def _preliminaries() -> Iterator[Object]:
 
 
 def _workloads(chance: random.Random, wanted_cpus: float) -> Iterator[Object]:
-    """Workloads until so much cpu is requested; those that request none count as a little."""
+    """Workloads until so much cpu is requested; a workload without requests counts as a little."""
     apps: list[str] = []
     while wanted_cpus > 0:
         name, replicas = f"app{len(apps):02}", chance.choice([1, 1, 2, 2, 3, 3, 4, 5, 6])

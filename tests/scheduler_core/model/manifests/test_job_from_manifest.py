@@ -1,4 +1,4 @@
-"""Jobs as the API writes them, to the model."""
+"""Jobs as the API writes them, read into the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods of a page come out as they do one by one, whatever their texts have in common."""
+"""Pods of a page are read like single pods, however much their texts have in common."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_page(reader: ObjectReader, texts: list[str]) -> list[Any]:
 
 
 def told(found: list[Any]) -> list[str]:
-    """Equal specs are one object for one reader, and not for two."""
+    """Equal specs are one object within one reader, and different objects between readers."""
     return [f"{each!r} {each}" for each in found]
 
 
@@ -40,7 +40,7 @@ def compact(manifest: dict[str, Any]) -> str:
 
 
 @given(st.lists(pods("p", ("n1", "n2")), min_size=1, max_size=4), st.randoms(use_true_random=False))
-def test_drawn_pods_and_their_copies_are_read_alike(drawn: list[dict[str, Any]], chance: Any) -> None:
+def test_generated_pods_and_their_copies_are_read_alike(drawn: list[dict[str, Any]], chance: Any) -> None:
     texts = []
     for number in range(8):
         pod = json.loads(json.dumps(chance.choice(drawn)))
@@ -88,12 +88,12 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_odd_texts_are_read_as_they_are_one_by_one(what: str) -> None:
+def test_odd_texts_are_read_like_single_pods(what: str) -> None:
     for texts in (HOSTILE[what], HOSTILE[what][::-1], HOSTILE[what] * 2):
         assert in_a_page(texts) == one_by_one(texts)
 
 
-def test_a_text_that_is_no_utf_8_is_refused() -> None:
+def test_a_text_that_is_not_utf_8_is_refused() -> None:
     page = b'{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"p"},"spec":{"nodeName":"\xff\xfe"}}]}'
     with pytest.raises(ValueError, match=r"."):
         load_pages([page])
@@ -111,7 +111,7 @@ def test_a_copy_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(read) < 10
 
 
-def test_the_texts_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_kept_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_pods, "_MOST_TEXTS", 3)
     reader = ObjectReader()
     texts = [compact(a_pod(f"p{number}").on("n").labelled(app=f"a{number % 7}").manifest) for number in range(40)]
@@ -123,6 +123,6 @@ def test_the_texts_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
         assert len(kept) <= 3
 
 
-def test_bytes_that_are_no_json_are_refused_as_before() -> None:
+def test_invalid_json_is_refused_as_before() -> None:
     with pytest.raises(msgspec.DecodeError):
         in_a_page(["{"])

@@ -1,4 +1,4 @@
-"""Old disks as their drivers see them."""
+"""In-tree disks as their CSI drivers see them."""
 
 from dataclasses import replace
 
@@ -86,7 +86,7 @@ EBS = PersistentVolume(name="pv", legacy_kind="awsElasticBlockStore", legacy_ide
 @pytest.mark.parametrize(
     ("volume", "expected"),
     [
-        pytest.param(EBS, None, id="nothing said"),
+        pytest.param(EBS, None, id="without labels"),
         pytest.param(replace(EBS, labels={ZONE: "a__b"}), nodes((zones(EBS_ZONE, "a", "b"),)), id="from its labels"),
         pytest.param(replace(EBS, labels={OLD_ZONE: "a"}), nodes((zones(EBS_ZONE, "a"),)), id="from its old labels"),
         pytest.param(

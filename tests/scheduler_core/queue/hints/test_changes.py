@@ -1,4 +1,4 @@
-"""The events of an update."""
+"""The events that an update causes."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,32 +24,40 @@ def asking(**requests: int) -> PodSpec:
     ("old", "new", "actions"),
     [
         pytest.param({}, {"labels": {"a": "b"}}, [Action.UPDATE_POD_LABEL], id="labels"),
-        pytest.param({"spec": asking(cpu=2)}, {"spec": asking(cpu=1)}, [Action.UPDATE_POD_SCALE_DOWN], id="less"),
-        pytest.param({"spec": asking(cpu=1)}, {"spec": asking(cpu=2)}, [Action.UPDATE], id="more"),
+        pytest.param(
+            {"spec": asking(cpu=2)}, {"spec": asking(cpu=1)}, [Action.UPDATE_POD_SCALE_DOWN], id="smaller requests"
+        ),
+        pytest.param({"spec": asking(cpu=1)}, {"spec": asking(cpu=2)}, [Action.UPDATE], id="larger requests"),
         pytest.param(
             {"spec": asking(cpu=1, memory=1)},
             {"spec": asking(cpu=2)},
             [Action.UPDATE_POD_SCALE_DOWN],
-            id="more of one, less of the other",
+            id="more of one resource, less of the other",
         ),
         pytest.param(
-            {"spec": GATED}, {"spec": PodSpec()}, [Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED], id="all gates gone"
+            {"spec": GATED},
+            {"spec": PodSpec()},
+            [Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED],
+            id="all gates removed",
         ),
         pytest.param(
             {"spec": PodSpec(scheduling_gates=("g", "h"))}, {"spec": GATED}, [Action.UPDATE], id="one gate left"
         ),
         pytest.param(
-            {}, {"spec": PodSpec(tolerations=(Toleration(key="a"),))}, [Action.UPDATE_POD_TOLERATION], id="a toleration"
+            {},
+            {"spec": PodSpec(tolerations=(Toleration(key="a"),))},
+            [Action.UPDATE_POD_TOLERATION],
+            id="a new toleration",
         ),
         pytest.param(
-            {}, {"generated_claims": (("a", "b"),)}, [Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM], id="claims"
+            {}, {"generated_claims": (("a", "b"),)}, [Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM], id="new claims"
         ),
-        pytest.param({}, {"terminating": True}, [Action.UPDATE], id="a deletion under way has no name of its own"),
+        pytest.param({}, {"terminating": True}, [Action.UPDATE], id="a deletion in progress has no event of its own"),
         pytest.param(
             {"spec": asking(cpu=2)},
             {"spec": asking(cpu=1), "labels": {"a": "b"}},
             [Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN],
-            id="two at once",
+            id="two changes at once",
         ),
     ],
 )
@@ -59,7 +67,7 @@ def test_the_event_names_what_changed_in_a_pod(old: dict[str, Any], new: dict[st
 
 
 @pytest.mark.parametrize(("node", "resource"), [("", Resource.UNSCHEDULED_POD), ("n", Resource.ASSIGNED_POD)])
-def test_the_event_tells_bound_pods_from_unbound_ones(node: str, resource: Resource) -> None:
+def test_the_event_distinguishes_bound_pods_from_unbound_ones(node: str, resource: Resource) -> None:
     (event,) = pod_changes(Pod(name="p"), Pod(name="p", node_name=node))
     assert event.resource is resource
 

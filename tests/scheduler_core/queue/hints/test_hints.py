@@ -1,4 +1,4 @@
-"""Which event helps which pod: a table per plugin, asked through the registration as the queue asks."""
+"""Which event helps which pod: a table for each plugin, asked through its registration as the queue does."""
 
 from dataclasses import replace
 from typing import Any
@@ -236,7 +236,7 @@ GREEDY = a_pod(containers=asking(example_dot_com__gpu=1))
             a_node(),
             a_node(allocatable={"cpu": 5000, "pods": 110}),
             True,
-            id="more of what is wanted",
+            id="more of the requested resource",
         ),
         pytest.param(
             HUNGRY,
@@ -244,10 +244,15 @@ GREEDY = a_pod(containers=asking(example_dot_com__gpu=1))
             a_node(),
             a_node(allocatable={"cpu": 4000, "memory": 9 * GIB, "pods": 110}),
             False,
-            id="more of something else",
+            id="more of another resource",
         ),
         pytest.param(
-            HUNGRY, NODE_ALLOCATABLE, a_node(), a_node(allocatable={"cpu": 4000, "pods": 111}), True, id="more pods"
+            HUNGRY,
+            NODE_ALLOCATABLE,
+            a_node(),
+            a_node(allocatable={"cpu": 4000, "pods": 111}),
+            True,
+            id="more pods allowed",
         ),
         pytest.param(
             GREEDY,
@@ -255,9 +260,9 @@ GREEDY = a_pod(containers=asking(example_dot_com__gpu=1))
             a_node(),
             a_node(allocatable={"cpu": 4000, "pods": 110, "example.com/gpu": 1}),
             True,
-            id="a device",
+            id="a device appears",
         ),
-        pytest.param(HUNGRY, NODE_LABEL, HDD, SSD, False, id="labels are not of interest"),
+        pytest.param(HUNGRY, NODE_LABEL, HDD, SSD, False, id="a change of labels does not matter"),
     ],
 )
 def test_resources_wait_for_a_node_with_more_of_a_requested_resource(
@@ -273,20 +278,24 @@ def running(cpu: int, name: str = "other", **fields: Any) -> Pod:
 @pytest.mark.parametrize(
     ("action", "old", "new", "expected"),
     [
-        pytest.param(Action.DELETE, GONE, None, True, id="a bound pod is gone"),
-        pytest.param(Action.DELETE, a_pod("gone", nominated_node_name="n1"), None, True, id="a nominated pod is gone"),
-        pytest.param(Action.DELETE, a_pod("gone"), None, False, id="a pending pod is gone"),
-        pytest.param(Action.UPDATE_POD_SCALE_DOWN, running(2), running(1), True, id="a bound pod asks for less of it"),
-        pytest.param(Action.UPDATE_POD_SCALE_DOWN, running(2), running(2), False, id="it asks for as much"),
+        pytest.param(Action.DELETE, GONE, None, True, id="a bound pod is deleted"),
+        pytest.param(
+            Action.DELETE, a_pod("gone", nominated_node_name="n1"), None, True, id="a nominated pod is deleted"
+        ),
+        pytest.param(Action.DELETE, a_pod("gone"), None, False, id="a pending pod is deleted"),
+        pytest.param(Action.UPDATE_POD_SCALE_DOWN, running(2), running(1), True, id="a bound pod requests less of it"),
+        pytest.param(
+            Action.UPDATE_POD_SCALE_DOWN, running(2), running(2), False, id="a bound pod requests as much as before"
+        ),
         pytest.param(
             Action.UPDATE_POD_SCALE_DOWN,
             running(2, node_name=""),
             running(1, node_name=""),
             False,
-            id="a pending pod asks for less",
+            id="a pending pod requests less",
         ),
-        pytest.param(Action.UPDATE_POD_SCALE_DOWN, HUNGRY, HUNGRY, True, id="the waiting pod itself asks for less"),
-        pytest.param(Action.ADD, None, GONE, False, id="a new pod is no help"),
+        pytest.param(Action.UPDATE_POD_SCALE_DOWN, HUNGRY, HUNGRY, True, id="the waiting pod itself requests less"),
+        pytest.param(Action.ADD, None, GONE, False, id="a new pod does not help"),
     ],
 )
 def test_resources_wait_for_pods_that_leave_or_shrink(action: Action, old: Any, new: Any, expected: bool) -> None:
@@ -362,28 +371,30 @@ AVOIDED_BY = a_pod("x", pod_anti_affinity=PodAffinity(required=(TERM,)), node_na
 @pytest.mark.parametrize(
     ("pod", "action", "old", "new", "expected"),
     [
-        pytest.param(WANTS, Action.ADD, None, X, True, id="the wanted pod comes"),
-        pytest.param(WANTS, Action.ADD, None, Y, False, id="another comes"),
-        pytest.param(WANTS, Action.ADD, None, replace(X, node_name=""), False, id="the wanted pod is only pending"),
-        pytest.param(WANTS, Action.DELETE, X, None, False, id="the wanted pod goes"),
-        pytest.param(AVOIDS, Action.DELETE, X, None, True, id="the avoided pod goes"),
-        pytest.param(AVOIDS, Action.DELETE, Y, None, False, id="another goes"),
+        pytest.param(WANTS, Action.ADD, None, X, True, id="the needed pod is added"),
+        pytest.param(WANTS, Action.ADD, None, Y, False, id="another pod is added"),
+        pytest.param(WANTS, Action.ADD, None, replace(X, node_name=""), False, id="the needed pod is only pending"),
+        pytest.param(WANTS, Action.DELETE, X, None, False, id="the needed pod is deleted"),
+        pytest.param(AVOIDS, Action.DELETE, X, None, True, id="the avoided pod is deleted"),
+        pytest.param(AVOIDS, Action.DELETE, Y, None, False, id="another pod is deleted"),
         pytest.param(
             replace(WAITING, labels={"app": "x"}),
             Action.DELETE,
             AVOIDED_BY,
             None,
             True,
-            id="a pod that avoided this one goes",
+            id="a pod that avoided this one is deleted",
         ),
-        pytest.param(WAITING, Action.DELETE, AVOIDED_BY, None, False, id="a pod that avoided others goes"),
-        pytest.param(WANTS, Action.UPDATE_POD_LABEL, Y, X, True, id="a pod becomes the wanted one"),
-        pytest.param(AVOIDS, Action.UPDATE_POD_LABEL, X, Y, True, id="a pod is no longer the avoided one"),
-        pytest.param(WANTS, Action.UPDATE_POD_LABEL, X, Y, False, id="a pod is no longer the wanted one"),
+        pytest.param(WAITING, Action.DELETE, AVOIDED_BY, None, False, id="a pod that avoided others is deleted"),
+        pytest.param(WANTS, Action.UPDATE_POD_LABEL, Y, X, True, id="a pod begins to match the needed one"),
+        pytest.param(AVOIDS, Action.UPDATE_POD_LABEL, X, Y, True, id="a pod no longer matches the avoided one"),
+        pytest.param(WANTS, Action.UPDATE_POD_LABEL, X, Y, False, id="a pod no longer matches the needed one"),
         pytest.param(WANTS, Action.UPDATE_POD_LABEL, WANTS, WANTS, True, id="the pod itself changes"),
     ],
 )
-def test_affinity_waits_for_pods_to_come_and_go(pod: Pod, action: Action, old: Any, new: Any, expected: bool) -> None:
+def test_affinity_waits_for_pods_to_be_added_or_deleted(
+    pod: Pod, action: Action, old: Any, new: Any, expected: bool
+) -> None:
     assert helps("InterPodAffinity", pod, Resource.ASSIGNED_POD, action, old, new) is expected
 
 
@@ -421,10 +432,12 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
 @pytest.mark.parametrize(
     ("pod", "action", "old", "new", "expected"),
     [
-        pytest.param(spread(), Action.ADD, None, X, True, id="a counted pod comes"),
-        pytest.param(spread(), Action.DELETE, X, None, True, id="a counted pod goes"),
-        pytest.param(spread(), Action.DELETE, Y, None, False, id="a pod goes that is not counted"),
-        pytest.param(spread(), Action.DELETE, replace(X, namespace="other"), None, False, id="in another namespace"),
+        pytest.param(spread(), Action.ADD, None, X, True, id="a counted pod is added"),
+        pytest.param(spread(), Action.DELETE, X, None, True, id="a counted pod is deleted"),
+        pytest.param(spread(), Action.DELETE, Y, None, False, id="an uncounted pod is deleted"),
+        pytest.param(
+            spread(), Action.DELETE, replace(X, namespace="other"), None, False, id="a pod of another namespace"
+        ),
         pytest.param(spread(), Action.UPDATE_POD_LABEL, X, Y, True, id="a pod is no longer counted"),
         pytest.param(
             spread(),
@@ -440,12 +453,12 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
             X,
             None,
             False,
-            id="a soft constraint refuses nobody",
+            id="a soft constraint refuses no node",
         ),
         pytest.param(WAITING, Action.DELETE, X, None, True, id="spread by defaults: every pod of the namespace counts"),
     ],
 )
-def test_spreading_waits_for_matching_pods_to_come_and_go(
+def test_spreading_waits_for_matching_pods_to_be_added_or_deleted(
     pod: Pod, action: Action, old: Any, new: Any, expected: bool
 ) -> None:
     assert helps("PodTopologySpread", pod, Resource.ASSIGNED_POD, action, old, new) is expected

@@ -1,4 +1,4 @@
-"""The rounds of evictions: each pod is asked once, and again when others have gone."""
+"""The rounds of evictions: each pod is evicted once, and refused ones again after other pods have left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def a_round(*pods: Pod, allowed: int = 9) -> EvictionRounds:
     return EvictionRounds(BudgetLedger([a_budget("web").selecting(app="web").allowing(allowed).build()]), pods)
 
 
-def test_a_refused_pod_is_asked_again_in_the_next_round_after_a_replacement_landed() -> None:
+def test_a_refused_pod_is_evicted_again_in_the_next_round_after_a_replacement_landed() -> None:
     first, second = a_pod("web-1"), a_pod("web-2")
     rounds = a_round(first, second, allowed=1)
     assert (rounds.evict_next(), rounds.evict_next()) == (first, None)
@@ -30,7 +30,7 @@ def test_a_refused_pod_is_asked_again_in_the_next_round_after_a_replacement_land
     assert (rounds.evict_next(), rounds.refused) == (second, {})
 
 
-def test_replacements_come_when_their_controllers_make_them() -> None:
+def test_replacements_appear_when_their_controllers_create_them() -> None:
     pods = [a_pod("a"), a_pod("b", "StatefulSet"), a_pod("c", "Job")]
     rounds = a_round(*pods)
     assert [rounds.evict_next() for _ in pods] == pods
@@ -38,7 +38,7 @@ def test_replacements_come_when_their_controllers_make_them() -> None:
     assert (rounds.at_last, rounds.afterwards) == ((pods[2],), ())
 
 
-def test_a_copy_is_asked_for_itself() -> None:
+def test_a_copy_is_evicted_separately() -> None:
     rounds = a_round(a_pod("a"), a_pod("b"), allowed=1)
     other = rounds.copy()
     rounds.evict_next()

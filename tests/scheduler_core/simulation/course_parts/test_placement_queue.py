@@ -1,4 +1,4 @@
-"""The queue of displaced pods: who comes next, and who comes at the same time."""
+"""The queue of displaced pods: which pod is next, and which pods come at the same time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_pods_without_a_node_are_tried_again_in_each_round_the_most_important_fi
     assert (queue.pool, queue.postponed) == (("shop/high", "shop/low", "shop/new"), ())
 
 
-def test_pods_that_waited_before_the_drain_are_tried_first_and_their_like_only_once() -> None:
+def test_pods_pending_before_the_drain_are_tried_first_and_identical_ones_only_once() -> None:
     queue = PlacementQueue()
     queue.add_waiting([a_pod("old-1", WEB), a_pod("old-2", WEB), a_pod("other", priority=5)])
     assert queue.line == ("shop/other", "shop/old-1", "shop/old-2")
@@ -49,7 +49,7 @@ def test_pods_that_waited_before_the_drain_are_tried_first_and_their_like_only_o
     assert (queue.line, queue.pool) == (("shop/other", "shop/old-1", "shop/old-2"), ())
 
 
-def test_a_victim_that_only_just_landed_is_the_same_displaced_pod() -> None:
+def test_a_victim_that_just_landed_is_the_same_displaced_pod() -> None:
     queue = PlacementQueue()
     key = queue.add(a_pod("web-1", WEB))
     queue.tried(each := landed(queue.displaced[key], "n2"))
@@ -64,7 +64,7 @@ def test_a_victim_without_a_controller_does_not_come_back() -> None:
     assert (queue.displaced, queue.line) == ({}, ())
 
 
-def test_queues_are_alike_whichever_replica_took_which_node_and_join_their_choices() -> None:
+def test_queues_are_equal_whichever_replica_took_which_node_and_their_choices_are_merged() -> None:
     one, other = PlacementQueue(), PlacementQueue()
     for queue, nodes in ((one, ("n1", "n2")), (other, ("n2", "n1"))):
         for name, node in zip(("web-1", "web-2"), nodes, strict=True):

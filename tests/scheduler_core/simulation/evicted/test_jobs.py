@@ -1,4 +1,4 @@
-"""Which evicted pods a Job does not replace, by its controller's rules."""
+"""Which evicted pods a Job does not replace, by the rules of its controller."""
 
 from __future__ import annotations
 
@@ -52,34 +52,32 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
     [
         pytest.param(a_job(backoff_limit=6), 2, 0, id="below its limit"),
         pytest.param(a_job(backoff_limit=0), 1, 1, id="without any retry"),
-        pytest.param(a_job(backoff_limit=1), 1, 0, id="the first failure of one that may fail once"),
+        pytest.param(a_job(backoff_limit=1), 1, 0, id="the first failure, and one is allowed"),
         pytest.param(
-            a_job(backoff_limit=1), 2, 2, id="two at once where one is allowed: the Job fails and replaces none"
+            a_job(backoff_limit=1), 2, 2, id="two failures at once, and one is allowed: the Job fails and replaces none"
         ),
-        pytest.param(a_job(backoff_limit=6, failed=6), 1, 1, id="as many failures as allowed are behind it"),
+        pytest.param(a_job(backoff_limit=6, failed=6), 1, 1, id="as many earlier failures as are allowed"),
         pytest.param(a_job(backoff_limit=6, failed=5), 1, 0, id="one more failure is allowed"),
         pytest.param(a_job(backoff_limit=0, rules=(IGNORES,)), 3, 0, id="its policy ignores evictions"),
         pytest.param(a_job(backoff_limit=0, rules=(COUNTS,)), 1, 1, id="its policy counts evictions"),
-        pytest.param(a_job(backoff_limit=0, rules=()), 1, 1, id="a policy without rules counts them"),
+        pytest.param(a_job(backoff_limit=0, rules=()), 1, 1, id="a policy without rules counts evictions"),
         pytest.param(a_job(rules=(FAILS,)), 1, 1, id="its policy fails the Job"),
         pytest.param(
             a_job(rules=(exits("FailJob", "In", 42), IGNORES)),
             1,
             0,
-            id="an exit code that an evicted pod does not end with",
+            id="an exit code that an evicted pod does not have",
         ),
         pytest.param(
             a_job(rules=(exits("FailJob", "In", 137), IGNORES)),
             1,
             1,
-            id="the exit code of a container that does not hear SIGTERM",
+            id="the exit code of a container that ignores SIGTERM",
         ),
         pytest.param(
             a_job(rules=(exits("FailJob", "NotIn", 1), IGNORES)), 1, 1, id="every exit code but one fails the Job"
         ),
-        pytest.param(
-            a_job(rules=(IGNORES, exits("FailJob", "NotIn", 1))), 1, 0, id="the first rule that matches decides"
-        ),
+        pytest.param(a_job(rules=(IGNORES, exits("FailJob", "NotIn", 1))), 1, 0, id="the first matching rule decides"),
         pytest.param(
             a_job(
                 backoff_limit=0,
@@ -89,16 +87,16 @@ def exits(action: str, operator: str, *codes: int) -> FailureRule:
             1,
             id="a condition of another status",
         ),
-        pytest.param(a_job(has_ended=True), 1, 1, id="it has ended"),
-        pytest.param(a_job(is_suspended=True), 1, 1, id="it is suspended"),
-        pytest.param(a_job(succeeded=8), 1, 1, id="it has all its completions"),
+        pytest.param(a_job(has_ended=True), 1, 1, id="the Job has ended"),
+        pytest.param(a_job(is_suspended=True), 1, 1, id="the Job is suspended"),
+        pytest.param(a_job(succeeded=8), 1, 1, id="the Job has all its completions"),
         pytest.param(a_job(parallelism=0), 1, 1, id="scaled to nothing"),
-        pytest.param(a_job(completions=None), 1, 0, id="a work queue that goes on"),
+        pytest.param(a_job(completions=None), 1, 0, id="a work queue that continues"),
         pytest.param(
             a_job(completions=None, succeeded=1), 1, 1, id="a work queue that ends: its last pods are not replaced"
         ),
         pytest.param(
-            a_job(is_managed_elsewhere=True, backoff_limit=0), 1, 0, id="another controller's, whose rules nobody knows"
+            a_job(is_managed_elsewhere=True, backoff_limit=0), 1, 0, id="another controller, whose rules are unknown"
         ),
     ],
 )
@@ -120,10 +118,13 @@ def test_a_job_replaces_an_evicted_pod_only_while_it_may_fail_again(job: Job, ev
             a_job(backoff_limit_per_index=5, backoff_limit=1),
             (0, 0),
             ["shop/p0", "shop/p1"],
-            id="the Job has a limit besides",
+            id="the Job has a total limit too",
         ),
         pytest.param(
-            a_job(backoff_limit_per_index=0, rules=(IGNORES,)), (0, 0), [], id="ignored evictions are no failures"
+            a_job(backoff_limit_per_index=0, rules=(IGNORES,)),
+            (0, 0),
+            [],
+            id="ignored evictions do not count as failures",
         ),
         pytest.param(
             a_job(backoff_limit_per_index=9, rules=(replace(FAILS, action="FailIndex"),)),
@@ -153,11 +154,12 @@ def test_an_indexed_job_counts_the_failures_of_each_index(job: Job, failures: tu
     "owner",
     [
         pytest.param(
-            OwnerReference("batch.volcano.sh/v1alpha1", "Job", "work", "job-1"), id="another group's kind of this name"
+            OwnerReference("batch.volcano.sh/v1alpha1", "Job", "work", "job-1"),
+            id="a kind of this name in another API group",
         ),
         pytest.param(OwnerReference("batch/v1", "Job", "work", "job-0"), id="an earlier Job of this name"),
-        pytest.param(OwnerReference("batch/v1", "Job", "other", "job-2"), id="a Job that the snapshot does not have"),
-        pytest.param(None, id="nobody"),
+        pytest.param(OwnerReference("batch/v1", "Job", "other", "job-2"), id="a Job missing from the snapshot"),
+        pytest.param(None, id="no owner"),
     ],
 )
 def test_pods_without_a_job_are_ignored(owner: OwnerReference | None) -> None:
@@ -245,7 +247,7 @@ def test_a_pod_that_a_budget_blocks_does_not_count_as_a_failure() -> None:
 
 
 def test_the_failures_of_a_job_add_up_over_several_drains() -> None:
-    """A roll-out that moves a Job's pod from node to node uses up its limit."""
+    """A roll-out that moves a Job's pod from node to node uses up the Job's limit."""
     world = load_objects([*NODES, job_manifest(backoffLimit=1), manifest("a", "n1"), manifest("b", "n2")])
     scheduler = Scheduler()
     first = run_drain(world, ["n1"], scheduler)

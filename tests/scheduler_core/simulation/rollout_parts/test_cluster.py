@@ -1,4 +1,4 @@
-"""The cluster of a roll-out: nodes go and come back."""
+"""The cluster of a roll-out: nodes go down and come back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def a_cluster(key: str | None = SOFT.key) -> SimulatedCluster:
     return SimulatedCluster(world, returning, Scheduler(), moves_all, Draw())
 
 
-def test_the_nodes_that_are_to_go_have_the_soft_taint_and_come_back_without() -> None:
+def test_nodes_still_to_reboot_have_the_soft_taint_and_lose_it_when_they_return() -> None:
     cluster = a_cluster()
     assert [SOFT in cluster.world.node(name).taints for name in ("n1", "n2", "n3")] == [True, True, False]
     cluster.bring_back("n1")
@@ -32,7 +32,7 @@ def test_without_a_key_no_node_has_the_soft_taint() -> None:
     assert [a_cluster(None).world.node(name).taints for name in ("n1", "n3")] == [(), ()]
 
 
-def test_a_drain_is_tried_without_a_change_and_then_taken_over() -> None:
+def test_a_trial_drain_changes_nothing_until_it_is_adopted() -> None:
     cluster = a_cluster()
     before = cluster.world
     drain = cluster.drained("n1")
@@ -45,7 +45,7 @@ def test_a_drain_is_tried_without_a_change_and_then_taken_over() -> None:
     assert cluster.drained("n1") is not drain
 
 
-def test_an_undone_drain_lifts_the_cordon_only_where_the_node_had_none_before() -> None:
+def test_an_undone_drain_uncordons_the_node_only_if_it_was_schedulable_before() -> None:
     cluster = a_cluster()
     for name in ("n1", "n2"):
         cluster.take_over(cluster.drained(name))

@@ -1,4 +1,4 @@
-"""Permission to take a claim: a refusal by a forecast is kept until a node is back."""
+"""Permission to claim: a forecast's refusal is kept until a node is back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_ROOM = Obstacle(rule="forecast", subject="no room", sentence="shop/web-1 find
 
 @dataclass
 class Refusals:
-    """Rules that refuse with what a test says."""
+    """Rules that refuse as the test says."""
 
     at_once: Obstacle | None = None
     by_forecast: Obstacle | None = None
@@ -49,7 +49,7 @@ class Refusals:
         raise NotImplementedError
 
 
-def test_a_forecast_is_made_only_if_nothing_else_refuses() -> None:
+def test_a_forecast_is_made_only_if_no_other_gate_refuses() -> None:
     rules = Refusals(at_once=CLOSED)
     assert Permission(rules, rules.forecast).refusal("n1", T0) == CLOSED
     assert rules.forecasts == []
@@ -67,7 +67,7 @@ def test_a_refusal_by_a_forecast_is_kept_until_a_node_returns() -> None:
     assert (rules.forecasts, permission.was_refused("n1")) == (["n1", "n1"], False)
 
 
-def test_a_kept_refusal_does_not_hide_what_refuses_now() -> None:
+def test_a_kept_refusal_does_not_hide_a_current_one() -> None:
     rules = Refusals(by_forecast=NO_ROOM)
     permission = Permission(rules, rules.forecast)
     permission.refusal("n1", T0)
