@@ -74,8 +74,10 @@ def test_a_replaced_verdict_is_not_found() -> None:
 
 
 def test_the_message_counts_reasons_not_verdicts() -> None:
-    """ "3 Insufficient cpu" may consist of verdicts with and without a second reason. The reasons are sorted as text, 10
-    before 2."""
+    """Text such as "3 Insufficient cpu" may combine verdicts with and without a second reason.
+
+    The texts are sorted, so 10 comes before 2.
+    """
     nodes = [
         *[a_node(f"n{i}").offering(cpu="1") for i in range(10)],
         a_node("full").offering(cpu="1", pods="0"),
