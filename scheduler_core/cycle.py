@@ -1,14 +1,14 @@
 """One pod, one cycle, top to bottom: READ THIS FIRST.
 
-    search     PreFilter prepares and may narrow; Filter refuses node by node; extenders refuse some more
+    search PreFilter prepares and may narrow; Filter refuses node by node; extenders may refuse more
     give up?   nothing left: PostFilter asks whether evicting others would help
     choose     one left: that one. Several: PreScore, Score, NormalizeScore, extenders; the highest total wins
     commit     Reserve, Permit, PreBind, Bind, PostBind: `commit` runs them for callers that place the pod
 
 Without a `Search`, every node is searched and scored. The real scheduler stops early in clusters of 100 nodes and
-more, from a start that depends on what it did before (pkg/scheduler/schedule_one.go); a `Search` says from where,
-and the cycle then decides as it does. `CycleResult.sample` says where it may have stopped before it saw
-every node that fits."""
+more, from a start that depends on its earlier cycles (pkg/scheduler/schedule_one.go); a `Search` gives that start, and
+the cycle then decides as the real scheduler does. `CycleResult.sample` tells whether it may have stopped before it
+checked every node that fits."""
 
 from __future__ import annotations
 
@@ -65,11 +65,12 @@ class Scheduler:
         plugins: Mapping[str, Factory] | None = None,
         transport: Callable[[ExtenderSettings], ExtenderTransport] | None = None,
     ) -> None:
-        """`plugins` are factories beside those in the tree, by name; a profile must enable them. `transport` is
-        the way to each extender, HTTP as a rule.
+        """`plugins` are factories of out-of-tree plugins by name; a profile must enable them. `transport` connects to
+        each extender, by default over HTTP.
 
-        Raises ConfigurationError when the configuration names plugins that do not exist or do not serve a
-        point, ExtenderError when an extender's address or certificates cannot be used."""
+        Raises ConfigurationError if the configuration names plugins that do not exist or do not serve a point,
+        ExtenderError if an extender's address or certificates cannot be used.
+        """
         self.configuration = configuration or Configuration()
         self.kube_version = KubeVersion.parse(kube_version) if isinstance(kube_version, str) else kube_version
         self.rules = RequestRules(
@@ -124,12 +125,12 @@ class Scheduler:
         search: Search | None = None,
         start: int | None = None,
     ) -> CycleResult:
-        """Where the pod would go now, and why not elsewhere. The snapshot does not change.
+        """The node where the pod would go now, and why not to the others. The snapshot does not change.
 
-        `nominated`: pods that preemption promised a node, by node name. `honors_nomination`: the pod's own
-        nominated node is tried first and alone. `search`: how the scheduler goes through its nodes; without it
-        every node is looked at. `start`: the same with one worker from this place. Raises NoProfileError for a pod
-        that is another scheduler's.
+        `nominated`: pods that preemption nominated to a node, by node name. `honors_nomination`: the pod's own
+        nominated node is tried first and alone. `search`: how the scheduler searches its nodes; without it every node
+        is checked. `start`: the same with one worker from this position. Raises NoProfileError for another scheduler's
+        pod.
         """
         search = Search(start) if search is None and start is not None else search
         (result,) = self.schedule_each(
@@ -146,7 +147,7 @@ class Scheduler:
         nominated: Nominated = _NOBODY,
         honors_nomination: bool = True,
     ) -> list[CycleResult]:
-        """What `schedule` gives for each of these searches; what they have in common is worked out once."""
+        """The result of `schedule` for each of these searches; their common part is computed once."""
         if self.extenders and len(searches) > 1:  # what an extender refuses belongs to one search
             return [
                 self.schedule(snapshot, pod, nominated=nominated, honors_nomination=honors_nomination, search=each)
@@ -171,20 +172,21 @@ class Scheduler:
             return [failed if each is None else replace(failed, next_start=each.start) for each in searches]
 
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
-        """How many nodes that fit the real scheduler looks for among so many that PreFilter left."""
+        """The number of fitting nodes after which the real scheduler stops, among so many that PreFilter left."""
         profile = self.configuration.profile(pod.spec.scheduler_name)
         return self.nodes_wanted_by(profile, searched) if profile else nodes_to_find(searched, 0)
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
-        """As `nodes_wanted`, for the pods of one profile; 1 if there are no score plugins and no filtering extender."""
+        """Like `nodes_wanted`, for the pods of one profile; 1 if there are no score plugins and no filtering
+        extender."""
         runner = self._runners[profile.scheduler_name]
         if not (runner.has_scores or self.extenders.has_prioritizers or self.extenders.has_filters):
             return min(1, searched)
         return nodes_to_find(searched, self.configuration.nodes_percentage(profile))
 
     def _nominated_node_passes(self, pod: Pod, diagnosis: Diagnosis) -> bool:
-        """Whether the pod's nominated node, asked first and alone, lets it in; an extender that fails here only
-        costs the node its first refusal."""
+        """Whether the pod's nominated node, tried first and alone, accepts it. If an extender fails here, the node only
+        loses its priority."""
         columns = diagnosis.nodes.snapshot.columns
         row = columns.row_of.get(pod.nominated_node_name)
         if row is None or row not in diagnosis.passed:
@@ -192,7 +194,7 @@ class Scheduler:
         return not self.extenders or bool(self.extenders.filter(pod, [columns.nodes[row]]).nodes)
 
     def extender_refusals(self, pod: Pod, columns: Columns, asked: Rows) -> dict[int, Verdict]:
-        """Which of the rows the extenders refuse; a node about which one says nothing at all is refused as well."""
+        """The rows that the extenders refuse; a node that an extender does not mention is refused too."""
         if not self.extenders:
             return {}
         answer = self.extenders.filter(pod, [columns.nodes[row] for row in asked])
@@ -212,9 +214,10 @@ class Scheduler:
         return ScoreTable(table.nodes, {**table.by_plugin, EXTENDER_NAME: scores}, table.total + scores)
 
     def place(self, snapshot: Snapshot, result: CycleResult) -> Snapshot:
-        """The cluster as the next pod sees it: the pod on its node, the volumes chosen for its claims promised to them.
+        """The cluster as the next pod sees it: the pod is on its node, and the volumes chosen for its claims are
+        reserved.
 
-        ValueError when the result has no node. Binding itself is framework/binding.py's.
+        Raises ValueError if the result has no node. framework/binding.py does the real binding.
         """
         if result.node is None or result.state is None:
             raise ValueError(f"pod {result.pod.key} has no node to be placed on")
@@ -229,8 +232,8 @@ class Scheduler:
 
 
 class _Cycle:
-    """One pod's cycle after the filters, concluded once for each search. Scores are computed once for each set of
-    nodes that a search found, and whom to evict once."""
+    """One pod's cycle after the filters, completed once for each search. Scores are computed once for each set of found
+    nodes, and preemption once."""
 
     def __init__(
         self,
@@ -255,7 +258,7 @@ class _Cycle:
         self._given_up: CycleResult | None = None
 
     def conclude(self, search: Search | None) -> CycleResult:
-        """The rest of the cycle, for one search; None looks at every node."""
+        """The rest of the cycle for one search; None checks every node."""
         if search is None:
             result = self._decide(self._passed, is_in_tree_order=False)
             # Where all are equally good, all are named, and it does not matter which of them the scheduler saw.
@@ -274,7 +277,7 @@ class _Cycle:
         return Windows(self._diagnosis, self._wanted, self._scheduler.configuration.parallelism)
 
     def _decide(self, found: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """The rows stand in the order in which a search found them, or in the snapshot's."""
+        """The rows in the order in which a search found them, or in the snapshot's order."""
         refused = self._scheduler.extender_refusals(self._pod, self._diagnosis.nodes.snapshot.columns, found)
         self._diagnosis = self._diagnosis.with_replaced(refused)
         passed = found if not refused else np.array([row for row in found if int(row) not in refused], dtype=np.intp)
@@ -303,7 +306,7 @@ class _Cycle:
         )
 
     def _choose(self, passed: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Among equal nodes the order in which they were found decides."""
+        """Among equal nodes, the order in which they were found decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.snapshot.columns
         best = tuple(sorted(columns.names[row] for row in table.nodes.rows[table.total == table.total.max()]))
@@ -337,7 +340,7 @@ def _over_http(settings: ExtenderSettings) -> ExtenderTransport:
 
 
 class NodeSample(Value):
-    """The real scheduler stops when it has found `looked_at` of the `feasible` nodes."""
+    """The real scheduler stops after it has found `looked_at` of the `feasible` nodes."""
 
     looked_at: int
     feasible: int
@@ -345,12 +348,13 @@ class NodeSample(Value):
 
 @dataclass(frozen=True, kw_only=False)
 class CycleResult:
-    """What the cycle decided about one pod. Per-node answers are worked out when they are asked for.
+    """The result of one pod's cycle. Answers for single nodes are computed on demand.
 
-    `node` None: it fits nowhere now. `best`: all nodes of the highest total, sorted; which of them the real
-    scheduler takes can depend on chance. `sentence`: its words when nothing fits. `error`: a plugin could not
-    answer. `sample`: the real scheduler looks at fewer nodes than fit, so that it may take one that is not in
-    `best`; None when it sees them all."""
+    `node` None: the pod fits nowhere now. `best`: all nodes with the highest total, sorted; which of them the real
+    scheduler takes can be random. `sentence`: the scheduler's message if no node fits. `error`: a plugin failed.
+    `sample`: the real scheduler checks fewer nodes than fit, so it may take one that is not in `best`; None if it
+    checks all.
+    """
 
     pod: Pod
     diagnosis: Diagnosis
@@ -366,13 +370,13 @@ class CycleResult:
     next_start: int | None = None  # and where the next search begins then
 
     def without_evidence(self) -> CycleResult:
-        """The same answer without its inputs, which hold columns of the whole cluster: for callers that keep many
-        answers. Verdicts per node and scores are dropped."""
+        """The same result without its inputs, which contain columns of the whole cluster: for callers that keep many
+        results. Verdicts per node and scores are dropped."""
         return replace(self, diagnosis=_nothing(), table=None, state=None)
 
     @property
     def prefilter(self) -> Verdict | None:
-        """The refusal of every node at a stroke, if there was one."""
+        """The refusal that applies to every node, if there is one."""
         return self.diagnosis.prefilter
 
     @property
@@ -382,30 +386,30 @@ class CycleResult:
 
     @property
     def preemption(self) -> Nomination | None:
-        """Where evicting others would make room, and whom; None when it would not help or was not asked."""
+        """The node where preemption would make room, and its victims; None if it would not help or was not tried."""
         return self.nomination if self.nomination is not None and self.nomination.node else None
 
     @cached_property
     def unknown(self) -> str:
-        """What this library declined to guess about any node: then `node` is not to be relied on, set or not.
-        Empty when all is known."""
+        """Why this library cannot decide about some node; then `node` is unreliable, whether set or not. Empty if
+        everything is known."""
         verdict = self.diagnosis.first_of(VerdictCode.UNKNOWN)
         return verdict.message if verdict else ""
 
     @property
     def scores(self) -> Mapping[str, NodeScores]:
-        """Node name → scores, for the nodes that were scored: none unless two or more passed."""
+        """Node name → scores, for the scored nodes: none unless two or more passed."""
         return {} if self.table is None else ScoresByName(self.table)
 
     @property
     def highest_total(self) -> int | None:
-        """The total of the best nodes; None when nothing was scored."""
+        """The total of the best nodes; None if nothing was scored."""
         return None if self.table is None else int(self.table.total.max())
 
     @property
     def runner_up(self) -> tuple[str, int] | None:
-        """The next best node after all of `best`, the first by name of several, with its total; None when there
-        is none."""
+        """The next best node after all of `best`, with its total; the first by name of several, None if there is
+        none."""
         if self.table is None:
             return None
         total = self.table.total
@@ -418,14 +422,14 @@ class CycleResult:
 
 
 class NodeScores(Value):
-    """One node's total and the weighted scores it is the sum of."""
+    """One node's total and the weighted scores that it sums."""
 
     total: int
     by_plugin: Mapping[str, int]
 
 
 class ScoresByName(Mapping[str, NodeScores]):
-    """A score table read by node name."""
+    """A table of scores, read by node name."""
 
     def __init__(self, table: ScoreTable) -> None:
         self._table = table

@@ -36,8 +36,8 @@ class Search(Value):
     """How the scheduler searches its nodes in one cycle.
 
     `start` is its nextStartNodeIndex. `workers` proceed at equal speed: one per processor, at most its `parallelism`.
-    `order` is the index of its node order in `Columns.tree_orders`; with a `shuffle` other than 0 it is the order drawn
-    with that number (`Columns.shuffled_order`)."""
+    `order` is the index of its node order in `Columns.tree_orders`; with a `shuffle` other than 0 it is the random
+    order of that number (`Columns.shuffled_order`)."""
 
     start: int = 0
     workers: int = 1

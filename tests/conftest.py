@@ -1,6 +1,7 @@
-"""For every test: the caller's environment does not reach it, and only pytest's own timeout limits it by the clock.
+"""For every test: the caller's environment does not reach it, and pytest's own timeout is its only limit by the clock.
 
-This file is loaded before any test module, in the main process and in each worker of pytest-xdist."""
+This file is loaded before any test module, in the main process and in each worker of pytest-xdist.
+"""
 
 from __future__ import annotations
 

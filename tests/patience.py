@@ -1,4 +1,5 @@
-"""How tests wait: for a condition, with a limit that follows the machine's load, and with the cause when they give up.
+"""How tests wait: for a condition, with a limit that follows the machine's load, and with a message that names the
+condition when they give up.
 
 No test asserts wall-clock time. On a machine with a load of a hundred these waits are long, but no test fails: the
 limit counts seconds of an otherwise idle machine (`drydock.rollout.patience`)."""
@@ -22,10 +23,10 @@ LONG_SECONDS = 3000.0
 
 
 def wait_until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "the condition") -> None:
-    """Returns when the condition holds; fails with what was waited for, as it stands then."""
+    """Returns when the condition is true; fails with its description at that moment."""
     patience = TimeLimit(SECONDS)
     while not condition():
-        assert not patience.is_over(), f"{patience.waited} it did not come about: {what()}"
+        assert not patience.is_over(), f"{patience.waited} the condition was not met: {what()}"
         time.sleep(0.02)
 
 
@@ -33,12 +34,12 @@ async def until(condition: Callable[[], Any], what: Callable[[], str] = lambda: 
     """The same for a coroutine."""
     patience = TimeLimit(SECONDS)
     while not condition():
-        assert not patience.is_over(), f"{patience.waited} it did not come about: {what()}"
+        assert not patience.is_over(), f"{patience.waited} the condition was not met: {what()}"
         await asyncio.sleep(0.02)
 
 
 def ended(process: subprocess.Popen[str], so_far: Callable[[], str] = lambda: "") -> int:
-    """The exit code of a process whose output goes elsewhere; one that does not end is killed and its words are
+    """The exit code of a process whose output goes elsewhere; a process that does not end is killed and its output is
     shown."""
     try:
         wait_until(lambda: process.poll() is not None, lambda: f"the end of {process.args!r}; it said:\n{so_far()}")
@@ -50,7 +51,8 @@ def ended(process: subprocess.Popen[str], so_far: Callable[[], str] = lambda: ""
 
 
 def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subprocess.CompletedProcess[str]:  # noqa: A002 - subprocess's word
-    """As `subprocess.run` with captured text, but a process that does not end fails the test with all that it said."""
+    """Like `subprocess.run` with captured text, but a process that does not end fails the test with its whole
+    output."""
     with contextlib.ExitStack() as files:
         given, output, errors = (files.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
         given.write(input or "")
@@ -74,7 +76,7 @@ def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subp
 
 
 def growing(seconds: float) -> Iterator[float]:
-    """Deadlines for a test whose subject is a deadline: the first one that leaves the rest of the story its
-    time will do."""
+    """Deadlines for a test whose subject is a deadline: the first one that leaves enough time for the rest of the story
+    is used."""
     for power in range(6):
         yield seconds * 4**power

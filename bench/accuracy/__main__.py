@@ -1,8 +1,8 @@
 """How often forecasts are right, on a real control plane: `make bench-accuracy`.
 
-Clusters are drawn from seeds (tests/cluster/harness/measures/varied.py). Each node is forecast, then drained for real,
-and uncordoned; then every landing is compared with the forecast. The rows differ in the program that drains and in the
-scheduler's configuration."""
+Clusters are generated from seeds (tests/cluster/harness/measures/varied.py). Each node is forecast, then drained for
+real, and uncordoned; then every landing is compared with the forecast. The rows differ in the program that drains and
+in the scheduler's configuration."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains
 
 
 def table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
-    """In Markdown, with the total as the last row."""
+    """The table in Markdown, with the total as the last row."""
     total = Score()
     for _, each in rows:
         total.add(each)

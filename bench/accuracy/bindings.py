@@ -1,5 +1,4 @@
-"""The bindings of a drain that was written down, one after another, with the cluster as a watch had it right before
-each."""
+"""The bindings of a recorded drain, one after another, with the cluster as a watch had it right before each."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ class Binding:
 
 
 def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
-    """Those of the drain, and those after the node was given back, which the scheduler's log alone has. A pod whose
-    like the list does not have is passed over, as any that a watch misses."""
+    """The bindings of the drain, and those after the uncordon, which only the scheduler's log has. A pod without a
+    similar one in the list is skipped, like any pod that a watch misses."""
     watched = _Watched(listed.with_node_cordoned(record.node))
     for event in sorted(record.events, key=lambda event: event.version):
         yield from watched.follow(event)
@@ -38,7 +37,7 @@ def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
 
 
 class _Watched:
-    """The cluster as the events leave it; `coming` are the pods without a node, by name."""
+    """The cluster after the events; `coming` are the pods without a node, by name."""
 
     def __init__(self, world: Snapshot) -> None:
         self.world = world

@@ -33,7 +33,7 @@ _CHURN = "churn"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterKind:
-    """A kind of cluster: its properties, how many clusters are drained, and of which sizes."""
+    """A kind of cluster: its properties, the number of drained clusters, and their sizes."""
 
     title: str
     clusters: int = 1
@@ -140,7 +140,7 @@ def _restart_scheduler(plane: ControlPlane, nodes: int) -> int:
 
 @contextmanager
 def _churn(plane: ControlPlane, like: ClusterKind) -> Iterator[None]:
-    """Pods of a CronJob and others come and go, for kinds of clusters with such pods."""
+    """Creates and deletes pods of a CronJob and others, for kinds of clusters with such pods."""
     if not like.has_churn:
         yield
         return

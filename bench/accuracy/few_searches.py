@@ -1,9 +1,9 @@
-"""What a forecast loses by following fewer searches, as it does above 1,000 nodes: `make bench-accuracy-searches`.
+"""The loss of a forecast that follows fewer searches, as it does above 1,000 nodes: `make bench-accuracy-searches`.
 
 No control plane: the library is measured against itself. Nodes of generated clusters are forecast with the fewest
-searches and with all of them; then each drain is simulated again and again with one search that is drawn as the model
-says they are distributed (any start, any number of workers, half of the time an order of nodes that nobody can know).
-*Inside* is the share of these landings on a node that the forecast names: it should hold 95 of 100."""
+searches and with all of them; then each drain is simulated repeatedly with one random search, distributed as in the
+model (any start, any number of workers, half of the time an unknown order of nodes). *Inside* is the share of these
+landings on a node that the forecast names: it should hold 95 of 100."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Counted(Value, kw_only=True):
     mean_set: float
 
     def row(self) -> str:
-        """Of the page's table."""
+        """A row of the page's table."""
         usual = " (the default)" if most_searches(self.nodes) == self.searches else ""
         return (
             f"| {self.nodes:,} | {self.searches}{usual} | {self.drains} | {self.landings:,} | "
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def cluster_of(folder: Path, nodes: int) -> Snapshot:
-    """The cluster of the plan's bench, which has the same dump."""
+    """The cluster of the plan's bench, from the same dump."""
     dump = folder / f"{nodes}-1.json.gz"
     if not dump.exists():
         dump.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def cluster_of(folder: Path, nodes: int) -> Snapshot:
 
 
 def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -> Iterator[Counted]:
-    """The same drains under the fewest searches and under all."""
+    """The same drains with the fewest searches and with all."""
     scheduler, nodes = Scheduler(), len(snapshot.nodes)
     drained = chance.sample(snapshot.node_names, drains)
     landed = {
@@ -109,7 +109,7 @@ def judged(snapshot: Snapshot, chance: random.Random, drains: int, times: int) -
 
 
 def drawn(chance: random.Random, nodes: int) -> Search:
-    """How the scheduler may go through its nodes: one way, drawn as `possible_searches` weighs them."""
+    """One way in which the scheduler may search its nodes, chosen with the weights of `possible_searches`."""
     shuffle = chance.randrange(10**6, 2**31) if chance.random() < 0.5 else 0  # an order that no forecast follows
     return Search(chance.randrange(nodes), chance.choice(_WORKERS), shuffle=shuffle)
 
@@ -120,7 +120,7 @@ def _landings(snapshot: Snapshot, scheduler: Scheduler, node: str, search: Searc
 
 
 def page(found: Sequence[Counted], seed: int, times: int) -> str:
-    """few_searches.md."""
+    """The content of few_searches.md."""
     rows = "\n".join(each.row() for each in found)
     return f"""# What fewer searches cost a forecast
 

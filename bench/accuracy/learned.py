@@ -1,8 +1,8 @@
-"""What is learned from bindings about where kube-scheduler's search begins: `make bench-accuracy-learned`.
+"""How well the start of kube-scheduler's search is learned from bindings: `make bench-accuracy-learned`.
 
 The clusters, drains and records are those of `python -m bench.accuracy.sampled`, with seeds that are chosen when the
-bench runs, and printed. A belief follows the bindings of a cluster's drains as a watch shows them. From the first drain
-on before which it has seen twenty, each drain is forecast with and without it, and landings are looked up in both."""
+bench runs, and printed. A belief follows the bindings of a cluster's drains as a watch shows them. Once it has seen
+twenty bindings, each drain is forecast with and without the belief, and both are compared with the landings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ LEAST_BINDINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class LearnedPair:
-    """One drain, forecast with what was learned and without."""
+    """One drain, forecast with the learned belief and without it."""
 
     cluster: str
     without: Score
@@ -57,7 +57,7 @@ class LearnedPair:
 
 
 def main() -> None:
-    """Records what is missing, then prints a table for each kind of cluster."""
+    """Records missing drains, then prints a table for each kind of cluster."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.accuracy.learned",
         description=__doc__,
@@ -87,7 +87,7 @@ def judged(folder: Path, kind: str) -> list[LearnedPair]:
 
 
 def judge(drains: Sequence[Path]) -> list[LearnedPair]:
-    """Goes through the drains of one cluster, learns from each, and forecasts those before which enough was seen."""
+    """Learns from the drains of one cluster in turn, and forecasts those with enough earlier bindings."""
     scheduler, belief, found = Scheduler(), None, []
     for path in drains:
         done = read(path)
@@ -119,7 +119,7 @@ def _pair(done: DrainRecord, listed: Snapshot, belief: SearchBelief, scheduler: 
 
 
 def section(pairs: Sequence[LearnedPair]) -> Iterator[str]:
-    """A row for each cluster, all together with an interval, and each miss."""
+    """A row for each cluster, the total with an interval, and each miss."""
     rows = [
         (name, [pair for pair in pairs if pair.cluster == name]) for name in dict.fromkeys(p.cluster for p in pairs)
     ]

@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def begun(parser: argparse.ArgumentParser, name: str) -> tuple[argparse.Namespace, Path, int]:
-    """The options, with those of every bench that records and judges drains, its folder, and its seed."""
+    """The options, with those of every bench that records and scores drains, its folder, and its seed."""
     parser.add_argument("--seed", type=int, help="draws the clusters' seeds; otherwise drawn itself")
     parser.add_argument("--record", type=Path, help="a folder for what happens; what is there is not done again")
     parser.add_argument("--replay", type=Path, help="a folder with what happened: judged, and nothing is drained")
@@ -83,7 +83,7 @@ def begun(parser: argparse.ArgumentParser, name: str) -> tuple[argparse.Namespac
 
 
 def seed_of(folder: Path, wanted: int | None) -> int:
-    """That of the folder, where a bench has begun there."""
+    """The seed of the folder, if a bench has begun there."""
     kept = folder / "seed"
     if not kept.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ def _cells(pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def total(scores: Sequence[Score]) -> Score:
-    """Several drains' scores as one."""
+    """The scores of several drains as one."""
     result = Score()
     for each in scores:
         result.add(each)

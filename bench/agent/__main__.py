@@ -49,7 +49,7 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class AgentMemory:
-    """Of one process, in MiB: resident, and the part that no other process shares."""
+    """The memory of one process in MiB: resident, and the part that no other process shares."""
 
     resident: float
     private: float
@@ -63,7 +63,7 @@ def memory_of(pid: int) -> AgentMemory:
 
 
 def seed(server: RunningServer) -> None:
-    """A Node, the DaemonSet that carries the lock, and the ConfigMap the agent watches."""
+    """A Node, the DaemonSet with the lock, and the ConfigMap that the agent watches."""
     server.seed(
         {
             "apiVersion": "v1",
@@ -152,14 +152,14 @@ def processor_seconds(pid: int) -> float:
 
 
 def wait_for_port(log: Path) -> int:
-    """The port of metrics and probes, as the agent's log names it."""
+    """The port of metrics and probes, read from the agent's log."""
     while not (found := re.search(r"on port (\d+)", log.read_text())):
         time.sleep(0.005)
     return int(found[1])
 
 
 def is_ready(port: int) -> bool:
-    """Whether the readiness probe passes: a whole turn was made."""
+    """Whether the readiness probe passes: a complete turn was made."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)
@@ -204,7 +204,7 @@ def is_tainted(node: dict[str, Any] | None) -> bool:
 
 
 def wait_until_tainted(server: RunningServer, expected: bool, limit: float = 60) -> float:
-    """Seconds until the Node carries, or no longer carries, the soft taint."""
+    """Seconds until the Node has, or no longer has, the soft taint."""
     started = time.monotonic()
     while is_tainted(server.get("nodes", NODE)) is not expected:
         if time.monotonic() - started > limit:

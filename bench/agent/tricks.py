@@ -1,11 +1,12 @@
 """What each trick of `cluster/wire/lean_imports.py` saves: the agent's imports with all of them, then with one switched
 off at a time.
 
-    python -m bench.agent.tricks [--times 5]
+python -m bench.agent.tricks [--times 5]
 
-Private memory and processor time of a process that has imported what an agent imports: of some processes the median
-memory and the least time.
-Tricks overlap: what two of them leave out is saved as long as one of them is on."""
+Measured are private memory and processor time of a process with the agent's imports: the median memory and the least
+time of several processes. Tricks overlap: a module that two of them leave out is not loaded as long as one of them is
+on.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ sys.stdin.read()
 
 @dataclass(frozen=True)
 class AgentCost:
-    """Of one process after its imports."""
+    """The figures of one process after its imports."""
 
     private_kib: float
     seconds: float
@@ -76,7 +77,7 @@ def _measure(*tricks: str) -> AgentCost:
 
 
 def rows(times: int) -> Iterator[str]:
-    """The table, line by line as it is measured."""
+    """The table, printed line by line during the measurement."""
     _measure()  # writes the bytecode that is missing
     lean, whole = cost_without(times=times), cost_without(*TRICKS, times=times)
     yield "| switched off | private memory, KiB | processor time, ms | the trick |"

@@ -116,7 +116,7 @@ def _asked(cache: ClusterCache) -> float:
 
 
 def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
-    """Events without end, as lines of a watch."""
+    """Endless events, as lines of a watch."""
     numbers, apps, places = (array("l", column) for column in zip(*map(_who, snapshot.placed_pods), strict=True))
     version, number = 10, len(numbers)
     first = number
@@ -137,7 +137,7 @@ def _lives(snapshot: Snapshot, nodes: int, d: random.Random) -> Iterator[bytes]:
 
 
 def _who(pod: Pod) -> tuple[int, int, int]:
-    """The number at the end of a pod's name, its application, its node."""
+    """The number at the end of a pod's name, its application and its node."""
     number, app, node = (int(name.rpartition("-")[2]) for name in (pod.name, pod.labels["app"], pod.node_name))
     return number, app, node
 

@@ -1,9 +1,10 @@
-"""What a command for people costs: processor time of its process, user and system, against a cluster of 100 Nodes.
+"""The cost of a command for people: processor time of its process, user and system, with a cluster of 100 Nodes.
 
-    python -m bench.commands [--times 7]
+python -m bench.commands [--times 7]
 
-The server runs in this process and is not counted. Of so many processes the least: what other work on the machine adds
-is no cost of ours. Beside it, what Python takes to start with nothing to do."""
+The server runs in this process and is not counted. The least of so many processes counts, because other work on the
+machine only adds time. The table also shows the time of a Python process that does nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What the forecast of one node costs, cold: from a dump, and from a real API server that holds the same cluster.
+"""The cost of one node's forecast in a fresh process: from a dump, and from a real API server with the same cluster.
 
     python -m bench.forecast [--nodes 100 --nodes 5000] [--from files] [--runs 3]
 
 Measured is the whole command, `careen forecast NODE`, from the start of its process to its end: seconds by the
 clock, processor seconds of the command and its child together, and the largest resident set of either. Then the
-requests and bytes of the lists, and what two forecasts leave in the agent. Modules have their bytecode, as pip
-and the image leave it; `--without-bytecode` is a fresh clone on which none may be written."""
+requests and bytes of the lists, and the memory that two forecasts leave in the agent. Modules have their bytecode, as
+in an installation by pip and in the image; `--without-bytecode` measures a fresh clone that may not write any."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HEADER = ["NODES", "PODS", "FROM", "SECONDS", "CPU S", "PEAK MIB", "PODS FORECAS
 
 @dataclass(frozen=True, slots=True)
 class ForecastCost:
-    """Of one run of the command."""
+    """The figures of one run of the command."""
 
     seconds: float
     processor_seconds: float
@@ -111,7 +111,7 @@ def _environment(folder: Path, *, has_bytecode: bool) -> dict[str, str]:
 
 
 def cost(arguments: list[str], environment: dict[str, str]) -> ForecastCost:
-    """One run of `careen forecast`, by the kernel's account of the process and its child."""
+    """One run of `careen forecast`, measured by the kernel's account of the process and its child."""
     began = time.monotonic()
     command = [sys.executable, "-m", "careen", "forecast", NODE, *arguments, "--timeout=600", "--output=json"]
     with tempfile.TemporaryFile() as output:
@@ -166,7 +166,7 @@ def from_server(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
 
 
 async def asked(kubeconfig: Path) -> str:
-    """The requests that a forecast's child makes, counted by making them."""
+    """The number of requests of a forecast's child, found by making them."""
     counted: list[tuple[str, int]] = []
 
     def count(request: Request, response: Response | None) -> None:

@@ -1,8 +1,9 @@
-"""What a forecast leaves in the agent that asked for it: `python -m bench.forecast.resident NODE --dump FILE |
---kubeconfig FILE`.
+"""The memory that a forecast leaves in the agent: `python -m bench.forecast.resident NODE --dump FILE | --kubeconfig
+FILE`.
 
-Imports what a resident agent imports of it, asks for two forecasts, each in its child process limited to 1 GiB,
-and prints its own resident memory before and after each, and the children's peak, as JSON."""
+Imports the modules that a resident agent imports for it, requests two forecasts, each in its child process limited to 1
+GiB, and prints its own resident memory before and after each, and the children's peak, as JSON.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""An etcd filled with the bench's cluster before an API server starts on it: 150,000 pods in minutes and not in hours.
+"""An etcd filled with the bench's cluster before an API server starts on it: 150,000 pods in minutes instead of hours.
 
-Objects are stored as JSON, which an API server reads as well as its own protobuf; what it serves is the same.
-No controllers, no scheduler: nothing changes while it is listed."""
+Objects are stored as JSON, which an API server reads like its own protobuf; its answers are the same. There are no
+controllers and no scheduler, so nothing changes during the lists.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +30,23 @@ _PER_REQUEST = 100  # etcd takes at most 128 operations and 1.5 MiB at once
 
 
 class FilledControlPlane(ControlPlane):
-    """etcd and kube-apiserver alone, with the objects of a folder of list pages in them."""
+    """Only etcd and kube-apiserver, with the objects of a folder of list pages."""
 
     def __init__(self, folder: Path, pages: Iterable[bytes], *, guardian: Guardian) -> None:
         self._pages = pages
         super().__init__(folder, guardian=guardian)
 
     def start_api_server(self) -> None:
-        """Filled first: the server reads everything once, when it starts."""
+        """Filled first, because the server reads everything once when it starts."""
         fill(f"http://127.0.0.1:{self._etcd_port}", self._pages)
         super().start_api_server()
 
     def _wait_until_ready(self, patience_seconds: float = 1800) -> None:
-        """It is ready when it has read everything."""
+        """The server is ready when it has read everything."""
         super()._wait_until_ready(patience_seconds)
 
     def _start_the_rest(self) -> None:
-        """Starts nothing else: lists need neither controllers nor a scheduler."""
+        """Starts no other program: lists need neither controllers nor a scheduler."""
 
 
 def fill(etcd: str, pages: Iterable[bytes]) -> None:

@@ -3,11 +3,11 @@
     make bench-plan
     python -m bench.plan --nodes 1000 [--order oldest] [--concurrency 4]
 
-The first measures 200 nodes in every order and 5,000 in the first one, and writes results.md. The cluster is that of
-the scheduler's bench (30 pods a node) without cordoned nodes, with few namespaces and ten old ReplicaSets for each
-application, as Deployments leave them; it is read from a dump, as by `careen plan --from`, and is kept in a folder for
-the next run. CPU is the processor time of the process, user and system; other work on the machine adds to it, because
-it shares the processor's caches."""
+The first command measures 200 nodes in every order and 5,000 in the first one, and writes results.md. The cluster is
+that of the scheduler's bench (30 pods a node) without cordoned nodes, with few namespaces and with ten old ReplicaSets
+for each application, as Deployments leave them. It is read from a dump, as by `careen plan --from`, and kept in a
+folder for the next run. CPU is the processor time of the process, user and system; other work on the machine adds to
+it, because it shares the processor's caches."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Measured(Value, kw_only=True):
     resident: int
 
     def lines(self) -> list[str]:
-        """As it is printed."""
+        """The results as printed."""
         return [
             (
                 f"{self.nodes} nodes, {self.pods} pods; processor time: read in {self.read:.1f} s, "
@@ -120,7 +120,7 @@ def cost(command: Sequence[str]) -> float:
 
 
 def page(found: Sequence[Measured], concurrency: int) -> str:
-    """results.md."""
+    """The content of results.md."""
     rows = "\n".join(
         f"| {each.nodes:,} | {each.pods:,} | {row[0]} | {row[1]} | {row[2]} | {row[4]} | {row[5]} |"
         for each in found

@@ -2,9 +2,9 @@
 
 Nodes have 8 cpu and 32 Gi in 3 zones, 99 pods of 7 controllers, 5 budgets, zone spread on two, required host
 anti-affinity on two, one StatefulSet, 2 DaemonSets; 65 % of the cpu is requested. Pods start in 3 s and stop in
-1 s, a boot takes 5 s (`--boot`). All sentinels appear at t0; the clock stops when every node is back,
-schedulable, and nobody holds the lock. With `--seed` another cluster of that kind is drawn, and its pods lie
-alike whenever the seed is the same."""
+1 s, a boot takes 5 s (`--boot`). All sentinels appear at t0; the clock stops when every node is back and schedulable,
+and the lock has no claim. `--seed` generates another cluster of that kind; the same seed always places the pods in the
+same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One roll-out on a control plane of its own, from the first Node to the figures. How they are printed is elsewhere."""
+"""One roll-out on its own control plane, from the first Node to the figures. Other modules print them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def measure(trial: Trial, plane: ControlPlane) -> Result:
 
 
 def _prepare(cluster: Cluster, trial: Trial) -> list[Host]:
-    """Nodes, agents, pods; and time for the agents to become quiet."""
+    """Creates nodes, agents and pods, and waits until the agents are quiet."""
     identity, sample = trial.identity, trial.sample
     for file in [Path(__file__).with_name("kured.yaml")] if identity is KURED else manifest_files():
         cluster.apply_file(file)

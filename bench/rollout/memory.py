@@ -13,14 +13,14 @@ from tests.cluster.harness.machines.processes import descendants
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessMemory:
-    """Of one process, in MiB."""
+    """The memory of one process in MiB."""
 
     resident: float
     private: float
 
 
 def memory_of(pid: int) -> ProcessMemory | None:
-    """None when the process is gone."""
+    """None if the process has ended."""
     try:
         rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except OSError:

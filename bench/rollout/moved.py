@@ -1,9 +1,8 @@
 """How often pods move: the same roll-outs by careen with and without its early taint, and by kured: `make bench-moved`.
 
-Each roll-out has a control plane of its own. Those of careen go two at a time, the two variants of one seed
-beside each other; those of kured five at a time, because a kured waits for a minute after each boot. What was
-measured is kept in bench/rollout/moved.json, a row for each roll-out; `--draw` writes the page's tables and
-plot from it again."""
+Each roll-out has its own control plane. Those of careen run two at a time, the two variants of one seed in parallel;
+those of kured run five at a time, because kured waits for a minute after each boot. The results are kept in
+bench/rollout/moved.json, a row for each roll-out; `--draw` writes the page's tables and plot from it again."""
 
 from __future__ import annotations
 
@@ -116,7 +115,7 @@ def with_tables(page: str, runs: Sequence[Run]) -> str:
 
 
 class _Kept:
-    """The file of results: a row is written as soon as its roll-out ends, in place of an older one."""
+    """The file of results: a row is written as soon as its roll-out ends, and replaces an older one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -186,7 +185,7 @@ def _roll_out(
 
 
 def run_of(agent: str, seed: int, asking: int, result: dict[str, Any]) -> Run:
-    """From what `python -m bench.rollout --json` wrote."""
+    """A row from the output of `python -m bench.rollout --json`."""
     rollout = result["rollout"]
     moves, lead = rollout["moves"], rollout["lead"]
     return Run(

@@ -1,8 +1,9 @@
-"""Where the pods are when a roll-out begins: chosen by scheduler_core, with a seed for equally good nodes.
+"""The pods' nodes at the beginning of a roll-out: chosen by scheduler_core, with a seed for equally good nodes.
 
 kube-scheduler chooses at random among equal nodes, so the same workloads are placed differently every time, and two
-roll-outs differ by that alone. Here the real scheduler is stopped until every pod is placed; later placements are its
-own."""
+roll-outs differ by that alone. Here the real scheduler is stopped until every pod is placed; it makes all later
+placements itself.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +34,14 @@ _LOOKED_AT = {
 def places(
     objects: Iterable[Mapping[str, Any]], waiting: Sequence[Object], chance: random.Random
 ) -> list[tuple[Object, str]]:
-    """A node for each waiting pod, one after another. `objects` is the cluster; its pods are those that have a node."""
+    """A node for each pending pod, one after another. `objects` is the cluster; its placed pods are those with a
+    node."""
     scheduler, snapshot = Scheduler(), load_objects(objects)
     placed = []
     for manifest in waiting:
         pod = pod_from_manifest(manifest)
         found = scheduler.schedule(snapshot, pod)
-        assert found.node is not None, f"{pod.key} finds no place: {found.sentence}"
+        assert found.node is not None, f"{pod.key} finds no node: {found.sentence}"
         node = chance.choice(sorted(found.best))
         snapshot = snapshot.with_pod_placed(pod, node)
         placed.append((manifest, node))

@@ -1,7 +1,7 @@
 """The cluster of the roll-out: 12 nodes in 3 zones, 7 controllers, 5 budgets. A seed determines the details.
 
 Seed 0 is the reference: 99 pods, 65 % of the cpu requested, every host needs a reboot at the same instant. Any other
-seed draws the replicas, the requests and the order of the needs, within bounds that leave room for one node to be
+seed varies the replicas, the requests and the order of the needs, within bounds that leave room for one node to be
 down."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SECONDS_BETWEEN_HOSTS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSize:
-    """A controller's pods: how many, and what each requests."""
+    """A controller's pods: their number, and the requests of each."""
 
     replicas: int
     millicpu: int
@@ -55,7 +55,7 @@ _APART = {"cache": 10, "db": 4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFleet:
-    """One seed's cluster, which of its hosts need a reboot, and when: seconds after the start."""
+    """One seed's cluster, its hosts that need a reboot, and the times of their needs in seconds after the start."""
 
     seed: int
     sizes: Mapping[str, WorkloadSize]
@@ -63,12 +63,12 @@ class SampleFleet:
 
     @property
     def pods(self) -> int:
-        """Of controllers other than DaemonSets."""
+        """The pods of controllers other than DaemonSets."""
         return sum(size.replicas for size in self.sizes.values())
 
     @property
     def load(self) -> float:
-        """Share of the cpu that is requested."""
+        """The share of the cpu that is requested."""
         return load(self.sizes)
 
     def daemons(self) -> list[Object]:
@@ -79,7 +79,7 @@ class SampleFleet:
         ]
 
     def workloads(self) -> list[Object]:
-        """Controllers and their budgets."""
+        """The controllers and their budgets."""
         return [
             deployment("web", **self._pods("web"), **zone_spread("web")),
             budget("web", max_unavailable=2),
@@ -117,12 +117,12 @@ def sample(seed: int, asking: int = NODES) -> SampleFleet:
 
 
 def nodes() -> list[tuple[str, str]]:
-    """Name and zone."""
+    """Name and zone of each node."""
     return [(f"n{number:03}", ZONES[number % len(ZONES)]) for number in range(NODES)]
 
 
 def load(sizes: Mapping[str, WorkloadSize]) -> float:
-    """Share of the cpu that these and the DaemonSets request."""
+    """The share of the cpu that these and the DaemonSets request."""
     requested = sum(size.replicas * size.millicpu for size in sizes.values()) + NODES * DAEMONS_MILLICPU
     return requested / (NODES * NODE_MILLICPU)
 

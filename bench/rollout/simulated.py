@@ -3,10 +3,10 @@ chance.
 
     python -m bench.rollout.simulated [--seeds 0 1 2 3 4 5] [--lots 20] [--asking 12]
 
-Each lot places the seed's pods again and draws the order of its nodes; the roll-out is then simulated with the taint
-and without, and with the taint in the order of careen's agents. With `--asking 6` only the first six of the drawn order
-need a reboot, and the others can receive their pods. scheduler_core decides every landing as kube-scheduler would;
-budgets, timing and agents are left out."""
+Each lot places the seed's pods again and chooses a random order of its nodes; the roll-out is then simulated with the
+taint and without, and with the taint in the order of careen's agents. With `--asking 6` only the first six of that
+order need a reboot, and the others can receive their pods. scheduler_core decides every landing as kube-scheduler
+would; budgets, timing and agents are left out."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lot:
-    """Repeat moves from one placement: in an order drawn by chance without the taint and with it, and with it
-    in careen's order."""
+    """Repeat moves from one placement: in a random order without the taint and with it, and with it in careen's
+    order."""
 
     plain: int
     tainted: int
@@ -72,7 +72,7 @@ class Lot:
 
 
 def one_lot(drawn: SampleFleet, lot: int, *, asking: int = NODES) -> Lot:
-    """The same lot gives the same placement and the same drawn order."""
+    """The same lot gives the same placement and the same random order."""
     chance = random.Random(f"lot {drawn.seed} {lot}")
     snapshot = placed(drawn, chance)
     names = [name for name, _ in nodes()]
@@ -94,7 +94,7 @@ def as_agents_go(snapshot: Snapshot) -> RolloutRules:
 
 
 def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, taint_key: str | None) -> int:
-    """Of one roll-out over these nodes, one after another."""
+    """Repeat moves of one roll-out over these nodes, one after another."""
     made = simulate_rollout(
         snapshot, asking, Scheduler(), rules, begins=BEGINS, durations=Durations(), taint_key=taint_key
     )
@@ -103,7 +103,7 @@ def repeat_moves(snapshot: Snapshot, asking: Sequence[str], rules: Rules, *, tai
 
 
 def row(title: str, lots: Sequence[Lot]) -> str:
-    """Means, and each step's difference with the interval that holds the true mean 19 times in 20."""
+    """Means, and each step's difference with its 95 % confidence interval."""
     means = [
         fmean(column)
         for column in ([lot.plain for lot in lots], [lot.tainted for lot in lots], [lot.ordered for lot in lots])
@@ -126,7 +126,7 @@ def difference(differences: Sequence[int]) -> str:
 
 @dataclass(slots=True)
 class InOrder:
-    """`Rules` of scheduler_core's rollout.py: one node at a time, in the given order, and nothing refuses."""
+    """`Rules` of scheduler_core's rollout.py: one node at a time, in the given order, and no refusals."""
 
     order: tuple[str, ...]
     at_work: str = ""
@@ -176,7 +176,7 @@ def _nodes() -> list[Object]:
 
 
 def _owners(drawn: SampleFleet) -> list[Object]:
-    """Of the pods, as the scheduler looks at them for its default spread: a Deployment's pods belong to a
+    """The owners of the pods, as the scheduler reads them for its default spread: a Deployment's pods belong to a
     ReplicaSet."""
     return [
         {

@@ -1,8 +1,8 @@
 """A seeded cluster as the API server would list it: pages of nodes, pods, services and replica sets, and pods to place.
 
-A quarter each of the applications spreads over zones and hosts, keeps away from itself, likes the
-neighbourhood of another one, or asks for nothing. Objects carry what real ones carry (managed
-fields, conditions, volumes of the service account), because reading past it is part of loading.
+A quarter each of the applications has topology spread over zones and hosts, anti-affinity to itself, a preferred
+affinity to another one, or no rule. Objects have the fields of real ones (managed fields, conditions, volumes of the
+service account), because skipping them is part of loading.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ KINDS = ("spread", "anti-affinity", "preferred-affinity", "plain")
 
 
 def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACES, old_revisions: int = 0) -> None:
-    """Writes the pages of a cluster of that many nodes, unless the directory has them already. Each application
-    leaves so many ReplicaSets of old revisions beside its own."""
+    """Writes the pages of a cluster of that many nodes, unless the directory has them already. Each application gets so
+    many ReplicaSets of old revisions beside its current one."""
     if (directory / "done").exists():
         return
     directory.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACE
 
 
 def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
-    """Pending pods: the same number of each kind, each another replica of another application."""
+    """Pending pods: the same number of each kind, each a replica of another application."""
     applications = _applications(nodes)
     found = []
     for i in range(count):
@@ -69,8 +69,8 @@ def pods_to_place(nodes: int, count: int) -> list[dict[str, Any]]:
 
 
 def _applications(nodes: int) -> int:
-    """Enough of them that one that keeps away from itself has nodes left in a small cluster too; the same
-    number of each kind."""
+    """Enough applications that one with anti-affinity to itself finds nodes in a small cluster too; the same number of
+    each kind."""
     wanted = max(200, nodes * PODS_PER_NODE // REPLICAS)
     return wanted - wanted % len(KINDS)
 
@@ -189,7 +189,7 @@ def _replica_set(app: int, namespaces: int, revision: str) -> dict[str, Any]:
 
 
 def _placed(d: random.Random, nodes: int, applications: int, namespaces: int) -> Iterator[dict[str, Any]]:
-    """Every node gets its pods, of different applications: some keep away from themselves."""
+    """Every node gets its pods, of different applications, because some have anti-affinity to themselves."""
     number = 0
     for i in range(nodes):
         for app in d.sample(range(applications), PODS_PER_NODE):
@@ -369,7 +369,7 @@ _MANAGED = [
 
 
 def pod_at(node: int | None, *, app: int, suffix: str, is_running: bool) -> dict[str, Any]:
-    """A pod of an application as a watch brings it: waiting, on its node, or running there."""
+    """A pod of an application as a watch sends it: pending, on its node, or running there."""
     pod = {"apiVersion": "v1", "kind": "Pod", **_pod(app, suffix)}
     pod["status"] = {"phase": "Pending"}
     if node is not None:
@@ -379,5 +379,5 @@ def pod_at(node: int | None, *, app: int, suffix: str, is_running: bool) -> dict
 
 
 def node_object(i: int, *, seed: int) -> dict[str, Any]:
-    """A node as a watch brings it."""
+    """A node as a watch sends it."""
     return {"apiVersion": "v1", "kind": "Node", **_node(random.Random(f"{seed}:{i}"), i)}

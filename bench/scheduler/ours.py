@@ -1,6 +1,6 @@
-"""What one process of scheduler_core needs: run as `python -m bench.scheduler.ours cycles|drain …`, prints JSON lines.
+"""The cost of scheduler_core in one process: run as `python -m bench.scheduler.ours cycles|drain …`, prints JSON lines.
 
-Times are processor time: with one thread on one core that is what the clock of a quiet machine would show.
+Times are processor time: with one thread on one core they equal the clock of a quiet machine.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from scheduler_core.snapshot.loading import load_pages
 
 
 def main() -> None:
-    """The first argument says what is measured."""
+    """The first argument chooses the measurement."""
     {"cycles": cycles, "drain": drain}[sys.argv[1]](*sys.argv[2:])
 
 
 def cycles(pages: str, pods: str, rounds: str) -> None:
-    """Loads the pages, then judges every pod `rounds` times; one line for the load, one for each pod."""
+    """Loads the pages, then judges every pod `rounds` times; prints one line for the load and one for each pod."""
     snapshot = _load(pages)
     scheduler = Scheduler()
     manifests = [json.loads(line) for line in Path(pods).read_text().splitlines()]
@@ -44,7 +44,7 @@ def cycles(pages: str, pods: str, rounds: str) -> None:
 
 
 def _placing(scheduler: Scheduler, snapshot: Snapshot, pending: list[Any]) -> list[float]:
-    """Seconds for judging and placing, one pod after the other, each in the cluster that the one before left."""
+    """Seconds for judging and placing, one pod after another, each in the cluster with the earlier ones placed."""
     took = []
     for pod in pending:
         start = time.process_time()
@@ -56,7 +56,7 @@ def _placing(scheduler: Scheduler, snapshot: Snapshot, pending: list[Any]) -> li
 
 
 def drain(pages: str, node: str, rounds: str) -> None:
-    """Simulates the drain of one node again and again."""
+    """Simulates the drain of one node repeatedly."""
     from scheduler_core.simulation.drain import simulate_drain
 
     snapshot = _load(pages)
@@ -73,7 +73,7 @@ def drain(pages: str, node: str, rounds: str) -> None:
 
 
 def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]:
-    """The whole answer, for the comparison; not part of what is timed."""
+    """The complete answer, for the comparison; it is not part of the measured time."""
     from scheduler_core.judge.answer import as_answer
 
     found: dict[str, Any] = as_answer(scheduler.schedule(snapshot, pod))
@@ -81,7 +81,7 @@ def answer(scheduler: Scheduler, snapshot: Snapshot, pod: Any) -> dict[str, Any]
 
 
 def _load(pages: str) -> Snapshot:
-    """Loads cold, as a command would that just started, and says what it took."""
+    """Loads in a fresh process, like a command that has just started, and returns the cost."""
     gc.collect()
     before = _resident()
     start, processor = time.perf_counter(), time.process_time()

@@ -1,8 +1,8 @@
 """The real scheduler's code and scheduler_core side by side: `make bench-scheduler`.
 
 Both get the same pages and the same pods and run on one core, every node filtered and every
-feasible one scored. The answers are compared node by node. Nothing is published that this
-command did not print: it writes what it prints to bench/scheduler/results.md and growth.svg.
+feasible one scored. The answers are compared node by node. Every published figure is printed by this command: it writes
+its output to bench/scheduler/results.md and growth.svg.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _draining(options: argparse.Namespace, say: Callable[[str], None]) -> None:
 
 
 def _node_to_drain(options: argparse.Namespace) -> str:
-    """The first node that takes pods now; a cordoned one would be a smaller job."""
+    """The first node that takes pods now; a cordoned one would be less work."""
     for path in sorted(_pages(options, options.size).glob("0-nodes-*.json")):
         for node in json.loads(path.read_text())["items"]:
             if not node["spec"].get("taints"):
@@ -147,7 +147,7 @@ def _node_to_drain(options: argparse.Namespace) -> str:
 
 
 def _both(options: argparse.Namespace, size: int) -> tuple[Runs, Runs, float]:
-    """One after the other, never at once: they would share the memory bus."""
+    """One after another, never in parallel: they would share the memory bus."""
     pages, pods = _pages(options, size), _pods(options, size)
     theirs = _run([options.oracle, "time", str(pages), str(pods), str(ROUNDS)], options.core)
     _load, *ours, placing = _run(_ours("cycles", pages, pods, ROUNDS), options.core)
@@ -171,7 +171,7 @@ def _ours(what: str, *arguments: object) -> list[str]:
 
 
 def _run(command: list[str], core: int) -> Runs:
-    """The lines a measured process prints; it has one core and one thread."""
+    """The output lines of a measured process, which has one core and one thread."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOMAXPROCS"), "1")
     ran = subprocess.run(
         command,

@@ -1,11 +1,11 @@
-"""What `careen shadow` costs by the size of the cluster: memory, processor time, and what it asks of the API server.
+"""The cost of `careen shadow` by the size of the cluster: memory, processor time, and requests to the API server.
 
     python -m bench.shadow [--nodes 100 1000 5000] [--seconds 60] [--pods 5]
 
 The cluster is that of the scheduler's bench, 30 pods a node, served as list pages and watches by this process. The
-shadow is a process of its own, and the figures are its own. While it follows, so many pods a second come, are bound to
-nodes that are drawn, and start: nearly every binding is a disagreement, which costs more than an agreement. Processor
-time is that of all its threads; "lists" is everything up to the first event, loading Python included."""
+shadow is a separate process, and the figures are its own. While it follows, so many pods a second are created, bound to
+random nodes, and started: nearly every binding is a disagreement, which costs more than an agreement. Processor time is
+that of all its threads; "lists" is everything up to the first event, including the start of Python."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class Bench:
     # ---- what happens ----
 
     async def _lives(self, seconds: int) -> int:
-        """Pods come, are bound and start."""
+        """Creates, binds and starts pods."""
         chance, ends, number = random.Random(1), time.monotonic() + seconds, 0
         while time.monotonic() < ends:
             node = chance.randrange(self.nodes)
@@ -221,7 +221,7 @@ def _processor_seconds(pid: int) -> float:
 
 
 def _memory(pid: int) -> tuple[int, int]:
-    """Resident memory now and at its highest, in MiB."""
+    """Current and peak resident memory in MiB."""
     found = dict(_lines(Path(f"/proc/{pid}/status")))
     return int(found["VmRSS"]) // 1024, int(found["VmHWM"]) // 1024
 

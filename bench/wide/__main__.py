@@ -46,7 +46,7 @@ class Part:
 
 
 class RequestCounts:
-    """Counts every request of every agent in the part that the story is in."""
+    """Counts every request of every agent for the current part of the story."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []

@@ -1,9 +1,11 @@
-"""The longest time for which an agent's event loop does nothing else, with 5,000 nodes that wait.
+"""The longest time for which an agent's event loop is blocked, with 5,000 waiting nodes.
 
-    python -m bench.wide.blocks [--nodes 5000] [--rounds 5]
+python -m bench.wide.blocks [--nodes 5000] [--rounds 5]
 
 The agent reads the list of waiting nodes and of all nodes as an API server sends it, in pages, and decides with it.
-Processor time of each step of the loop, so that other programs on the machine do not count; the best of the rounds."""
+Measured is the processor time of each step of the loop, so that other programs on the machine do not count; the best of
+the rounds is printed.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ FILLER = {f"example.com/of-a-cloud-provider-{number}": "x" * 90 for number in ra
 
 
 def main() -> None:
-    """Prints a row for each part: its longest step in milliseconds."""
+    """Prints a row for each part with its longest step in milliseconds."""
     parser = argparse.ArgumentParser(prog="python -m bench.wide.blocks", description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -77,7 +79,7 @@ class Pages:
 
 
 def a_waiting_node(number: int, chance: random.Random) -> dict[str, Any]:
-    """A Node of about five kilobytes, as long as those of cloud providers."""
+    """A Node of about five kilobytes, as large as those of cloud providers."""
     since = rfc3339(NEEDS_BEGAN + timedelta(seconds=chance.randrange(100_000)))
     record = Progress(phase=Phase.WAITING, need_since=since, tainted_at=since, taint_key="careen.dev/reboot-pending")
     annotations = {keys.PROGRESS: to_annotation(record), keys.PHASE: "Waiting", keys.MOVES: str(chance.randrange(60))}
@@ -97,7 +99,7 @@ def a_waiting_node(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 async def blocks(server: Pages) -> dict[str, float]:
-    """The longest step of each part."""
+    """For each part of the turn, the longest step of the event loop in milliseconds."""
     api = ClusterApi(server, SystemClock(), chance=random.random)
     found: dict[str, float] = {}
 
@@ -117,14 +119,14 @@ async def blocks(server: Pages) -> dict[str, float]:
 
 
 async def deciding(waiters: tuple[NodeView, ...], order: Order) -> None:
-    """The claim enters the lock, and the line is rewritten."""
+    """The turn in which the claim enters the lock and the line is rewritten."""
     node = a_marked_node(a_progress(Phase.CLAIMING), name="n1")
     decision = decide(an_observation(node, waiters=waiters), a_policy(order=order))
     assert decision.actions, "the claim enters the lock"
 
 
 async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
-    """The last question before the cordon."""
+    """The last turn before the cordon."""
     node, budgets = a_marked_node(a_progress(Phase.CLAIMING), name="n1"), (Budget(kind=BudgetKind.ZONE, limit=1),)
     seen = an_observation(
         node, lock=held(an_entry()), waiters=NOT_ASKED, fleet=Fleet(nodes=(*nodes, node), read_at_uptime=UPTIME)

@@ -47,7 +47,7 @@ def no_claim_is_stolen(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def claims_are_given_back_only_when_it_is_safe(evidence: RolloutTrace) -> Iterator[Breach]:
-    """After a new boot and a ready node, or after a complete undo without a reboot request."""
+    """A claim is released only after a new boot and a ready node, or after a complete undo without a reboot request."""
     since: dict[str, float] = {}
     for write, before, after in lock_writes(evidence):
         for node in after.keys() - before.keys():

@@ -27,7 +27,8 @@ _CONSUMED = ("careen.dev/retry", "careen.dev/reboot-now")
 
 
 def never_more_nodes_down_than_allowed(evidence: RolloutTrace) -> Iterator[Breach]:
-    """Nodes that agents cordoned and hosts that went down, at every instant; other down nodes count at each cordon."""
+    """Counts nodes that agents cordoned and hosts that went down at every instant; other down nodes count at each
+    cordon."""
     ours: set[str] = set()
     down_since: dict[str, float] = {}
     nodes: dict[str, Mapping[str, Any]] = {}

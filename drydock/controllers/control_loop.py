@@ -24,9 +24,9 @@ Reconcile = Callable[[Verbs], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """A reconciling function, the plurals whose changes wake it, and its name in the audit.
+    """A reconciling function, the plurals of the kinds whose changes wake it, and its name in the audit.
 
-    The function returns after how many seconds it wants to look again by itself, or None.
+    The function returns after how many seconds it should run again even without a change, or None.
     """
 
     name: str

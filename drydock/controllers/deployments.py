@@ -84,7 +84,8 @@ def _set_for(deployment: Content, hashed: str, replicas: int) -> Object:
 def _next_sizes(
     deployment: Content, current: Content, old: list[Content], *, old_pods_stand: bool
 ) -> list[tuple[Content, int]]:
-    """The size of each set now: the new one up to the surge, the old ones down to the required availability."""
+    """The current target size of each set: the new one up to the surge, the old ones down to the required
+    availability."""
     wanted = deployment["spec"]["replicas"]
     if deployment["spec"]["strategy"]["type"] == "Recreate":
         # A terminating pod counts too: two versions must never run side by side.

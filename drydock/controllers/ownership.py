@@ -1,4 +1,4 @@
-"""Which pods belong to which owner, and what a pod made from a template looks like."""
+"""Which pods belong to which owner, and how a pod is made from a template."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pods_of(verbs: Verbs, owner: Content) -> list[Content]:
 
 
 def is_active(pod: Content) -> bool:
-    """Neither finished nor terminating: it counts towards the wanted replicas."""
+    """Whether the pod is neither finished nor terminating, so that it counts towards the wanted replicas."""
     return (
         pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
     )
@@ -52,7 +52,7 @@ def is_going(content: Content) -> bool:
 
 
 def template_hash(template: Mapping[str, Any]) -> str:
-    """Ten letters that change when the template does."""
+    """A hash of ten letters that changes with the template."""
     digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).digest()
     return "".join(_SAFE_LETTERS[byte % len(_SAFE_LETTERS)] for byte in digest[:10])
 
@@ -60,7 +60,7 @@ def template_hash(template: Mapping[str, Any]) -> str:
 def pod_from_template(
     owner: Content, template: Mapping[str, Any], *, name: str = "", labels: Mapping[str, str] | None = None
 ) -> Object:
-    """A pod of the owner: with this name, or one that the server makes from the owner's."""
+    """A pod of the owner, with this name or with one that the server generates from the owner's."""
     given = template.get("metadata") or {}
     metadata: Object = {
         "labels": {**(given.get("labels") or {}), **(labels or {})},

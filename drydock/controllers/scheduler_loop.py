@@ -1,7 +1,7 @@
 """The embedded cluster's scheduler: `scheduler_core` decides; this loop feeds it and binds.
 
-The order comes from scheduler_core's queue, the choice among nodes of equal score from a seed, as the real scheduler
-draws it."""
+scheduler_core's queue gives the order; a seed decides among nodes of equal score, as chance does in the real
+scheduler."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""StatefulSets: pods with ordinals, made one after another and never two of one name. Source:
+"""StatefulSets: pods with ordinals, created one after another, and never two with one name. Source:
 pkg/controller/statefulset.
 
-Volume claim templates are not followed: nothing in the embedded cluster provides storage.
+Volume claim templates are ignored: nothing in the embedded cluster provides storage.
 """
 
 from __future__ import annotations

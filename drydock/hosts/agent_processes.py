@@ -28,7 +28,7 @@ AGENT_USER = "careen-agent-"
 
 
 def agent_user(node: str) -> str:
-    """The user name under which a node's agent speaks to the API server."""
+    """The user name of a node's agent for the API server."""
     return f"{AGENT_USER}{node}"
 
 
@@ -87,7 +87,7 @@ class AgentProcesses:
         self._agents[host.name] = _Agent(host=host, command=command, log=self._folder / f"{host.name}.log")
 
     def start(self, name: str) -> None:
-        """Run the node's agent until `kill`; one that exits is started again."""
+        """Runs the node's agent until `kill`; an agent that exits is started again."""
         agent = self._agents[name]
         if agent.supervisor is None or agent.supervisor.done():
             agent.supervisor = asyncio.create_task(self._supervise(agent))
@@ -114,7 +114,7 @@ class AgentProcesses:
         return self._agents[name].log
 
     async def stop(self) -> None:
-        """End every process and wait until they are gone."""
+        """Ends every process and waits until they are gone."""
         processes = [agent.process for agent in self._agents.values() if agent.process is not None]
         for name in self._agents:
             self.kill(name)
@@ -159,7 +159,8 @@ def dies_with_us() -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Our environment without the variables that would be agent settings, and with the path of the package."""
+    """This process's environment without the variables that would be agent settings, and with the path of the
+    package."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("CAREEN_", "KURED_", "KUBERNETES_"))}
     roots = [str(Path(package.__path__[0]).resolve().parent) for package in (careen, scheduler_core)]
     kept["PYTHONPATH"] = os.pathsep.join([*roots, *filter(None, [kept.get("PYTHONPATH", "")])])

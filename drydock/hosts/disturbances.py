@@ -46,7 +46,7 @@ def with_cordon(node: dict[str, Any], *, cordoned: bool) -> dict[str, Any]:
 
 
 def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
-    """Marks set by other people, which must still be there afterwards."""
+    """Marks set by other people, which must still exist at the end."""
     name = node_names(count)[-1]
     edit_node(cluster, name, lambda node: with_taint(node, "example.com/spot", "PreferNoSchedule"))
     edit_node(
@@ -59,7 +59,7 @@ def mark_as_a_person_would(cluster: EmbeddedCluster, count: int) -> None:
 
 
 async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """A person holds one of the nodes when the needs appear, and releases it later."""
+    """A person holds one of the nodes when the needs appear, and removes the hold later."""
     if count < 4:
         return
     held = node_names(count)[count // 2]
@@ -69,7 +69,7 @@ async def hold_a_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds:
 
 
 async def cordon_a_finished_node_for_a_while(cluster: EmbeddedCluster, count: int, seconds: float) -> None:
-    """A person cordons the first node that is done once more: it counts as down until it is uncordoned."""
+    """A person cordons the first node that is done: it counts as down until it is uncordoned."""
     if count < 4:
         return
     while not (done := [name for name in node_names(count) if _is_done(cluster, name)]):

@@ -34,7 +34,7 @@ class Kubelets:
         self._addresses = 0
 
     def node_is_up(self, name: str, boot_id: str) -> None:
-        """The kubelet of a freshly booted host reports in; containers of pods that stayed start again."""
+        """The kubelet of a freshly booted host reports its node; containers of remaining pods start again."""
         self._up.add(name)
         self._report(name, ready=True, boot_id=boot_id)
         for stored in self._verbs.store.items(PODS.storage):
@@ -42,13 +42,13 @@ class Kubelets:
                 self._look_at(stored.content, rebooted=True)
 
     def node_is_down(self, name: str) -> None:
-        """No kubelet reports for the node any more. It becomes unready at once, where a real cluster takes 40 s to
+        """No kubelet reports for the node any more. It becomes unready at once, while a real cluster takes 40 s to
         notice."""
         self._up.discard(name)
         self._report(name, ready=False, boot_id="")
 
     async def run(self) -> None:
-        """Follow the pods until cancelled."""
+        """Follows the pods until cancelled."""
         changed = asyncio.Event()
         changed.set()
         seen = 0

@@ -38,7 +38,7 @@ class HostRecord:
 
 
 class SimulatedHost:
-    """One computer: files that an agent can look at, and whether it is up."""
+    """One computer: the files that an agent can read, and whether it is up."""
 
     def __init__(self, name: str, root: Path, chance: random.Random) -> None:
         self.name = name

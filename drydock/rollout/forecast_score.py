@@ -23,7 +23,7 @@ class ForecastScore:
 
 
 def score_forecasts(writes: Sequence[Write]) -> ForecastScore | None:
-    """The score over all drains; None when no agent wrote a forecast that names pods."""
+    """The score over all drains; None if no agent wrote a forecast that names pods."""
     scores = [
         score
         for write in writes

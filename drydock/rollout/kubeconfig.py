@@ -8,7 +8,7 @@ import yaml
 
 
 def write_kubeconfig(path: Path, url: str, *, user: str = "admin", namespace: str = "default", token: str = "") -> Path:
-    """Write the file and return its path; the token is the user's name unless the server was given a table of
+    """Writes the file and returns its path; the token is the user's name unless the server was given a table of
     tokens."""
     content = {
         "apiVersion": "v1",

@@ -114,7 +114,7 @@ def _line(node: Mapping[str, Any], placed: list[str], moves: list[EvictionMove],
 
 
 def forecast_words(text: str) -> str:
-    """`5 moves, 1 returns` from the annotation careen.dev/forecast; empty when there is none."""
+    """`5 moves, 1 returns` from the annotation careen.dev/forecast; empty if there is none."""
     try:
         counts = json.loads(text).get("counts", {}) if text else {}
     except (ValueError, AttributeError):

@@ -1,6 +1,7 @@
-"""One roll-out from set-up to verdict: start everything, let every host need a reboot, wait, check the rules.
+"""One roll-out from set-up to verdict: starts everything, lets every host need a reboot, waits, checks the rules.
 
-The caller shows the progress: it regularly gets a value to draw."""
+The caller shows the progress: it regularly gets a value to display.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +82,7 @@ class RolloutVerdict:
 
     @property
     def sentence(self) -> str:
-        """The demo's last line."""
+        """The last line of the demo's output."""
         parts = [
             f"{self.rebooted} of {self.nodes} nodes rebooted in {self.seconds:.0f} s",
             f"{self.moved} pods moved, {self.moved_twice} twice",
@@ -94,7 +95,7 @@ class RolloutVerdict:
 
 
 class Rollout:
-    """A cluster with its agents; `running_rollout` makes one, `run` drives it to the verdict."""
+    """A cluster with its agents; `running_rollout` creates one, `run` drives it to the verdict."""
 
     def __init__(self, plan: RolloutPlan, cluster: EmbeddedCluster, agents: AgentProcesses | None) -> None:
         self.plan = plan
@@ -105,7 +106,7 @@ class Rollout:
         self._crowding = 1.0
 
     async def set_up(self) -> None:
-        """Places and starts workloads and agents; `GaveUp` says what did not become ready, and why."""
+        """Places and starts workloads and agents; `GaveUp` names what did not become ready, and why."""
         await self.cluster.wait_until_settled(_SETTLE_SECONDS)
         mark_as_a_person_would(self.cluster, self.plan.nodes)
         if self.agents is not None:

@@ -175,8 +175,8 @@ def sample_objects(nodes: int, agent_arguments: Sequence[str] = ()) -> Iterator[
 
 
 def _agents(arguments: Sequence[str]) -> Manifest:
-    """careen's DaemonSet, which lists the arguments of its agents like a real one: `careen config` and `careen
-    forecast` read them there."""
+    """careen's DaemonSet with the arguments of its agents, like a real one: `careen config` and `careen forecast` read
+    them there."""
     manifest = daemon_set("careen", NAMESPACE, "50m")
     (container,) = manifest["spec"]["template"]["spec"]["containers"]
     container |= {
@@ -187,7 +187,7 @@ def _agents(arguments: Sequence[str]) -> Manifest:
 
 
 def daemon_set(name: str, namespace: str, cpu: str) -> Manifest:
-    """A DaemonSet that runs on every node including the control plane."""
+    """A DaemonSet that runs on every node, including the control plane."""
     template = _template(name, cpu, "64Mi", {"tolerations": [{"operator": "Exists"}]})
     return {
         "apiVersion": "apps/v1",

@@ -1,4 +1,4 @@
-"""How long things take in the embedded cluster."""
+"""The durations of events in the embedded cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """Seconds. A tenth of a real cluster's, so that a roll-out can be watched in a minute; ratios are kept."""
+    """Durations in seconds. They are a tenth of a real cluster's, so that a roll-out can be watched in a minute; ratios
+    are kept."""
 
     pod_start: float = 0.8
     pod_stop: float = 0.4

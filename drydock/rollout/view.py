@@ -1,4 +1,4 @@
-"""How a running roll-out is shown: a live table on a terminal, a line per change elsewhere."""
+"""The display of a running roll-out: a live table on a terminal, otherwise a line for each change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REASON_WIDTH = 70
 
 
 def line_printer(out: TextIO) -> Callable[[RolloutProgress], None]:
-    """Prints a line whenever a node's phase, or its being in service, changed since the last look."""
+    """Prints a line whenever a node's phase or its being in service has changed since the last call."""
     last: dict[str, tuple[str, bool, bool]] = {}
 
     def show(progress: RolloutProgress) -> None:

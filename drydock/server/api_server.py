@@ -103,7 +103,7 @@ class ApiServer:
         self._late: set[asyncio.Task[None]] = set()
 
     async def start(self, port: int = 0) -> str:
-        """Listen on 127.0.0.1 (port 0: any free one) and return the URL."""
+        """Listens on 127.0.0.1 (port 0: any free one) and returns the URL."""
         application = web.Application(client_max_size=8 * 1024 * 1024)
         application.router.add_route("*", "/{path:.*}", self._answer)
         # Cancelling a handler when its client leaves is what ends idle watches.
@@ -175,7 +175,7 @@ class ApiServer:
         return None if document is None else self._json(document)
 
     async def _spoil(self, request: web.Request, fault: Fault) -> web.StreamResponse | None:
-        """The faulty answer, or None when the fault shows only later."""
+        """The faulty answer, or None if the fault shows only later."""
         match fault.kind:
             case FaultKind.SLOW:
                 await asyncio.sleep(fault.seconds)
@@ -204,7 +204,7 @@ class ApiServer:
         return self._json(refusal.status(), refusal.code, refusal.headers)
 
     async def _do_it_later(self, exchange: _Exchange, info: RequestInfo, seconds: float) -> web.StreamResponse:
-        """Closes the connection now and makes the write after the client has given up."""
+        """Closes the connection now and carries out the write after the client has given up."""
         await exchange.request.read()
 
         async def later() -> None:
@@ -480,7 +480,7 @@ class ApiServer:
 
 
 def _cut(request: web.Request) -> web.Response:
-    """Break the connection without an answer."""
+    """Breaks the connection without an answer."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=503)

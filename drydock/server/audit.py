@@ -1,5 +1,4 @@
-"""The audit as lines of JSON: a line per request (who asked what, when, what was answered) and a line per write
-(what changed)."""
+"""The audit as lines of JSON: a line per request (user, request, time, answer) and a line per write (the change)."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from drydock.server.store import ObjectChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """A request as seen by the server; `at` and `seconds` by the store's clock, `code` 0 if no answer was sent."""
+    """A request as seen by the server; `at` and `seconds` by the store's clock; `code` is 0 if no answer was sent."""
 
     at: float
     user: str

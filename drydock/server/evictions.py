@@ -23,7 +23,7 @@ _MOST_DISRUPTED_PODS = 2000
 
 
 def evict(verbs: Verbs, namespace: str, name: str, options: DeleteOptions, *, actor: str) -> None:
-    """Delete the pod if its budget allows; raises 429 with cause DisruptionBudget, 409, 404 or 500 otherwise."""
+    """Deletes the pod if its budget allows it; raises 429 with cause DisruptionBudget, 409, 404 or 500 otherwise."""
     pod = verbs.read(_PODS, namespace, name).content
     _refuse_other_pod(pod, options)
     if not _needs_no_budget(pod):
@@ -79,7 +79,7 @@ def _budgets_of(verbs: Verbs, pod: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
 
 def _unhealthy_may_go(pod: Mapping[str, Any], budget: Mapping[str, Any]) -> bool:
-    """An unready pod may be evicted if the budget allows it, or is met without it."""
+    """An unready pod may be evicted if the budget allows it, or is met without the pod."""
     if pod_is_ready(pod):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":

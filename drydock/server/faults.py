@@ -1,4 +1,4 @@
-"""Faults that the embedded API server injects, drawn from a seed: the same seed gives the same kinds in the same order.
+"""Faults that the embedded API server injects, chosen by a seed: the same seed gives the same kinds in the same order.
 
 Each kind is one that a real API server or its network is known to have; none breaks a guarantee of the API (a
 consistent list is never stale, a refused write is never made)."""
@@ -14,7 +14,7 @@ from drydock.server.requests.info import RequestInfo
 
 
 class FaultKind(StrEnum):
-    """What goes wrong, from the client's side."""
+    """The fault as the client sees it."""
 
     SLOW = "slow"  # the answer takes its time
     LOST_BEFORE = "lost-before"  # the connection breaks and nothing was done
@@ -29,7 +29,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRates:
-    """Chances per request, 0 to 1; the upper bounds of SLOW and LATE in seconds."""
+    """Probabilities per request, 0 to 1; the upper bounds of SLOW and LATE in seconds."""
 
     slow: float = 0.05
     slowest_seconds: float = 1.5
@@ -62,7 +62,7 @@ def no_faults(_info: RequestInfo, _user: str, _may_be_stale: bool) -> Fault | No
 
 
 def seeded_faults(seed: int, *, suffers: Callable[[str], bool], rates: FaultRates | None = None) -> FaultPlan:
-    """A plan that draws once per request of the affected users; a watch fails only at its start."""
+    """A plan that decides at random once per request of the affected users; a watch fails only at its start."""
     chance, rate = random.Random(seed), rates or FaultRates()
 
     def plan(info: RequestInfo, user: str, may_be_stale: bool) -> Fault | None:

@@ -20,9 +20,10 @@ _encoder = msgspec.json.Encoder()
 
 
 class Stored:
-    """One version of one object, with its JSON made at most once: lists of thousands are joined, not encoded.
+    """One version of one object, with its JSON encoded at most once, so that large lists are joined and not encoded
+    again.
 
-    Items of a list carry neither apiVersion nor kind, as the real server sends them; `whole` has both.
+    Items of a list have neither apiVersion nor kind, as from the real server; `whole` has both.
     """
 
     __slots__ = ("_encoded", "content", "key", "version")
@@ -105,7 +106,7 @@ class Store:
         return len(self._objects[storage])
 
     def put(self, storage: Storage, key: Key, content: Content, *, actor: str, verb: str) -> Stored:
-        """Write a new version; the resourceVersion is set here and nowhere else."""
+        """Writes a new version; the resourceVersion is set only here."""
         self.version += 1
         stored = Stored(
             key, self.version, {**content, "metadata": {**content["metadata"], "resourceVersion": str(self.version)}}
@@ -116,7 +117,7 @@ class Store:
         return stored
 
     def remove(self, storage: Storage, key: Key, *, actor: str, verb: str) -> Stored:
-        """Take an object out; returns its last state, carrying the version of the deletion as the real server does."""
+        """Removes an object; returns its last state with the version of the deletion, as the real server does."""
         self.version += 1
         before = self._objects[storage].pop(key)
         self._record(storage, before, None, actor, verb)

@@ -1,6 +1,6 @@
 """A running API server for tests: `async with running_server() as server: ... server.url, server.store`.
 
-Shipped with the package because the tests of several parts share it.
+It is part of the package because the tests of several packages use it.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ class RunningServer:
 async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any) -> AsyncIterator[RunningServer]:
     """A server on a free loopback port, in this event loop.
 
-    `pod_stop_seconds`: how long a deleted or evicted pod still stands, as if a kubelet stopped it; None leaves it there
-    for ever. Further options go to `embedded_api` (seed, users, authorizer, plan, bookmark_seconds, history_length).
+    `pod_stop_seconds`: how long a deleted or evicted pod still exists, as if a kubelet stopped it; None keeps it for
+    ever. Further options are passed to `embedded_api` (seed, users, authorizer, plan, bookmark_seconds,
+    history_length).
     """
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), **options)
     await api.start()
@@ -81,7 +82,7 @@ async def running_server(*, pod_stop_seconds: float | None = 0.0, **options: Any
 
 
 def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
-    """Removes pods some time after they were marked as deleted: the one task of a kubelet that every test needs."""
+    """Removes pods some time after they were marked as deleted: the only task of a kubelet that every test needs."""
     pods, loop = resource_named("pods"), asyncio.get_running_loop()
     seen: set[str] = set()
 
@@ -104,9 +105,9 @@ def _stop_pods_after(api: ApiServer, seconds: float) -> Any:
 
 @contextlib.contextmanager
 def server_in_thread(**options: Any) -> Iterator[RunningServer]:
-    """The same server with an event loop of its own in a thread, for tests that call it from blocking code.
+    """The same server with its own event loop in a thread, for tests that call it from blocking code.
 
-    Read freely; to write from the test, go over HTTP or call `seed` before other clients come.
+    Reads are always safe; for writes from the test, use HTTP, or call `seed` before other clients connect.
     """
     started: threading.Event = threading.Event()
     holder: dict[str, Any] = {}

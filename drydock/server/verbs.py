@@ -46,7 +46,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOptions:
-    """The part of `metav1.DeleteOptions` that changes what happens."""
+    """The part of `metav1.DeleteOptions` that changes the effect of a deletion."""
 
     grace_seconds: int | None = None
     uid: str = ""
@@ -349,7 +349,7 @@ class Verbs:
             )
 
     def dependents_of(self, uid: str) -> Iterable[tuple[ResourceType, Stored]]:
-        """Every object that names the owner, of whatever kind."""
+        """Every object of any kind that names the owner."""
         for resource in RESOURCE_TYPES:
             if resource.storage == (resource.group, resource.plural):
                 for item in self.store.items(resource.storage):
@@ -357,8 +357,8 @@ class Verbs:
                         yield resource, item
 
     def _empty_namespace(self, namespace: str, actor: str) -> None:
-        """Deletes all objects of the namespace at once: no controller of the embedded cluster needs to see it
-        terminating."""
+        """Deletes all objects of the namespace at once: no controller of the embedded cluster needs to see the
+        namespace terminate."""
         for resource in RESOURCE_TYPES:
             if resource.namespaced and resource.storage == (resource.group, resource.plural):
                 for item in self.store.items(resource.storage, namespace):
@@ -399,7 +399,7 @@ class Verbs:
 def with_condition(
     conditions: list[Object], kind: str, status: str, now: str, *, reason: str = "", message: str = ""
 ) -> list[Object]:
-    """The conditions with one of them set; its transition time changes only with the status."""
+    """The conditions with this one set; its transition time changes only with the status."""
     before = next((c for c in conditions if c.get("type") == kind), None)
     since = before.get("lastTransitionTime", now) if before and before.get("status") == status else now
     made: Object = {"type": kind, "status": status, "lastTransitionTime": since}

@@ -24,9 +24,9 @@ from scheduler_core.snapshot.snapshot import Snapshot
 class ClusterCache:
     """Not thread-safe.
 
-    Nodes, pods, counts and other objects equal those of a snapshot loaded from the same objects. Three things depend on
-    the history: the order of `pending`, the rows of nodes, and the scheduler's order of nodes, in which a node added
-    later comes later."""
+    Nodes, pods, counts and other objects equal those of a snapshot loaded from the same objects. Three of them also
+    depend on the history: the order of `pending`, the rows of nodes, and the scheduler's order of nodes, in which a
+    node added later comes later."""
 
     def __init__(self) -> None:
         self._reader = ObjectReader()
@@ -42,17 +42,17 @@ class ClusterCache:
         return self._reader.kinds
 
     def snapshot(self) -> Snapshot:
-        """The cluster as it is now; the same object until something changes."""
+        """The current cluster; the same object until something changes."""
         if self._snapshot is None:
             self._snapshot = self._placed.snapshot(self._others, tuple(self._problems.values()))
         return self._snapshot
 
     def find_pod(self, key: str) -> Pod | None:
-        """The pod "namespace/name" as it is held now; None when there is none, or it has finished."""
+        """The pod "namespace/name" as the cache has it; None if it does not exist or has finished."""
         return self._placed.find(key)
 
     def apply(self, event: Event) -> bool:
-        """Apply an event of a watch (`{"type": "MODIFIED", "object": {…}}`, as a mapping or as the line from the API
+        """Applies an event of a watch (`{"type": "MODIFIED", "object": {…}}`, as a mapping or as the line from the API
         server), or a whole list: a body such as a PodList, or a Sync for one of several pages. Returns whether
         something that scheduling reads has changed.
 
@@ -73,19 +73,19 @@ class ClusterCache:
         return changed
 
     def assume(self, key: str, node_name: str) -> None:
-        """Count the pending pod "namespace/name" on that node before its binding is observed. Raises UnknownPodError if
-        it is not pending, UnknownNodeError if there is no such node."""
+        """Counts the pending pod "namespace/name" on that node before its binding is observed. Raises UnknownPodError
+        if it is not pending, UnknownNodeError if there is no such node."""
         self._placed.assume(key, node_name)
         self._snapshot = None
 
     def forget(self, key: str) -> None:
-        """Make the assumed pod pending again, because its binding failed. Raises UnknownPodError if it is not
+        """Makes the assumed pod pending again, because its binding failed. Raises UnknownPodError if it is not
         assumed."""
         self._placed.forget(key)
         self._snapshot = None
 
     def sizes(self) -> Mapping[str, int]:
-        """The number of entries in each part. These should not grow while objects come and go."""
+        """The number of entries in each part. These should not grow while objects are created and deleted."""
         table = self._placed.world.placements.table
         return {
             "nodes": len(self._placed.world.columns),
@@ -110,7 +110,8 @@ class ClusterCache:
         return self._drop(kind, key)
 
     def _is_of_another(self, kind: str, key: str, uid: str) -> bool:
-        """Whether the cached object of that name is another one: the deletion of a predecessor does not remove it."""
+        """Whether the cached object of that name is another object: the deletion of a predecessor does not remove
+        it."""
         if kind == "Pod":
             held = self._placed.find(key)
             return held is not None and bool(uid and held.uid) and held.uid != uid

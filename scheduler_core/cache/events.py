@@ -34,7 +34,7 @@ class WatchEvent(Value):
 
 
 class Listing(Value):
-    """Every object of a kind, as one or more list bodies bring them."""
+    """All objects of a kind, given by one or more list bodies."""
 
     kind: str
     api_version: str
@@ -42,8 +42,8 @@ class Listing(Value):
 
 
 class Sync(Value):
-    """All objects of one kind: the bodies of a list, page by page. An error of `pages` ends the list early; then
-    nothing is deleted."""
+    """All objects of one kind: the bodies of a list, page by page. If `pages` raises, the list ends early, and nothing
+    is deleted."""
 
     kind: str
     pages: Iterable[bytes | Mapping[str, Any]]

@@ -26,7 +26,7 @@ class ResourceWeight(Value, kw_only=True):
 
 
 class ShapePoint(Value, kw_only=True):
-    """One corner of a piecewise linear function: utilization in percent (0 to 100), score 0 to 10."""
+    """One point of a piecewise linear function: utilization in percent (0 to 100), score 0 to 10."""
 
     utilization: int
     score: int

@@ -146,10 +146,11 @@ class ExtenderChain(Value):
         return Survivors(nodes=survivors, refusals=refusals)
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, int]:
-        """What the extenders add to the total of each node they named; an error adds nothing.
+        """The extenders' additions to the total of each node that they named; an error adds nothing.
 
-        An interested extender without the prioritize verb names every node with 0: that too makes the real scheduler
-        break ties at random."""
+        An interested extender without the prioritize verb names every node with 0: this too makes the real scheduler
+        break ties at random.
+        """
         totals: dict[str, int] = {}
         for extender in self._interested(pod):
             if not extender.settings.prioritize_verb:

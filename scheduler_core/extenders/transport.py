@@ -137,8 +137,8 @@ def _as_file(path: Path, pem: bytes, file: str) -> str:
 
 
 def _load(what: str, files: str, load: Callable[[], object]) -> None:
-    """Raises ExtenderError. For files the message is always the same, so that the author of the settings cannot learn
-    which files exist on this host."""
+    """Raises ExtenderError. The message for an unusable file is always the same, so that the author of the settings
+    cannot learn which files exist on this host."""
     try:
         load()
     except (OSError, ValueError) as problem:  # ssl.SSLError is an OSError

@@ -27,8 +27,8 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingProgress:
-    """`stage` is the last point that was run. With a verdict other than SUCCESS or WAIT the pod stopped there
-    and everything was given back."""
+    """`stage` is the last point that ran. With a verdict other than SUCCESS or WAIT the pod stopped there and all
+    reservations were released."""
 
     stage: Stage
     verdict: Verdict = SUCCESS

@@ -1,6 +1,6 @@
-"""Why no node fits: per node, per plugin, and as the scheduler's one line.
+"""Why no node fits: per node, per plugin, and as the scheduler's message.
 
-The sentence follows FitError in pkg/scheduler/framework/types.go, v1.36.
+The message follows FitError in pkg/scheduler/framework/types.go, v1.36.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Round(Value, eq=False):
         return self.refusals.verdict(int(self.refusals.codes[position])).by(self.plugin)
 
     def has(self, code: VerdictCode) -> bool:
-        """Whether one of them is of that code."""
+        """Whether one of the refusals has that code."""
         return self.refusals.may_be(code) and any(verdict.code is code for verdict, _ in self.counted())
 
     def counted(self) -> Iterator[tuple[Verdict, int]]:
-        """Each distinct verdict with the number of nodes that got it here."""
+        """Each distinct verdict, with the number of nodes in this round that got it."""
         codes, counts = np.unique(self.refusals.codes[self.refused], return_counts=True)
         for code, count in zip(codes, counts, strict=True):
             yield self.refusals.verdict(int(code)).by(self.plugin), int(count)
@@ -43,7 +43,7 @@ class Round(Value, eq=False):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Diagnosis:
-    """Every node's verdict, kept as columns and read one by one on demand."""
+    """The verdict of every node, stored in columns and read one by one on demand."""
 
     nodes: NodeList
     prefilter: Verdict | None = None  # refuses all nodes at once
@@ -54,12 +54,12 @@ class Diagnosis:
     """By row, verdicts that count instead of the filters': from nominated pods, and from extenders."""
 
     def with_replaced(self, verdicts: Mapping[int, Verdict]) -> Diagnosis:
-        """The same with these verdicts (by row) instead of those that it has."""
+        """The same diagnosis with these verdicts, by row, in place of its own."""
         return replace(self, replaced={**self.replaced, **verdicts}) if verdicts else self
 
     @property
     def searched(self) -> NDArray[np.intp]:
-        """The rows that the filters were asked about."""
+        """The rows that the filters checked."""
         return self.nodes.rows if self.inside is None else self.inside
 
     def verdict(self, row: int) -> Verdict:
@@ -75,7 +75,7 @@ class Diagnosis:
 
     @cached_property
     def _who(self) -> NDArray[np.int16]:
-        """Per row, the round that refused it first."""
+        """For each row, the first round that refused it."""
         who = np.full(len(self.nodes.snapshot.columns), _OUTSIDE, dtype=np.int16)
         who[self.searched] = _PASSED
         for number, each in enumerate(self.rounds):
@@ -84,7 +84,7 @@ class Diagnosis:
 
     @cached_property
     def _where(self) -> NDArray[np.intp]:
-        """Per row, its place in the searched list."""
+        """For each row, its position in the searched list."""
         where = np.zeros(len(self.nodes.snapshot.columns), dtype=np.intp)
         where[self.searched] = np.arange(len(self.searched))
         return where
@@ -133,7 +133,7 @@ class Diagnosis:
         return next((verdict for verdict in self.verdict_counts() if verdict.code is code), None)
 
     def verdict_counts(self) -> Counter[Verdict]:
-        """How many nodes got which refusal."""
+        """The refusals, with their numbers of nodes."""
         counts: Counter[Verdict] = Counter()
         if self.prefilter is not None:
             counts[self.prefilter] = len(self.nodes.snapshot.columns)
@@ -152,11 +152,11 @@ class Diagnosis:
         return +counts
 
     def refusing_plugins(self) -> frozenset[str]:
-        """The plugins that refused a node, or all of them: whose events may help the pod."""
+        """The plugins that refused a node, or all nodes: their events may help the pod."""
         return frozenset(verdict.plugin for verdict in self.verdict_counts() if verdict.plugin)
 
     def sentence(self, after: str = "") -> str:
-        """`0/N nodes are available: 3 Insufficient cpu, …`, followed by what PostFilter had to say."""
+        """`0/N nodes are available: 3 Insufficient cpu, …`, followed by the message of PostFilter."""
         head = f"0/{len(self.nodes.snapshot.columns)} nodes are available:"
         if self.prefilter is not None:
             head += f" {self.prefilter.message}." if self.prefilter.message else ""
@@ -175,7 +175,7 @@ _OUTSIDE = -2
 
 
 class Verdicts(Mapping[str, Verdict]):
-    """Node name → verdict, for every node of the snapshot, read from a diagnosis as it is asked."""
+    """Node name → verdict, for every node of the snapshot; read from the diagnosis on demand."""
 
     def __init__(self, diagnosis: Diagnosis) -> None:
         self._diagnosis = diagnosis

@@ -48,7 +48,7 @@ class QueueSortPlugin(Protocol):
 
 
 class QueuedPodInfo(Protocol):
-    """What queue sorting reads of an entry: the pod and the time when it was queued, in seconds."""
+    """The fields that queue sorting reads of an entry: the pod, and the time when it was queued in seconds."""
 
     @property
     def pod(self) -> Pod: ...

@@ -1,6 +1,6 @@
-"""Which plugins serve which point, in order, with weights.
+"""Which plugins serve which extension point, in order, with weights.
 
-A plugin serves a point when it has the point's method; the lists come from the configuration, already merged.
+A plugin serves a point if it has the point's method; the lists come from the configuration, already merged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Runs one point over its plugins: all nodes at once where a plugin can, node by node where it cannot. The only
-loop of its kind.
+"""Runs one extension point over its plugins: for all nodes at once if a plugin can, else node by node.
 
-What each answer means for the rest of the point follows pkg/scheduler/framework/runtime/framework.go, v1.36.
+The effect of each answer on the rest of the point follows pkg/scheduler/framework/runtime/framework.go, v1.36.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ _NOBODY: Final[Nominated] = {}
 
 
 class CycleError(Exception):
-    """A plugin could not answer; the cycle ends and the pod is to be tried again later. `plugin` says which,
-    the message why."""
+    """A plugin failed; the cycle ends and the pod is to be tried again later. `plugin` is its name, the message is the
+    cause."""
 
     def __init__(self, plugin: str, message: str) -> None:
         super().__init__(message)
@@ -69,7 +68,7 @@ class ScoreTable:
 
 
 class Runner:
-    """The plugins of one profile, ready to run. Holds no state of its own: everything is in the arguments."""
+    """The plugins of one profile, ready to run. It has no state of its own: everything is in the arguments."""
 
     def __init__(self, plugins: PluginSet) -> None:
         self.plugins = plugins
@@ -111,8 +110,8 @@ class Runner:
     # ---- PreFilter ----
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFiltered:
-        """A refusal for good ends the point at once; one that eviction may cure is remembered while the others
-        still prepare (#119770)."""
+        """A refusal that eviction cannot change ends the point at once; one that eviction may change is remembered
+        while the other plugins still prepare (#119770)."""
         skipped: set[str] = set()
         refusal: Verdict | None = None
         names: frozenset[str] | None = None
@@ -143,10 +142,11 @@ class Runner:
     # ---- Filter ----
 
     def search(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated = _NOBODY) -> Diagnosis:
-        """Every node's verdict after PreFilter and Filter; raises CycleError when a plugin fails.
+        """Every node's verdict after PreFilter and Filter; raises CycleError if a plugin fails.
 
-        `nominated` are pods that preemption promised a node (by node name): those at least as important must
-        fit beside this one."""
+        `nominated` are pods that preemption nominated to a node, by node name: the pod must fit beside those of at
+        least its priority.
+        """
         prepared = self.pre_filter(state, pod, nodes)
         if prepared.refusal is not None:
             return Diagnosis(nodes=nodes, prefilter=prepared.refusal)
@@ -178,7 +178,7 @@ class Runner:
         return tuple(rounds)
 
     def _refused_beside(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated) -> dict[int, Verdict]:
-        """The nodes that the pod does not fit beside the pods nominated to them, by row."""
+        """The nodes, by row, where the pod does not fit beside the pods nominated to them."""
         refused: dict[int, Verdict] = {}
         for node_name, pods in nominated.items():
             row = nodes.snapshot.columns.row_of.get(node_name)
@@ -203,7 +203,7 @@ class Runner:
             raise CycleError(plugin.name, f'running "{plugin.name}" filter plugin: {missing}') from missing
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """The first refusal of one node as `node_info` has it, or SUCCESS. PreFilter must have run on this state."""
+        """The first refusal of the node described by `node_info`, or SUCCESS. PreFilter must have run on this state."""
         for plugin in self._filters:
             if plugin.name not in state.skipped_filters:
                 try:
@@ -215,8 +215,8 @@ class Runner:
         return SUCCESS
 
     def every_verdict(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Verdict]:
-        """Each filter's own verdict on one node, by plugin, beyond the first refusal; skipped ones are left
-        out. For explaining, not for deciding."""
+        """Each filter's own verdict on one node, by plugin, also after the first refusal; skipped filters are left out.
+        For explanations, not for decisions."""
         return {
             plugin.name: plugin.filter(state, pod, node_info)
             for plugin in self._filters
@@ -226,7 +226,7 @@ class Runner:
     def filter_node_with_nominated(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
     ) -> Verdict:
-        """The node must fit with the pods nominated to it, where they are at least as important, and without them."""
+        """The pod must fit on the node both with and without the nominated pods of at least its priority."""
         verdict = self._beside(state, pod, node_info, nominated)
         return self.filter_node(state, pod, node_info) if verdict.is_success else verdict
 
@@ -241,8 +241,8 @@ class Runner:
         return self.filter_node(trial, pod, node_info)
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that keep counts that `other` came to the node; `node_info` has it already. Writes
-        to the state."""
+        """Tells the plugins with counts that `other` was added to the node; `node_info` contains it already. Writes to
+        the state."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.add_pod(state, pod, other, node_info)
@@ -251,8 +251,8 @@ class Runner:
         return SUCCESS
 
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
-        """Tells the plugins that keep counts that `other` left the node; `node_info` lacks it already. Writes
-        to the state."""
+        """Tells the plugins with counts that `other` was removed from the node; `node_info` lacks it already. Writes to
+        the state."""
         for plugin in self._extensions:
             if plugin.name not in state.skipped_filters:
                 verdict = plugin.remove_pod(state, pod, other, node_info)
@@ -263,8 +263,8 @@ class Runner:
     # ---- PostFilter ----
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
-        """The first success or refusal for good ends the point; else all reasons together and the last
-        nomination that says anything."""
+        """The first success or final refusal ends the point; otherwise all reasons together and the last nomination
+        that is not empty."""
         reasons: list[str] = []
         nomination = None
         rejector = ""
@@ -291,8 +291,8 @@ class Runner:
         return bool(self._scores)
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeList) -> ScoreTable:
-        """Weighted, normalized scores of nodes that passed the filters; CycleError when a plugin fails or
-        leaves 0 … 100."""
+        """Weighted, normalized scores of nodes that passed the filters; raises CycleError if a plugin fails or leaves 0
+        … 100."""
         skipped: set[str] = set()
         for plugin in self._pre_scores:
             verdict = plugin.pre_score(state, pod, nodes)
@@ -325,7 +325,7 @@ class Runner:
         return scores if weight == 1 else scores * weight
 
     def _raw(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
-        """Of `nodes`; an all-nodes form is asked for those of `asked`, which has them all."""
+        """The scores of `nodes`; an all-nodes form is called for `asked`, which contains them all."""
         if self._late_scores and any(
             plugin.name == late.name and late.pre_score(state, pod, nodes).is_skip for late in self._late_scores
         ):
@@ -354,7 +354,7 @@ def _leaves_the_range(scores: Scores) -> bool:
 def one_by_one(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]
 ) -> Refusals:
-    """The per-node form of a filter over the nodes still in the search, its verdicts numbered as they appear."""
+    """The per-node form of a filter over the remaining nodes; its verdicts are numbered in order of appearance."""
     numbers: dict[Verdict, int] = {SUCCESS: 0}
     codes = np.zeros(len(nodes), dtype=np.intp)
     for position in np.flatnonzero(alive):
@@ -364,7 +364,7 @@ def one_by_one(
 
 
 def _checked(answers: Round) -> Round:
-    """The same, unless one of them is no refusal but a failure: that ends the cycle."""
+    """The same refusals; raises if one of them is a failure, which ends the cycle."""
     for verdict, _ in answers.counted() if answers.refusals.may_fail else ():
         if not verdict.is_rejection:
             raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message}')

@@ -1,5 +1,5 @@
-"""A belief as JSON, for a dump. Starts are written as the names of nodes, because places change with every node that
-comes or goes."""
+"""A belief as JSON, for a dump. Starts are written as node names, because positions change whenever nodes are added or
+removed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _StoredBelief(msgspec.Struct, frozen=True):
 
 
 def to_mapping(belief: SearchBelief, snapshot: Snapshot) -> Mapping[str, Any]:
-    """The likeliest searches of the belief. `snapshot` is the cluster of which it was learned."""
+    """The most likely searches of the belief. `snapshot` is the cluster from which the belief was learned."""
     likeliest = sorted(belief.followed, key=lambda each: -each.weight)[:_MOST_KEPT]
     kept = [
         _KeptSearch(_name(snapshot, each.search), round(each.weight, 6), each.search.workers, each.search.order)
@@ -41,8 +41,8 @@ def to_mapping(belief: SearchBelief, snapshot: Snapshot) -> Mapping[str, Any]:
 
 
 def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
-    """The belief that was written, for the cluster of the dump; None for what cannot be read as one. What began at a
-    node that is gone is doubted."""
+    """The stored belief, for the cluster of the dump; None if it is invalid. The weight of starts at deleted nodes
+    becomes doubt."""
     try:
         kept = msgspec.convert(written, _StoredBelief)
     except (msgspec.ValidationError, RecursionError):
@@ -61,8 +61,8 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
 
 
 def learnt_searches(written: Any, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...] | None:
-    """For a forecast from a dump: how the scheduler goes through its nodes, at most so many searches; None where the
-    dump says nothing of it that can be read."""
+    """For a forecast from a dump: the likely ways in which the scheduler searches its nodes, at most so many; None if
+    the dump has no readable belief."""
     belief = None if written is None else from_mapping(written, snapshot)
     return None if belief is None else belief.searches(snapshot, scheduler, most)
 

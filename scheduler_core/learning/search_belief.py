@@ -90,8 +90,8 @@ class SearchBelief(Value, kw_only=True):
         return SearchBelief(followed=kept, doubt=1.0 - sum(each.weight for each in kept), bindings=self.bindings + 1)
 
     def starts(self) -> tuple[tuple[int, float], ...]:
-        """The positions where the next search may start, in the scheduler's node order, with their weights; the most
-        likely first. They add up to 1 minus the doubt."""
+        """The positions where the next search may start, in the scheduler's node order, with their weights, the most
+        likely first. The weights add up to 1 minus the doubt."""
         weights: dict[int, float] = {}
         for each in self.followed:
             weights[each.search.start] = weights.get(each.search.start, 0.0) + each.weight

@@ -19,7 +19,7 @@ QueueOrder = Callable[[QueuedPod, QueuedPod], bool]
 
 
 class Happening(Value):
-    """An event with the objects before and after, numbered in the order in which it was heard of."""
+    """An event with the objects before and after, numbered in order of arrival."""
 
     number: int
     event: ClusterEvent
@@ -28,7 +28,7 @@ class Happening(Value):
 
 
 class ActiveRoom:
-    """The pods that may be tried now, in order, and the pods being tried."""
+    """The active pods in order, and the pods in flight."""
 
     def __init__(self, goes_before: QueueOrder) -> None:
         self._heap: KeyedHeap[QueuedPod] = KeyedHeap(lambda queued: queued.key, goes_before)
@@ -45,7 +45,7 @@ class ActiveRoom:
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """The identities of the pods being tried, oldest first."""
+        """The uids of the pods in flight, oldest first."""
         return tuple(self._in_flight)
 
     def get(self, key: str) -> QueuedPod | None:
@@ -61,7 +61,7 @@ class ActiveRoom:
         return self._heap.pop()
 
     def begin(self, queued: QueuedPod) -> bool:
-        """Marks the pod as being tried; False when it already is, in which case this copy of it must be dropped."""
+        """Marks the pod as in flight; False if it already is: then this copy of it must be dropped."""
         queued.attempts += 1
         if identity(queued.pod) in self._in_flight:
             return False
@@ -69,7 +69,7 @@ class ActiveRoom:
         return True
 
     def done(self, pod: Pod) -> None:
-        """Ends a pod's attempt and forgets what no remaining attempt can still ask for."""
+        """Ends a pod's attempt and forgets the events that no remaining attempt needs."""
         self._in_flight.pop(identity(pod), None)
         oldest = min(self._in_flight.values(), default=self._count)
         while self._happenings and self._happenings[0].number < oldest:
@@ -79,13 +79,13 @@ class ActiveRoom:
         return identity(pod) in self._in_flight
 
     def note(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Remembers an event for the pods being tried, if there are any."""
+        """Records an event for the pods in flight, if there are any."""
         if self._in_flight:
             self._happenings.append(Happening(self._count, event, old, new))
             self._count += 1
 
     def happened_since_taken(self, pod: Pod) -> tuple[Happening, ...] | None:
-        """What has happened since this pod was taken out; None when it is not being tried."""
+        """The events since this pod was popped; None if it is not in flight."""
         since = self._in_flight.get(identity(pod))
         return (
             None if since is None else tuple(happening for happening in self._happenings if happening.number >= since)

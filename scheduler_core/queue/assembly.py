@@ -1,4 +1,4 @@
-"""Makes the queue that belongs to a scheduler: its order, gatekeepers and hints, and its back-off."""
+"""Creates a scheduler's queue with its order, PreEnqueue plugins, hints and back-off."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduler_core.queue.scheduling_queue import NamespaceLabels, ProfileInQueu
 def queue_for(scheduler: Scheduler, *, namespace_labels: NamespaceLabels = no_namespace_labels) -> SchedulingQueue:
     """An empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin.
 
-    `namespace_labels` gives the labels of a namespace as they are when it is asked.
+    `namespace_labels` returns the current labels of a namespace.
     """
     profiles = {}
     for profile in scheduler.configuration.profiles:

@@ -16,11 +16,11 @@ WINDOW_SECONDS = 1
 
 
 class BackoffPolicy(Value, kw_only=True):
-    """How long a pod waits after its n-th failure: initial·2^(n−1), at most the maximum; a maximum of 0
-    switches waiting off.
+    """A pod's back-off after its n-th failure: initial·2^(n−1), at most the maximum; a maximum of 0 switches it off.
 
-    `aligned` goes with taking pods out of their back-off early (gate SchedulerPopFromBackoffQ): ends are cut to
-    whole seconds."""
+    `aligned` belongs to early pops from the back-off queue (gate SchedulerPopFromBackoffQ): ends are cut to whole
+    seconds.
+    """
 
     initial_seconds: float = 1
     max_seconds: float = 10
@@ -37,7 +37,7 @@ class BackoffPolicy(Value, kw_only=True):
         return math.floor(instant / WINDOW_SECONDS) * WINDOW_SECONDS if self.aligned else instant
 
     def ends_at(self, queued: QueuedPod) -> float | None:
-        """When the pod's back-off ends; None when it has none. Computed once per attempt and kept on the pod."""
+        """The end of the pod's back-off; None if it has none. Computed once for each attempt and stored in the pod."""
         failures = queued.consecutive_errors or queued.unschedulable_count
         if self.max_seconds == 0 or failures == 0:
             return None
@@ -46,16 +46,17 @@ class BackoffPolicy(Value, kw_only=True):
         return queued.backoff_until
 
     def is_waiting(self, queued: QueuedPod, now: float) -> bool:
-        """Whether the pod must still wait; in the very second in which its back-off ends it still does."""
+        """Whether the pod must still wait, including the second in which its back-off ends."""
         end = self.ends_at(queued)
         return end is not None and end >= self.align(now)
 
 
 class BackoffRoom:
-    """Pods that wait out their back-off: those that were refused, and apart from them those that failed by error.
+    """Pods in back-off: refused pods, and separately pods that failed with an error.
 
-    Only the refused ones may be taken out early: after an error (an unreachable API server) trying at once
-    would add to the trouble."""
+    Only refused pods may be popped early: after an error (such as an unreachable API server) an immediate attempt would
+    make it worse.
+    """
 
     def __init__(self, policy: BackoffPolicy, goes_before: QueueOrder) -> None:
         self.policy = policy
@@ -84,11 +85,11 @@ class BackoffRoom:
         return self._refused.remove(key) or self._failed.remove(key)
 
     def take_early(self) -> QueuedPod | None:
-        """The refused pod whose back-off ends first; None when there is none."""
+        """The refused pod whose back-off ends first; None if there is none."""
         return self._refused.pop()
 
     def take_finished(self, now: float) -> list[QueuedPod]:
-        """All pods whose back-off is over, the refused ones first."""
+        """All pods whose back-off is over, refused pods first."""
         return [*self._finished(self._refused, now), *self._finished(self._failed, now)]
 
     def _finished(self, room: KeyedHeap[QueuedPod], now: float) -> list[QueuedPod]:

@@ -1,8 +1,8 @@
-"""What can happen in a cluster that might help a waiting pod.
+"""Events in the cluster that might help a waiting pod.
 
-An event is a kind of resource and what was done to it. Names and matching follow
-k8s.io/kube-scheduler/framework/types.go and pkg/scheduler/framework/types.go (v1.36). Which event helps whom is
-decided by the hints, in hints/."""
+An event is a kind of resource and an action on it. Names and matching follow k8s.io/kube-scheduler/framework/types.go
+and pkg/scheduler/framework/types.go (v1.36). The hints, in hints/, decide which event helps which pod.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler_core.values import Value
 
 
 class Action(IntFlag):
-    """What was done; the order of the bits is part of the matching rule."""
+    """The action; the order of the bits is part of the matching rule."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -35,7 +35,7 @@ class Action(IntFlag):
 
 
 class Resource(StrEnum):
-    """The kinds of object whose changes the queue hears of."""
+    """The kinds of objects whose changes the queue receives."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -55,8 +55,7 @@ class Resource(StrEnum):
 
 
 class ClusterEvent(Value):
-    """One kind of change. As a registration it may combine several actions; as something that happened it is
-    usually one."""
+    """One kind of change. A registration may combine several actions; a real event usually has one."""
 
     resource: Resource
     action: Action
@@ -66,7 +65,7 @@ class ClusterEvent(Value):
         return self.resource is Resource.ANY and self.action == Action.ALL
 
     def matches(self, happened: ClusterEvent) -> bool:
-        """Whether a plugin that registered this event wants to hear of the one that happened."""
+        """Whether a plugin that registered this event receives the given one."""
         if self.is_wildcard:
             return True
         # The second comparison keeps a general update, which sets every update bit, away from plugins that
@@ -86,17 +85,17 @@ Hint = Callable[[Pod, Any, Any], bool]
 
 
 def always(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """The hint of a plugin that cannot tell: every such event may help."""
+    """The hint of a plugin that cannot decide: every such event may help."""
     return True
 
 
 def never(_pod: Pod, _old: Any, _new: Any) -> bool:
-    """The hint of a plugin that registers an event only to be asked again at the queue's door."""
+    """The hint of a plugin that registers an event only so that its PreEnqueue is called again."""
     return False
 
 
 class EventHint(Value):
-    """An event that a plugin wants to hear of, and how it tells whether one instance helps a pod that it refused."""
+    """An event that a plugin registered, and its hint: whether one such event helps a pod that the plugin refused."""
 
     event: ClusterEvent
     helps: Hint = always

@@ -1,6 +1,6 @@
 """What happens to a pod whose cycle failed: it goes back into the queue, and its nomination is kept, set or cleared.
 
-This is the one place where a nomination is cleared. Until 1.33 kube-scheduler also cleared it inside
+Only this module clears a nomination. Until 1.33 kube-scheduler also cleared it inside
 preemption's search for candidates, where a concurrent update could be lost (kubernetes/kubernetes#131239);
 since 1.34 it does not. Source: handleSchedulingFailure and schedulingAlgorithm in
 pkg/scheduler/schedule_one.go, v1.36."""
@@ -21,9 +21,10 @@ _EVENT_LIMIT = 1024
 class FailedCycle(Value, kw_only=True):
     """Where the pod went, and what is to be written to it.
 
-    `nominated_node` None: the status stays as it is; empty: the nominated node is to be cleared. `reason` and
-    `message` belong to the condition PodScheduled=False; `event` is the message cut to what an event can hold.
-    `displaced` are less important pods that lose their nomination to the node that this one was given."""
+    `nominated_node` None: the status stays unchanged; empty: the nominated node is to be cleared. `reason` and
+    `message` belong to the condition PodScheduled=False; `event` is the message cut to an Event's limit. `displaced`
+    are pods of lower priority that lose their nomination to this pod's node.
+    """
 
     room: Room
     reason: str
@@ -39,7 +40,7 @@ class FailedCycle(Value, kw_only=True):
 
 
 def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: CycleResult, now: float) -> FailedCycle:
-    """Puts the pod back and settles its nomination; `result` is that of a cycle without a node."""
+    """Returns the pod to the queue and updates its nomination; `result` is that of a cycle without a node."""
     is_answer = not result.error and len(result.diagnosis.nodes) > 0
     verdicts = result.diagnosis.verdict_counts() if is_answer else ()
     room = queue.add_unschedulable(
@@ -60,10 +61,11 @@ def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: Cycle
 
 
 def nominated_by(result: CycleResult) -> str | None:
-    """What the cycle says about the pod's nominated node: a name, empty to clear it, None to leave it alone.
+    """The cycle's result for the pod's nominated node: a name, empty to clear it, None to leave it unchanged.
 
-    An error, a cluster without nodes and a profile without PostFilter clear it; preemption clears it when no
-    node can be made to fit, and leaves it alone while the pod waits for its victims to go."""
+    An error, a cluster without nodes and a profile without PostFilter clear it. Preemption clears it if it helps on no
+    node, and leaves it while the pod waits for its victims.
+    """
     if result.error or not len(result.diagnosis.nodes):
         return ""
     if result.nomination is None:
@@ -72,7 +74,7 @@ def nominated_by(result: CycleResult) -> str | None:
 
 
 def _displace(queue: SchedulingQueue, pod: Pod, node: str) -> tuple[Pod, ...]:
-    """Pods of lower priority lose their nomination to this node and are to be scheduled again."""
+    """Pods of lower priority lose their nomination to this node and must be scheduled again."""
     losers = tuple(other for other in queue.nominations.on(node) if other.priority < pod.priority)
     for loser in losers:
         queue.nominations.add(loser, "")

@@ -1,7 +1,8 @@
 """A heap whose items can be found, replaced and removed by key.
 
-It sifts exactly as Go's container/heap does, because the order of items that compare equal is part of what is
-reproduced (pkg/scheduler/backend/heap, v1.36). heapq sifts differently."""
+It sifts exactly like Go's container/heap (pkg/scheduler/backend/heap, v1.36), because the order of equal items must be
+the same. heapq sifts differently.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ Item = TypeVar("Item")
 
 
 class KeyedHeap(Generic[Item]):
-    """Items in heap order by `less`, each known by `key`."""
+    """Items in heap order by `less`, each identified by `key`."""
 
     __slots__ = ("_items", "_key", "_less", "_position")
 
@@ -36,7 +37,7 @@ class KeyedHeap(Generic[Item]):
         return self._items[0] if self._items else None
 
     def put(self, item: Item) -> None:
-        """Adds the item, or puts it in the place of the one with its key and restores the order."""
+        """Adds the item, or replaces the one with its key, and restores the order."""
         position = self._position.get(self._key(item))
         if position is not None:
             self._items[position] = item
@@ -47,7 +48,7 @@ class KeyedHeap(Generic[Item]):
         self._up(len(self._items) - 1)
 
     def pop(self) -> Item | None:
-        """Takes out the first item; None when there is none."""
+        """Removes and returns the first item; None if the heap is empty."""
         if not self._items:
             return None
         last = len(self._items) - 1
@@ -56,7 +57,7 @@ class KeyedHeap(Generic[Item]):
         return self._drop_last()
 
     def remove(self, key: str) -> Item | None:
-        """Takes out the item of this key; None when it is not here."""
+        """Removes and returns the item with this key; None if there is none."""
         position = self._position.get(key)
         if position is None:
             return None

@@ -1,4 +1,4 @@
-"""Which pods are nominated to which node: they have preempted there and hold the room until they are placed.
+"""Which pods are nominated to which node: they have preempted there and keep the room until they are placed.
 
 Source: pkg/scheduler/backend/queue/nominator.go (v1.36).
 """
@@ -10,7 +10,7 @@ from scheduler_core.queue.queued_pod import identity
 
 
 class Nominations:
-    """Nominated pods by node. What the scheduler decided counts before what the pod object says, which may be older."""
+    """Nominated pods by node. The scheduler's own decision counts before the pod object, which may be older."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[str, Pod]] = {}
@@ -28,7 +28,7 @@ class Nominations:
         return tuple((pod, node) for node, pods in self._pods.items() for pod in pods.values())
 
     def add(self, pod: Pod, node_name: str | None = None) -> None:
-        """Nominates the pod to `node_name`, or to the node its status names; an empty name withdraws the nomination."""
+        """Nominates the pod to `node_name`, or to the node in its status; an empty name withdraws the nomination."""
         self.remove(pod)
         node = pod.nominated_node_name if node_name is None else node_name
         if node:
@@ -38,8 +38,9 @@ class Nominations:
     def update(self, old: Pod, new: Pod) -> None:
         """Takes over a changed pod.
 
-        When neither version names a node, an earlier decision stands: this update is simply older than the
-        patch that will announce it."""
+        If neither version names a node, an earlier decision stays: this update is older than the patch that will
+        announce it.
+        """
         standing = (
             self._node_of.get(identity(old)) if not old.nominated_node_name and not new.nominated_node_name else None
         )

@@ -1,4 +1,4 @@
-"""A pod in the queue, with what its past attempts left behind."""
+"""A pod in the queue, with the results of its earlier attempts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from scheduler_core.queue.events import ClusterEvent
 
 
 def identity(pod: Pod) -> str:
-    """What tells this pod from a later one of the same name: its uid, or its name where the object was given
-    without one."""
+    """Distinguishes this pod from a later one of the same name: its uid, or its name if the object has none."""
     return pod.uid or pod.key
 
 
@@ -18,9 +17,10 @@ def identity(pod: Pod) -> str:
 class QueuedPod:
     """One pod's stay in the queue; times are seconds since the epoch.
 
-    `timestamp` is when it last entered the queue: refreshed each time it comes back unschedulable, because the
-    order among equals goes by it. `unschedulable_count` counts refusals, `consecutive_errors` the failures
-    since the last answer; only one of them sets the back-off."""
+    `timestamp` is when it last entered the queue; it is refreshed each time the pod returns as unschedulable, because
+    it orders equal pods. `unschedulable_count` counts refusals, `consecutive_errors` the failures since the last
+    answer; only one of them sets the back-off.
+    """
 
     pod: Pod
     timestamp: float
@@ -41,10 +41,10 @@ class QueuedPod:
 
     @property
     def is_gated(self) -> bool:
-        """Whether a PreEnqueue plugin keeps it out of the active and back-off rooms."""
+        """Whether a PreEnqueue plugin keeps it out of the active and back-off queues."""
         return bool(self.gating_plugin)
 
     @property
     def rejectors(self) -> set[str]:
-        """The plugins that refused it or asked it to wait; empty after a mere error."""
+        """The plugins that refused it or made it wait; empty after an error."""
         return self.unschedulable_plugins | self.pending_plugins

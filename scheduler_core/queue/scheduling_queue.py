@@ -35,16 +35,16 @@ class Room(Enum):
 
 
 class Gatekeeper(Protocol):
-    """A PreEnqueue plugin: may this pod enter the queue's active and back-off rooms?"""
+    """A PreEnqueue plugin: whether this pod may enter the active and back-off queues."""
 
     name: str
 
     def pre_enqueue(self, pod: Pod) -> Verdict:
-        """Success lets the pod in; anything else keeps it gated until an event that this plugin registered."""
+        """Success accepts the pod; any other verdict keeps it gated until an event that this plugin registered."""
 
 
 class ProfileInQueue(Value, kw_only=True):
-    """What the queue needs of one profile's plugins."""
+    """The parts of one profile's plugins that the queue needs."""
 
     gatekeepers: tuple[Gatekeeper, ...] = ()
     hints: RegisteredHints = field(default_factory=RegisteredHints)
@@ -54,15 +54,16 @@ NamespaceLabels = Callable[[str], Mapping[str, str]]
 
 
 def no_namespace_labels(_namespace: str) -> Mapping[str, str]:
-    """For clusters whose pods choose no namespaces by label."""
+    """For clusters whose pods select no namespaces by label."""
     return {}
 
 
 class SchedulingQueue:
-    """The pods that want a node, and the nominations that preemption has made.
+    """The pods that need a node, and the nominations of preemption.
 
-    `goes_before` is the QueueSort plugin's order; `profiles` are keyed by schedulerName; `namespace_labels`
-    gives a namespace's labels, for the affinity terms of waiting pods."""
+    `goes_before` is the QueueSort plugin's order; `profiles` are keyed by schedulerName; `namespace_labels` returns a
+    namespace's labels, for the affinity terms of waiting pods.
+    """
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class SchedulingQueue:
         return len(self._active) + len(self._backoff) + len(self._waiting)
 
     def pods_in(self, room: Room) -> tuple[Pod, ...]:
-        """The pods of one room; the active and back-off rooms in heap order, whose first is next."""
+        """The pods of one part of the queue; active and back-off pods in heap order, whose first is next."""
         rooms: Mapping[Room, ActiveRoom | BackoffRoom | WaitingRoom] = {
             Room.ACTIVE: self._active,
             Room.BACKOFF: self._backoff,
@@ -95,7 +96,8 @@ class SchedulingQueue:
         return tuple(queued.pod for queued in rooms[room].pods)
 
     def find(self, key: str) -> tuple[Room, QueuedPod] | None:
-        """Where the pod "namespace/name" is; None when it is in no room, perhaps because it is being tried."""
+        """The part of the queue that contains the pod "namespace/name"; None if none does, perhaps because the pod is
+        in flight."""
         for room, queued in (
             (Room.ACTIVE, self._active.get(key)),
             (Room.BACKOFF, self._backoff.get(key)),
@@ -106,19 +108,19 @@ class SchedulingQueue:
         return None
 
     def profile(self, scheduler_name: str) -> ProfileInQueue:
-        """What the queue knows of a profile's plugins; a pod without a profile has no PreEnqueue plugins and no
+        """The queue's data about a profile's plugins; a pod without a profile has no PreEnqueue plugins and no
         hints."""
         return self._profiles.get(scheduler_name) or ProfileInQueue()
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """The uids of the pods taken out and not yet done."""
+        """The uids of the popped pods whose attempts have not ended."""
         return self._active.in_flight
 
     # ---- coming in, going out ----
 
     def add(self, pod: Pod, now: float) -> Room:
-        """Takes in a new pod; a gated one goes to the waiting room."""
+        """Adds a new pod; a gated one waits outside of the active queue."""
         room = self._to_active(QueuedPod(pod=pod, timestamp=now), now)
         if room is Room.ACTIVE:
             self.nominations.add(pod)
@@ -137,23 +139,24 @@ class SchedulingQueue:
                 return queued
 
     def pop_pod(self, key: str, now: float) -> QueuedPod | None:
-        """This very pod, whatever its turn; None when it is gated or not in the queue."""
+        """Pops this pod, whatever its position; None if it is gated or not in the queue."""
         self._activate(key, now)
         queued = self._active.remove(key)
         return queued if queued is not None and self._active.begin(queued) else None
 
     def done(self, pod: Pod) -> None:
-        """Ends the attempt of a pod that was placed or is gone."""
+        """Ends the attempt of a pod that was placed or deleted."""
         self._active.done(pod)
 
     def add_unschedulable(
         self, queued: QueuedPod, now: float, *, refused_by: Iterable[str] = (), pending_for: Iterable[str] = ()
     ) -> Room:
-        """Takes back a pod after a failed attempt: with the plugins that refused it or returned Wait; with none after
+        """Returns a pod after a failed attempt: with the plugins that refused it or returned Wait, or with none after
         an error.
 
         Events since it was popped are handled as if they came now. Raises ValueError if the pod is already in the
-        queue, which is a bug of the caller."""
+        queue, which is a bug of the caller.
+        """
         if self.find(queued.key) is not None:
             raise ValueError(f"pod {queued.key} is in the queue already")
         queued.unschedulable_plugins, queued.pending_plugins = set(refused_by), set(pending_for)
@@ -171,10 +174,9 @@ class SchedulingQueue:
         return room
 
     def update(self, old: Pod, new: Pod, changes: Iterable[ClusterEvent], now: float) -> Room | None:
-        """Takes over a changed pending pod; `changes` are the events that the change amounts to (see
-        hints.changes.pod_changes).
+        """Takes over a changed pending pod; `changes` are the events of the change (see hints.changes.pod_changes).
 
-        None when the pod is being tried: the change is then looked at when it comes back.
+        None if the pod is in flight: the change is then handled when the pod returns.
         """
         if self._active.is_in_flight(new):
             for event in changes:
@@ -192,7 +194,7 @@ class SchedulingQueue:
         return room
 
     def delete(self, pod: Pod) -> None:
-        """Forgets a pod that is gone."""
+        """Removes a deleted pod."""
         self.nominations.remove(pod)
         for room in (self._active, self._backoff, self._waiting):
             room.remove(pod.key)
@@ -202,8 +204,8 @@ class SchedulingQueue:
     def move_all(
         self, event: ClusterEvent, old: Any, new: Any, now: float, *, may_move: Callable[[Pod], bool] | None = None
     ) -> None:
-        """Tells every waiting pod of something that happened; those that it may help become active or sit out
-        their back-off."""
+        """Passes an event to every waiting pod; pods that it may help become active or wait for the rest of their
+        back-off."""
         if self._is_of_interest(event):
             self._move(
                 [queued for queued in self._waiting.pods if may_move is None or may_move(queued.pod)],
@@ -214,32 +216,31 @@ class SchedulingQueue:
             )
 
     def assigned_pod_added(self, pod: Pod, now: float) -> None:
-        """A pod has been bound: that helps only those whose rules count other pods."""
+        """Handles the binding of a pod, which helps only pods whose rules count other pods."""
         self._move(self._counting_others(pod), ASSIGNED_POD_ADDED, None, pod, now)
 
     def assigned_pod_updated(
         self, old: Pod, new: Pod, event: ClusterEvent, now: float, *, frees_resources: bool
     ) -> None:
-        """A bound pod has changed; one that requests less now may help any pod."""
+        """Handles the change of a bound pod; if it requests less now, it may help any pod."""
         if frees_resources:
             self.move_all(event, old, new, now)
         else:
             self._move(self._counting_others(new), event, old, new, now)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
-        """Makes pods active at once; one that is being tried is tried again when it comes back, and a stranger
-        is left alone."""
+        """Makes pods active at once; a pod in flight is tried again when it returns, and an unknown pod is ignored."""
         for pod in pods:
             if not self._activate(pod.key, now) and self._active.is_in_flight(pod):
                 self._active.note(FORCE_ACTIVATE, None, pod)
 
     def flush_backoff(self, now: float) -> None:
-        """Makes those active whose back-off is over; to be called every second, on the second."""
+        """Makes pods active whose back-off is over; to be called every second, on the second."""
         for queued in self._backoff.take_finished(now):
             self._to_active(queued, now, from_backoff=True)
 
     def flush_waiting(self, now: float) -> None:
-        """Tries those again that have waited for five minutes; to be called every 30 seconds."""
+        """Retries pods that have waited for five minutes; to be called every 30 seconds."""
         stale = self._waiting.out_of_patience(now)
         for queued in stale:
             queued.was_flushed = True
@@ -320,7 +321,7 @@ class SchedulingQueue:
         return Room.WAITING
 
     def _judge_missed(self, queued: QueuedPod) -> Requeue:
-        """What the events say that came while the pod was being tried."""
+        """The combined effect of the events during the pod's attempt."""
         happenings = self._active.happened_since_taken(queued.pod)
         if not queued.rejectors or happenings is None:
             return Requeue.AFTER_BACKOFF

@@ -20,7 +20,7 @@ UNSCHEDULABLE_PATIENCE_SECONDS = 5 * 60
 
 
 class Requeue(Enum):
-    """What an event means for a waiting pod."""
+    """The effect of an event on a waiting pod."""
 
     STAY = "stay where it is"
     AFTER_BACKOFF = "try again once its back-off is over"
@@ -28,7 +28,7 @@ class Requeue(Enum):
 
 
 class RegisteredHints(Value, kw_only=True):
-    """Which events the plugins of one profile want to hear of: plugin name → its registrations."""
+    """The registered events of one profile's plugins: plugin name → its registrations."""
 
     by_plugin: Mapping[str, tuple[EventHint, ...]] = field(default_factory=dict)
 
@@ -39,7 +39,7 @@ class RegisteredHints(Value, kw_only=True):
         return tuple(hint.event for hint in self.by_plugin.get(plugin, ()))
 
     def judge(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Requeue:
-        """Whether the event may have removed what stopped this pod: only the plugins that stopped it are asked."""
+        """Whether the event may help this pod: only the plugins that refused it are asked."""
         if not queued.rejectors:
             return Requeue.AFTER_BACKOFF
         if event.is_wildcard:
@@ -65,7 +65,7 @@ def _asked(hint: EventHint, queued: QueuedPod, old: Any, new: Any) -> bool:
 
 
 class WaitingRoom:
-    """Pods that were refused and wait for an event, and gated pods; in the order in which they came."""
+    """Refused pods that wait for an event, and gated pods; in the order of their arrival."""
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}

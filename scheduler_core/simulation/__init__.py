@@ -1,2 +1,2 @@
-"""What would happen: drains simulated on a frozen snapshot. `forecast.py` holds the answer and needs no numpy;
-`drain.py` computes it."""
+"""What-if simulations: drains on a frozen snapshot. `forecast.py` has the result and needs no numpy; `drain.py`
+computes it."""

@@ -1,18 +1,13 @@
-"""The courses that one drain may take, from the first eviction until nothing moves.
-
-Evictions are asked one after another, in order. What a controller makes at once is placed before the next
-eviction: that is how it goes on a real cluster, where an eviction takes the API server a tenth of a second and
-a replacement has its node in a tenth of that. A StatefulSet's replacement comes when the old pod is gone, a
-Job's later still.
-
-A course is one way through. It divides where something is open: at a tie, because the scheduler picks one of
-the equal nodes, and where pods end, because nobody can know which ends first. Courses that have become alike
-are one again: replicas of one owner are interchangeable. `most` bounds how many are followed side by side; pods
-judged after the bound was met are marked, for then a node may be missing from what is said of them. What the
-courses say together is in `landings.py`.
-
-Where the scheduler looks at a part of the nodes, a course also carries the searches that lead to it, each with its
-weight (`searches.py`), and divides where they come to different nodes."""
+"""The courses that one drain may take, from the first eviction until no pod moves. ¶ Evictions are requested one after
+another. A replacement that its controller creates at once is placed before the next eviction, as on a real cluster,
+where an eviction takes the API server a tenth of a second and a replacement gets its node in a tenth of that. A
+StatefulSet's replacement appears when the old pod is gone, a Job's still later. ¶ A course is one possible sequence of
+events. It divides at a tie, because the scheduler picks one of the equal nodes, and when several pods end, because it
+is unknown which ends first. Courses that have become equivalent are joined again, because replicas of one owner are
+interchangeable. `most` bounds the number of courses followed in parallel; pods placed after the bound was reached are
+marked, because a node may be missing from their results. The courses' combined results are in `landings.py`. ¶ If the
+scheduler checks only a part of the nodes, a course also has the searches that lead to it, with their weights
+(`searches.py`), and divides where they find different nodes."""
 
 from __future__ import annotations
 
@@ -39,15 +34,15 @@ _MOST_PREEMPTIONS = (
 
 
 class OpenLanding(Value):
-    """A displaced pod that found a node, or several; which one it takes is open. `ways`: by node, where its searches
-    end; none where the scheduler looks at every node."""
+    """A displaced pod that found one or several nodes; which one it takes is open. `ways`: by node, the searches that
+    find it; empty if the scheduler checks every node."""
 
     each: Displaced
     ways: Mapping[str, Way]
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that it may take, that of the main course first."""
+        """The nodes that it may take, the main course's first."""
         if self.ways:
             return tuple(self.ways)
         result = self.each.result
@@ -60,8 +55,8 @@ class OpenLanding(Value):
 
 @dataclass(slots=True)
 class Course:
-    """One course, between two steps. Its rounds and its queue are its own; the rest it shares with the courses that it
-    divided from."""
+    """One course between two steps. It has its own rounds and queue and shares the rest with the courses from which it
+    divided."""
 
     scheduler: Scheduler
     world: Snapshot
@@ -85,7 +80,7 @@ class Course:
     # ---- one step ----
 
     def go_on(self) -> None:
-        """On until something is open (`choices` has it), or to the end (`is_over`)."""
+        """Continues until a choice is open (then it is in `choices`), or to the end (`is_over`)."""
         while not self.is_over:
             self.choices = self._find_choices()
             if self.choices:
@@ -100,8 +95,8 @@ class Course:
                 self._end_round()
 
     def _find_choices(self) -> tuple[str, ...]:
-        """What is open: nodes for the pod that was tried, or keys of the pool, one of each kind; that of the main
-        course first."""
+        """The open choice: nodes for the pod that was tried, or keys of the pool, one of each kind; the main course's
+        option first."""
         if self.landing is not None:
             return self.landing.nodes
         if self.queue.line or not self.queue.pool:
@@ -111,15 +106,15 @@ class Course:
 
     @property
     def question(self) -> str:
-        """What is open, in words that tell it from other open questions."""
+        """The open choice in words that distinguish it from other choices."""
         if self.landing is not None:
             pod = self.landing.each.pod
             return f"{pod.node_name} {pod.key} {len(self.displaced)}"
         return " ".join(self.queue.pool)
 
     def divided(self, ways: int, turn: int) -> list[Course]:
-        """The courses into which the open question divides this one, at most `ways`; `turn` makes courses
-        differ in what they pick."""
+        """The courses into which the open choice divides this one, at most `ways`; `turn` makes courses differ in their
+        picks."""
         choices, searches = self.choices, self.searches
         if ways < len(choices):
             choices = (*choices[turn % len(choices) :], *choices[: turn % len(choices)])
@@ -158,8 +153,8 @@ class Course:
             self.queue.add_next(pod)
 
     def _end_round(self) -> None:
-        """The evicted pods end, and the replacements that waited for that come. Then the pods that a budget refused
-        are asked again, until a round moves nothing."""
+        """The evicted pods end, and the replacements that waited for that appear. Then the refused pods are evicted
+        again, until a round moves no pod."""
         rounds, queue = self.rounds, self.queue
         rounds.refill()
         if rounds.ending or queue.postponed:
@@ -175,8 +170,7 @@ class Course:
     # ---- cycles ----
 
     def _try(self, each: Displaced) -> None:
-        """One cycle for the first of the line. If it finds a node, its landing may be open between
-        several."""
+        """One cycle for the first pod of the line. If it finds nodes, the choice between several may be open."""
         result, unknown, found = None, "", {}
         try:
             found = self._search(each)
@@ -195,7 +189,7 @@ class Course:
             self.queue.drop_alike(each)
 
     def _search(self, each: Displaced) -> dict[str, Way]:
-        """Where each search ends; one way where every node is looked at."""
+        """The nodes that the searches find; one way if every node is checked."""
         if not self.searches:
             result = self.scheduler.schedule(self.world, each.replacement)
             return {"": Way("", result, (), ())}
@@ -236,7 +230,7 @@ class Course:
             self.rounds.healthy = (*self.rounds.healthy, each.pod)
 
     def _make_room(self, result: CycleResult) -> list[Pod]:
-        """Removes the pods that this one preempts; their controllers make them anew, and they are placed next."""
+        """Removes the pods that this one preempts; their controllers recreate them, and they are placed next."""
         if result.node is not None or result.preemption is None or self.preemptions >= _MOST_PREEMPTIONS:
             return []
         keys = set(result.preemption.victims)
@@ -251,22 +245,23 @@ class Course:
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for courses that go on alike: the same kinds of pods stand on the same nodes and wait in the same
-        order."""
+        """Equal for courses that continue in the same way: the same kinds of pods are on the same nodes and wait in the
+        same order."""
         return (self.queue.likeness, self.rounds.likeness)
 
     @property
     def most_ways(self) -> int:
-        """Into how many it can divide: each part needs a search of its own, where searches are followed."""
+        """The number of courses into which it can divide: if searches are followed, each course needs one of its
+        own."""
         return len(self.searches) if self.searches else len(self.choices)
 
     @property
     def weight(self) -> float:
-        """How likely this course is; 1 where nobody can tell."""
+        """The probability of this course; 1 if it is unknown."""
         return weight_of(self.searches) if self.searches else 1.0
 
     def absorb(self, other: Course) -> None:
-        """Takes over what a course that is alike knows beyond this one: nodes that no course follows."""
+        """Takes over the additional results of an equivalent course: nodes that no course follows."""
         self.queue.absorb(other.queue, (self.weight, other.weight), is_theirs=other.is_main)
         self.is_cut, self.is_main = self.is_cut or other.is_cut, self.is_main or other.is_main
         self.searches = (*self.searches, *other.searches)
@@ -277,8 +272,8 @@ def _told(result: CycleResult) -> dict[str, Any]:
 
 
 def follow(first: Course, most: int, draw: Draw = NOTHING_DRAWN) -> list[Course]:
-    """Every course that begins as `first` does, at its end, at most so many; the main course is the first of them.
-    Where there are more, `draw` says which ones."""
+    """The ends of all courses that begin like `first`, at most so many; the main course comes first. If there are more,
+    `draw` chooses among them."""
     going: list[Course] = [first]
     over: list[Course] = []
     while going:

@@ -1,10 +1,8 @@
-"""Drain nodes of a snapshot without touching anything: cordon, evict under the budgets, let controllers
-recreate, run cycles until still.
-
-A drained node is cordoned, not removed: it stays a topology domain, as on a real cluster. What happens step by
-step, and what ties make of it, is in `courses.py`; a replacement is judged by its controller's timing
-(`replacements.py`), budgets by the eviction API's rules (`evictions.py`). What is not simulated: new nodes (no
-autoscaler), other people's changes, and the time that pods take to start."""
+"""Simulates drains of a snapshot's nodes: cordon, evictions under the budgets, replacements by controllers, and
+scheduling cycles until no pod moves. ¶ A drained node is cordoned, not removed: it stays a topology domain, as on a
+real cluster. `courses.py` has the steps and the effect of ties, `replacements.py` the timing of controllers, and
+`evictions.py` the eviction API's rules for budgets. Not simulated: new nodes (no autoscaler), other people's changes,
+and the time that pods take to start."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ MOST_WAITING_KINDS = 30
 
 
 def most_searches(nodes: int) -> int:
-    """How many searches the drain of a cluster of so many nodes follows."""
+    """The number of searches that the drain follows in a cluster of so many nodes."""
     return max(LEAST_SEARCHES, min(MOST_SEARCHES, _SEARCHES_TIMES_NODES // nodes))
 
 
@@ -75,15 +73,16 @@ def simulate_drain(
     searches: tuple[Likely, ...] | None = None,
     stays: StaysBecause = moves_all,
 ) -> tuple[Forecast, ...]:
-    """Where each pod of the nodes would land if they were drained now, together: one forecast per node, in the
-    order given.
+    """Where each pod of the nodes would land if they were drained together now: one forecast per node, in the order
+    given.
 
-    `made_at` (RFC 3339) says when the snapshot was read and is passed through. `most_courses` bounds how many
-    courses are followed; by default `MOST_COURSES`, and fewer where the cluster has more than some 800 nodes.
-    `start` is where the scheduler's next search begins, for who knows it: it matters only where the scheduler looks
-    at a part of the nodes. `searches` are the likely ones, for who learned them (`SearchBelief.searches`). `stays`
-    is the drain's own rule of what it leaves alone. Raises UnknownNodeError for a node that the snapshot does not have;
-    the snapshot itself is never changed."""
+    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_courses` bounds how many
+    courses are followed; by default `MOST_COURSES`, and fewer if the cluster has more than some 800 nodes. `start` is
+    the start of the scheduler's next search, if the caller knows it: it matters only if the scheduler checks a part of
+    the nodes. `searches` are the likely searches, if the caller learned them (`SearchBelief.searches`). `stays` is the
+    drain's own rule for pods that it leaves. Raises UnknownNodeError for a node missing from the snapshot. The snapshot
+    is never changed.
+    """
     nodes = max(1, len(snapshot.nodes))
     most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // nodes))
     scheduler = Scheduler(configuration, kube_version)
@@ -103,11 +102,11 @@ def simulate_drain(
 
 
 class FinishedDrain(Value, kw_only=True):
-    """The forecasts, and the cluster as the drain leaves it: nodes cordoned, budgets spent as far as no
-    replacement refilled them.
+    """The forecasts, and the cluster after the drain: nodes cordoned, budgets used up unless replacements refilled
+    them.
 
-    Replacements that landed stand in `world` as the scheduler bound them, not running yet; `displaced` has them
-    and those that wait. Both are of one course, that in which the scheduler's own pick is taken at each tie.
+    In `world`, replacements that landed are bound by the scheduler but not running yet; `displaced` has them and the
+    pods without a node. Both are of one course, in which the scheduler's own pick is taken at each tie.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -130,12 +129,12 @@ def run_drain(
     stays: StaysBecause = moves_all,
     draw: Draw = NOTHING_DRAWN,
 ) -> FinishedDrain:
-    """As `simulate_drain`, for callers that go on from there.
+    """Like `simulate_drain`, for callers that continue from its result.
 
-    `with_details`: notes, what would place a pending pod, which costs more than the drain itself to try, and of a pod
-    that moves all nodes that may take it, their scores, and the sentence. `with_pending`: the pods of the snapshot that
-    have no node look for one beside those that the drain displaces. `draw` says which course is followed where more are
-    possible than `most_courses`.
+    `with_details` adds notes, the changes that would place a pending pod (whose search costs more than the drain
+    itself), and for each moving pod all nodes that may take it, their scores, and the sentence. `with_pending`: pending
+    pods of the snapshot need a node beside the displaced ones. `draw` chooses the courses to follow if there are more
+    than `most_courses`.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_course(snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details)
@@ -165,8 +164,8 @@ def run_drain(
 
 
 def _left_by(main: Course, before: Snapshot) -> Snapshot:
-    """The cluster after the course: budgets spent, failures counted by their Jobs, and the other pods of Jobs
-    that failed gone as well."""
+    """The cluster after the course: budgets used up, failures counted by their Jobs, and the other pods of failed Jobs
+    removed too."""
     world, spent = main.world, main.rounds.ledger.budgets()
     if spent != before.objects.budgets:
         world = world.with_objects(budgets=spent)
@@ -178,7 +177,7 @@ def _left_by(main: Course, before: Snapshot) -> Snapshot:
 
 
 def _gone_with_their_jobs(after: JobsAfter, world: Snapshot) -> list[Pod]:
-    """The pods that a Job still had when the evictions made it fail: its controller deletes them."""
+    """The remaining pods of a Job that the evictions made fail: its controller deletes them."""
     if not after.failing:
         return []
     return [
@@ -215,7 +214,7 @@ def _first_course(
 
 
 def _who_waits(snapshot: Snapshot, scheduler: Scheduler) -> list[Pod]:
-    """The pods without a node that our scheduler would try, of the first kinds of them, the most important first."""
+    """The pending pods that this scheduler would try: those of the first few kinds, the most important first."""
     kinds: set[Hashable] = set()
     found = []
     for pod in sorted(snapshot.pending, key=lambda pod: (-pod.priority, pod.key)):
@@ -233,7 +232,7 @@ def _in_order(snapshot: Snapshot, node_name: str) -> list[Pod]:
 
 
 class _Told(Value):
-    """What the courses come to, in words."""
+    """The combined result of the courses, in words."""
 
     before: Snapshot
     node_names: tuple[str, ...]
@@ -245,7 +244,7 @@ class _Told(Value):
     returning: dict[int, frozenset[str]] = field(default_factory=dict)  # worked out once for a course
 
     def outcomes(self, node_name: str) -> Iterable[PodForecast]:
-        """Every pod of the node with its outcome, in eviction order; those that end without the drain are left out."""
+        """Every pod of the node with its outcome, in eviction order, without pods that end without the drain."""
         return (self._outcome(pod) for pod in _in_order(self.before, node_name) if not ends_already(pod))
 
     def _outcome(self, pod: Pod) -> PodForecast:
@@ -271,8 +270,8 @@ class _Told(Value):
         return self._landing(self.landings[pod.key])
 
     def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
-        """Why waiting cannot help although the budget has room: what it waits for comes back with the node
-        alone. Empty when it can."""
+        """Why waiting cannot help although the budget has room: the awaited pod returns only with the node. Empty if
+        waiting can help."""
         numbers, course = refusal.budget, self.courses[0]
         budget = next(
             (
@@ -352,7 +351,7 @@ class _Told(Value):
         )
 
     def _returning(self, course: Course) -> frozenset[str]:
-        """The replacements that wait out the reboot in this course."""
+        """The replacements that wait until the reboot is over in this course."""
         known = self.returning.get(id(course))
         if known is None:
             homeless = [
@@ -374,7 +373,7 @@ class _Told(Value):
             yield f"Job {job} would fail, and {counted(number, 'other pod')} of it would end"
 
     def notes(self) -> Iterable[str]:
-        """Who else would be moved, and what was left out."""
+        """Which other pods would be moved, and what was left out."""
         mine, displaced = set(self.node_names), self.courses[0].displaced.values()
         places = [
             f"{each.pod.key} on {each.replacement.node_name}" for each in displaced if each.waited and each.landed
@@ -411,8 +410,8 @@ def _is_ailing_daemon(pod: Pod) -> bool:
 
 
 def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
-    """`best` share the highest score as the main course goes; the others of `nodes` have it where an earlier
-    tie falls otherwise."""
+    """`best` share the highest score in the main course; the other `nodes` have it if an earlier tie is decided
+    differently."""
     equals = set(best)
     others = [name for name in nodes if name not in equals]
     told = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"
@@ -420,13 +419,14 @@ def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
 
 
 def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """The nodes to be named, and their shares, none where there are no shares to tell."""
+    """The nodes to name and their shares; no shares if they are unknown."""
     named = landing.named
     return tuple(name for name, _ in named), tuple(round(share, 4) for _, share in named if share)
 
 
 def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 6) -> str:
-    """ "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)": the rest of 100 % are nodes that are not named."""
+    """ "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)": the rest to 100 % belongs to nodes that are not
+    named."""
     if len(nodes) > most and shares[0] < 2 * shares[-1]:
         return f"lands on one of {len(nodes)} nodes, about as likely each"
     told = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]

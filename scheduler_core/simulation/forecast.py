@@ -1,7 +1,8 @@
-"""What became of each pod of a node in a simulated drain: the typed answer, and its JSON.
+"""The outcome of each pod of a node in a simulated drain: the typed result, and its JSON.
 
-Values only, without numpy, because an agent that reads a forecast does not compute it: `drain.py` does, in
-another process."""
+Only values, without numpy, because an agent reads a forecast but does not compute it: `drain.py` does, in another
+process.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +28,11 @@ class Outcome(StrEnum):
 
 
 class UnreadableForecastError(ValueError):
-    """The mapping is no forecast of this version; the caller treats the forecast as one that could not be made."""
+    """The mapping is not a forecast of this version; the caller treats the forecast as unavailable."""
 
 
 class BudgetNumbers(Value, kw_only=True):
-    """A disruption budget as its status stood: how many evictions it still allowed, and why."""
+    """A disruption budget with its status: how many evictions it still allowed, and why."""
 
     namespace: str
     name: str
@@ -42,22 +43,20 @@ class BudgetNumbers(Value, kw_only=True):
 
 
 class RunnerUp(Value, kw_only=True):
-    """The best of the nodes that a pod would not go to, and its score; the first by name of equals."""
+    """The best of the nodes that the pod would not take, with its score; the first by name of equals."""
 
     node: str
     score: int
 
 
 class PodForecast(Value, kw_only=True):
-    """One pod's outcome and the evidence for it.
-
-    `landing` holds every node that has the highest score, alone or among equals, in some course of the ties
-    before, sorted by name. Where the scheduler looks at fewer nodes than fit, it holds the fewest that take the pod
-    in 95 of 100 cases, the most likely first, and `shares` says how likely each is. `is_cut` says that a node may be
-    missing: more courses were possible than were followed. `loses_data` is set when the pod's emptyDir goes
-    with it, whatever the outcome. `score` is that highest score, None where one node alone could take the pod
-    and nothing was scored; `runner_up` is the best of the others. `remedies` are single changes that would
-    place a pending pod, each tried."""
+    """One pod's outcome and the evidence for it. ¶ `landing` has every node with the highest score, alone or among
+    equals, in some course of the earlier ties, sorted by name. If the scheduler checks fewer nodes than fit, it has the
+    smallest set that takes the pod in 95 of 100 cases, the most likely first, and `shares` gives their probabilities.
+    `is_cut`: a node may be missing, because more courses were possible than were followed. `loses_data`: the pod's
+    emptyDir is lost, whatever the outcome. `score` is that highest score, None if only one node could take the pod and
+    nothing was scored; `runner_up` is the best of the others. `remedies` are single changes that would place a pending
+    pod; each was tried."""
 
     namespace: str
     name: str
@@ -83,11 +82,12 @@ class PodForecast(Value, kw_only=True):
 
 
 class NodesAnswer(Value, kw_only=True, rename="camel"):
-    """What `count` more nodes of the template would do for the `pods` pods that find no room without them.
+    """The effect of `count` more nodes of the template on the `pods` pods that find no room without them.
 
     `placed`: pod → node. `refused`: pod → why an empty one of these nodes, or the cluster with them, does not take it.
-    `needed`: the fewest with which all find a place; None where no number that was `tried` is enough: then `best_count`
-    of them place the most, `best_placed`."""
+    `needed`: the smallest number that places all pods; None if no number that was `tried` is enough: then `best_count`
+    of them place the most, `best_placed`.
+    """
 
     template: str
     count: int
@@ -101,8 +101,8 @@ class NodesAnswer(Value, kw_only=True, rename="camel"):
 
 
 class Forecast(Value, kw_only=True):
-    """The answer for one node: an outcome for every pod that does not end already, in eviction order, and what
-    the reader should know besides."""
+    """The result for one node: an outcome for every pod that does not end by itself, in eviction order, and notes for
+    the reader."""
 
     node: str
     made_at: str  # RFC 3339: when the lists it rests on were read
@@ -115,12 +115,12 @@ class Forecast(Value, kw_only=True):
     more_nodes: NodesAnswer | None = None  # for who asked; the same for all nodes that are drained together
 
     def count(self, outcome: Outcome) -> int:
-        """How many pods have this outcome."""
+        """The number of pods with this outcome."""
         return sum(1 for pod in self.pods if pod.outcome is outcome)
 
     @property
     def counts(self) -> dict[Outcome, int]:
-        """How many pods have each outcome, in the order of `Outcome`, zeros left out."""
+        """The number of pods for each outcome, in the order of `Outcome`, without zeros."""
         return {outcome: n for outcome in Outcome if (n := self.count(outcome))}
 
     def with_outcome(self, outcome: Outcome) -> tuple[PodForecast, ...]:
@@ -129,7 +129,7 @@ class Forecast(Value, kw_only=True):
 
     @property
     def never(self) -> tuple[PodForecast, ...]:
-        """The pods that cannot be evicted as things stand, however long one waits."""
+        """The pods that cannot be evicted in the current state, however long one waits."""
         return tuple(pod for pod in self.pods if pod.outcome is Outcome.BLOCKED and pod.is_never)
 
     def to_mapping(self) -> dict[str, Any]:

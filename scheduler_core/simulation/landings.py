@@ -1,8 +1,9 @@
-"""What the courses of one drain say together: for each pod the nodes it may land on, or that it may find none.
+"""The combined result of a drain's courses: for each pod the nodes on which it may land, or that it may find none.
 
-Replicas of one owner are interchangeable, so which of them stands for which is chosen, course by course, such
-that the courses agree as far as they can: where two replicas land on n1 and n2 in every course, one is said to
-go to n1 and the other to n2, whichever the scheduler asks first."""
+Replicas of one owner are interchangeable, so they are matched, course by course, such that the courses agree as far as
+possible: if two replicas land on n1 and n2 in every course, one is said to go to n1 and the other to n2, whichever the
+scheduler tries first.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +21,13 @@ CONFIDENCE = 0.95
 
 @dataclass(slots=True)
 class Landing:
-    """One displaced pod over all courses. `main` is what becomes of it where the scheduler's own pick is taken
-    at each tie.
+    """One displaced pod over all courses. `main` is its result in the main course, in which the scheduler's own pick is
+    taken at each tie.
 
-    `nodes` are those it may take, `homeless` the first course in which it takes none, with what it is there.
-    `is_cut`: courses were left out before it, so that a node may be missing from `nodes`. `sample`: in a course the
-    scheduler looks at fewer nodes than fit; `weights` then says how likely each node is."""
+    `nodes` are the nodes that it may take; `homeless` is the first course in which it finds none, with its state there.
+    `is_cut`: earlier courses were left out, so a node may be missing from `nodes`. `sample`: in some course the
+    scheduler checks fewer nodes than fit; then `weights` gives the probability of each node.
+    """
 
     main: Displaced
     nodes: set[str] = field(default_factory=set)
@@ -38,19 +40,19 @@ class Landing:
 
     @property
     def is_open(self) -> bool:
-        """Whether it may land on a node that is not named, and nobody can tell how likely that is."""
+        """Whether it may land on a node that is not named, with an unknown probability."""
         return self.is_cut or self.preempts_in_part or (self.sample is not None and not self.weights)
 
     @property
     def depends_on_the_start(self) -> bool:
-        """Whether it lands on another node, or none, when the scheduler begins elsewhere."""
+        """Whether it lands on another node, or none, if the scheduler's search starts elsewhere."""
         return self.sample is not None and (len(self.weights) > 1 or self.homeless_weight > 0)
 
     @property
     def named(self) -> tuple[tuple[str, float], ...]:
-        """The smallest set that holds it in 95 of 100 cases, with each node's share, the most likely first; all nodes
-        where it finds no room in more cases than are left. Where the scheduler looks at every node that fits: all of
-        `nodes`, by name, each with the share 0."""
+        """The smallest set that contains its node in 95 of 100 cases, with each node's share, the most likely first;
+        all nodes if it finds no room in more than the remaining cases. If the scheduler checks every fitting node: all
+        of `nodes`, by name, each with the share 0."""
         if self.sample is None or not self.weights:
             return tuple((name, 0.0) for name in sorted(self.nodes))
         total, held, named = sum(self.weights.values()) + self.homeless_weight, 0.0, []
@@ -62,7 +64,7 @@ class Landing:
         return tuple(named)
 
     def add(self, course: Course, each: Displaced) -> None:
-        """What stands for this pod in one more course."""
+        """Adds the pod matched with this one in one more course."""
         self.nodes.update(each.choices, *(names for names, _ in each.shares))
         for names, share in each.shares:
             for name in names:
@@ -77,7 +79,7 @@ class Landing:
 
     @property
     def homeless_share(self) -> float:
-        """In how many of all cases it finds no room; 1 where one of the courses has none and nobody can tell."""
+        """The share of cases in which it finds no room; 1 if a course has none and the probability is unknown."""
         if self.homeless is None:
             return 0.0
         landed = sum(self.weights.values())
@@ -85,7 +87,7 @@ class Landing:
 
 
 def landings(courses: Sequence[Course]) -> dict[str, Landing]:
-    """By the evicted pod's key, for every pod that is displaced in the first course."""
+    """The landings by the evicted pod's key, for every pod that is displaced in the first course."""
     main = courses[0]
     said = {key: Landing(each) for key, each in main.displaced.items()}
     for key, each in main.displaced.items():
@@ -110,8 +112,8 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Who of another course stands for whom: first where both come to the same, then where it adds nothing new,
-    then in order."""
+    """Which pod of another course is matched with which: first those with equal results, then those that add no new
+    node, then in order."""
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):
         for slot in tuple(free):

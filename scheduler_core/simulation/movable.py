@@ -1,5 +1,4 @@
-"""How many pods of each node a drain would have to move: counted once over the cluster and carried along with
-every move."""
+"""How many pods of each node a drain would have to move: counted once over the cluster and updated with every move."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from scheduler_core.values import Value
 
 
 class MovableTally(Value):
-    """Pods per node, without those that a drain with this rule leaves where they are."""
+    """Pods per node, without the pods that a drain with this rule leaves."""
 
     stays: StaysBecause = moves_all
 

@@ -1,5 +1,5 @@
-"""What each plugin said about one pod on each node: the cycle's answer and the rows behind it, for people who
-ask why."""
+"""Every plugin's verdict on one pod and each node: the cycle's result and the details behind it, for people who ask
+why."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from scheduler_core.values import Value
 
 
 class NodeRecord(Value, kw_only=True):
-    """One node: `refusal` is the first one (None: it passed), `verdicts` every filter's own answer, asked
-    beyond the first.
+    """One node: `refusal` is the first one (None: it passed), `verdicts` are all filters' own verdicts, also after the
+    first refusal.
 
-    `total` and `scores` (weighted, by plugin) only where the node was scored: it and at least one other passed.
+    `total` and `scores` (weighted, by plugin) exist only if the node was scored: it and at least one other passed.
     """
 
     node: str
@@ -30,7 +30,7 @@ class NodeRecord(Value, kw_only=True):
 
 
 class Record(Value, kw_only=True):
-    """One cycle for one pod: where it would go, and a row per node, those it would rather go to first."""
+    """One cycle for one pod: its node, and a row for each node, the preferred ones first."""
 
     pod: Pod
     result: CycleResult
@@ -40,9 +40,9 @@ class Record(Value, kw_only=True):
 
 
 def explain(scheduler: Scheduler, snapshot: Snapshot, pod: Pod) -> Record:
-    """Judge the pod as if it came into the queue now; one that stands on a node is taken off it first.
+    """Schedules the pod as if it entered the queue now; a pod on a node is removed from it first.
 
-    Raises NoProfileError when another scheduler schedules it.
+    Raises NoProfileError if another scheduler is responsible for it.
     """
     world = snapshot.without_pod(pod.key) if pod.node_name else snapshot
     newcomer = pod.on_node("")

@@ -1,8 +1,10 @@
-"""Which single change would place a pending pod: tried in the snapshot, and told only when the pod then finds a node.
+"""Single changes that would place a pending pod: each is tried in the snapshot and reported only if the pod then finds
+a node.
 
-Cheapest changes first: resources a node is short of, a cordon, a taint, a spread constraint one wider. At most
-`_TRIES` nodes are tried for each kind, those that lack least first, because the reader needs one way out and
-not a catalogue."""
+The cheapest changes come first: missing resources of a node, an uncordon, a removed taint, a spread constraint with
+maxSkew one higher. At most `_TRIES` nodes are tried for each kind, those that lack the least first, because the reader
+needs one solution and not all.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ Remedy = tuple[str, Snapshot, Pod]  # the sentence, and the world and the pod as
 def remedies(
     scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult, drained: frozenset[str]
 ) -> tuple[str, ...]:
-    """Sentences such as "250m more cpu on n3 (zone b)", each proven by another cycle; empty when no single
-    change is enough."""
+    """Sentences such as "250m more cpu on n3 (zone b)", each proven by another cycle; empty if no single change is
+    enough."""
     refused = {name: verdict for name, verdict in result.statuses.items() if name not in drained}
     kinds: tuple[Callable[[Scheduler, Snapshot, Pod, dict[str, Verdict]], Iterator[Remedy]], ...] = (
         _more_resources,
@@ -39,8 +41,8 @@ def remedies(
 
 
 def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: frozenset[str]) -> tuple[str, ...]:
-    """Where no change of a node is enough: one more like those that are drained, empty. Tried with the drained
-    node itself, emptied."""
+    """If no change of a node is enough: one more empty node like the drained ones. Tried with the drained node itself,
+    emptied."""
     for name in sorted(drained):
         node, fresh = world.node(name), world
         for other in world.pods_on(name):
@@ -88,7 +90,7 @@ def _shortage(scheduler: Scheduler, world: Snapshot, node: Node, pod: Pod) -> di
 
 
 def _weight(lack: dict[str, int]) -> float:
-    """Shortages of unlike resources side by side: a cpu (1000m) weighs as much as 4 GiB, the shape of a common
+    """Makes shortages of different resources comparable: a cpu (1000m) counts as much as 4 GiB, the ratio of a common
     machine."""
     return sum(
         amount / (1000 if name == CPU else 4 * 2**30 if name in (MEMORY, EPHEMERAL_STORAGE) else 1)

@@ -1,15 +1,12 @@
-"""A whole roll-out on a frozen cluster: node after node is drained, down, and back, and each drain meets what
-the ones before left.
+"""A whole roll-out on a frozen cluster: each node is drained, goes down and comes back, and each drain starts from the
+result of the earlier ones. ¶ `Rules` decide which node may start when, as the gates do for the agents. Every node still
+to reboot has the soft taint from the beginning; a node under its claim is cordoned and comes back without the taint;
+displaced pods stay on the node that the scheduler chose and run from then on. Pods without room are tried again
+whenever a node comes back.
 
-`Rules` decide which node may go when, as the gates do for the agents. Every node still to go carries the soft taint
-from the beginning; a node under its claim is cordoned and comes back without the taint; displaced pods stand where
-the scheduler put them and run from then on. Pods without room are tried again whenever a node comes back.
-
-The parts are in `rollout_parts/`: the agenda, the cluster, the permission to go, the pods without a node, and the
-account of what happened.
-
-What is not simulated: other people's changes, new nodes, pods that take long to start (a budget is refilled as
-soon as the replacement has a node), and preemption by pods that have waited for long."""
+The parts are in `rollout_parts/`: the agenda, the cluster, the permission to claim, the pods without a node, and the
+record of events. ¶ Not simulated: other people's changes, new nodes, slow starts of pods (a budget is refilled
+as soon as the replacement has a node), and preemption by pods that have waited for long."""
 
 from __future__ import annotations
 
@@ -42,8 +39,8 @@ _MOST_TRIED_IN_VAIN = 5
 
 
 class Durations(Value, kw_only=True):
-    """Seconds. `boot` is from the drained node to the node given back; `boot_of` has what was measured for
-    single nodes."""
+    """Seconds. `boot` is from the drained node to the released one; `boot_of` has the measured values of single
+    nodes."""
 
     held_back: float = 0.0
     drain: float = 60.0
@@ -68,14 +65,13 @@ def simulate_rollout(
     seed: int = 0,
     possible: tuple[Likely, ...] | None = None,
 ) -> Timeline:
-    """The roll-out over these nodes, from `begins` until nobody can go any more, or `most_days` have passed.
+    """The roll-out over these nodes, from `begins` until no more node can start or `most_days` have passed.
 
-    `taint_key` None: no soft taint. `stays` is the drains' own rule of what they leave alone. `on_progress`
-    gets the number of nodes that have rebooted, again and again. `seed` draws what is left to chance (which of
-    equal nodes a pod takes, which pod ends first, where the scheduler begins to look); 0 takes the scheduler's own
-    pick at each tie and lets it look at every node. `possible` are the searches of which one is drawn, for
-    who learned them (`SearchBelief.searches`). Raises UnknownNodeError for a node that the
-    snapshot does not have."""
+    `taint_key` None: no soft taint. `stays` is the drains' own rule for pods that they leave. `on_progress` is called
+    repeatedly with the number of rebooted nodes. `seed` decides random events (which of equal nodes a pod takes, which
+    pod ends first, where the scheduler's search starts); 0 takes the scheduler's own pick at each tie and makes it
+    check every node. `possible` are the searches from which one is chosen, if the caller learned them
+    (`SearchBelief.searches`). Raises UnknownNodeError for a node missing from the snapshot."""
     for name in nodes:
         if name not in snapshot.columns.row_of:
             raise UnknownNodeError(f"the snapshot has no node {name!r}")
@@ -98,7 +94,7 @@ def simulate_rollout(
 
 @dataclass(slots=True)
 class _Work:
-    """What a node has done under its claim so far."""
+    """The steps of a node under its claim so far."""
 
     spans: list[Span] = field(default_factory=list)
     moves: int = 0
@@ -106,7 +102,7 @@ class _Work:
 
 @dataclass(slots=True)
 class _Rollout:
-    """The nodes on their way: waiting, at work under a claim, or done."""
+    """The states of the nodes: waiting, at work under a claim, or done."""
 
     nodes: tuple[str, ...]
     rules: Rules
@@ -142,8 +138,8 @@ class _Rollout:
     # ---- who goes ----
 
     def _begin_those_who_may(self) -> list[tuple[str, Obstacle]]:
-        """Lets nodes begin until no place is free or none of the nodes may; gives what stood in the way where a place
-        was left unused."""
+        """Starts nodes until no place is free or no node may start; returns the obstacles if a place remained
+        unused."""
         asked: set[str] = set()
         in_the_way: list[tuple[str, Obstacle]] = []
         tried_in_vain = 0
@@ -180,7 +176,7 @@ class _Rollout:
             self._drain(name)
 
     def _ask_again(self, name: str) -> None:
-        """Time has passed since the claim."""
+        """Handles the time that has passed since the claim."""
         obstacle = self.permission.refusal(name, self.now)
         if obstacle is None:
             self._drain(name)
@@ -221,7 +217,7 @@ class _Rollout:
     # ---- the pods ----
 
     def _displace(self, name: str) -> None:
-        """The pods leave the node: those that land run elsewhere, the others wait for a node."""
+        """The pods leave the node: those that land run on other nodes, the others wait for a node."""
         drain = self.cluster.drained(name)
         self.cluster.take_over(drain)
         (forecast,) = drain.forecasts
@@ -237,7 +233,7 @@ class _Rollout:
         self.account.lost.extend(pod.title for pod in forecast.pods if pod.outcome is Outcome.LOST)
 
     def _place_again(self) -> None:
-        """Another try for each pod that waits for a node."""
+        """Tries again to place each pod that waits for a node."""
         left = []
         for each, node in tried_again(self.unplaced, self.cluster, self.now):
             if node is None:

@@ -1,4 +1,4 @@
-"""What a forecast notes where the scheduler does not look at every node for every pod."""
+"""Notes of a forecast for a scheduler that does not check every node for every pod."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler_core.simulation.landings import Landing
 
 
 def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
-    """How many nodes the scheduler looks at, and how many landings depend on where it begins."""
+    """How many nodes the scheduler checks, and how many landings depend on its start."""
     mine = [landing for landing in landings if not landing.main.waited]
     samples = [landing.sample for landing in mine if landing.sample]
     if not samples:
@@ -34,7 +34,7 @@ def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
 
 
 def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterable[str]:
-    """That the profile places alike pods in batches, where two or more of these are alike."""
+    """Notes that the profile places identical pods in batches, if two or more of these are identical."""
     kinds = Counter(each.kind for each in displaced if batches(scheduler, each.pod))
     if batched := sum(number for number in kinds.values() if number > 1):
         yield (

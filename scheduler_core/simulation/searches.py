@@ -1,8 +1,9 @@
-"""From where the scheduler may begin to look, where it does not look at every node, and how likely each is.
+"""The possible starts of the scheduler's search, if it does not check every node, with their probabilities.
 
-Nobody outside the scheduler knows where its search begins, how many of its workers run side by side, or in which
-order it saw the nodes come. A drain is followed from many starts at once, for several numbers of workers and for
-each possible order; each `Likely` is one of them."""
+From outside, the start of its search, the number of its parallel workers, and the order in which it saw the nodes are
+unknown. A drain is followed from many starts at once, for several numbers of workers and for each possible order; each
+`Likely` is one of them.
+"""
 
 from __future__ import annotations
 
@@ -37,22 +38,21 @@ Shares = tuple[tuple[tuple[str, ...], float], ...]
 
 
 class Draw(Value):
-    """Which of several equal possibilities is taken. The same seed gives the same answers; seed 0 draws nothing and
-    takes the first one, which is the scheduler's own where it is known."""
+    """Chooses among equal possibilities. The same seed gives the same choices; seed 0 takes the first one, which is the
+    scheduler's own if it is known."""
 
     seed: int = 0
 
     def among(self, number: int, about: str) -> int:
-        """The place of the one that is taken, of so many; `about` tells this question from others."""
+        """The position of the choice, among so many; `about` distinguishes this question from others."""
         return crc32(f"{self.seed} {about}".encode()) % number if self.seed and number else 0
 
 
 class Likely(Value):
-    """One way in which the scheduler may go through its nodes now. The weights of all add up to 1.
-
-    `number`: other than 0 for a search that was learned. It is sure to be right for no more than a cycle: workers that
-    run side by side find equal nodes in another order and move the start on by a node more or less, and cycles may go
-    by unseen. What befalls it is drawn with its number, and `lost` is the search that it then is."""
+    """One way in which the scheduler may search its nodes now. The weights of all add up to 1. ¶ `number`: other than 0
+    for a learned search. Such a search is certain for one cycle only: parallel workers may find equal nodes in another
+    order and move the start by a node more or less, and some cycles may be unobserved. Its deviations are chosen at
+    random by its number, and `lost` is the search that it then becomes."""
 
     search: Search
     weight: float
@@ -61,8 +61,8 @@ class Likely(Value):
 
 
 class Way(Value):
-    """What some of the searches come to alike: the same node. `shares` says how likely each node is in them: the
-    node alone, or the equals that it stands for; nothing where there is no node."""
+    """Searches that find the same node. `shares` gives the probability of each node in them: the node alone, or the
+    equals that it represents; empty if there is no node."""
 
     node: str  # empty where none fits
     result: CycleResult
@@ -73,8 +73,8 @@ class Way(Value):
 def possible_searches(
     snapshot: Snapshot, scheduler: Scheduler, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
-    """Starts at equal distances for each number of workers and each order of nodes, all as likely as one
-    another, at most `most`; none where the scheduler looks at every node. `start` is given by who knows it."""
+    """Starts at equal distances for each number of workers and each order of nodes, all equally likely, at most `most`;
+    none if the scheduler checks every node. A caller that knows the start gives `start`."""
     nodes, configuration = len(snapshot.nodes), scheduler.configuration
     if all(scheduler.nodes_wanted_by(each, nodes) >= nodes for each in configuration.profiles):
         return ()
@@ -95,8 +95,8 @@ def possible_searches(
 
 
 def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: int = 0) -> tuple[Likely, ...]:
-    """Starts at equal distances for each number of workers and each order of nodes that can be known, at most `most`;
-    each `turn` has others. None where the scheduler looks at every node."""
+    """Starts at equal distances for each number of workers and each knowable order of nodes, at most `most`; each
+    `turn` has others. None if the scheduler checks every node."""
     nodes = len(snapshot.nodes)
     if not possible_searches(snapshot, scheduler, 1):
         return ()
@@ -132,19 +132,19 @@ def _in_orders(
 def drawn_search(
     snapshot: Snapshot, scheduler: Scheduler, draw: Draw, learnt: tuple[Likely, ...] | None = None
 ) -> tuple[Likely, ...]:
-    """One of the possible searches, or of those that were learned; none where nothing is drawn or the scheduler looks
-    at every node."""
+    """One of the possible or learned searches, chosen at random; none if nothing is random or the scheduler checks
+    every node."""
     possible = (possible_searches(snapshot, scheduler) if learnt is None else learnt) if draw.seed else ()
     return tuple(replace(each, weight=1.0) for each in possible[draw.among(len(possible), "search") :][:1])
 
 
 def are_few(searches: Sequence[Likely]) -> bool:
-    """Whether all searches of the drain, of which these are some, are so few that each is more than a small share."""
+    """Whether the drain has so few searches, these included, that each is more than a small share."""
     return bool(searches) and searches[0].weight > 1.0 / _MANY
 
 
 def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -> dict[str, Way]:
-    """The pod's searches by the node that they come to, the most likely first; under "" those that find none."""
+    """The pod's searches by the node that they find, the most likely first; under "" those that find none."""
     # Courses that carry one search each must not all take the same one of equal nodes.
     chance = crc32(f"{pod} {searches[0].search}".encode())
     found: dict[str, list[tuple[Likely, CycleResult, tuple[str, ...]]]] = {}
@@ -157,12 +157,12 @@ def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -
 
 
 def weight_of(searches: Sequence[Likely]) -> float:
-    """How likely these are together."""
+    """The sum of their probabilities."""
     return sum(each.weight for each in searches)
 
 
 def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
-    """The shares of several, each with its weight, as one."""
+    """The shares of several searches, each with its weight, as one."""
     total = sum(weight for weight, _ in parts)
     sums: dict[tuple[str, ...], float] = {}
     for weight, shares in parts:
@@ -172,7 +172,7 @@ def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
 
 
 def _taken(result: CycleResult, turn: int) -> tuple[str, tuple[str, ...]]:
-    """The node that this search takes, and those that it stands for."""
+    """The node that this search takes, and those that it represents."""
     if result.node is None:
         node = result.preemption.node if result.preemption else ""
         return node, (node,)
@@ -188,7 +188,7 @@ def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]
 
 
 def _as_befalls(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
-    """Of a learned search, now and then another one of the equal nodes."""
+    """For a learned search, now and then another one of the equal nodes."""
     if not likely.number or len(result.best) < 2 or _drawn(likely.number, f"equal {pod}") >= _SWAPS:
         return result
     return replace(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])
@@ -205,5 +205,5 @@ def _from(likely: Likely, start: int, pod: str) -> Likely:
 
 
 def _drawn(number: int, about: str) -> float:
-    """From 0 to 1, the same for the same."""
+    """A number from 0 to 1, the same for the same arguments."""
     return crc32(f"{number} {about}".encode()) / 2**32

@@ -1,7 +1,7 @@
-"""What a simulated roll-out came to: who was down when, which pods moved how often, who waited, and what stood
-in the way.
+"""The result of a simulated roll-out: which nodes were down when, which pods moved how often, which pods waited, and
+the obstacles.
 
-Values only, without numpy, because whoever prints them does not compute them: `rollout.py` does.
+Only values, without numpy, because the code that prints them does not compute them: `rollout.py` does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scheduler_core.values import Value
 
 
 class Step(StrEnum):
-    """What a node does under its claim, in this order."""
+    """The steps of a node under its claim, in this order."""
 
     HELD_BACK = "held back"  # claimed, not yet cordoned: the pause before the drain
     DRAINING = "draining"
@@ -32,8 +32,8 @@ class Span(Value, kw_only=True):
 
 
 class Visit(Value, kw_only=True):
-    """One claim of one node, from taking it to giving it back. `undone` says why the drain was undone; empty
-    when the node rebooted."""
+    """One claim of one node, from taking it to releasing it. `undone` is the reason why the drain was undone; empty if
+    the node rebooted."""
 
     node: str
     spans: tuple[Span, ...]
@@ -50,10 +50,9 @@ class Visit(Value, kw_only=True):
 
 
 class Move(Value, kw_only=True):
-    """One pod that found another node. `pod` is the name it had at the beginning, `choices` how many nodes were
-    equally good.
+    """One pod that found another node. `pod` is its name at the beginning, `choices` the number of equally good nodes.
 
-    `is_open`: the scheduler looks at fewer nodes than fit, so that it may take another one.
+    `is_open`: the scheduler checks fewer nodes than fit, so it may take another one.
     """
 
     pod: str
@@ -66,8 +65,8 @@ class Move(Value, kw_only=True):
 
 
 class Wait(Value, kw_only=True):
-    """A displaced pod without a node. `until` None: it still had none at the end. `returns`: only the drained
-    node can hold it."""
+    """A displaced pod without a node. `until` None: it still had none at the end. `returns`: only the drained node can
+    hold it."""
 
     pod: str
     node: str
@@ -77,13 +76,12 @@ class Wait(Value, kw_only=True):
     why: str
 
     def seconds(self, end: datetime) -> float:
-        """How long, counted to `end` when it is not over."""
+        """Its duration, counted to `end` if it is not over."""
         return ((self.until or end) - self.since).total_seconds()
 
 
 class Obstacle(Value, kw_only=True):
-    """Why a node may not go now: which rule, what is in the way in a few words that several nodes share, and
-    the whole sentence."""
+    """Why a node may not start now: the rule, a short description that several nodes share, and the whole sentence."""
 
     rule: str
     subject: str
@@ -91,7 +89,7 @@ class Obstacle(Value, kw_only=True):
 
 
 class Hindrance(Value, kw_only=True):
-    """An obstacle that left a free place unused, with the seconds that it did so and the nodes that met it."""
+    """An obstacle that left a free place unused, with its seconds and the affected nodes."""
 
     rule: str
     subject: str
@@ -100,22 +98,22 @@ class Hindrance(Value, kw_only=True):
 
 
 class Closing(Value, kw_only=True):
-    """An end of the window, and how many nodes had not rebooted by then."""
+    """The end of a window, and the number of nodes that had not rebooted by then."""
 
     at: datetime
     left: int
 
 
 class Left(Value, kw_only=True):
-    """A node that did not go, and why."""
+    """A node that did not start, and why."""
 
     node: str
     obstacle: Obstacle
 
 
 class Timeline(Value, kw_only=True):
-    """A whole roll-out. `nodes` is everything that was to go; `ends` the last give-back, or the beginning when
-    nobody went."""
+    """A whole roll-out. `nodes` are all nodes that were to reboot; `ends` is the last release, or the beginning if no
+    node started."""
 
     begins: datetime
     ends: datetime
@@ -152,12 +150,12 @@ class Timeline(Value, kw_only=True):
 
     @property
     def double_moves(self) -> int:
-        """Moves beyond each pod's first."""
+        """Moves beyond the first of each pod."""
         return len(self.moves) - len(self.moves_by_pod)
 
     @property
     def pending(self) -> tuple[Wait, ...]:
-        """The waits of pods that found no room, without those that wait out the reboot."""
+        """The waits of pods without room, except those that wait until the reboot is over."""
         return tuple(wait for wait in self.waits if not wait.returns)
 
     @property
@@ -166,7 +164,7 @@ class Timeline(Value, kw_only=True):
         return sum(wait.seconds(self.ends) for wait in self.pending)
 
     def most_at_once(self, members: Iterable[str] | None = None) -> int:
-        """The largest number of these nodes (default: all) that were under a claim at one instant."""
+        """The largest number of these nodes (default: all) that were under a claim at the same time."""
         chosen = set(self.nodes if members is None else members)
         edges = sorted(
             edge for visit in self.visits if visit.node in chosen for edge in ((visit.start, 1), (visit.end, -1))

@@ -179,7 +179,8 @@ class Columns:
         return (self.tree_order,) if np.array_equal(by_age, self.tree_order) else (self.tree_order, by_age)
 
     def shuffled_order(self, number: int) -> NDArray[np.intp]:
-        """An order drawn with this number: that of a scheduler since 1.35 which started when the nodes existed.
+        """A random order, determined by this number: that of a scheduler since 1.35 which started when the nodes
+        existed.
 
         It receives its first nodes as a stream, collects them in a map, and reads them in the map's order, which is
         random (watchList in client-go's tools/cache/reflector.go, gate WatchListClient)."""
@@ -207,7 +208,7 @@ class Columns:
 
     @cached_property
     def resources(self) -> Mapping[str, int]:
-        """Resource name → line of `allocatable`; cpu, memory and ephemeral-storage are always 0, 1 and 2."""
+        """Resource name → row of `allocatable`; cpu, memory and ephemeral-storage are always 0, 1 and 2."""
         names = dict.fromkeys(_ALWAYS)
         for node in self.nodes:
             names.update(dict.fromkeys(node.allocatable))
@@ -238,8 +239,8 @@ class Columns:
 
     @cached_property
     def by_usage(self) -> Remembered[Hashable, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Columns that depend on what is allocatable and on what the pods take, each with the stamps (`Usage.stamps`)
-        of what they took then."""
+        """Columns that depend on the nodes' allocatable resources and on their pods' requests, each with the stamps
+        (`Usage.stamps`) of those requests."""
         return Remembered(_BY_USAGE)
 
     @cached_property
@@ -252,7 +253,7 @@ class Columns:
 
     @cached_property
     def taint_sets(self) -> tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]:
-        """The distinct lists of taints, and for each node the place of its own among them."""
+        """The distinct lists of taints, and for each node the position of its own among them."""
         known: dict[tuple[Taint, ...], int] = {}
         codes = np.fromiter(
             (known.setdefault(node.taints, len(known)) for node in self.nodes), dtype=np.intp, count=len(self.nodes)
@@ -260,8 +261,8 @@ class Columns:
         return tuple(known), codes
 
     def untolerated(self, tolerations: tuple[Toleration, ...]) -> tuple[NDArray[np.intp], Mapping[int, Taint]]:
-        """Per node, the number of the first NoSchedule or NoExecute taint that these tolerations leave uncovered, 0
-        for none; and the taints by their numbers."""
+        """Per node, the number of the first NoSchedule or NoExecute taint that these tolerations do not cover, 0 for
+        none; and the taints by their numbers."""
         known = self._untolerated.get(tolerations)
         if known is None:
             sets, codes = self.taint_sets
@@ -272,7 +273,7 @@ class Columns:
         return known
 
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.bool_]:
-        """Nodes without a NoSchedule or NoExecute taint that these tolerations leave uncovered."""
+        """Nodes without a NoSchedule or NoExecute taint that these tolerations do not cover."""
         known = self._tolerated.get(tolerations)
         if known is None:
             sets, codes = self.taint_sets
@@ -282,7 +283,7 @@ class Columns:
         return known
 
     def unpreferred_taints(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.int64]:
-        """Per node, how many PreferNoSchedule taints these tolerations leave uncovered."""
+        """Per node, the number of PreferNoSchedule taints that these tolerations do not cover."""
         known = self._unpreferred.get(tolerations)
         if known is None:
             sets, codes = self.taint_sets

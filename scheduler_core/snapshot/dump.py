@@ -77,7 +77,7 @@ class DumpWriter:
             self.pages += 1
 
     def finish(self, learnt: Mapping[str, Any] | None = None) -> None:
-        """The last line, with what was learned up to then. `out` stays open."""
+        """Writes the last line, with the current belief. `out` stays open."""
         self._file.write(_line({"end": self.pages, **({"learnt": learnt} if learnt else {})}))
         self._file.close()
 
@@ -137,8 +137,8 @@ def _header(line: bytes) -> Header:
 
 
 def _pages(lines: Iterator[bytes], last: dict[str, Any]) -> Iterator[bytes]:
-    """The pages up to the last line, which must count them: without it the file was cut off between two lines. What
-    it says goes into `last`."""
+    """The pages up to the last line, which must contain their number: without it the file was truncated between two
+    lines. The last line's content goes into `last`."""
     for count, line in enumerate(lines):
         if line.startswith(b'{"end":'):
             last |= json.loads(line)
@@ -164,8 +164,8 @@ def _page_line(kind: str, api_version: str, items: Iterable[Any]) -> bytes:
 
 
 def _without_bare_volumes(item: Any) -> Any:
-    """Volumes of kinds that scheduling does not look at. The names of some are made for a single pod, and without them
-    a template's pods are written alike."""
+    """Volumes of kinds that scheduling does not read. Some of their names are unique per pod, and without them the pods
+    of a template are written alike."""
     if not isinstance(item, wire.WirePod) or not item.spec.volumes:
         return item
     kept = tuple(volume for volume in item.spec.volumes if volume != wire.WireVolume(volume.name))

@@ -39,7 +39,7 @@ class Topology(Value, eq=False):
         return len(self.values)
 
     def with_added(self, values: Sequence[str | None]) -> Topology:
-        """With the values of more nodes at the end."""
+        """The same values with those of more nodes at the end."""
         code_of = dict(self.code_of)
         for value in values:
             if value is not None:
@@ -83,7 +83,7 @@ class NodeLabels:
         self._selections: Remembered[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = Remembered()
 
     def with_added(self, nodes: tuple[Node, ...]) -> NodeLabels:
-        """The index of these nodes, of which the first are the present ones."""
+        """The index of these nodes, which begin with the present ones."""
         new = NodeLabels(nodes)
         more = nodes[len(self._nodes) :]
         for key, topology in self._topologies.items():
@@ -110,7 +110,7 @@ class NodeLabels:
         return _topology(key, code_of, codes)
 
     def selected(self, node_selector: tuple[tuple[str, str], ...], required: NodeSelector | None) -> Mask:
-        """Nodes that a pod's nodeSelector and required node affinity both choose. Not to be written to."""
+        """Nodes that match both a pod's nodeSelector and its required node affinity. Must not be written to."""
         key = (node_selector, required)
         known = self._selections.get(key)
         if known is None:
@@ -129,7 +129,7 @@ class NodeLabels:
         return chosen
 
     def matching(self, term: NodeSelectorTerm) -> Mask:
-        """Nodes that one term chooses."""
+        """Nodes that one term selects."""
         chosen = np.ones(len(self._nodes), dtype=bool)
         if term.is_empty or term.problem:
             return ~chosen

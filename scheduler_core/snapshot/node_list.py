@@ -21,7 +21,7 @@ Element = TypeVar("Element", bound=np.generic)
 
 
 class NodeList(Sequence[NodeInfo]):
-    """Nodes of one snapshot. `rows` are their places in it; `is_all` says that they are all of it, in its own order."""
+    """Nodes of one snapshot. `rows` are their positions in it; `is_all`: they are all of its nodes in its own order."""
 
     __slots__ = ("is_all", "rows", "rules", "snapshot")
 
@@ -44,7 +44,7 @@ class NodeList(Sequence[NodeInfo]):
         return self.snapshot.node_info(int(self.rows[index]), self.rules)
 
     def take(self, column: NDArray[Element]) -> NDArray[Element]:
-        """The column's values for these nodes; the column itself when these are all nodes."""
+        """The column's values for these nodes; the column itself if these are all nodes."""
         return column if self.is_all else column.take(self.rows)
 
     @property

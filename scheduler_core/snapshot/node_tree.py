@@ -1,8 +1,9 @@
-"""The order in which kube-scheduler goes through its nodes, carried along as nodes come, change and go.
+"""The order in which kube-scheduler searches its nodes, updated as nodes are added, changed and removed.
 
-The scheduler keeps a list of nodes for each zone, and the zones in the order in which it first saw them. A node that
-comes again, or that changes its zone, goes to the end of its zone's list; a zone without nodes is forgotten, and is
-the last when it comes again (pkg/scheduler/backend/cache/node_tree.go, v1.36)."""
+The scheduler keeps a list of nodes for each zone, and the zones in the order in which it first saw them. A node that is
+added again, or that changes its zone, goes to the end of its zone's list; an empty zone is forgotten, and comes last
+when it returns (pkg/scheduler/backend/cache/node_tree.go, v1.36).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ Element = TypeVar("Element", bound=np.generic)
 
 
 class NodeTree(Value, eq=False):
-    """Moments are numbers that grow. `joined` has for each row the moment when the node joined its zone's list,
+    """Moments are increasing numbers. `joined` has for each row the moment when the node joined its zone's list,
     `zone_of` the moment when that zone appeared; `zones` has for each zone that moment and its number of nodes."""
 
     zones: Mapping[str, tuple[int, int]]
@@ -46,7 +47,7 @@ class NodeTree(Value, eq=False):
         return one_of_each_zone(np.argsort(self.joined, kind="stable"), self.zone_of)
 
     def with_added(self, nodes: Sequence[Node]) -> NodeTree:
-        """The tree after these nodes came, in this order; their rows follow the others."""
+        """The tree after these nodes were added in this order; their rows follow the others."""
         tree = self
         for node in nodes:
             tree = tree._joined_by(zone_key(node))
@@ -71,8 +72,8 @@ class NodeTree(Value, eq=False):
         )
 
     def with_replaced(self, changes: Mapping[int, tuple[Node, Node]]) -> NodeTree:
-        """The tree after the nodes in these rows, each as it was and as it is, changed one after another: another one
-        only where a zone is another one."""
+        """The tree after these rows changed one after another, each given before and after; it differs only if a zone
+        changed."""
         tree = self
         for row, (old, new) in changes.items():
             tree = tree._with_replaced(row, old, new)
@@ -97,7 +98,7 @@ class NodeTree(Value, eq=False):
 
 
 def one_of_each_zone(rows: NDArray[np.intp], zone_of: Ints) -> NDArray[np.intp]:
-    """These rows, one of each zone in turn: zones by the moments at which they appeared, nodes as they stand."""
+    """These rows, one of each zone in turn: zones by the moments at which they appeared, nodes in the given order."""
     zones = zone_of[rows]
     _, sizes = np.unique(zones, return_counts=True)
     by_zone = np.argsort(zones, kind="stable")
@@ -107,7 +108,7 @@ def one_of_each_zone(rows: NDArray[np.intp], zone_of: Ints) -> NDArray[np.intp]:
 
 
 def last_moved_to(columns: NDArray[Element], row: int) -> NDArray[Element]:
-    """The columns without this row, which the last one takes. Rows are along the last axis."""
+    """The columns without this row, which the last row replaces. Rows are along the last axis."""
     moved = columns[..., :-1].copy()
     if row < moved.shape[-1]:
         moved[..., row] = columns[..., -1]
@@ -115,7 +116,7 @@ def last_moved_to(columns: NDArray[Element], row: int) -> NDArray[Element]:
 
 
 def zone_key(node: Node) -> str:
-    """Region and zone together; the beta labels count before the present ones (component-helpers/node/topology,
+    """Region and zone together; the beta labels count before the current ones (component-helpers/node/topology,
     v1.36)."""
     labels = node.labels
     region, zone = (

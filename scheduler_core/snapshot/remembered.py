@@ -1,6 +1,7 @@
 """A cache with a bounded number of entries that evicts the oldest first.
 
-A process that lives for weeks asks about pods that never come again; without a bound it would keep them all."""
+A process that runs for weeks asks about pods that never return; without a bound it would keep them all.
+"""
 
 from __future__ import annotations
 

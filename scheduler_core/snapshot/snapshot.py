@@ -40,7 +40,7 @@ class UnknownNodeError(KeyError):
 
 
 class UnknownPodError(KeyError):
-    """No such pod stands on a node of the snapshot: the caller's list is older or newer than the snapshot."""
+    """The snapshot has no such placed pod: the caller's list is older or newer than the snapshot."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -49,8 +49,9 @@ class UnknownPodError(KeyError):
 class Snapshot:
     """Nodes, the pods on them, the pending pods, and all other objects that scheduling reads.
 
-    `pending` are pods without a node; `ghosts` are pods on nodes that the snapshot does not have, which count for
-    nothing, as in the scheduler. `problems` are objects that could not be read and were left out."""
+    `pending` are pods without a node; `ghosts` are pods on unknown nodes, which count for nothing, as in the scheduler.
+    `problems` are unreadable objects, which were left out.
+    """
 
     __slots__ = (
         "_infos",
@@ -94,7 +95,7 @@ class Snapshot:
         objects: ClusterObjects | None = None,
         problems: tuple[ManifestError, ...] = (),
     ) -> Snapshot:
-        """A snapshot of parsed values. Finished pods are left out; the order of `nodes` is the order of everything."""
+        """A snapshot of parsed values. Finished pods are left out; the order of `nodes` becomes that of the rows."""
         columns = Columns(tuple(nodes))
         row_of = columns.row_of
         placed: list[Pod] = []
@@ -136,7 +137,7 @@ class Snapshot:
         return self.columns.names
 
     def row(self, node_name: str) -> int:
-        """The node's place; UnknownNodeError when it is not here."""
+        """The node's row; raises UnknownNodeError if it does not exist."""
         row = self.columns.row_of.get(node_name)
         if row is None:
             raise UnknownNodeError(f"the snapshot has no node {node_name!r}")
@@ -162,11 +163,11 @@ class Snapshot:
         return known[2]
 
     def pods_on(self, node_name: str) -> tuple[Pod, ...]:
-        """The pods on a node, terminating ones included; UnknownNodeError when it is not here."""
+        """The pods on a node, including terminating ones; raises UnknownNodeError if it does not exist."""
         return self.placements.on_node(self.row(node_name))
 
     def pod(self, key: str) -> Pod:
-        """The pod "namespace/name", placed or not; UnknownPodError when there is none."""
+        """The pod "namespace/name", placed or not; raises UnknownPodError if it does not exist."""
         found = self.placements.find(key) or next(
             (pod for pod in (*self.pending, *self.ghosts) if pod.key == key), None
         )
@@ -176,15 +177,15 @@ class Snapshot:
 
     @property
     def placed_pods(self) -> Sequence[Pod]:
-        """Every pod that stands on a node of the snapshot, in no order that means anything."""
+        """Every pod on a node of the snapshot, in no particular order."""
         return self.placements.all_pods()
 
     def tally(self, tally: Tally[Value]) -> Value:
-        """A count over the placed pods; made once and carried along by the snapshots derived from this one."""
+        """A count over the placed pods; made once and updated by the snapshots derived from this one."""
         return self.placements.tally(tally, self.columns)
 
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
-        """The names of the namespaces whose labels the selector chooses."""
+        """The names of the namespaces whose labels match the selector."""
         return self.remember(
             ("namespaces", selector),
             lambda: frozenset(name for name, labels in self.objects.namespaces.items() if selector.matches(labels)),
@@ -206,7 +207,8 @@ class Snapshot:
         return self.with_pods_placed(((pod, node_name),))
 
     def with_pods_placed(self, pairs: Iterable[tuple[Pod, str]]) -> Snapshot:
-        """The cluster with each pod on its node, wherever it was before; UnknownNodeError when a node is not here."""
+        """The cluster with each pod on its node, wherever it was before; raises UnknownNodeError if a node does not
+        exist."""
         coming = {pod.key: pod.on_node(node_name) for pod, node_name in pairs}
         keys = coming.keys()
         leaving = [old for old in map(self.placements.find, keys) if old is not None]
@@ -218,16 +220,16 @@ class Snapshot:
         return placed
 
     def without_pod(self, key: str) -> Snapshot:
-        """The cluster without that pod; UnknownPodError when it stands on no node here."""
+        """The cluster without that pod; raises UnknownPodError if it is on no node here."""
         return self.without_pods((key,))
 
     def without_pods(self, keys: Iterable[str]) -> Snapshot:
-        """The cluster without these pods; UnknownPodError when one stands on no node here."""
+        """The cluster without these pods; raises UnknownPodError if one is on no node here."""
         return self._moved([(-1, self._placed(key)) for key in keys])
 
     def with_pods_exchanged(self, pairs: Iterable[tuple[str, Pod]]) -> Snapshot:
         """The cluster with each pod of those keys removed and its replacement added on the same node, in this order;
-        UnknownPodError if one is on no node here."""
+        raises UnknownPodError if one is on no node here."""
         moves: list[tuple[int, Pod]] = []
         for key, pod in pairs:
             old = self._placed(key)
@@ -235,12 +237,12 @@ class Snapshot:
         return self._moved(moves)
 
     def with_pods_moved(self, leaving: Iterable[Pod], coming: Iterable[Pod]) -> Snapshot:
-        """The cluster without the first pods, which are on the nodes that they name, and with the others on the nodes
-        that they name; UnknownNodeError if one of these is not here."""
+        """The cluster without the first pods, and with the others added; each pod names its node. Raises
+        UnknownNodeError if a node of an added pod does not exist."""
         return self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming)])
 
     def with_ghosts(self, ghosts: tuple[Pod, ...]) -> Snapshot:
-        """The cluster with these pods on nodes that it does not have."""
+        """The cluster with these pods on nodes that it lacks."""
         return self._changed(ghosts=ghosts)
 
     def with_others(
@@ -251,7 +253,7 @@ class Snapshot:
         return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
-        """Pods that came to (1) or left (-1) the node that they name."""
+        """Pods that were added to (1) or removed from (-1) their own nodes."""
         changes = [(sign, self.row(pod.node_name), pod) for sign, pod in moves]
         return self._changed(placements=self.placements.after(changes, self.columns))
 
@@ -262,7 +264,7 @@ class Snapshot:
         return pod
 
     def with_pod_terminating(self, key: str) -> Snapshot:
-        """The cluster with that pod being deleted: topology spread no longer counts it, everything else still does."""
+        """The cluster with that pod terminating: topology spread no longer counts it, everything else still does."""
         pod = self._placed(key)
         return self if pod.terminating else self._moved(((-1, pod), (1, replace_value(pod, terminating=True))))
 
@@ -282,7 +284,7 @@ class Snapshot:
         )
 
     def with_node_uncordoned(self, node_name: str) -> Snapshot:
-        """The cluster after the cordon was lifted and its taint taken away again."""
+        """The cluster after an uncordon, which also removes the cordon's taint."""
         return self.with_node_replaced(self.node(node_name).uncordoned())
 
     def with_node_replaced(self, node: Node) -> Snapshot:
@@ -301,7 +303,7 @@ class Snapshot:
 
     def with_node_added(self, node: Node) -> Snapshot:
         """The cluster with one more node, the last in the scheduler's order, and with its pods that were `ghosts`
-        before; ValueError if there is a node of that name."""
+        before; raises ValueError if there is a node of that name."""
         return self.with_nodes_added((node,))
 
     def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:

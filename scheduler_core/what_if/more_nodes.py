@@ -20,9 +20,8 @@ _GATES: Final = SchedulingGates()  # no node helps a pod that its owner holds ba
 
 
 class MoreNodes(Value, kw_only=True):
-    """The cluster with `count` more nodes. `placed`: each pod that gets a node, in the order in which they were placed.
-    `refused`: each other pod, with the refusal of an empty new node, or that of all nodes in the scheduler's
-    message."""
+    """The cluster with `count` more nodes. `placed`: each pod that gets a node, in the order of placing. `refused`:
+    each other pod, with the refusal of an empty new node, or that of all nodes in the scheduler's message."""
 
     count: int
     new_names: tuple[str, ...] = ()
@@ -31,13 +30,13 @@ class MoreNodes(Value, kw_only=True):
 
     @property
     def on_new_nodes(self) -> int:
-        """How many pods stand on the new nodes."""
+        """The number of pods on the new nodes."""
         return sum(node in self.new_names for node in self.placed.values())
 
 
 class NodesNeeded(Value, kw_only=True):
-    """The answer to "how many". `without`: the cluster as it is. `best`: the fewest nodes with which the most pods get
-    a place; `is_enough` if these are all. `tried`: the largest number that was tried."""
+    """The answer to "how many". `without`: the cluster as it is. `best`: the smallest number of nodes that places the
+    most pods; `is_enough` if these are all. `tried`: the largest number that was tried."""
 
     without: MoreNodes
     best: MoreNodes
@@ -49,7 +48,7 @@ class NodesNeeded(Value, kw_only=True):
 
     @property
     def helps(self) -> bool:
-        """Whether any number of such nodes places more pods than there are placed without."""
+        """Whether some number of such nodes places more pods than without them."""
         return len(self.best.placed) > len(self.without.placed)
 
 
@@ -82,9 +81,10 @@ def nodes_needed(
 ) -> NodesNeeded:
     """The smallest number of such nodes with which every pod gets a place, or with which the most do.
 
-    Every number is tried from 0 on, because more nodes may also hinder: a spread over hosts counts the empty ones. No
-    pod needs more nodes than there are pods, and the search ends when an empty new node refuses every remaining pod for
-    a reason that further nodes do not change."""
+    Every number is tried from 0 on, because more nodes may also harm: a spread over hosts counts empty ones. No more
+    nodes than pods are needed, and the search ends when an empty new node refuses every remaining pod for a reason that
+    further nodes do not change.
+    """
     without = best = found = with_more_nodes(scheduler, snapshot, pods, template, 0)
     while found.refused and found.count < min(most, len(pods)) and not _is_in_vain(found):
         found = with_more_nodes(scheduler, snapshot, pods, template, found.count + 1)
@@ -99,7 +99,7 @@ def nodes_needed(
 
 
 def _with_reasons_of(best: MoreNodes, last: MoreNodes) -> MoreNodes:
-    """No number of nodes helps: the same result with each pod's refusal by a new node."""
+    """The case that no number of nodes helps: the same result with each pod's refusal by a new node."""
     refused = {key: last.refused.get(key, verdict) for key, verdict in best.refused.items()}
     return MoreNodes(count=0, placed=best.placed, refused=refused)
 

@@ -1,8 +1,9 @@
-"""How large the parts of the source are: parameters, fields, lines.
+"""The sizes of the source's parts: parameters, fields, lines.
 
-    python -m tests.architecture.sizes
+python -m tests.architecture.sizes
 
-`test_sizes.py` holds the largest of each."""
+`test_sizes.py` limits the largest of each.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +18,20 @@ WITH_LINES = {**PACKAGES, "bench": ROOT / "bench", "tests": ROOT / "tests"}
 
 
 class Size(NamedTuple):
-    """How much of something a function, a class or a folder has."""
+    """A number of parameters, fields or lines, with the function, class or folder that has them."""
 
     number: int
     where: str
 
 
 def signatures() -> list[Size]:
-    """The parameters of every function, the most first; `self` and `cls` are none, `*args` and `**kwargs` are one."""
+    """The parameters of every function, the longest list first; `self` and `cls` do not count, `*args` and `**kwargs`
+    count as one each."""
     return _largest(_parameters(function) for function in _functions())
 
 
 def classes() -> list[Size]:
-    """The fields of every class that declares them, the most first."""
+    """The fields of every class that declares fields, the largest class first."""
     return _largest(
         (module, node, sum(isinstance(each, ast.AnnAssign) for each in node.body))
         for module in all_modules()
@@ -39,7 +41,7 @@ def classes() -> list[Size]:
 
 
 def lines() -> dict[str, int]:
-    """The lines of each package, and of the tests and benches, blank ones and comments included."""
+    """The lines of each package, and of the tests and benches, including blank lines and comments."""
     return {name: sum(map(_lines_of, folder.rglob("*.py"))) for name, folder in WITH_LINES.items()}
 
 

@@ -1,4 +1,4 @@
-"""The source as the architecture tests see it: modules, what they import, what they call. Nothing is executed."""
+"""The source as the architecture tests see it: modules, their imports, their calls. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ class Module:
         return str(self.path.relative_to(ROOT))
 
     def imports(self) -> Iterator[str]:
-        """Dotted names of everything imported anywhere in the file, also inside functions; `from a import b`
-        gives a.b."""
+        """Dotted names of all imports in the file, also inside functions; `from a import b` gives a.b."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
@@ -40,11 +39,11 @@ class Module:
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
     def imported_libraries(self) -> set[str]:
-        """Top-level names of what is imported."""
+        """Top-level names of the imports."""
         return {name.split(".")[0] for name in self.imports()}
 
     def strings(self) -> Iterator[str]:
-        """Every string literal of the file; an f-string with an underscore in place of each value."""
+        """Every string literal of the file; in an f-string, an underscore replaces each value."""
         pieces = {piece for node in ast.walk(self.tree) if isinstance(node, ast.JoinedStr) for piece in node.values}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.JoinedStr):
@@ -53,7 +52,7 @@ class Module:
                 yield node.value
 
     def calls(self) -> Iterator[tuple[str, int]]:
-        """Dotted text of every called name, with its line: `datetime.now`, `os.environ.get`."""
+        """The dotted name of each call, with its line: `datetime.now`, `os.environ.get`."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
                 yield ast.unparse(node.func), node.lineno

@@ -1,4 +1,4 @@
-"""The alerts speak of metrics that exist, with labels and phases that exist."""
+"""The alerts use only existing metrics, labels and phases."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_careens_own_alerts_never_block_a_reboot(name: str) -> None:
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
 def test_an_alert_fires_once_per_node_regardless_of_the_number_of_pods(alert: dict[str, Any]) -> None:
-    """Labels of the agent's pod, container and instance would restart the alert with each new pod."""
+    """The labels of the agent's pod, container and instance would restart the alert with each new pod."""
     left = outside_of_aggregations(alert["expr"])
     assert "careen_" not in left, left
     assert set(re.findall(r"\w+", " ".join(re.findall(r"\bby \(([^)]*)\)", alert["expr"])))) <= {

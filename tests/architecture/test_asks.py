@@ -1,4 +1,4 @@
-"""The page of what kured's users asked for answers each ask once, with settings, commands and tests that exist."""
+"""The page of requests by kured's users answers each request once, with existing settings, commands and tests."""
 
 from __future__ import annotations
 

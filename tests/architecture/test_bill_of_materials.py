@@ -1,4 +1,4 @@
-"""The bill of materials obeys SPDX 2.3, and what strips the image's libraries leaves them working."""
+"""The bill of materials obeys SPDX 2.3, and the image's stripped libraries still work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def script(name: str) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def sbom() -> dict[str, Any]:
-    """Of the environment of these tests."""
+    """The bill of materials of the tests' own environment."""
     done = run(
         [sys.executable, str(ROOT / "mk" / "image" / "sbom.py")], env={**os.environ, "SOURCE_DATE_EPOCH": "1767312000"}
     )

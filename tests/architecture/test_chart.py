@@ -118,7 +118,7 @@ def test_every_component_has_a_switch_in_the_chart() -> None:
 
 
 def accepts(form: dict[str, Any], value: Any) -> bool:
-    """JSON Schema, as far as ours goes."""
+    """The parts of JSON Schema that the chart's schema uses."""
     return all(_RULES[name](rule, value, form) for name, rule in form.items() if name in _RULES)
 
 
@@ -262,7 +262,7 @@ SAID_BY_THE_AGENT = {
 
 
 def is_taken(name: str, text: str) -> bool:
-    """By the agent, as far as this setting alone goes."""
+    """The agent's check of this setting alone."""
     kind = SETTINGS[name].kind
     try:
         values = [kind.parse(part) for part in kind.split(text)] if kind.many else [kind.parse(text)]

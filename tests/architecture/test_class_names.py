@@ -22,7 +22,7 @@ KUBERNETES_KINDS = {
 
 
 def homes_of_classes() -> dict[str, list[str]]:
-    """For each public class at the top of a module: the files that define one of that name."""
+    """For each public class at the top level of a module, the files that define a class of that name."""
     homes: dict[str, list[str]] = defaultdict(list)
     for folder in (*PACKAGES.values(), ROOT / "bench"):
         for path in sorted(folder.rglob("*.py")):
@@ -35,4 +35,4 @@ def homes_of_classes() -> dict[str, list[str]]:
 def test_no_two_public_classes_share_a_name() -> None:
     shared = {name: files for name, files in homes_of_classes().items() if len(files) > 1}
     assert {name: files for name, files in shared.items() if name not in KUBERNETES_KINDS} == {}
-    assert KUBERNETES_KINDS - set(shared) == set(), "exceptions that nothing needs any more"
+    assert KUBERNETES_KINDS - set(shared) == set(), "exceptions that are no longer needed"

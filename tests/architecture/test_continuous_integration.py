@@ -26,7 +26,7 @@ PARTS = (
 
 
 def run_with_a_make_that(tmp_path: Path, *, fails_at: str = "") -> subprocess.CompletedProcess[str]:
-    """The real script with stand-ins for every program it calls."""
+    """The real script, with stand-ins for every program that it calls."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
     programs = tmp_path / "bin"
@@ -74,9 +74,9 @@ echo "12 passed in $*"
 @pytest.mark.parametrize(
     ("stories", "second", "code", "is_alone"),
     [
-        pytest.param("a b", 0, 0, True, id="what passes alone passes, and is named"),
-        pytest.param("a b", 1, 1, True, id="a second failure stands"),
-        pytest.param("a b c d e f", 0, 1, False, id="many failures are no accident"),
+        pytest.param("a b", 0, 0, True, id="a test that passes alone counts as passed, and is named"),
+        pytest.param("a b", 1, 1, True, id="a second failure counts"),
+        pytest.param("a b c d e f", 0, 1, False, id="many failures are not run again"),
     ],
 )
 def test_a_test_that_fails_in_parallel_is_run_again_alone(
@@ -109,7 +109,7 @@ def test_help_lists_every_target_that_the_readme_names() -> None:
     ("user", "code"),
     [
         pytest.param(1000, 0, id="without root's rights"),
-        pytest.param(0, 1, id="root on Debian: nothing excuses a skip"),
+        pytest.param(0, 1, id="root on Debian: no skip is allowed"),
     ],
 )
 def test_tests_on_real_nodes_are_skipped_with_one_message(tmp_path: Path, user: int, code: int) -> None:

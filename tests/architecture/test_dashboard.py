@@ -1,4 +1,4 @@
-"""The dashboard is fresh, Grafana's own types take it, and it asks for metrics, phases and answers that exist."""
+"""The dashboard is up to date, Grafana's own types accept it, and it uses only existing metrics, phases and answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ titles = [panel.title for panel in PANELS]
 
 
 def exported() -> set[str]:
-    """Each name that a query may ask for: counters have `_total` in the exposition."""
+    """Each name that a query may use: counters have `_total` in the exposition."""
     return set(re.findall(r"^# TYPE (\S+)", Metrics("n1").exposition().decode(), re.MULTILINE))
 
 
@@ -36,7 +36,7 @@ def test_the_config_map_holds_the_dashboard() -> None:
 
 
 def test_every_field_exists_in_grafanas_types() -> None:
-    """Grafana's generated types write what they read; a field unknown to them would be missing."""
+    """Grafana's generated types write the fields that they read, so an unknown field would be missing."""
     given = json.loads(dashboard())
     written = json.loads(JSONEncoder().encode(Dashboard.from_json(given)))
     assert lost(given, written) == []

@@ -53,7 +53,7 @@ def test_every_file_named_in_the_docs_exists(page: Path) -> None:
 
 
 def commands_in(text: str, program: str) -> list[list[str]]:
-    """The words after `program` in code blocks and in backticks, up to a comment or a shell's next command."""
+    """The words after `program` in code blocks and in backticks, up to a comment or the shell's next command."""
     fenced = "\n".join(re.findall(r"^```(?:console|sh|bash)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
     inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
     lines = [*fenced.splitlines(), *inline]

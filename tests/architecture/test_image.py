@@ -1,5 +1,5 @@
-"""The image without a container daemon: the Dockerfile's own removals, carried out on a copy of what is
-installed here."""
+"""The image without a container daemon: the Dockerfile's own removals, carried out on a copy of the installed
+packages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INSTALLED = Path(sysconfig.get_paths()["purelib"])
 
 
 def removals() -> list[str]:
-    """Paths below site-packages that are not in the image, as shell patterns."""
+    """Paths below site-packages that the image removes, as shell patterns."""
     (text,) = re.findall(r"site-packages && rm -rf((?: \\\n {6}[^\\\n]*[^\\\s])+)", DOCKERFILE)
     return re.findall(r"[^\s\\]+", text)
 
@@ -116,7 +116,7 @@ OF_THE_TOOLS = {"pip", "pip-*.dist-info", "pkg_resources", "setuptools", "setupt
 
 
 def test_the_forecast_works_without_the_modules_that_the_image_leaves_out(slim: Path) -> None:
-    """numpy imports some of its parts only when a function is called: `unique` and `isin` want numpy.ma."""
+    """numpy imports some of its parts only when a function is called: `unique` and `isin` need numpy.ma."""
     program = "import numpy as np; a = np.arange(99) * 10**12; print(np.isin(a, np.unique(a[::2])).sum())"
     done = run_in_the_image(slim, program)
     assert (done.stdout, done.stderr) == ("50\n", "")
@@ -124,7 +124,7 @@ def test_the_forecast_works_without_the_modules_that_the_image_leaves_out(slim: 
 
 @pytest.mark.parametrize("pattern", sorted(set(removals()) - OF_THE_TOOLS))
 def test_every_path_that_the_image_leaves_out_exists(pattern: str) -> None:
-    """A library that moves its folders would return into the image unnoticed."""
+    """If a library renamed its folders, they would silently be in the image again."""
     assert list(INSTALLED.glob(pattern)) != []
 
 
@@ -143,7 +143,7 @@ def test_the_image_contains_only_one_kubernetes_client(slim: Path) -> None:
     assert [name for name in ("kubernetes_asyncio", "pykube", "pandas") if (slim / name).exists()] == []
 
 
-def test_dockerignore_lets_everything_through_that_the_dockerfile_copies() -> None:
+def test_dockerignore_includes_every_file_that_the_dockerfile_copies() -> None:
     let_through = {
         line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
     }
@@ -158,7 +158,7 @@ def test_dockerignore_lets_everything_through_that_the_dockerfile_copies() -> No
 
 
 def test_every_program_of_the_image_starts_with_sigterm_blocked() -> None:
-    """Until Python has loaded careen's handler; `env` of the base does it."""
+    """It stays blocked until Python has loaded careen's handler; the `env` of the base image does that."""
     (expression, files) = re.findall(r"^RUN sed -i '(1s.*)' (.*)$", DOCKERFILE, re.MULTILINE)[0]
     assert {Path(file).name for file in files.split()} == set(PROJECT["project"]["scripts"])
     assert {str(Path(file).parent) for file in files.split()} == {"/opt/careen/bin"}
@@ -216,7 +216,7 @@ def test_the_requirements_lock_has_every_dependency_of_pyproject(file: str) -> N
 
 
 def test_the_requirements_lock_has_every_dependency_of_its_packages() -> None:
-    """As far as the same versions are installed here."""
+    """Checked for packages whose installed version equals the locked one."""
     looked_at = []
     for name, (version, _) in locked("requirements.lock").items():
         try:
@@ -232,7 +232,7 @@ def test_the_requirements_lock_has_every_dependency_of_its_packages() -> None:
 
 @pytest.mark.parametrize("file", LOCKS)
 def test_the_requirements_lock_has_the_hashes_of_every_platform(file: str) -> None:
-    """Machine code has a file for each platform and Python; a lock of this computer's alone would have one."""
+    """Compiled packages have a file for each platform and Python; a lock for this computer alone would have one."""
     compiled = {"aiohttp", "numpy", "pyyaml", "msgspec", "yarl"}
     counts = {name: len(hashes) for name, (_, hashes) in locked(file).items()}
     assert {name: count for name, count in counts.items() if name in compiled and count < 20} == {}
@@ -265,7 +265,7 @@ OF_THE_INDEX = f"sha256:{'a' * 64}"
 
 
 class Registry(BaseHTTPRequestHandler):
-    """Like Docker's: it requires a token, which it gives to every caller."""
+    """A registry like Docker's: it requires a token and gives one to every caller."""
 
     digest = OF_THE_INDEX
 

@@ -36,8 +36,8 @@ def test_every_import_contract_holds() -> None:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Modules that import each other, directly or through others: those left after repeatedly removing every module
-    without imports among the rest."""
+    """Modules that import each other, directly or through others: the rest after repeatedly removing every module that
+    imports none of the remaining."""
     left = {name: {other for other in wanted if other in graph and other != name} for name, wanted in graph.items()}
     while free := {name for name, wanted in left.items() if not wanted & left.keys()}:
         left = {name: wanted for name, wanted in left.items() if name not in free}
@@ -45,7 +45,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def imports_of(module: Module, names: set[str]) -> set[str]:
-    """The modules it imports anywhere, also inside functions and for the type checker only."""
+    """The imported modules, including imports inside functions and for the type checker only."""
     return {name if name in names else name.rpartition(".")[0] for name in module.imports()} & names
 
 
@@ -79,18 +79,20 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "layers",
             "operator/careen/core/facts/phases.py",
             "import careen.cluster.wire.errors",
-            id="core asks the API server",
+            id="core calls the API server",
         ),
         pytest.param(
-            "layers", "operator/careen/cluster/wire/errors.py", "import careen.agent", id="cluster knows the agent"
+            "layers", "operator/careen/cluster/wire/errors.py", "import careen.agent", id="cluster imports the agent"
         ),
         pytest.param(
-            "layers", "scheduler_core/cycle.py", "import careen.core.facts.phases", id="the library knows careen"
+            "layers", "scheduler_core/cycle.py", "import careen.core.facts.phases", id="the library imports careen"
         ),
         pytest.param(
-            "core-is-pure", "operator/careen/core/facts/phases.py", "import time", id="a decision looks at the clock"
+            "core-is-pure", "operator/careen/core/facts/phases.py", "import time", id="a decision reads the clock"
         ),
-        pytest.param("core-is-pure", "operator/careen/core/decide.py", "import random", id="a decision throws dice"),
+        pytest.param(
+            "core-is-pure", "operator/careen/core/decide.py", "import random", id="a decision uses randomness"
+        ),
         pytest.param(
             "scheduler-core-is-pure", "scheduler_core/cycle.py", "import os", id="the cycle reads the environment"
         ),
@@ -98,7 +100,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "report-is-pure",
             "operator/careen/report/tables.py",
             "import careen.cluster.wire.errors",
-            id="a table asks the API server",
+            id="a table calls the API server",
         ),
         pytest.param(
             "embedded-cluster-shares-no-code-with-the-agent",
@@ -116,7 +118,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "plugins-are-independent",
             "scheduler_core/plugins/node_name.py",
             "import scheduler_core.plugins.node_ports",
-            id="a plugin leans on another",
+            id="a plugin imports another plugin",
         ),
     ],
 )

@@ -96,7 +96,7 @@ def test_every_rule_has_a_comment_that_names_its_call() -> None:
 
 
 def test_every_path_that_the_code_requests_is_covered_by_a_right() -> None:
-    """The other direction: a call added to cluster/ without its row in access.py is found here, from its path."""
+    """The other direction: a call added to cluster/ without a row in access.py is found here by its path."""
     covered = (
         {("", "namespaces")} | {(right.group, right.resource) for right in rights()} | {each[1:3] for each in ASKING}
     )
@@ -134,7 +134,7 @@ def test_the_selector_of_the_daemonset_matches_its_pods() -> None:
     assert wanted.items() <= AGENT["spec"]["template"]["metadata"]["labels"].items()
 
 
-def test_the_namespace_admits_what_the_agent_needs() -> None:
+def test_the_namespace_admits_the_agents_pod() -> None:
     namespace = the("Namespace", "namespace.yaml")["metadata"]
     assert namespace["name"] == AGENT["metadata"]["namespace"]
     assert namespace["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
@@ -168,7 +168,7 @@ def test_the_installed_daemonset_lets_no_config_map_setting_gain_root() -> None:
 
 
 def test_every_value_in_the_settings_file_is_the_default() -> None:
-    """Without their `#`, the lines give what the agent does without any of them."""
+    """With their `#` removed, the lines have the same effect as no lines."""
     written = yaml.safe_load(
         "\n".join(line.removeprefix("#") for line in settings_text().splitlines() if re.match(r"#[a-z-]+: ", line))
     )
@@ -182,7 +182,7 @@ def test_every_value_in_the_settings_file_is_the_default() -> None:
     }
 
 
-def test_the_daemonset_is_where_the_agent_looks_for_its_lock_and_settings() -> None:
+def test_the_daemonset_is_in_the_place_where_the_agent_looks_for_lock_and_settings() -> None:
     fields = {
         each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"]
         for each in CONTAINER["env"]
@@ -218,8 +218,8 @@ def argument(container: dict[str, Any], name: str) -> str:
 
 
 def test_by_default_no_host_path_is_mounted() -> None:
-    """The command method enters PID 1's namespaces, so it sees the host through PID 1: another mount would only be
-    another way in."""
+    """The command method enters PID 1's namespaces and sees the host through them: another mount would only be another
+    way in."""
     assert "volumes" not in POD
     assert "volumeMounts" not in CONTAINER
     assert POD["hostPID"] is True
@@ -228,7 +228,7 @@ def test_by_default_no_host_path_is_mounted() -> None:
 
 
 def test_by_default_the_agent_has_only_the_rights_that_nsenter_needs() -> None:
-    """Each of the three was tried on a kubelet: without SYS_PTRACE `/proc/1/ns/mnt` cannot be opened, without one of
+    """Each of the three was tested on a kubelet: without SYS_PTRACE `/proc/1/ns/mnt` cannot be opened, without one of
     the others it cannot be entered."""
     assert CONTAINER["securityContext"] == {
         "runAsUser": 0,
@@ -241,7 +241,7 @@ def test_by_default_the_agent_has_only_the_rights_that_nsenter_needs() -> None:
     }
 
 
-def test_the_metrics_port_is_the_one_that_the_agent_opens() -> None:
+def test_the_metrics_port_of_the_manifest_equals_the_agents_default() -> None:
     assert CONTAINER["ports"] == [{"name": "metrics", "containerPort": DEFAULTS["metrics_port"]}]
     assert {CONTAINER[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {"metrics"}
     # One that comes before the first turn is made fails for nothing, and costs the pod a whole period.
@@ -291,7 +291,7 @@ PLACEHOLDER = f"careen.invalid/careen:{VERSION}"
 
 
 def images_in(value: Any) -> Iterator[str]:
-    """Every image that a manifest names, and what a kustomization puts in its place."""
+    """Every image that a manifest names, and its replacement in a kustomization."""
     if isinstance(value, dict):
         if isinstance(value.get("image"), str):
             yield value["image"]
@@ -374,7 +374,7 @@ def test_the_signal_component_mounts_three_narrow_folders_and_no_socket(tmp_path
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
 def test_a_missing_sentinel_folder_on_the_host_prevents_the_start_of_the_pod(tmp_path: Path) -> None:
-    """An empty folder would read as "no reboot needed", for ever."""
+    """An empty folder would mean "no reboot needed", for ever."""
     pod = with_component(tmp_path, "signal")
     (need,) = (each["hostPath"] for each in pod["volumes"] if each["name"] == "need")
     assert need == {"path": "/run/careen/need", "type": "Directory"}
@@ -391,7 +391,7 @@ def test_the_privileged_component_makes_the_container_privileged(tmp_path: Path)
 
 
 def with_component(tmp_path: Path, component: str) -> dict[str, Any]:
-    """The agents' pods with it."""
+    """The agents' pods with this component."""
     (agent,) = (each for each in overlay(tmp_path, component) if each["kind"] == "DaemonSet")
     pod: dict[str, Any] = agent["spec"]["template"]["spec"]
     return pod
@@ -548,7 +548,7 @@ def test_each_policy_is_bound_to_the_daemonset_and_checks_only_its_account() -> 
 
 
 def test_the_policies_guard_every_allowed_write_to_objects_of_others() -> None:
-    """A new write right of the agent needs a reason here if no policy checks it."""
+    """A new write permission of the agent needs a reason here if no policy checks it."""
     written = {
         (group, resource)
         for role in ("ClusterRole", "Role")
@@ -575,7 +575,7 @@ def test_the_parameters_list_the_defaults_of_the_settings() -> None:
     assert listed["lock-annotation"] == {DEFAULTS["lock_annotation"]}
     assert listed["taints"] == {DEFAULTS["prefer_no_schedule_taint"]}
     assert listed["annotations"] == {keys.KURED_IN_PROGRESS, keys.KURED_MOST_RECENT}, (
-        "what nothing writes is not allowed"
+        "a key that nothing writes is not allowed"
     )
     assert listed["labels"] == {""}
     assert not DEFAULTS["pre_reboot_node_labels"] + DEFAULTS["post_reboot_node_labels"]
@@ -618,8 +618,7 @@ def test_the_policies_work_with_another_namespace_and_other_names(tmp_path: Path
 
 
 def overlay(tmp_path: Path, component: str, more: str = "") -> list[dict[str, Any]]:
-    """The objects installed with a component of manifests/, as its README describes; `more` belongs to the overlay
-    itself."""
+    """The objects installed with a component of manifests/, as its README describes; `more` is added to the overlay."""
     shutil.copytree(MANIFESTS, tmp_path / "manifests")
     own = tmp_path / "own"
     own.mkdir()
@@ -636,7 +635,7 @@ def kustomize(folder: Path) -> list[dict[str, Any]]:
     return [each for each in yaml.safe_load_all(done.stdout) if each]
 
 
-def test_the_shadow_runs_without_any_power_and_with_rights_to_read_alone() -> None:
+def test_the_shadow_runs_without_privileges_and_with_read_rights_only() -> None:
     deployment = the("Deployment", "shadow/shadow.yaml")
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
@@ -659,7 +658,7 @@ def test_the_shadow_runs_without_any_power_and_with_rights_to_read_alone() -> No
     assert the("ServiceAccount", "shadow/shadow.yaml")["metadata"]["name"] == account["name"]
 
 
-def test_the_shadow_is_no_agent_of_the_daemonset_and_its_options_exist() -> None:
+def test_the_shadow_is_not_part_of_the_daemonset_and_its_options_exist() -> None:
     deployment = the("Deployment", "shadow/shadow.yaml")
     template = deployment["spec"]["template"]
     assert not AGENT["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()

@@ -109,7 +109,7 @@ def test_an_sdist_builds_the_same_wheel(dist: Path, name: str, tmp_path: Path) -
 
 
 def test_the_sdist_of_careen_contains_the_repository(dist: Path) -> None:
-    """From it one can run the tests, build the image, and install the library that careen needs."""
+    """The sdist is enough to run the tests, build the image, and install the library that careen needs."""
     tracked = run(["git", "ls-files"], cwd=ROOT)
     if tracked.returncode != 0:
         pytest.skip("this is no checkout")
@@ -135,7 +135,7 @@ def test_scheduler_core_has_the_licence_of_the_repository() -> None:
 
 
 class Index(http.server.BaseHTTPRequestHandler):
-    """Another party owns the name: the index offers a newer scheduler_core, which is not ours."""
+    """An index where another party owns the name: it offers a newer, foreign scheduler_core."""
 
     asked: list[str]
     wrong: Path
@@ -162,7 +162,7 @@ class Index(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[type[Index]]:
-    """The handler of a listening index; `address` is where."""
+    """The handler of a listening index; `address` is its URL."""
     version = scheduler_core.__version__
     wrong = tmp_path / f"scheduler_core-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wrong, "w") as archive:
@@ -182,7 +182,7 @@ def index(tmp_path: Path) -> Iterator[type[Index]]:
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Path:
-    """The python of a virtual environment that sees what is installed here, but neither careen nor the library."""
+    """The python of a virtual environment that sees the installed packages, except careen and the library."""
     home = tmp_path / "venv"
     venv.create(home, with_pip=True)
     python = home / "bin" / "python"
@@ -212,7 +212,7 @@ def pip(python: Path, index: type[Index], *words: str, cwd: Path = ROOT) -> subp
 
 
 def installed_words() -> list[str]:
-    """The arguments of the `pip install` of `make install` that installs this repository."""
+    """The arguments of the `pip install` in `make install` that installs this repository."""
     (line,) = re.findall(r"-m pip install (--quiet .*--editable .*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     return [word for word in line.split() if word != "--quiet"]
 
@@ -240,7 +240,7 @@ def test_make_install_uses_the_local_scheduler_core(index: type[Index], empty: P
 
 
 def test_pip_would_install_the_wrong_scheduler_core_unless_it_is_named(index: type[Index], empty: Path) -> None:
-    """What the test above would see if the Makefile named careen alone."""
+    """The result of the test above if the Makefile named only careen."""
     done = pip(empty, index, "install", "--no-build-isolation", "--dry-run", ".")
     assert done.returncode == 0, done.stdout + done.stderr
     assert any(path.startswith("/simple/scheduler-core") for path in index.asked)

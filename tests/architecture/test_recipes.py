@@ -17,7 +17,7 @@ ROWS = dict(
 
 
 def files_of(recipe: str, name: str = "NAME") -> set[str]:
-    """The paths that a recipe names, with the name of an existing thing put in."""
+    """The paths that a recipe names, with an existing name filled in."""
     return {
         path.replace("NAME", name)
         for path in re.findall(r"`((?:operator|scheduler_core|tests|manifests)/[^`]*)`", ROWS[recipe])
@@ -56,7 +56,7 @@ def test_the_recipe_for_a_setting_names_every_file_that_mentions_count_cordoned(
 
 
 def test_the_recipes_for_settings_name_every_step_of_the_chart() -> None:
-    """Files with `countCordoned` that are generated, except in the test that gives every value once."""
+    """Generated files with `countCordoned` do not count, except the test that gives every value once."""
     chart = {"manifests/chart/values.yaml", "tests/chart/test_rendering.py"}
     places = [*(ROOT / "manifests").rglob("*.yaml"), *(ROOT / "tests" / "chart").glob("*.py")]
     by_hand = {

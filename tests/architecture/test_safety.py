@@ -1,4 +1,4 @@
-"""The page of unsafe paths names each of them once, in order, and each with tests that exist."""
+"""The page of unsafe paths lists each of them once, in order, and each with existing tests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The largest signature and the largest class, so that neither grows unseen. `python -m tests.architecture.sizes`
-prints the figures."""
+"""Limits for the longest signature and the largest class, so that their growth is noticed. `python -m
+tests.architecture.sizes` prints the figures."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ MOST_FIELDS = {"": 18}
 
 
 @pytest.mark.parametrize("folder", MOST_PARAMETERS)
-def test_no_signature_is_longer_than_the_longest_of_today(folder: str) -> None:
+def test_no_signature_is_longer_than_the_recorded_maximum(folder: str) -> None:
     found = [each for each in sizes.signatures() if each.where.startswith(folder)]
     assert [each for each in found if each.number > MOST_PARAMETERS[folder]] == []
-    assert found, "nothing was counted"
+    assert found, "no parameter was counted"
 
 
 @pytest.mark.parametrize("folder", MOST_FIELDS)
-def test_no_class_has_more_fields_than_the_largest_of_today(folder: str) -> None:
+def test_no_class_has_more_fields_than_the_recorded_maximum(folder: str) -> None:
     found = [each for each in sizes.classes() if each.where.startswith(folder) and each.where not in LISTS]
     assert [each for each in found if each.number > MOST_FIELDS[folder]] == []
-    assert found, "nothing was counted"
+    assert found, "no field was counted"
 
 
 def test_every_excepted_class_exists_and_is_large() -> None:
@@ -86,12 +86,12 @@ WRITES_IT = {
 }
 
 
-def test_only_one_place_counts_what_a_sentence_leaves_out() -> None:
+def test_only_one_module_counts_the_omitted_items_of_a_sentence() -> None:
     found = {module.where for module in all_modules() for text in module.strings() if text.endswith(COUNTS_THE_REST)}
     assert found == WRITES_IT.keys()
 
 
-def test_only_one_place_says_that_nobody_asked() -> None:
+def test_only_one_module_says_that_evidence_was_not_requested() -> None:
     found = {module.where for module in all_modules() for text in module.strings() if text.startswith("nobody asked")}
     assert found == {"operator/careen/core/facts/observation.py"}
 
@@ -104,7 +104,7 @@ INSTANTS = {
 }
 
 
-def test_instants_become_text_and_text_becomes_instants_in_one_place() -> None:
+def test_instants_are_written_and_read_in_one_module() -> None:
     found = {
         module.where
         for module in all_modules()

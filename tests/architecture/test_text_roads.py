@@ -1,6 +1,5 @@
-"""Text leaves careen on few roads, and each of them makes it fit to show. Found here: every call that goes around them.
-
-`test_poisoned_texts.py`, of the commands and of the agent, tries the same with a poisoned cluster."""
+"""Text leaves careen through few functions, and each of them makes it safe to display. These tests find every call that
+avoids them. ¶ `test_poisoned_texts.py`, of the commands and of the agent, tests the same with a poisoned cluster."""
 
 from __future__ import annotations
 
@@ -81,8 +80,8 @@ def test_no_module_has_its_own_logger() -> None:
 
 
 def test_a_report_is_built_from_single_line_parts() -> None:
-    """A line that a report puts between line breaks is a paragraph, a table or a literal: never a bare f-string, which
-    could bring a line break along."""
+    """A line that a report places between line breaks is a paragraph, a table or a literal, never a bare f-string,
+    which could contain another line break."""
     found = [
         f"{module.where}:{text.lineno}"
         for module in modules("careen")
@@ -93,7 +92,7 @@ def test_a_report_is_built_from_single_line_parts() -> None:
 
 
 def bare_lines(tree: ast.Module) -> list[ast.JoinedStr]:
-    """F-strings that are put into a list called `lines`."""
+    """F-strings that are added to a list called `lines`."""
     found: list[ast.JoinedStr] = []
     for node in ast.walk(tree):
         values: list[ast.expr] = []

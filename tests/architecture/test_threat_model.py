@@ -1,4 +1,4 @@
-"""SECURITY.md names what stops each attack and an existing test for it.
+"""SECURITY.md names for each attack what stops it, and an existing test.
 
 The test runs against the real API server, unless the attack ends before any request: in the validation of settings."""
 
@@ -34,7 +34,7 @@ def markers_of(file: str) -> dict[str, set[str]]:
 @pytest.mark.parametrize("row", rows(), ids=lambda row: " ".join(row[:2])[:60])
 def test_every_line_names_an_existing_test(row: list[str]) -> None:
     assert len(row) == 5
-    assert all(row), "a line without a word in a column"
+    assert all(row), "a row with an empty column"
     found = re.fullmatch(r"`(tests/cluster/\w+\.py|tests/careen/settings/test_config_map_limits\.py)::(\w+)`", row[4])
     assert found, row[4]
     file, name = found.groups()

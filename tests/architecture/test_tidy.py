@@ -1,4 +1,4 @@
-"""Small rules that keep the tree as ARCHITECTURE.md describes it."""
+"""Small rules that keep the repository as ARCHITECTURE.md describes it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ENTRY_POINTS = {"careen.__main__", "careen.cli.support.completion", "scheduler_c
 
 
 def test_every_module_is_used() -> None:
-    """Each is imported by another, is an entry point, or is started as a child process by its name."""
+    """Each module is imported by another, is an entry point, or is started as a child process by its name."""
     wanted = set(ENTRY_POINTS)
     for module in all_modules():
         for name in module.imports():
@@ -126,7 +126,7 @@ LONG = 450
 
 
 def test_every_long_file_is_listed_with_its_reason() -> None:
-    """Not forbidden: each is a place to ask whether it holds one idea, and the answer is written down."""
+    """Long files are allowed, but each one needs a recorded answer to the question whether it holds one idea."""
     listed = set(re.findall(r"^\| `([\w./]+\.py)` \|", (ROOT / "docs" / "known-gaps.md").read_text(), re.MULTILINE))
     long = {module.where for module in all_modules() if len(module.path.read_text().splitlines()) > LONG}
     assert long == listed
@@ -155,7 +155,7 @@ def test_names_are_meaningful() -> None:
 
 @pytest.mark.parametrize("package", ["careen.core", "careen.cluster", "careen.report"])
 def test_each_module_has_a_test(package: str) -> None:
-    """A test file of the same name, or one that imports it. Files that only name values and do nothing need none."""
+    """A test file of the same name, or one that imports the module. Modules that only define values need none."""
     top = ROOT / "tests" / package.replace(".", "/")
     missing = []
     for module in modules("careen"):

@@ -1,4 +1,4 @@
-"""The clusters of `make bench-accuracy` are varied and repeat themselves, and its table adds up."""
+"""The clusters of `make bench-accuracy` are varied and reproducible, and its table adds up."""
 
 from __future__ import annotations
 

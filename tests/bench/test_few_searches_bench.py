@@ -1,4 +1,4 @@
-"""`make bench-accuracy-searches` judges forecasts with few searches by drains with one that is drawn."""
+"""`make bench-accuracy-searches` compares forecasts with few searches with drains whose search is random."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_landing_on_another_node_is_outside(tmp_path: Path, monkeypatch: pytes
     assert [each.inside for each in bench.judged(snapshot, random.Random(1), 2, 2)] == [0, 0]
 
 
-def test_half_of_the_searches_follow_an_order_that_nobody_can_know() -> None:
+def test_half_of_the_searches_use_an_unknown_node_order() -> None:
     chance = random.Random(3)
     searches = [bench.drawn(chance, 1000) for _ in range(400)]
     assert 150 < sum(search.shuffle > 0 for search in searches) < 250

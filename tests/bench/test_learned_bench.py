@@ -1,4 +1,4 @@
-"""`make bench-accuracy-learned` learns from what a watch shows, and counts only the drains after enough bindings."""
+"""`make bench-accuracy-learned` learns from a watch's events, and counts only the drains after enough bindings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.bench.test_sampled_bench import a_record
 from tests.cluster.harness.measures.accuracy import Score
 
 
-def test_a_binding_is_told_with_the_cluster_before_it() -> None:
+def test_a_binding_is_reported_with_the_cluster_before_it() -> None:
     record = a_record("n1")
     (seen,) = bindings(record, load_pages(record.happened.pages))
     assert (seen.pod.key, seen.node, seen.pod.node_name) == ("varied/web-2", "n1", "")
@@ -24,7 +24,7 @@ def test_a_binding_is_told_with_the_cluster_before_it() -> None:
     assert seen.before.pods_on("n1") == ()
 
 
-def test_a_pod_without_a_node_is_bound_once_and_other_pods_are_passed_over() -> None:
+def test_a_pod_without_a_node_is_bound_once_and_other_pods_are_skipped() -> None:
     record = a_record("n1")
     record.events.pop()
     line = '"Successfully bound pod to node" pod="{}" node="n0" evaluatedNodes=2 feasibleNodes=2\n'
@@ -49,7 +49,7 @@ def test_drains_before_enough_bindings_do_not_count(
     assert judged(tmp_path, "large") == []
 
 
-def test_the_table_tells_the_ratio_of_the_sets_and_an_interval() -> None:
+def test_the_table_shows_the_ratio_of_the_sets_and_an_interval() -> None:
     pairs = [LearnedPair("7: 2 nodes", Score(pods=2, inside=2, sizes=8), Score(drains=1, pods=2, inside=1, sizes=3))]
     lines = list(section(pairs))
     assert lines[1:3] == ["|---" * len(HEADER) + "|", lines[2]]

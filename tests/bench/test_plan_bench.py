@@ -31,6 +31,6 @@ def test_the_page_has_a_row_for_each_size_and_order(tmp_path: Path) -> None:
     assert re.search(r"^\| 4 \| [\d.]+ \| [\d.]+ \| \d+ MiB \|$", page, re.MULTILINE)
 
 
-def test_a_command_that_fails_is_no_measurement() -> None:
+def test_a_failing_command_does_not_count_as_a_measurement() -> None:
     with pytest.raises(SystemExit, match="exit code 7"):
         bench.cost([sys.executable, "-c", "raise SystemExit(7)"])

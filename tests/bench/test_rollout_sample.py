@@ -1,5 +1,5 @@
-"""The clusters of `make bench-rollout`: seed 0 is the one of the published figures, every other leaves room for
-a node to be away."""
+"""The clusters of `make bench-rollout`: seed 0 is that of the published figures, and every seed leaves room for one
+node to be away."""
 
 from __future__ import annotations
 

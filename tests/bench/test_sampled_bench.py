@@ -1,4 +1,4 @@
-"""`make bench-accuracy-sampled` loses nothing that it has seen, and its table adds up."""
+"""`make bench-accuracy-sampled` keeps all its records, and its table adds up."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_score_is_kept_until_it_is_requested_again(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_was_drained_is_not_drained_again(tmp_path: Path) -> None:
-    """Without the control plane's programs, anything else fails."""
+    """Without the control plane's programs, any other call fails."""
     for number in range(2):
         write(tmp_path / "varied-2-000007" / f"{number}.json.gz", a_record("n1"))
     drain_cluster(tmp_path, "varied", 7, 2, 2)
@@ -89,7 +89,8 @@ def test_the_log_gives_the_start_of_the_next_search() -> None:
 
 
 def test_the_bootstrap_resamples_drains_and_not_landings() -> None:
-    """Ten drains of ten landings each, of which all or none are inside, tell less than a hundred landings do."""
+    """Ten drains of ten landings each, in which all or none are inside, prove less than a hundred independent
+    landings."""
     apart = [Score(pods=1, inside=number % 2) for number in range(100)]
     together = [Score(pods=10, inside=10 * (number % 2)) for number in range(10)]
     (low, high), (lower, higher) = (interval(each, random.Random(1)) for each in (apart, together))

@@ -1,5 +1,5 @@
-"""The simulated roll-outs of `make bench-moved`: the same cluster with and without the taint, and as much
-certainty as there is."""
+"""The simulated roll-outs of `make bench-moved`: the same cluster with and without the taint, and the certainty of the
+result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of what the agent's import tricks save."""
+"""The table of the memory that the agent's import tricks save."""
 
 from __future__ import annotations
 

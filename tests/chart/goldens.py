@@ -1,8 +1,6 @@
-"""Golden files of the chart: what each file of values changes of the default rendering, one line for each field.
-
-As differences, and without what components add, because both are compared with kustomize's: a change of manifests/
-changes no golden file.
-`make chart-goldens` writes them again.
+"""Golden files of the chart: the differences between the rendering of each values file and the default, one line for
+each field. ¶ They contain only differences, and not the components' objects, because both are compared with kustomize's
+output: a change of manifests/ changes no golden file. `make chart-goldens` writes them again.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""helm as the tests call it: in a home of its own, from `.cache/bin`, where `make test-chart` and `make test-cluster`
-build it."""
+"""helm as the tests call it: with its own home folder, from `.cache/bin`, where `make test-chart` and `make
+test-cluster` build it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HELMS_LABELS = (
 
 
 def helm(home: Path, *words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """One call. `home`: an empty folder for helm's own files, which may be used again."""
+    """One call of helm. `home`: an empty folder for helm's own files, which may be reused."""
     assert PROGRAM.exists(), f"no {PROGRAM}: run `make test-chart` or `make test-cluster`, which build it"
     own = {f"HELM_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
     cluster = {"KUBECONFIG": str(kubeconfig)} if kubeconfig else {}
@@ -47,7 +47,7 @@ def template(
 
 
 def rendered(home: Path, *words: str, **how: Any) -> Objects:
-    """The objects; fails where helm refuses."""
+    """The objects; fails if helm refuses."""
     done = template(home, *words, **how)
     assert done.returncode == 0, done.stderr
     return by_name(done.stdout)
@@ -61,7 +61,7 @@ def by_name(text: str) -> Objects:
 
 
 def without_helms_labels(objects: Objects) -> Objects:
-    """As kustomize has them."""
+    """The objects as kustomize builds them."""
     for each in objects.values():
         labels = each["metadata"].get("labels", {})
         for name in HELMS_LABELS:
@@ -72,7 +72,7 @@ def without_helms_labels(objects: Objects) -> Objects:
 
 
 def the(kind: str, objects: Objects) -> dict[str, Any]:
-    """The only object of this kind; of ConfigMaps the one with the settings."""
+    """The only object of this kind; for ConfigMaps, the one with the settings."""
     (found,) = (each for (of, name), each in objects.items() if of == kind and name != "careen-dashboard")
     return found
 
@@ -94,11 +94,11 @@ def flags_of(objects: Objects) -> dict[str, list[str]]:
 
 
 def lines_of(objects: Objects) -> dict[str, Any]:
-    """What the ConfigMap says."""
+    """The content of the ConfigMap."""
     return yaml.safe_load(the("ConfigMap", objects)["data"]["config.yaml"]) or {}
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
-    """Why helm refused, on one line."""
+    """helm's reason for the refusal, on one line."""
     assert done.returncode != 0, done.stdout[-2000:]
     return re.sub(r"\s+", " ", done.stderr)

@@ -209,16 +209,16 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     "values",
     [
         pytest.param(
-            {"resources": {"limits": {"memory": "200Mi"}}, "configuration": {"forecast": "off"}}, id="no forecast"
+            {"resources": {"limits": {"memory": "200Mi"}}, "configuration": {"forecast": "off"}}, id="without forecasts"
         ),
-        pytest.param({"resources": {"limits": {"memory": 1073741824}}}, id="bytes"),
-        pytest.param({"resources": {"limits": {"memory": "0.8G"}}}, id="a part"),
+        pytest.param({"resources": {"limits": {"memory": 1073741824}}}, id="in bytes"),
+        pytest.param({"resources": {"limits": {"memory": "0.8G"}}}, id="a fraction"),
         *(
             pytest.param({"resources": {"limits": {"memory": text}}}, id=f"memory {text}")
             for text in ("1e9", "1E9", "1.e+9", "1Pi", "1Ei", "1E", "2P", "+1Gi", ".7Gi", "1073741824000m", 1e9)
         ),
         pytest.param({"containerSecurityContext": {"capabilities": {"add": ["ALL"]}}}, id="all capabilities"),
-        pytest.param({"tolerateAllTaints": False, "tolerations": [{"operator": "Exists"}]}, id="own tolerations"),
+        pytest.param({"tolerateAllTaints": False, "tolerations": [{"operator": "Exists"}]}, id="other tolerations"),
         pytest.param(
             {
                 "extraEnvVars": [{"name": "KURED_PROMETHEUS_URL", "value": "http://p"}],

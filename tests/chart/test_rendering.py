@@ -1,4 +1,5 @@
-"""The rendered chart: kustomize's objects by default, golden files for values files, each setting at the agent."""
+"""The rendered chart: kustomize's objects by default, golden files for values files, and each setting as the agent
+reads it."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def test_the_chart_and_kustomize_differ_only_in_helms_labels(tmp_path: Path, com
     wanted = kustomized(tmp_path, component)
     assert without_helms_labels(rendered(tmp_path, values={**values, "namespace": {"create": True}})) == wanted
     without = {name: each for name, each in wanted.items() if name[0] != "Namespace"}
-    assert without_helms_labels(rendered(tmp_path, values=values)) == without, "helm itself makes the namespace"
+    assert without_helms_labels(rendered(tmp_path, values=values)) == without, "helm itself creates the namespace"
 
 
 def test_another_release_and_namespace_equal_kustomizes_prefix_and_namespace(tmp_path: Path) -> None:
@@ -105,7 +106,9 @@ def test_every_name_contains_the_release_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("values", FILES, ids=lambda path: path.stem)
 def test_a_values_file_renders_its_golden_file(tmp_path: Path, values: Path) -> None:
-    assert difference(tmp_path, values) == golden(values).read_text(), "look at it, then `make chart-goldens`"
+    assert difference(tmp_path, values) == golden(values).read_text(), (
+        "review the difference, then run `make chart-goldens`"
+    )
 
 
 @pytest.mark.parametrize("values", FILES, ids=lambda path: path.stem)
@@ -129,7 +132,7 @@ def test_the_chart_can_be_packed(tmp_path: Path) -> None:
 
 
 def settled(found: Objects) -> Any:
-    """What the agent makes of its flags, its variables and its ConfigMap."""
+    """The agent's settings from its flags, its variables and its ConfigMap."""
     environment = {row["name"]: row["value"] for row in agent_of(found)["env"] if "value" in row}
     for kind, name in found:
         if kind == "Secret":
@@ -312,7 +315,7 @@ def test_a_user_variable_replaces_the_charts_variable(tmp_path: Path) -> None:
     assert [(row["name"], row["valueFrom"]) for row in env if row["name"] in names] == [
         (name, secret) for name in names
     ]
-    assert len({row["name"] for row in env}) == len(env), "a strategic merge would drop one of two, whichever it is"
+    assert len({row["name"] for row in env}) == len(env), "a strategic merge would drop one of the two"
 
 
 def test_secrets_are_rendered_only_into_a_secret(tmp_path: Path) -> None:
@@ -327,7 +330,7 @@ def test_secrets_are_rendered_only_into_a_secret(tmp_path: Path) -> None:
     first = the("DaemonSet", found)["spec"]["template"]["metadata"]["annotations"]
     values["configuration"]["notifyUrl"] = "discord://hidden@2"
     again = the("DaemonSet", rendered(tmp_path, values=values))["spec"]["template"]["metadata"]["annotations"]
-    assert first != again, "another secret replaces the pods, whose environment it is"
+    assert first != again, "a changed secret replaces the pods, whose environment it is"
 
 
 def test_a_secret_of_urls_is_mounted_beside_other_files_and_volumes(tmp_path: Path) -> None:

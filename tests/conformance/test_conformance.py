@@ -61,7 +61,7 @@ def test_an_altered_answer_is_detected() -> None:
 
 
 def test_the_order_of_objects_within_a_kind_other_than_nodes_does_not_matter() -> None:
-    """Pods, services and volumes come in any order from an API server."""
+    """An API server returns pods, services and volumes in any order."""
     for line in CASES[:40]:
         case = json.loads(line)
         nodes = [o for o in case["objects"] if o["kind"] == "Node"]

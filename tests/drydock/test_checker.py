@@ -1,4 +1,5 @@
-"""The judge of a roll-out: silent about good behaviour, and each rule broken once by a rogue must be noticed."""
+"""The judge of a roll-out: it reports nothing for correct behaviour, and for each rule it detects a rogue that breaks
+the rule once."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ async def test_a_broken_rule_is_reported_by_its_name(rule: str, tmp_path: Path) 
 
 
 class ModelAgent:
-    """One node's reboot as design wants it, written down as a script: what the judge must not complain about."""
+    """A correct reboot of one node, written as a script, about which the judge must not complain."""
 
     def __init__(self, rollout: Rollout, name: str) -> None:
         self.cluster, self.name, self.user = rollout.cluster, name, agent_user(name)
@@ -143,7 +144,7 @@ class ModelAgent:
 
 
 async def test_a_correct_roll_out_breaks_no_rule_and_is_counted(tmp_path: Path) -> None:
-    """Also with a hold, a person's cordon and other people's marks about: `set_up` and `run` bring those."""
+    """Also with a hold, a person's cordon and foreign marks: `set_up` and `run` add those."""
     async with running_rollout(
         plan(patience_seconds=LONG_SECONDS, taint_seconds=LONG_SECONDS, concurrency=2), tmp_path
     ) as rollout:
@@ -275,7 +276,7 @@ def a_web_pod(*, ready: bool = True) -> dict[str, Any]:
 def test_a_pod_lost_while_an_answer_was_late_does_not_break_the_settled_rule(
     answer_seconds: float, found: list[str]
 ) -> None:
-    """web has 2 pods, 1 while another node's drain moves one, 2 at n1's cordon, and 1 when n1's claim goes on."""
+    """web has 2 pods, 1 while another node's drain moves one, 2 at n1's cordon, and 1 when n1's claim is released."""
     pods = (
         a_write(1, "pods", "web-1", {}, a_web_pod()),
         a_write(1, "pods", "web-2", {}, a_web_pod()),
@@ -309,7 +310,7 @@ def test_another_agent_may_remove_a_ghost_but_not_the_claim_of_a_working_holder(
     assert broken(a_write(1, "nodes", "n1", {}, a_node()), *lock) == []
 
 
-def test_a_node_down_for_another_reason_counts_once_agents_could_know_of_it() -> None:
+def test_a_node_down_for_another_reason_counts_once_agents_could_have_seen_it() -> None:
     away = a_write(0, "nodes", "n2", a_node(), a_node(ready=False), actor="system:kubelet")
     assert broken(away, a_write(20, "nodes", "n1", a_node(), a_node(cordoned=True))) == ["nodes-down"]
     assert broken(away, a_write(5, "nodes", "n1", a_node(), a_node(cordoned=True))) == []

@@ -1,4 +1,5 @@
-"""The embedded API server under a real kubectl, as a black box: what people will type at `careen demo --serve`."""
+"""The embedded API server with a real kubectl, as a black box: the commands that people type at `careen demo
+--serve`."""
 
 from __future__ import annotations
 
@@ -138,7 +139,7 @@ def test_cordon_and_uncordon(kubectl: Kubectl, nodes: RunningServer) -> None:
 
 
 def test_apply_creates_and_then_changes_only_the_fields_of_the_file(kubectl: Kubectl, server: RunningServer) -> None:
-    """Client-side apply, with validation left to the server: discovery must say that PATCH takes fieldValidation."""
+    """Client-side apply with validation by the server: discovery must say that PATCH takes fieldValidation."""
     kubectl("apply", "-f", "-", text=DEPLOYMENT)
     changed = (
         DEPLOYMENT.replace("web:1", "web:2")

@@ -1,4 +1,4 @@
-"""Counts the examples that were tried, by input and over all workers, and tells the sum at the end of the run."""
+"""Counts the examples by input over all workers, and prints the sum at the end of the run."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def count_example() -> Callable[[str], None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of pytest-xdist hands its counts to the main process."""
+    """A worker of pytest-xdist sends its counts to the main process."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["fuzzed"] = dict(_TRIED)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Adds up the inputs that the workers tried, in the main process."""
+    """Adds the counts of the workers, in the main process."""
     _TRIED.update(getattr(node, "workeroutput", {}).get("fuzzed", {}))
 
 

@@ -1,5 +1,5 @@
-"""Every text that comes from outside, with the function that reads it first, what that function may raise, and a few
-texts that it knows. Strategies draw from these and from nonsense."""
+"""Every text from outside, with the function that reads it first, the exceptions that this function may raise, and a
+few valid texts. Strategies combine these texts with random ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Input:
-    """`read` is given a text, or bytes; `refusals` are what its caller is told to expect."""
+    """`read` gets a text or bytes; `refusals` are the exceptions that its caller expects."""
 
     name: str
     read: Callable[[Any], object]
@@ -126,7 +126,7 @@ def as_retry_after(text: str) -> object:
 
 
 def as_pages(raw: bytes) -> object:
-    """A page that a forecast believes, and what it makes of the objects in it."""
+    """A page that a forecast accepts, and the result for its objects."""
     reader = PageReader(tells_unknown=True)
     reader.add(raw)
     return reader.snapshot()
@@ -165,7 +165,7 @@ SETTING_TEXTS = ("1h30m", "mon,tue", "9:00", "a=b", "Europe/Berlin", "app in (a,
 
 
 def _settings() -> list[Input]:
-    """One for each way in which a setting is written: most settings share theirs with others."""
+    """One input for each format of a setting; most settings share a format."""
     parsers: dict[Any, Input] = {}
     for name, setting in SETTINGS.items():
         known = (setting.kind.shown(DEFAULTS[name]), *SETTING_TEXTS)

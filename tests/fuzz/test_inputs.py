@@ -1,4 +1,4 @@
-"""Any text from outside becomes a value or a refusal with a sentence: never another exception, and never more memory
+"""Any text from outside becomes a value or a refusal with a message: never another exception, and never more memory
 than its size allows. `make fuzz EXAMPLES=…` tries more of them and counts."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORDS = st.sampled_from(
 
 
 def texts(known: tuple[str, ...]) -> st.SearchStrategy[str]:
-    """Nonsense, pieces of grammar, and what is known with something cut out, repeated or put in."""
+    """Random text, pieces of grammar, and valid texts with parts removed, repeated or inserted."""
     base = st.sampled_from([*known, ""])
     spliced = st.builds(_spliced, base, st.integers(0, 200), st.integers(0, 60), WORDS | ANY_TEXT)
     return ANY_TEXT | st.lists(WORDS, max_size=12).map("".join) | spliced | base
@@ -40,7 +40,7 @@ def _spliced(text: str, at: int, length: int, piece: str) -> str:
 
 
 def raw(known: tuple[str, ...]) -> st.SearchStrategy[bytes]:
-    """The same as bytes, some of them compressed, some of them cut in the middle of a letter."""
+    """The same as bytes, some of them compressed, some truncated inside a character."""
     encoded = texts(known).map(lambda text: text.encode("utf-8", "surrogatepass"))
     packed = encoded.map(lambda plain: gzip.compress(plain, mtime=0))
     cut = st.builds(lambda whole, at: whole[: max(0, len(whole) - at)], encoded | packed, st.integers(0, 30))
@@ -48,16 +48,16 @@ def raw(known: tuple[str, ...]) -> st.SearchStrategy[bytes]:
 
 
 def judged(each: Input, given_text: object) -> None:
-    """Reads it; fails for any exception that its caller does not expect, and for a refusal without a sentence."""
+    """Reads it; fails for an exception that its caller does not expect, and for a refusal without a message."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a library's advice about a strange text is no fault
         said = refused(each, given_text)
-    assert said is None or said.strip(), "a refusal without a word"
+    assert said is None or said.strip(), "a refusal without a message"
     assert unfit(said or "") == []
 
 
 def refused(each: Input, given_text: object) -> str | None:
-    """The refusal as it would be shown; None for a text that was read."""
+    """The refusal as it would be displayed; None for a valid text."""
     try:
         each.read(given_text)
     except each.refusals as refusal:
@@ -100,7 +100,7 @@ LARGE = {
 
 @pytest.mark.parametrize("each", INPUTS, ids=lambda each: each.name)
 def test_a_large_text_needs_memory_in_proportion_to_its_size(each: Input, count_example: Callable[[str], None]) -> None:
-    """The measure is what YAML's own reader takes: some hundred bytes for each letter."""
+    """The limit is the memory of YAML's own reader: some hundred bytes for each character."""
     for text in (whole[: SIZE // 8] if each.is_yaml else whole for whole in LARGE.values()):
         count_example(each.name)
         wanted: object = text.encode("utf-8", "surrogatepass") if each.is_bytes else text

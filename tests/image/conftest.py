@@ -24,7 +24,7 @@ BASE = "localhost/careen-base:debian"
 
 @dataclass(frozen=True)
 class Container:
-    """One that stays as it is: each program runs on the same files."""
+    """A container that stays: each program runs on the same files."""
 
     name: str
     config: dict[str, Any]  # OCI's: Entrypoint, Cmd, User, Env, Labels
@@ -32,20 +32,20 @@ class Container:
     def run(
         self, *arguments: str, stdin: str = "", volumes: dict[Path, str] | None = None, env: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
-        """As `docker run IMAGE ARGUMENTS`: the entry point, with CMD where there are no arguments."""
+        """Like `docker run IMAGE ARGUMENTS`: the entry point, with CMD if there are no arguments."""
         words = [*self.config["Entrypoint"], *(arguments or self.config["Cmd"])]
         return self.program(*words, stdin=stdin, volumes=volumes, env=env)
 
     def program(
         self, *words: str, stdin: str = "", volumes: dict[Path, str] | None = None, env: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
-        """As `docker run --entrypoint`."""
+        """Like `docker run --entrypoint`."""
         given = [f"--volume={outside}:{inside}:ro" for outside, inside in (volumes or {}).items()]
         settings = [f"--env={each}" for each in env]
         return buildah("run", "--isolation", "chroot", *given, *settings, self.name, "--", *words, stdin=stdin)
 
     def ok(self, *words: str, **how: Any) -> str:
-        """What a program that succeeds prints."""
+        """The output of a program that succeeds."""
         done = self.program(*words, **how)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -1,4 +1,4 @@
-"""What is in the image works in the image: commands, forecast, messages; and it is as small as promised."""
+"""The image's content works in the image: commands, forecast, messages; and the image is as small as documented."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_without_arguments_the_agent_starts_and_reports_what_is_missing(containe
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[Path]:
-    """Of an embedded API server with one node."""
+    """A kubeconfig of an embedded API server with one node."""
     path = tmp_path / "kubeconfig"
     with server_in_thread() as server:
         write_kubeconfig(path, server.url)
@@ -139,7 +139,7 @@ print(count)
 
 
 def test_messages_can_be_sent_to_every_service_of_apprise(container: Container) -> None:
-    """No notify URL of a user breaks because the image is small."""
+    """The small image must not break any notify URL of a user."""
     program = "import apprise; print(*sorted(apprise.plugins.N_MGR.schemas()))"
     inside = set(container.ok("python", "-c", program).split())
     here = run([sys.executable, "-W", "ignore", "-c", program])
@@ -155,7 +155,7 @@ def test_the_image_runs_as_root_because_kureds_manifests_set_no_user(container: 
 
 
 def test_every_module_has_its_bytecode(container: Container) -> None:
-    """The root file system is read-only: what is not compiled in the image is compiled at each start, in memory."""
+    """The root file system is read-only: modules without bytecode would be compiled in memory at each start."""
     said = container.ok(
         "python",
         "-",
@@ -213,7 +213,8 @@ SPDX_TOOL = ROOT / ".cache" / "spdx-tool" / "bin" / "pyspdxtools"
 
 
 def judged_by_spdx(document: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """What the validator of the SPDX project says: SPDX 2.3 whole, with the list of licences and every reference."""
+    """The output of the SPDX project's validator: a complete check of SPDX 2.3, with the list of licences and every
+    reference."""
     assert SPDX_TOOL.exists(), f"no {SPDX_TOOL}: run `make test-image`, which installs it"
     (folder / "careen.spdx.json").write_text(document)
     return run([str(SPDX_TOOL), "--infile", str(folder / "careen.spdx.json"), "--version", "SPDX-2.3"])

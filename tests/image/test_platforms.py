@@ -1,4 +1,4 @@
-"""The lock can be installed on every kind of machine that a release is built for, without a compiler."""
+"""The lock can be installed on every platform of a release, without a compiler."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""`python -m tests.mutants`: does some test fail for each mistake of the catalogue?
-
-Exit code 1 when a mutant survives without a reason, dies although it is said to survive, or no longer applies.
+"""`python -m tests.mutants`: checks that some test fails for each mistake of the catalogue. ¶ Exit code 1 if a mutant
+survives without a reason, dies although it is listed as surviving, or no longer applies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A mutant: one mistake that a person could make, as a change of one place in one function.
 
-The place is named by file, function and a few words of its text. White space and line breaks do not count, so a
-reformatted function still has its mutants. A mutant whose words are not there exactly once no longer applies.
+The place is named by file, function and a few words of its text. White space and line breaks do not count, so mutants
+still apply to a reformatted function. A mutant whose text does not occur exactly once no longer applies.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ PACKAGE = ROOT / "operator" / "careen"
 
 
 class NoLongerApplies(Exception):
-    """The source has changed under a mutant; the message says how."""
+    """The source of a mutant has changed; the message says how."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`name` says what would be wrong. `at` is `core/lock/content.py:remove` or `…:Class.method`.
+    """`name` describes the wrong behaviour. `at` is `core/lock/content.py:remove` or `…:Class.method`.
 
-    `survives`: why no test can or should tell the mutant from the program. Such a mutant that dies is told as well.
+    `survives`: the reason why no test can or should distinguish the mutant from the program. If such a mutant dies,
+    that is reported too.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in the file a mutant's words stand, and the lines of the function around them."""
+    """The position of a mutant's text in the file, and the lines of the function around it."""
 
     start: int
     end: int
@@ -70,7 +71,7 @@ class Place:
 
 
 def place_of(mutant: Mutant) -> Place:
-    """Raises `NoLongerApplies` unless the words stand exactly once in the function."""
+    """Raises `NoLongerApplies` unless the text occurs exactly once in the function."""
     text = _text(mutant.file) if mutant.file.exists() else ""
     first, last = _function_lines(text, mutant)
     offsets = _line_offsets(text)
@@ -84,8 +85,8 @@ def place_of(mutant: Mutant) -> Place:
 
 
 def codes(mutant: Mutant) -> tuple[CodeType, CodeType]:
-    """The function's code as it is, and with the mistake. Raises `NoLongerApplies` when the result is no Python, or
-    means the same."""
+    """The function's code without and with the mistake. Raises `NoLongerApplies` if the result is invalid Python or
+    equivalent."""
     place = place_of(mutant)
     try:
         before, after = (_code_of(text, mutant) for text in _with_and_without(mutant, place))
@@ -97,7 +98,7 @@ def codes(mutant: Mutant) -> tuple[CodeType, CodeType]:
 
 
 def _with_and_without(mutant: Mutant, place: Place) -> tuple[str, str]:
-    """The function alone, on its lines of the file: compiling all of the file would take half a minute for all
+    """The function alone, on its own lines of the file: compiling the whole file would take half a minute for all
     mutants."""
     text = _text(mutant.file)
     offsets = _line_offsets(text)
@@ -139,7 +140,7 @@ def _function_lines(text: str, mutant: Mutant) -> tuple[int, int]:
 @cache
 def _pattern(words: str) -> re.Pattern[str]:
     """The same tokens with any white space and comments between them; a formatter's comma before a closing bracket is
-    let pass."""
+    accepted."""
     gap, found = r"(?:\s|#[^\n]*\n)*", ""
     for token in _tokens(words):
         found += ((r",?" + gap if token in ")]}" else gap) if found else "") + re.escape(token)
@@ -147,7 +148,7 @@ def _pattern(words: str) -> re.Pattern[str]:
 
 
 def _tokens(words: str) -> Iterator[str]:
-    """The tokens of a fragment: brackets need not be closed in it."""
+    """The tokens of a fragment, whose brackets need not be closed."""
     try:
         for token in tokenize.generate_tokens(io.StringIO(words).readline):
             if token.string.strip() and token.type not in (tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT):
@@ -163,7 +164,7 @@ def _code_of(function: str, mutant: Mutant) -> CodeType:
 
 
 def unknown_names(mutant: Mutant) -> set[str]:
-    """Global names that only the mutant uses and its module does not have: it would die for the wrong reason."""
+    """Global names that only the mutant uses and its module lacks: it would die for the wrong reason."""
     before, after = codes(mutant)
     known = vars(importlib.import_module(mutant.module)).keys() | vars(builtins).keys()
     return _globals_of(after) - _globals_of(before) - known
@@ -176,7 +177,7 @@ def _globals_of(code: CodeType) -> set[str]:
 
 
 def _meaning(code: CodeType) -> object:
-    """What a code does, without where it stands."""
+    """The content of a code object, without its position."""
     constants = tuple(
         _meaning(each) if isinstance(each, CodeType) else (type(each), repr(each)) for each in code.co_consts
     )

@@ -1,7 +1,6 @@
-"""Which tests reach which lines, and what processor time each takes: recorded once for a state of source and tests.
-
-The record lies in `.cache/mutants`. A test file that has changed is recorded anew; a change of the source or of what
-tests share makes the whole record anew.
+"""Which tests reach which lines, and what processor time each takes: recorded once for each state of source and tests.
+¶ The record is in `.cache/mutants`. A changed test file is recorded again; a change of the source, or of code that
+tests share, invalidates the whole record.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Reach:
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """The tests that run the mutant's lines, those of the module's own test file first, then the quickest."""
+        """The tests that run the mutant's lines: those of the module's own test file first, then the fastest."""
         place, by_line = place_of(mutant), self.lines.get(mutant.at.partition(":")[0], {})
         found = {test for line in place.lines for test in by_line.get(line, ())} or {
             test for line in place.function_lines for test in by_line.get(line, ())
@@ -51,7 +50,7 @@ class Reach:
 
 
 def target_files() -> list[Path]:
-    """The files of the package that mutants are made of."""
+    """The files of the package that have mutants."""
     return [
         file
         for area in _AREAS
@@ -61,7 +60,7 @@ def target_files() -> list[Path]:
 
 
 def record(items: Sequence[pytest.Item], run: Callable[[pytest.Item], bool]) -> dict[str, Any]:
-    """Runs these tests under coverage; what each took and reached. `run` answers whether the test passed."""
+    """Runs these tests under coverage; returns the time and the lines of each. `run` tells whether the test passed."""
     measured = coverage.Coverage(
         data_file=None, config_file=False, branch=False, include=[str(file) for file in target_files()]
     )
@@ -98,15 +97,14 @@ class Record:
         self._base = _digest([*target_files(), *(file for file in _python(TESTS) if not _is_test(file))])
 
     def stale(self, files: Iterable[str]) -> dict[str, str]:
-        """Those of the test files, named from the top of the repository, that have to be recorded, with what they are
-        now."""
+        """The test files, named from the top of the repository, that have to be recorded, with their current state."""
         known = self._stored.get("files", {}) if self._stored.get("base") == self._base else {}
         now = {name: _digest([ROOT / name]) for name in files}
         return {name: digest for name, digest in now.items() if known.get(name) != digest}
 
     def merge(self, stale: Mapping[str, str], recorded: Sequence[dict[str, Any]]) -> None:
-        """Puts what was recorded anew in place of what was known of these files. A file with a test that fails
-        without any mistake is recorded again the next time."""
+        """Replaces the record of these files. A file with a test that fails without a mutant is recorded again the next
+        time."""
         again = {test.partition("::")[0] for each in recorded for test in each["failed"]}
         is_same = self._stored.get("base") == self._base
         known = [_without(self._stored, stale)] if is_same else []
@@ -124,7 +122,7 @@ class Record:
         self._file.write_text(json.dumps(self._stored))
 
     def reach(self) -> Reach:
-        """What is on record."""
+        """The current record."""
         return Reach(
             seconds=self._stored["seconds"],
             lines={

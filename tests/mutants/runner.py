@@ -1,4 +1,4 @@
-"""Runs the tests against one mutant after another, each in a fork of a process that has everything loaded.
+"""Runs the tests against one mutant after another, each in a fork of a process that has loaded everything.
 
 A pytest plugin: pytest collects the tests, and instead of running them once this forks for each mutant, puts the
 mutated code into the function, and runs the tests that reach it until one fails. A fork costs some ten milliseconds,
@@ -36,7 +36,7 @@ _MEMORY_BYTES = 2 * 2**30  # beyond what the process has: a mutant may collect f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a mutant: the test that failed (empty: it survived), how many tests ran and reach it."""
+    """The result of a mutant: the test that failed (empty: it survived), and how many tests ran and reach it."""
 
     killed_by: str = ""
     tests_run: int = 0
@@ -46,10 +46,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`most_seconds`: processor time of the tests that one mutant is put to, the quickest first. A mutant that never
-    ends is stopped when a test has used ten times its own time and at least `least_seconds`: processor time again, so
-    that a busy machine kills nobody. One that waits uses none: it is stopped when it has used less than a second of it
-    in `idle_seconds` on the clock, and begun no other test."""
+    """`most_seconds`: processor time of the tests for one mutant, the fastest first. A mutant that never ends is
+    stopped when a test has used ten times its own time and at least `least_seconds`, in processor time too, so that a
+    busy machine stops none too early. A mutant that waits uses none: it is stopped when it has used less than a second
+    of it in `idle_seconds` on the clock and started no other test."""
 
     processes: int = 2
     most_seconds: float = 90.0
@@ -58,7 +58,7 @@ class Limits:
 
 
 class MutantRunner:
-    """The plugin. `told` hears of each outcome as it comes."""
+    """The plugin. `told` is called with each result."""
 
     def __init__(
         self, mutants: Sequence[Mutant], limits: Limits, *, record: Path, told: Callable[[Mutant, Outcome], None]
@@ -67,7 +67,7 @@ class MutantRunner:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
-        """No shrinking: the first example that fails is enough. No chance: the same mutants die every time."""
+        """No shrinking: the first failing example is enough. No randomness: the same mutants die every time."""
         from hypothesis import Phase, settings  # pytest warns when it is there before its own configuration
 
         settings.register_profile(
@@ -77,7 +77,7 @@ class MutantRunner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """In place of pytest's own loop."""
+        """Replaces pytest's own loop."""
         if session.testsfailed:
             raise session.Interrupted("the tests cannot be collected")
         items = {item.nodeid: item for item in session.items}
@@ -106,7 +106,7 @@ class MutantRunner:
 
 
 def _put_to_the_test(mutant: Mutant, reach: Reach, items: Mapping[str, pytest.Item], limits: Limits) -> dict[str, Any]:
-    """In a fork: the mistake is made, and the tests run until one fails."""
+    """In a fork: applies the mutant and runs the tests until one fails."""
     tests = [test for test in reach.tests_of(mutant) if test in items]
     _make(mutant)
     spent = 0.0
@@ -122,17 +122,17 @@ def _put_to_the_test(mutant: Mutant, reach: Reach, items: Mapping[str, pytest.It
 
 
 def _make(mutant: Mutant) -> None:
-    """Puts the mutated code into the function that everybody has imported already."""
+    """Puts the mutated code into the function object, which other modules have imported already."""
     found: Any = importlib.import_module(mutant.module)
     for name in mutant.function.split("."):
         found = vars(found)[name]
     found = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
-    assert isinstance(found, FunctionType), f"{mutant.at} is no plain function"
+    assert isinstance(found, FunctionType), f"{mutant.at} is not a plain function"
     _, found.__code__ = codes(mutant)
 
 
 def _passes(item: pytest.Item) -> bool:
-    """Runs one test with its fixtures; those of modules and sessions end with it."""
+    """Runs one test with its fixtures; fixtures of modules and sessions end with it."""
     reports = []
 
     class Heard:
@@ -150,7 +150,7 @@ def _passes(item: pytest.Item) -> bool:
 
 
 def _bound_processor_time(seconds: float) -> None:
-    """The kernel ends this process with SIGXCPU when it has used so much more."""
+    """The kernel ends this process with SIGXCPU after so much more processor time."""
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     _limit(resource.RLIMIT_CPU, math.ceil(used + seconds))
 
@@ -168,7 +168,7 @@ _NOTE = "note"  # the file in which a fork says which test it runs, should it be
 def _in_forks(
     jobs: Iterable[tuple[Any, Callable[[], dict[str, Any]]]], limits: Limits
 ) -> Iterator[tuple[Any, dict[str, Any], float]]:
-    """Each job's answer and how long it took, as they come; so many at once."""
+    """Each job's result and duration, in order of completion; so many run at once."""
     waiting, running = iter(jobs), {}
     with tempfile.TemporaryDirectory(prefix="careen-mutants-", ignore_cleanup_errors=True) as scratch:
         try:
@@ -190,7 +190,7 @@ def _in_forks(
 
 @dataclass(slots=True)
 class _Fork:
-    """One that runs, and when it was last seen to make progress."""
+    """A running job, and the time of its last progress."""
 
     process: int
     folder: Path
@@ -204,7 +204,7 @@ _LOOK_SECONDS = 0.02
 
 
 def _next_to_end(forks: Sequence[_Fork], idle_seconds: float) -> tuple[int, int]:
-    """The process that ends next, and its status. Other children of this process are none of our business."""
+    """The next process that ends, and its status. Other children of this process are left alone."""
     while True:
         for fork in forks:
             process, status = os.waitpid(fork.process, os.WNOHANG)
@@ -229,7 +229,7 @@ def _noted_by(fork: _Fork) -> str:
 
 
 def _processor_seconds(process: int) -> int:
-    """Whole seconds; 0 where the kernel has no /proc."""
+    """Whole seconds; 0 if the kernel has no /proc."""
     stat = Path(f"/proc/{process}/stat")
     fields = stat.read_text().rpartition(")")[2].split() if stat.exists() else ["0"] * 20
     return sum(map(int, fields[11:13])) // os.sysconf("SC_CLK_TCK")  # utime and stime

@@ -1,5 +1,5 @@
-"""Every mutant applies: cheap enough for each run, so that stale mutants are found at once. `make mutants` runs
-them."""
+"""Every mutant applies. This check is fast enough for each test run, so that outdated mutants are found at once; `make
+mutants` runs the mutants."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_every_mutant_applies_and_causes_no_other_error() -> None:
         # The running function takes the code, so it has to keep its closure.
         assert before.co_freevars == after.co_freevars, mutant.name
         assert unknown_names(mutant) == set(), mutant.name
-    assert wrong == [], "follow the source in tests/mutants/catalogue: the same mistake at its new place, or none"
+    assert wrong == [], "update tests/mutants/catalogue: move the mistake to its new place, or remove it"
 
 
 def test_there_are_enough_mutants_and_their_names_are_unique() -> None:

@@ -19,7 +19,7 @@ _GONE = ("gone", _MARK, "no such words", "")
 
 
 def made(record: Path, *mutants: tuple[str, ...], child: str = "", options: Sequence[str] = ()) -> tuple[int, str]:
-    """The exit code and the output, with a catalogue of these and one file of tests."""
+    """The exit code and the output, with a catalogue of these mutants and one test file."""
     program = (
         f"import subprocess, sys\nchild = subprocess.Popen(['sh', '-c', {child!r}])\n"
         "from tests.mutants.__main__ import main\nfrom tests.mutants.mutant import Mutant\n"

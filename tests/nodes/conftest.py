@@ -1,4 +1,4 @@
-"""One lab for all stories; each finds Ready nodes with nothing installed, and leaves them so."""
+"""One lab for all stories; each story starts and ends with Ready nodes and nothing installed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What `make bench-nodes` prints: how long a node takes from touch to hand-back, and what an idle agent costs.
-
-What the image weighs is said by `make image-size`, which that target runs too."""
+"""What `make bench-nodes` prints: the time from a node's need to the release of its claim, and the cost of an idle
+agent. ¶ `make image-size`, which that target runs too, prints the size of the image."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ def idle(machine: Machine) -> list[str]:
 
 
 def _of_each_controller(machine: Machine, groups: dict[str, str]) -> tuple[float, int, int]:
-    """Seconds of CPU, bytes of memory, and how many of them are anonymous, by cgroups of version 1."""
+    """Seconds of CPU, bytes of memory, and the anonymous part of them, with cgroups of version 1."""
     memory = f"/sys/fs/cgroup/memory{_group(groups, 'memory')}"
     cpu = f"/sys/fs/cgroup/cpuacct{_group(groups, 'cpuacct')}/cpuacct.usage"
     stat = _table(machine.run("cat", f"{memory}/memory.stat"))
@@ -67,7 +66,7 @@ def _of_each_controller(machine: Machine, groups: dict[str, str]) -> tuple[float
 
 
 def _of_all_together(machine: Machine, groups: dict[str, str]) -> tuple[float, int, int]:
-    """The same by version 2, where the one hierarchy has no name."""
+    """The same with version 2, whose only hierarchy has no name."""
     group = f"/sys/fs/cgroup{groups['']}"
     cpu, stat = (_table(machine.run("cat", f"{group}/{name}")) for name in ("cpu.stat", "memory.stat"))
     return cpu["usage_usec"] / 1e6, int(machine.run("cat", f"{group}/memory.current")), stat["anon"]

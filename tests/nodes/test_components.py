@@ -11,7 +11,7 @@ pytestmark = pytest.mark.cluster
 
 
 def kind_of_prometheus_operator(kind: str) -> Object:
-    """Of its definitions no more than that there are such objects."""
+    """Of the custom resources, only the existence of their objects."""
     plural = kind.lower() + "s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {

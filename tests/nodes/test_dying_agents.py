@@ -1,4 +1,4 @@
-"""The agent's container is killed in each phase; its DaemonSet is changed or taken away in the middle of a drain."""
+"""The agent's container is killed in each phase; its DaemonSet is changed or deleted in the middle of a drain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.cluster
 
 
 def drains_slowly(story: Story, *components: str) -> None:
-    """The first machine is in the middle of a drain that takes a while."""
+    """The first machine is in the middle of a slow drain."""
     machine = story.machines[0]
     story.workloads(deployment("slow", 2, containers=[before_stop(12)], **on_node(machine.name)))
     story.install(*components)
@@ -22,7 +22,7 @@ def drains_slowly(story: Story, *components: str) -> None:
 
 
 def new_phase(story: Story, machine: Machine, seen: list[str]) -> str:
-    """The phase that the machine is in, if it is none of these; empty for Idle."""
+    """The machine's phase, if it is none of these; empty for Idle."""
     phase = story.phase(machine)
     return "" if phase in (*seen, "Idle") else phase
 

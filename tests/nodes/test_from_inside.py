@@ -61,7 +61,8 @@ def test_with_the_signal_method_no_host_socket_is_reachable_and_only_the_lock_fo
 
 
 def test_with_the_command_method_no_host_path_is_mounted_and_only_pid_1_gives_access(story: Story) -> None:
-    """The default method is root on the host through process 1, as SECURITY.md says; the container has nothing."""
+    """By default, the agent is root on the host through process 1, as SECURITY.md says; the container itself has no
+    access."""
     story.install()
     found = json.loads(story.in_agent(story.machines[0], _PROBE))
     assert [path for path in found["connected"] if not path.startswith("/proc/")] == []

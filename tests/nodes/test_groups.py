@@ -1,4 +1,4 @@
-"""The group of a machine on a computer with cgroups of version 2. Needs root and a kernel that can mount them."""
+"""A machine's cgroup on a computer with cgroups of version 2. Needs root and a kernel that can mount them."""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ pytestmark = pytest.mark.cluster
 
 
 def hangs_on_its_way_down(machine: Machine) -> None:
-    """A unit that never stops, so that the machine never comes to its end by itself."""
+    """A unit that never stops, so that the machine's shutdown never completes."""
     stop = ("--property=ExecStop=/bin/sleep infinity", "--property=TimeoutStopSec=infinity")
     machine.run("systemd-run", "--unit=stubborn", *stop, "/bin/sleep", "infinity")
 
 
 def stops(story: Story, machine: Machine) -> None:
-    """It was asked to reboot, and its kubelet has gone."""
+    """It was asked to reboot, and its kubelet has stopped."""
     story.wait_for(
         f"{machine.name} stops", lambda: machine.run("systemctl", "is-active", "kubelet", check=False) != "active\n"
     )
@@ -117,8 +117,8 @@ def kubelets_as_before(story: Story) -> object:
 
 
 def restart_kubelets(story: Story) -> None:
-    """Returns when each kubelet has reported Ready since; a restart may take a node out of service for a moment, so
-    what came before is not judged."""
+    """Returns when each kubelet has reported Ready again. A restart may take a node out of service for a moment, so
+    earlier events are not judged."""
     began = datetime.now(UTC).replace(microsecond=0)
     for machine in story.machines:
         machine.run("systemctl", "restart", "kubelet")

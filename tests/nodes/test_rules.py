@@ -1,4 +1,4 @@
-"""The judge of the stories on real nodes finds what it is there to find. Needs no machine."""
+"""Tests of the judge of the stories on real nodes. They need no machine."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def test_a_pod_removed_from_a_cordoned_node_without_an_eviction_is_reported() ->
         pytest.param({"evicted": True}, id="evicted"),
         pytest.param({"owner": "DaemonSet/log"}, id="of a DaemonSet"),
         pytest.param({"owner": "Node/n1"}, id="static"),
-        pytest.param({"namespace": "kube-system"}, id="not of the shop"),
+        pytest.param({"namespace": "kube-system"}, id="of another namespace"),
         pytest.param({"node": "n2"}, id="on another node"),
         pytest.param({"deleting_at": 8.0}, id="before the cordon"),
         pytest.param({"deleting_at": 23.0}, id="after the cordon"),
-        pytest.param({"deleting_at": 10.2}, id="together with the cordon: the watches have no order"),
+        pytest.param({"deleting_at": 10.2}, id="at the same time as the cordon: the watches have no order"),
         pytest.param({"deleting_at": None}, id="stays"),
     ],
 )

@@ -74,6 +74,6 @@ def test_a_stateful_set_with_host_path_volumes_moves(story: Story) -> None:
 
 
 def pods_on(story: Story, node: str, prefix: str) -> set[str]:
-    """Uids of the shop's pods there."""
+    """Uids of the namespace's pods there."""
     lives = story.observer.pods()
     return {life.uid for life in lives if life.namespace == SHOP and life.node == node and life.name.startswith(prefix)}

@@ -60,7 +60,7 @@ def test_all_nodes_with_the_best_score_are_named() -> None:
     assert result.best == ("a", "b", "c")
     assert result.node == "c", "since 1.35 the first of the list"
     assert Scheduler(kube_version="1.34").schedule(cluster(a_node("c"), a_node("a")), a_pod().build()).node == "a", (
-        "before, chance; here the first by name"
+        "before, a random node; here the first by name"
     )
 
 
@@ -81,7 +81,7 @@ def test_among_equal_scores_the_root_of_gos_heap_wins(totals: list[int], index: 
 
 
 def go_heap_root(totals: list[int]) -> int:
-    """What Go's container/heap leaves at the root: heap.Init with "higher total first"."""
+    """The root that Go's container/heap leaves: heap.Init with "higher total first"."""
     heap = list(enumerate(totals))
 
     def down(place: int) -> None:
@@ -146,7 +146,7 @@ def test_nominated_pods_keep_their_room_unless_their_priority_is_lower(priority:
 
 
 def test_a_nominated_pod_does_not_satisfy_an_affinity() -> None:
-    """Affinity to a pod that is only promised does not count: the node must fit with it and without it."""
+    """Affinity to a nominated pod does not count: the node must fit with it and without it."""
     snapshot = cluster(a_node("n1"))
     promised = {"n1": (a_pod("friend").labelled(app="db").build(),)}
     assert (
@@ -186,7 +186,7 @@ def test_each_profile_has_its_own_rules() -> None:
     )
 
 
-def test_weights_and_disabled_plugins() -> None:
+def test_weights_are_applied_and_disabled_plugins_are_skipped() -> None:
     profile = {
         "schedulerName": "default-scheduler",
         "plugins": {
@@ -269,7 +269,7 @@ def test_a_configuration_that_names_an_unknown_plugin_is_refused_with_the_path()
 
 @dataclass(frozen=True)
 class Says:
-    """Answers every filter with one verdict."""
+    """Gives one verdict to every filter."""
 
     verdict: Verdict
     name: ClassVar[str] = "Says"
@@ -355,7 +355,7 @@ def test_pod_level_requests_count_since_1_34(version: str, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(("version", "fits"), [("1.32", True), ("1.33", False)])
-def test_a_resize_under_way_counts_since_1_33(version: str, fits: bool) -> None:
+def test_a_resize_in_progress_counts_since_1_33(version: str, fits: bool) -> None:
     resizing = (
         a_pod("p")
         .requesting(cpu="1")

@@ -31,6 +31,6 @@ def test_amounts_are_exact_below_two_to_the_62(has: int, fits: bool) -> None:
 
 
 @pytest.mark.parametrize(("petabytes", "is_judged"), [(92, True), (93, False)])
-def test_scores_overflow_from_92_petabytes_up(petabytes: int, is_judged: bool) -> None:
+def test_scores_overflow_from_92_petabytes(petabytes: int, is_judged: bool) -> None:
     result = judged(2**30, a_node("n1", petabytes * 10**15), a_node("n2", 2**33))
     assert (result.node is not None) is is_judged

@@ -46,8 +46,8 @@ def test_the_number_of_nodes_to_find_is_that_of_kube_scheduler(nodes: int, perce
 
 
 def a_cluster(fitting: int, others: int = 0) -> list[Manifest]:
-    """n000 is drained; on so many others its pod fits, and best on n001, which is emptier than they are; on the
-    rest it does not."""
+    """n000 is drained. Its pod fits on so many other nodes, and best on n001, which is emptier than they are; it does
+    not fit on the rest."""
     names = [f"n{number:03}" for number in range(1 + fitting + others)]
     nodes = [a_node(name, fits="no" if number > fitting else "yes") for number, name in enumerate(names)]
     loads = [
@@ -68,11 +68,11 @@ CHOOSY = {"nodeSelector": {"fits": "yes"}}
 @pytest.mark.parametrize(
     ("fitting", "others", "is_open"),
     [
-        pytest.param(98, 0, False, id="a cluster of fewer than 100 nodes is looked at whole"),
-        pytest.param(100, 0, False, id="as many fit as it looks for"),
-        pytest.param(101, 0, True, id="one more fits"),
-        pytest.param(100, 99, False, id="many nodes, of which no more fit than it looks for"),
-        pytest.param(101, 99, True, id="many nodes, of which one more fits"),
+        pytest.param(98, 0, False, id="a cluster of fewer than 100 nodes is searched completely"),
+        pytest.param(100, 0, False, id="as many nodes fit as the search looks for"),
+        pytest.param(101, 0, True, id="one more node fits"),
+        pytest.param(100, 99, False, id="many nodes, but no more fit than the search looks for"),
+        pytest.param(101, 99, True, id="many nodes, and one more fits than the search looks for"),
     ],
 )
 def test_nodes_have_shares_if_more_fit_than_the_scheduler_searches_for(
@@ -98,15 +98,15 @@ def test_nodes_have_shares_if_more_fit_than_the_scheduler_searches_for(
 @pytest.mark.parametrize(
     ("configuration", "is_open"),
     [
-        pytest.param({"percentageOfNodesToScore": 100}, False, id="the whole configuration says 100"),
-        pytest.param({"profiles": [{"percentageOfNodesToScore": 100}]}, False, id="the profile says 100"),
+        pytest.param({"percentageOfNodesToScore": 100}, False, id="the global setting is 100"),
+        pytest.param({"profiles": [{"percentageOfNodesToScore": 100}]}, False, id="the profile's setting is 100"),
         pytest.param(
             {"percentageOfNodesToScore": 100, "profiles": [{"percentageOfNodesToScore": 0}]},
             True,
             id="the profile's explicit 0 is adaptive",
         ),
-        pytest.param({"percentageOfNodesToScore": 70}, True, id="a percentage between"),
-        pytest.param({"percentageOfNodesToScore": 99}, False, id="a percentage that is enough for those that fit"),
+        pytest.param({"percentageOfNodesToScore": 70}, True, id="a percentage in between"),
+        pytest.param({"percentageOfNodesToScore": 99}, False, id="a percentage that covers all fitting nodes"),
     ],
 )
 def test_the_percentage_of_nodes_to_score_decides_whether_there_are_shares(

@@ -24,7 +24,7 @@ _SCALE_KIND = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
 
 
 def discovery_answer(path: str) -> dict[str, Any] | None:
-    """The document at a path, or None when the path is not one of discovery's."""
+    """The document at a path, or None if the path does not belong to discovery."""
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["openapi"]:
         return _open_api_answer(parts[1:])
@@ -147,8 +147,8 @@ def _open_api_path(group: str, version: str) -> str:
 def _open_api(group: str, version: str) -> dict[str, Any]:
     """Paths and kinds without schemas.
 
-    kubectl reads from it that PATCH takes `fieldValidation`, so that it leaves validation to the server, and that
-    strategic merge patches of built-in kinds are to be made from its own types.
+    It tells kubectl that PATCH takes `fieldValidation`, so that kubectl leaves validation to the server, and that
+    strategic merge patches of built-in kinds must be made with kubectl's own types.
     """
     paths: dict[str, Any] = {}
     for resource in RESOURCE_TYPES:

@@ -34,5 +34,5 @@ def to_served(resource: ResourceType, content: Mapping[str, Any]) -> dict[str, A
 
 
 def to_stored(content: Mapping[str, Any]) -> dict[str, Any]:
-    """An event of events.k8s.io/v1 as it is kept."""
+    """The stored form of an event of events.k8s.io/v1."""
     return {**{_BACK.get(key, key): value for key, value in content.items()}, "apiVersion": "v1", "kind": "Event"}

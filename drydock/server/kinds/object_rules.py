@@ -1,8 +1,9 @@
-"""What the server changes and checks before it stores an object: defaults, identity, generation, and validation.
+"""Changes and checks of an object before it is stored: defaults, identity, generation, and validation.
 
 A small, exact part of the registry strategies and defaulting functions of kube-apiserver
-(`pkg/registry/**/strategy.go`, `pkg/apis/**/defaults.go`): the part that agents, controllers, kubectl and the scheduler
-of the demo rely on."""
+(`pkg/registry/**/strategy.go`, `pkg/apis/**/defaults.go`): the part on which agents, controllers, kubectl and the
+demo's scheduler rely.
+"""
 
 from __future__ import annotations
 
@@ -305,6 +306,6 @@ def _selector_faults(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> l
 
 
 def refuse_stale(resource: ResourceType, old: Mapping[str, Any], wanted_version: str) -> None:
-    """The 409 of optimistic concurrency: a write with a resourceVersion must have the newest."""
+    """Raises the 409 of optimistic concurrency: a write with a resourceVersion must have the newest."""
     if wanted_version and wanted_version != old["metadata"]["resourceVersion"]:
         raise conflict(resource, old["metadata"]["name"], MODIFIED_MEANWHILE)

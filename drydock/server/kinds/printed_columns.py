@@ -1,4 +1,4 @@
-"""The tables that `kubectl get` prints: columns and cells per kind, made by the server as the real one does.
+"""The tables that `kubectl get` prints: columns and cells per kind, created by the server as by the real one.
 
 Source of columns and their wording: kubernetes `pkg/printers/internalversion/printers.go`.
 """
@@ -17,7 +17,7 @@ Content = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A heading and how its cell is made; `wide` ones appear with `-o wide` only."""
+    """A heading and the function for its cells; `wide` columns appear only with `-o wide`."""
 
     name: str
     cell: Callable[[Content, datetime], Any]
@@ -32,7 +32,7 @@ def as_table(
     *,
     list_metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A meta.k8s.io/v1 Table; each row carries the object's metadata, which kubectl needs for names and labels."""
+    """A meta.k8s.io/v1 Table; each row has the object's metadata, from which kubectl reads names and labels."""
     columns = _COLUMNS.get(resource.storage, _PLAIN)
     definitions = [
         {

@@ -27,7 +27,7 @@ class ResourceType:
 
     @property
     def storage(self) -> tuple[str, str]:
-        """Group and plural of the objects behind this row: `events` is served in two groups and kept once."""
+        """Group and plural of the stored objects of this row: `events` is served in two groups and stored once."""
         return self.stored_as if self.stored_as != ("", "") else (self.group, self.plural)
 
     @property
@@ -40,7 +40,7 @@ class ResourceType:
 
     @property
     def qualified(self) -> str:
-        """`deployments.apps`, `pods`: how refusals name the resource."""
+        """`deployments.apps`, `pods`: the resource's name in refusals."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 

@@ -1,1 +1,1 @@
-"""What a request asks for: path, query, body, patch."""
+"""The parts of a request: path, query, body, patch."""

@@ -1,5 +1,4 @@
-"""From method, path and query to what a request asks for: the verb and its object, as authorizers and audit
-name them."""
+"""Reads method, path and query of a request: its verb and object, as authorizers and audit name them."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ class RequestInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewRequest:
-    """A question to the server that is answered and not kept."""
+    """A request that is answered without storing its object, such as an access review."""
 
     kind: str
     api_version: str

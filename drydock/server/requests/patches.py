@@ -1,6 +1,6 @@
-"""Merge patch (RFC 7396) and JSON patch (RFC 6902): the patch forms that know nothing of kinds.
+"""Merge patch (RFC 7396) and JSON patch (RFC 6902), the patch formats that are independent of kinds.
 
-The third form, which knows how lists of Kubernetes objects merge, is `strategic_merge.py`.
+The third format, whose merging of lists depends on the kind, is in `strategic_merge.py`.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def json_patch(target: Any, operations: Any) -> Any:
 
 
 def _with_value(operation: Any) -> Any:
-    """The server's library takes a value that is left out for null; jsonpatch refuses it."""
+    """The server's library treats a missing value as null; jsonpatch refuses it."""
     return {"value": None, **operation} if isinstance(operation, dict) else operation
 
 
 class _Test(TestOperation):
-    """The server's library takes a member that is not there for null; for jsonpatch the test fails."""
+    """The server's library treats a missing member as null; in jsonpatch the test fails."""
 
     def apply(self, obj: Any) -> Any:
         with suppress(JsonPointerException):

@@ -88,7 +88,7 @@ def _message(fields: Fields, number: int) -> Fields:
 
 
 def _signed(value: int) -> int:
-    """Protobuf writes a negative int64 as its 64-bit two's complement: kubectl's `--grace-period=-1` for one."""
+    """Protobuf writes a negative int64 as its 64-bit two's complement, for example kubectl's `--grace-period=-1`."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 

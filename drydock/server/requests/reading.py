@@ -1,4 +1,4 @@
-"""What a request says in its query, its headers and its body, as values; 400 for what cannot be read."""
+"""Query, headers and body of a request as values; 400 for invalid ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEFAULT_WATCH_SECONDS = 1800.0
 
 
 async def body_of(request: web.Request) -> dict[str, Any]:
-    """The object in the body, whichever form it was sent in; empty for no body."""
+    """The object in the body, in whichever format it was sent; empty without a body."""
     raw = await request.read()
     if not raw:
         return {}
@@ -43,12 +43,13 @@ def decoded(raw: bytes) -> Any:
 
 
 def wants_table(request: web.Request) -> bool:
-    """kubectl names Table first in its Accept header, and plain JSON as what else it takes."""
+    """Whether the client wants a table: kubectl names Table first in its Accept header, and plain JSON as an
+    alternative."""
     return "as=Table" in request.headers.get("Accept", "")
 
 
 def is_dry_run(query: Mapping[str, str]) -> bool:
-    """Whether nothing may be stored; 400 for a value that is not `All`."""
+    """Whether nothing may be stored; 400 for a value other than `All`."""
     value = query.get("dryRun", "")
     if value not in ("", "All"):
         raise api_errors.bad_request(f'dryRun: Invalid value: "{value}": supported values: "All"')
@@ -56,7 +57,7 @@ def is_dry_run(query: Mapping[str, str]) -> bool:
 
 
 def number(query: Mapping[str, str], name: str) -> int:
-    """A whole number of the query, 0 when it is not given."""
+    """A whole number in the query, 0 if it is missing."""
     text = query.get(name, "") or "0"
     if not text.isdigit():
         raise api_errors.bad_request(f"{name}: Invalid value: {text!r}: must be a whole number")
@@ -69,7 +70,7 @@ def selected(query: Mapping[str, str], info: RequestInfo) -> Matches | None:
 
 
 def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
-    """DeleteOptions of the body; the query, where it says more, wins."""
+    """DeleteOptions of the body; fields in the query replace them."""
     given = dict(body)
     if "gracePeriodSeconds" in query:
         given["gracePeriodSeconds"] = number(query, "gracePeriodSeconds")
@@ -79,7 +80,7 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
 
 
 def watch_request(query: Mapping[str, str], info: RequestInfo) -> WatchRequest:
-    """What a watch asks for."""
+    """The options of a watch request."""
     version = query.get("resourceVersion", "")
     if version and not version.isdigit():
         raise api_errors.bad_request(

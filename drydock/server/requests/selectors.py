@@ -1,4 +1,4 @@
-"""Label and field selectors, from the text of a query or from an object's `selector`, to a yes or no."""
+"""Label and field selectors, from the text of a query or from an object's `selector`, as predicates."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _label_term(part: str) -> Matches:
 
 
 def label_selector_from_object(selector: Mapping[str, Any] | None) -> Matches:
-    """A predicate from a `metav1.LabelSelector`; nothing matches an absent one, everything an empty one."""
+    """A predicate from a `metav1.LabelSelector`; an absent one matches nothing, an empty one everything."""
     if selector is None:
         return lambda _labels: False
     equal: Mapping[str, str] = selector.get("matchLabels") or {}
@@ -132,7 +132,7 @@ def _field_text(obj: Mapping[str, Any], path: str) -> str:
 
 
 def object_selector(label_text: str, field_text: str, storage: tuple[str, str]) -> Matches | None:
-    """Both selectors of a request as one predicate on an object; None when everything is selected."""
+    """Both selectors of a request as one predicate on an object; None if everything is selected."""
     if not label_text.strip() and not field_text.strip():
         return None
     by_label, by_field = label_selector_from_text(label_text), field_selector_from_text(field_text, storage)

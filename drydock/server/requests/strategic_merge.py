@@ -1,7 +1,7 @@
 """Strategic merge patch: lists of named things merge by name, all other lists are replaced.
 
 Source: apimachinery `util/strategicpatch/patch.go` and the `patchStrategy` tags of the API types. The tags are in one
-table here, found by the name of the field and, where one name is used twice, by the field above it.
+table here, by the name of the field and, if one name is used twice, by the parent field.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _merge_named(target: list[Any], patch: list[Any], key: str, field: str) -> l
 
 
 def _ordered(items: list[Any], order: list[Any], key: str | None) -> list[Any]:
-    """Items in the client's order; those that it did not name keep their position at the end."""
+    """Items in the client's order; unnamed items keep their order at the end."""
     wanted = [entry[key] if key and isinstance(entry, dict) else entry for entry in order]
 
     def place(item: Any) -> int:

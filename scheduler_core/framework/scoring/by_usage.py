@@ -1,7 +1,8 @@
-"""Columns that follow from what a node has and what its pods take: filters and scores by resources.
+"""Columns computed from a node's resources and its pods' requests, for filters and scores by resources.
 
-Pods of one request are asked about again and again, and in between few nodes gain or lose a pod. In a large cluster a
-column is kept, and only the rows that changed since are worked out again."""
+Pods with equal requests are asked about repeatedly, and in between few nodes change. In a large cluster a column is
+cached, and only changed rows are computed again.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ _FEWEST_NODES: Final = 1000
 
 
 def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList], Scores]) -> Scores:
-    """What `work_out` gives for these nodes. It may depend on the key, on what is allocatable on each node, and on
-    what the pods there take."""
+    """The result of `work_out` for these nodes. It may depend on the key, on each node's allocatable resources, and on
+    its pods' requests."""
     columns = nodes.snapshot.columns
     if len(columns) < _FEWEST_NODES:
         return work_out(nodes)

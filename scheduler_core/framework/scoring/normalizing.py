@@ -1,4 +1,4 @@
-"""The scheduler's common way of bringing raw scores into 0 to 100 (plugins/helper/normalize_score.go, v1.36)."""
+"""kube-scheduler's helper that scales raw scores to 0 … 100 (plugins/helper/normalize_score.go, v1.36)."""
 
 from __future__ import annotations
 

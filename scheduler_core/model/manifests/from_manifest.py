@@ -139,7 +139,7 @@ class _SharedLabels(dict[str, str]):
 
 
 class ToldByStatus(Value, kw_only=True):
-    """What a pod's status says, but for its start."""
+    """A pod's status, without its start time."""
 
     phase: str = "Pending"
     nominated_node_name: str = ""
@@ -150,7 +150,7 @@ class ToldByStatus(Value, kw_only=True):
 
 
 class SharedParts(Value, kw_only=True):
-    """What a pod has in common with the others of its template."""
+    """The part of a pod that all pods of its template share."""
 
     labels: Mapping[str, str]
     owner: OwnerReference | None
@@ -187,7 +187,7 @@ class PodReader:
         return self.assembled(meta, parts, node_name=spec.node_name, start_time=status.start_time if status else None)
 
     def assembled(self, meta: wire.WireIdentity, parts: SharedParts, *, node_name: str, start_time: str | None) -> Pod:
-        """The pod of these parts. Raises FieldError for a time that cannot be read."""
+        """A pod made of these parts. Raises FieldError for a time that cannot be read."""
         told = parts.told
         return Pod(
             name=meta.name,
@@ -210,7 +210,7 @@ class PodReader:
         )
 
     def told_by(self, status: wire.WirePodStatus | None, spec: wire.WirePodSpec) -> ToldByStatus:
-        """What the status says beside the spec. Raises FieldError for an amount that cannot be read."""
+        """The state in the pod's status that adds to its spec. Raises FieldError for an amount that cannot be read."""
         if status is None:
             return ToldByStatus()
         is_ready, is_preempted = _what_conditions_tell(status.conditions or ())
@@ -224,8 +224,8 @@ class PodReader:
         )
 
     def _shared_name(self, name: str) -> str:
-        """One string for all pods of a node, a namespace or a phase. Strings cannot have weak references: from time to
-        time all are forgotten, and later pods share new ones."""
+        """One string object for all pods of a node, a namespace or a phase. Strings cannot have weak references, so
+        from time to time all are forgotten, and later pods share new ones."""
         known = self._names.get(name)
         if known is None:
             if len(self._names) >= _NAMES:

@@ -1,8 +1,8 @@
-"""Which event may help a pod, plugin by plugin: the queueing hints of every default plugin.
+"""Which event may help a pod: the queueing hints of every default plugin.
 
-They stand here and not in the plugins because they answer another question, the queue's, and are asked at
-another time. A plugin with a method `events` answers for itself; one that has none and is not in the table
-hears of everything."""
+They are separate from the plugins because the queue asks for them, at another time. A plugin with a method `events`
+gives its own hints; one without it that is not in the table receives every event.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 def default_hints(
     profile: Profile, kube_version: KubeVersion, rules: RequestRules
 ) -> Mapping[str, tuple[EventHint, ...]]:
-    """Plugin name → the events that it wants to hear of."""
+    """Plugin name → the events that it registers."""
     affinity = profile.plugin_args("NodeAffinity", kube_version)
     assert isinstance(affinity, NodeAffinityArgs)
     return {
@@ -57,8 +57,8 @@ def registered_hints(
     *,
     has_extenders: bool = False,
 ) -> RegisteredHints:
-    """The hints of a profile's plugins: a plugin's own, else the table's, else every event. Extenders hear of
-    every event."""
+    """The hints of a profile's plugins: a plugin's own, else the table's, else every event. Extenders receive every
+    event."""
     table = default_hints(profile, kube_version, rules)
     found: dict[str, tuple[EventHint, ...]] = {EXTENDER_NAME: EVERY_EVENT} if has_extenders else {}
     for plugin in plugins:

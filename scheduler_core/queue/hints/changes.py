@@ -1,7 +1,8 @@
-"""What an update of a pod or a node amounts to, as events.
+"""The events that an update of a pod or a node causes.
 
-Source: PodSchedulingPropertiesChange and NodeSchedulingPropertiesChange in pkg/scheduler/framework/events.go,
-v1.36. Node conditions are not read by this library, so a change of conditions alone is no event here."""
+Source: PodSchedulingPropertiesChange and NodeSchedulingPropertiesChange in pkg/scheduler/framework/events.go, v1.36.
+This library does not read node conditions, so a change of conditions alone causes no event here.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +38,15 @@ def pod_changes(old: Pod, new: Pod, rules: RequestRules = _TODAYS_RULES) -> tupl
 
 
 def asks_for_less(old: Pod, new: Pod, rules: RequestRules) -> bool:
-    """Whether any resource is requested less than before, or no longer."""
+    """Whether the request for some resource decreased or ended."""
     before, after = running_requests(old, rules), running_requests(new, rules)
     return any(before.amount(name) > after.amount(name) for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *before.scalars))
 
 
 def node_changes(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
-    """The events of a node's update; none when nothing changed that scheduling looks at.
+    """The events of a node's update; none if nothing changed that scheduling reads.
 
-    A node that is uncordoned counts as a change of taints, as in the real scheduler.
+    An uncordon counts as a change of taints, as in the real scheduler.
     """
     return tuple(
         ClusterEvent(Resource.NODE, action)

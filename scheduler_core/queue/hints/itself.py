@@ -1,4 +1,4 @@
-"""Which changes help pods that wait for something about themselves: gates, claims, their own preemption.
+"""Events that help pods that wait for a change of themselves: gates, claims, their own preemption.
 
 Source: EventsToRegister in plugins/{schedulinggates,dynamicresources,defaultpreemption}, v1.36.
 """

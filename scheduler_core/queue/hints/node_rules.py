@@ -1,7 +1,8 @@
-"""Which changes of nodes help pods that a rule about the node itself refused: name, affinity, taints, cordon, features.
+"""Changes of nodes that help pods which a rule about the node itself refused: name, affinity, taints, cordon, features.
 
-Source: isSchedulableAfter… in
-plugins/{nodeaffinity,tainttoleration,nodeunschedulable,nodename,nodedeclaredfeatures}, v1.36."""
+Source: isSchedulableAfter… in plugins/{nodeaffinity,tainttoleration,nodeunschedulable,nodename,nodedeclaredfeatures},
+v1.36.
+"""
 
 from __future__ import annotations
 

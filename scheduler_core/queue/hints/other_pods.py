@@ -1,8 +1,9 @@
-"""Which changes help pods that a rule about other pods refused: spreading, affinity and anti-affinity.
+"""Changes that help pods which a rule about other pods refused: spreading, affinity and anti-affinity.
 
-Source: isSchedulableAfter… in plugins/podtopologyspread/plugin.go and plugins/interpodaffinity/plugin.go,
-v1.36. A pod that is spread by a profile's default constraints has no selector here, because that takes the
-cluster's Services; for it every such change counts as help."""
+Source: isSchedulableAfter… in plugins/podtopologyspread/plugin.go and plugins/interpodaffinity/plugin.go, v1.36. A pod
+that is spread by a profile's default constraints has no selector here, because that requires the cluster's Services;
+every such change counts as help for it.
+"""
 
 from __future__ import annotations
 

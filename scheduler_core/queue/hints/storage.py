@@ -1,4 +1,4 @@
-"""Which changes help pods that found no storage.
+"""Changes that help pods without storage.
 
 Source: isSchedulableAfter… in plugins/{volumebinding,volumezone,volumerestrictions,nodevolumelimits}, v1.36.
 """
@@ -30,12 +30,12 @@ _NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABE
 
 
 def _names_claim(pod: Pod, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-    """One of the pod's volumes is this claim."""
+    """Whether one of the pod's volumes is this claim."""
     return pod.namespace == new.namespace and any(volume.claim_name == new.name for volume in pod.spec.volumes)
 
 
 def _uses_claim(pod: Pod, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-    """One of the pod's volumes is this claim, or the claim was made for one of them."""
+    """Whether one of the pod's volumes is this claim, or the claim was made for one of them."""
     return pod.namespace == new.namespace and any(use.name == new.name for use in claims_used(pod))
 
 

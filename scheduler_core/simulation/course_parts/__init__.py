@@ -1,1 +1,1 @@
-"""The parts of a course of a drain, each of one idea; `courses.py` puts them together."""
+"""The parts of a drain's course, each with one responsibility; `courses.py` combines them."""

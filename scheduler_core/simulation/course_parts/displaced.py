@@ -1,4 +1,4 @@
-"""A pod that a drain displaced, in one course, and which pods are interchangeable."""
+"""A displaced pod in one course of a drain, and which pods are interchangeable."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _PERSONAL_LABELS = frozenset(
 
 
 class Displaced(Value):
-    """A pod that left its place and the replacement that looks for another; `arrival` is the place in the queue.
+    """A pod that was displaced and its replacement, which needs a node; `arrival` is its position in the queue.
 
-    `choices` are the nodes it may take in this course: its own, and those of the equals that no course of their
-    own follows."""
+    `choices` are the nodes that it may take in this course: its own, and equally good nodes that no other course
+    follows.
+    """
 
     pod: Pod
     replacement: Pod
@@ -41,14 +42,15 @@ class Displaced(Value):
 
 
 def kind_of(pod: Pod) -> Hashable:
-    """Equal for pods that are interchangeable: their controller makes them alike, and nothing else tells them apart."""
+    """Equal for interchangeable pods: their controller creates them from one template, and nothing else distinguishes
+    them."""
     labels = frozenset(pair for pair in pod.labels.items() if pair[0] not in _PERSONAL_LABELS)
     return (pod.namespace, pod.owner, labels, pod.spec, pod.is_ready) if pod.owner else pod.key
 
 
 def joined(mine: Displaced, my_weight: float, theirs: Displaced, their_weight: float, *, is_theirs: bool) -> Displaced:
-    """What two courses say of interchangeable pods on the same node. `is_theirs`: the other course is the main course,
-    so its result and score count."""
+    """The two courses' results for interchangeable pods on the same node, combined. `is_theirs`: the other course is
+    the main course, so its result and score count."""
     if not (is_theirs or theirs.is_after_cut or (theirs.choices, theirs.shares) != (mine.choices, mine.shares)):
         return mine
     told = theirs if is_theirs else mine

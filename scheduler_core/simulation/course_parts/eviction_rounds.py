@@ -12,10 +12,11 @@ from scheduler_core.simulation.evicted.replacements import Recreation, recreatio
 
 @dataclass(slots=True)
 class EvictionRounds:
-    """Which pods are still to be asked, which are going, and what their going allows later.
+    """The pods still to be evicted, the evicted ones, and the evictions that later become possible.
 
-    In a round each pod is asked once. The round ends when the evicted pods are gone; then the refused ones are asked
-    again."""
+    In a round each pod is evicted once. The round ends when the evicted pods are gone; then evictions of the refused
+    pods are repeated.
+    """
 
     ledger: BudgetLedger
     remaining: tuple[Pod, ...]  # to be asked in this round, in order
@@ -30,7 +31,7 @@ class EvictionRounds:
         return replace(self, ledger=self.ledger.copy(), refused=dict(self.refused))
 
     def evict_next(self) -> Pod | None:
-        """Asks for the next pod; gives it if the eviction is allowed."""
+        """Evicts the next pod; returns it if the eviction is allowed."""
         pod, self.remaining = self.remaining[0], self.remaining[1:]
         refusal = self.ledger.refusal(pod)
         if refusal:
@@ -49,23 +50,24 @@ class EvictionRounds:
 
     @property
     def allows_another(self) -> bool:
-        """Whether an eviction that is still to be asked for would be allowed."""
+        """Whether some remaining eviction would be allowed."""
         return any(self.ledger.refusal(pod) is None for pod in self.remaining)
 
     def refill(self) -> None:
-        """Replacements that landed in this round count for the budgets."""
+        """Counts replacements that landed in this round for the budgets."""
         for pod in self.healthy:
             self.ledger.refill(pod)
         self.healthy = ()
 
     def begin_next(self) -> tuple[Pod, ...]:
-        """The evicted pods are gone and the refused ones are asked again; gives those whose replacements come now."""
+        """Starts the next round: the evicted pods are gone, and refused ones will be evicted again. Returns the pods
+        whose replacements appear now."""
         gone = self.afterwards
         self.remaining, self.held, self.ending, self.afterwards = self.held, (), (), ()
         return gone
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for rounds that go on alike."""
+        """Equal for rounds that continue in the same way."""
         asked, held = (tuple(pod.key for pod in pods) for pods in (self.remaining, self.held))
         return (asked, len(self.ending), held, self.ledger.state)

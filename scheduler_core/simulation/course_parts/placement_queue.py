@@ -13,9 +13,10 @@ from scheduler_core.simulation.evicted.replacements import Recreation, recreatio
 
 @dataclass(slots=True)
 class PlacementQueue:
-    """Every displaced pod by the key of the evicted pod, with and without a node, and the order of those to be tried.
+    """Every displaced pod by the key of the evicted pod, with or without a node, and the order in which pods are tried.
 
-    The pods of `line` come next, in order. Then come those of `pool`, in an order that cannot be known."""
+    The pods of `line` are next, in order. Then follow those of `pool`, in an order that is unknown.
+    """
 
     displaced: dict[str, Displaced] = field(default_factory=dict)
     line: tuple[str, ...] = ()
@@ -28,27 +29,27 @@ class PlacementQueue:
     # ---- who comes ----
 
     def add(self, pod: Pod) -> str:
-        """A replacement of this pod is to be placed; gives its key."""
+        """Adds the replacement of this pod, which needs a node; returns its key."""
         self.displaced[pod.key] = Displaced(pod, replacement_of(pod), len(self.displaced))
         return pod.key
 
     def add_next(self, pod: Pod) -> None:
-        """The replacement of this pod is tried next."""
+        """Puts the replacement of this pod first."""
         self.line = (self.add(pod),)
 
     def add_pool(self, pods: Iterable[Pod]) -> None:
-        """The replacements of these pods come in an order that cannot be known."""
+        """Adds the replacements of these pods, which appear in an unknown order."""
         self.pool = tuple(self.add(pod) for pod in pods)
 
     def add_waiting(self, pods: Iterable[Pod]) -> None:
-        """These pods had no node before the drain; they are tried now."""
+        """Adds pods that had no node before the drain; they are tried now."""
         for pod in pods:
             self.displaced[pod.key] = Displaced(pod, pod, len(self.displaced), waited=True)
         self.line = self._who_waited
 
     def add_victim(self, victim: Pod, preemptions: int) -> None:
-        """The replacement of a preempted pod is tried after the others in line. A victim that only just landed is the
-        same displaced pod, at the end of the queue."""
+        """Adds the replacement of a preempted pod after the others in line. A victim that had just landed is the same
+        displaced pod, at the end of the queue."""
         landed = (each for each in self.displaced.values() if each.landed and each.replacement.key == victim.key)
         known = next(landed, None)
         if known is not None:
@@ -59,7 +60,8 @@ class PlacementQueue:
             self.line = (*self.line, self.add(victim))
 
     def begin_round(self, gone: Iterable[Pod]) -> None:
-        """Pods have gone from the node: pods without a node are tried again, and the replacements of `gone` come."""
+        """Handles the end of pods on the node: pods without a node are tried again, and the replacements of `gone`
+        appear."""
         retried = [each.pod.key for each in self.waiting]  # the postponed among them
         self.postponed = ()
         self.pool = (*retried, *(self.add(pod) for pod in gone))
@@ -68,21 +70,21 @@ class PlacementQueue:
     # ---- who is tried ----
 
     def take(self, key: str) -> None:
-        """This pod of the pool is tried next."""
+        """Tries this pod of the pool next."""
         self.pool = tuple(other for other in self.pool if other != key)
         self.line = (key,)
 
     def postpone(self) -> None:
-        """The pool comes only after the evictions of the next round."""
+        """Moves the pool behind the evictions of the next round."""
         self.pool, self.postponed = (), self.pool
 
     def tried(self, each: Displaced) -> None:
-        """The first of the line has been tried, with this outcome."""
+        """Records this outcome for the first of the line."""
         self.displaced[each.pod.key] = each
         self.line = self.line[1:]
 
     def drop_alike(self, each: Displaced) -> None:
-        """Pods of its kind leave the line: they would get the same answer."""
+        """Removes pods of its kind from the line, because they would get the same answer."""
         self.line = tuple(key for key in self.line if self.displaced[key].kind != each.kind)
 
     @property
@@ -108,7 +110,7 @@ class PlacementQueue:
 
     @property
     def likeness(self) -> Hashable:
-        """Equal where the same kinds of pods stand on the same nodes and wait in the same order."""
+        """Equal if the same kinds of pods are on the same nodes and wait in the same order."""
         landed = Counter((each.kind, each.replacement.node_name) for each in self.displaced.values() if each.landed)
         return (
             frozenset(landed.items()),
@@ -119,7 +121,7 @@ class PlacementQueue:
         )
 
     def absorb(self, other: PlacementQueue, weights: tuple[float, float], *, is_theirs: bool) -> None:
-        """Takes over what a queue that is alike says of its pods; see `joined`."""
+        """Adds the results of an equivalent queue for its pods; see `joined`."""
         theirs: dict[Hashable, list[Displaced]] = {}
         for each in other.displaced.values():
             theirs.setdefault((each.kind, each.replacement.node_name), []).append(each)

@@ -1,1 +1,1 @@
-"""What becomes of one evicted pod: the budget's answer, its replacement, its return."""
+"""The result of one eviction: the budget's answer, the replacement, the pod's return."""

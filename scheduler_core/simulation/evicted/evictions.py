@@ -1,8 +1,8 @@
-"""How the eviction API would answer, pod by pod, while a simulated drain goes on: each yes spends a budget,
-each healthy replacement refills it.
+"""The eviction API's answers, pod by pod, during a simulated drain: each accepted eviction uses up a budget, each
+healthy replacement refills it.
 
-The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36). Where a pod lands is not
-asked here: `drain.py`."""
+The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36). `drain.py` decides where a pod lands.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class EvictionRefusal(Value, kw_only=True):
-    """Why the API would answer 429 or 500. `is_never` says that waiting cannot help as things stand."""
+    """Why the API would answer 429 or 500. `is_never` tells that waiting cannot help in the current state."""
 
     sentence: str
     is_never: bool
@@ -26,7 +26,7 @@ class EvictionRefusal(Value, kw_only=True):
 
 
 class BudgetLedger:
-    """The budgets of a cluster and what a drain has spent of them so far. Mutable; one simulated drain owns one."""
+    """The budgets of a cluster and how much a drain has used of them so far. Mutable; one simulated drain owns one."""
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
         self._given = tuple(budgets)
@@ -37,18 +37,18 @@ class BudgetLedger:
             self._allowed[budget.key] = budget.disruptions_allowed
 
     def copy(self) -> BudgetLedger:
-        """The same books, to be kept apart from here on."""
+        """A copy that is independent from here on."""
         other = copy(self)
         other._allowed = dict(self._allowed)
         return other
 
     @property
     def state(self) -> tuple[int, ...]:
-        """What each budget still allows, in the order given."""
+        """The remaining allowance of each budget, in the order given."""
         return tuple(self._allowed.values())
 
     def refusal(self, pod: Pod) -> EvictionRefusal | None:
-        """The refusal that an eviction of the pod would meet now, None when it would be accepted."""
+        """The refusal of the pod's eviction now; None if it would be accepted."""
         budgets = self._covering(pod)
         if not budgets:
             return None
@@ -60,19 +60,19 @@ class BudgetLedger:
         return _spent(budget)
 
     def spend(self, pod: Pod) -> None:
-        """Book an accepted eviction."""
+        """Counts an accepted eviction."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] -= 1
 
     def refill(self, pod: Pod) -> None:
-        """Book the replacement of an evicted pod that found a node and will be healthy there."""
+        """Counts the replacement of an evicted pod that found a node and will be healthy there."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] += 1
 
     def budgets(self) -> tuple[DisruptionBudget, ...]:
-        """The budgets as their status stands after what was booked, in the order given."""
+        """The budgets with their updated status, in the order given."""
         return tuple(self._as_it_stands(budget) for budget in self._given)
 
     def _as_it_stands(self, budget: DisruptionBudget) -> DisruptionBudget:
@@ -132,19 +132,19 @@ def _spent(budget: DisruptionBudget) -> EvictionRefusal:
 
 
 def _room_for_one(budget: DisruptionBudget) -> str:
-    """The change of the budget's own rule that lets one pod go."""
+    """The change of the budget's own rule that would allow one eviction."""
     if budget.max_unavailable is not None or budget.expected_pods < 2:
         return f"a maxUnavailable of 1 in the disruption budget {budget.key}"
     return f"a minAvailable of {budget.expected_pods - 1} in the disruption budget {budget.key}"
 
 
 def is_never(budget: DisruptionBudget) -> bool:
-    """Whether the budget would allow no eviction even with every expected pod healthy."""
+    """Whether the budget would allow no eviction even if every expected pod were healthy."""
     return budget.expected_pods > 0 and budget.desired_healthy >= budget.expected_pods
 
 
 def budget_numbers(budget: DisruptionBudget) -> BudgetNumbers:
-    """The budget's numbers as its status stood."""
+    """The numbers in the budget's status."""
     return BudgetNumbers(
         namespace=budget.namespace,
         name=budget.name,

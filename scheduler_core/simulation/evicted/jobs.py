@@ -1,8 +1,8 @@
-"""Which evicted pods a Job does not replace: an eviction counts as a failure of the pod, and a Job has a limit
-of failures.
+"""Which evicted pods a Job does not replace: an eviction counts as a failure of the pod, and a Job limits failures.
 
 The rules are the Job controller's (pkg/controller/job/job_controller.go, pod_failure_policy.go and
-indexed_job_utils.go, v1.36)."""
+indexed_job_utils.go, v1.36).
+"""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _WORST_FIRST = ("FailJob", "FailIndex", "Count", "Ignore")
 
 
 class JobsAfter(Value):
-    """What the evictions make of the Jobs: by pod key why it is lost, the Jobs as they are then, and the keys
-    of those that fail."""
+    """The effect of the evictions on the Jobs: for each lost pod's key the reason, the updated Jobs, and the keys of
+    the failed ones."""
 
     lost: Mapping[str, str] = field(default_factory=dict)
     jobs: Mapping[str, Job] = field(default_factory=dict)
@@ -32,8 +32,7 @@ class JobsAfter(Value):
 
 
 def after_evictions(jobs: Mapping[str, Job], evicted: Iterable[Pod]) -> JobsAfter:
-    """The Jobs after these pods were evicted, and those of the pods that get no successor. Other owners' pods
-    are passed over."""
+    """The Jobs after these evictions, and the pods that get no successor. Pods of other owners are ignored."""
     by_job: dict[str, list[Pod]] = {}
     for pod in evicted:
         job = job_of(jobs, pod)
@@ -51,7 +50,7 @@ def after_evictions(jobs: Mapping[str, Job], evicted: Iterable[Pod]) -> JobsAfte
 
 
 def job_of(jobs: Mapping[str, Job], pod: Pod) -> Job | None:
-    """The Job that controls the pod, if the snapshot has it. Other groups have kinds of this name, too."""
+    """The Job that controls the pod, if the snapshot has it. Other API groups have kinds of this name too."""
     owner = pod.owner
     if owner is None or owner.kind != "Job" or not owner.api_version.startswith("batch/"):
         return None
@@ -95,7 +94,7 @@ def _makes_no_pods(job: Job) -> str:
 
 
 def _by_index(job: Job, pods: Sequence[Pod], action: str, limit: int) -> _Fate:
-    """Each index has failures of its own; only with too many failed indexes the Job fails as a whole."""
+    """Each index counts its own failures; the Job as a whole fails only with too many failed indexes."""
     failed = [pod for pod in pods if action == "FailIndex" or (action == "Count" and pod.index_failures >= limit)]
     counted = replace(job, failed_indexes=job.failed_indexes + len({_index(pod) for pod in failed}))
     if failed and job.max_failed_indexes is not None and counted.failed_indexes > job.max_failed_indexes:
@@ -120,15 +119,14 @@ def _fails(job: Job, pods: Sequence[Pod], why: str) -> _Fate:
 
 
 def _action(job: Job) -> str:
-    """What the failure of an evicted pod leads to; of the exit codes it may have, the one with the worst
-    consequence."""
+    """The consequence of an evicted pod's failure; of its possible exit codes, the worst one counts."""
     if job.rules is None:
         return "Count"
     return min((_action_for(job.rules, code) for code in _EXIT_CODES), key=_WORST_FIRST.index)
 
 
 def _action_for(rules: Sequence[FailureRule], code: int) -> str:
-    """The first rule that matches decides. A rule for one container counts, as if it were the one that ends so."""
+    """The first matching rule decides. A rule for one container is applied as if that container ended in this way."""
     for rule in rules:
         if _matches(rule, code):
             return rule.action if rule.action in _WORST_FIRST else "Count"

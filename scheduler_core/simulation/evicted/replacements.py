@@ -1,4 +1,4 @@
-"""What a controller makes in place of an evicted pod, and when; and which pods no drain moves at all."""
+"""The replacement that a controller creates for an evicted pod, and when; and the pods that no drain moves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Recreation(Enum):
-    """What becomes of a pod that a drain meets."""
+    """The fate of a pod on a drained node."""
 
     STAYS = auto()  # a drain leaves it: DaemonSet or static pod
     AT_ONCE = (
@@ -30,8 +30,8 @@ _BY_KIND = {"StatefulSet": Recreation.AFTER_IT_IS_GONE, "Job": Recreation.MUCH_L
 
 
 def recreation_of(pod: Pod) -> Recreation:
-    """How the pod comes back after an eviction. A pod owned by its Node is a static pod, with or without the
-    mirror annotation."""
+    """How the pod is replaced after an eviction. A pod owned by its Node is a static pod, with or without the mirror
+    annotation."""
     if pod.is_mirror or (pod.owner and pod.owner.kind in ("DaemonSet", "Node")):
         return Recreation.STAYS
     if pod.owner is None:
@@ -44,12 +44,12 @@ StaysBecause = Callable[[Pod], str]
 
 
 def moves_all(_pod: Pod) -> str:
-    """The rule of a drain that leaves nothing behind but what belongs to the node."""
+    """The rule of a drain that leaves only pods that belong to the node."""
     return ""
 
 
 def why_it_stays(pod: Pod, rule: StaysBecause) -> str:
-    """Why a drain with this rule leaves the pod on its node; empty when it does not."""
+    """Why a drain with this rule leaves the pod on its node; empty if it does not."""
     if recreation_of(pod) is Recreation.STAYS:
         return "stays on the node through the reboot (DaemonSet or static pod)"
     return rule(pod)
@@ -59,7 +59,7 @@ BOUND = "comes again on this node whenever it is evicted: its owner's template n
 
 
 def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
-    """Whether the pod's controller makes it on this very node, and no scheduler is asked."""
+    """Whether the pod's controller creates it on this node without a scheduler."""
     owner = pod.owner
     return (
         owner is not None
@@ -76,11 +76,12 @@ def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecaus
 
 
 def replacement_of(pod: Pod) -> Pod:
-    """The pod as its controller would make it anew: same labels and spec, another identity, no status.
+    """The pod as its controller would recreate it: same labels and spec, another identity, no status.
 
-    A StatefulSet's keeps its name; a Job's has one failure more behind it. What an in-place resize had changed
-    is gone, because controllers build from their template; generated claims (ephemeral volumes, resource claim
-    templates) are made anew under new names."""
+    A StatefulSet's pod keeps its name; a Job's pod has one more failure. In-place resizes are lost, because controllers
+    create pods from their template; generated claims (ephemeral volumes, resource claim templates) are created again
+    under new names.
+    """
     keeps_name = recreation_of(pod) is Recreation.AFTER_IT_IS_GONE
     return replace_value(
         pod,
@@ -100,15 +101,15 @@ def replacement_of(pod: Pod) -> Pod:
 
 
 def ends_already(pod: Pod) -> bool:
-    """Whether the pod goes without the drain, and its replacement, if it gets one, is not the drain's doing. A
-    StatefulSet's still bears its name."""
+    """Whether the pod ends without the drain, so that its replacement, if it gets one, is not an effect of the drain. A
+    StatefulSet's replacement still needs the name."""
     return pod.terminating and recreation_of(pod) not in (Recreation.STAYS, Recreation.AFTER_IT_IS_GONE)
 
 
 def eviction_order(pod: Pod) -> tuple[bool, int, str, str]:
-    """The order in which careen's agents ask for evictions: StatefulSets' pods last, then the least important
-    first, then by name.
+    """The order in which careen's agents evict: StatefulSets' pods last, then the least important first, then by name.
 
-    A StatefulSet's replacement comes when its old pod is gone, an instant that nobody can know; asked last, it
-    comes after all others."""
+    A StatefulSet's replacement appears when its old pod is gone, at an unknown time; evicted last, it comes after all
+    others.
+    """
     return (recreation_of(pod) is Recreation.AFTER_IT_IS_GONE, pod.priority, pod.namespace, pod.name)

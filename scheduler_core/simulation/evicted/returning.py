@@ -1,9 +1,11 @@
-"""Which pending pods wait out the reboot: those that no other node could ever hold, however empty and healthy it were.
+"""Which pending pods wait until the reboot is over: those that no other node could ever hold, however empty and healthy
+it is.
 
-Load is not asked here: a pod that fits nowhere else only because the other nodes are full is pending, and a
-drain must not cause it. Nor are passing troubles: a node that is cordoned, or tainted because it is not ready
-yet, is looked at as it will stand some day. A pod that must be near one that returns is looked at with that one
-back in its place: it, too, only waits out the reboot."""
+Load does not count: a pod that fits nowhere else only because the other nodes are full is pending, and a drain must not
+cause that. Temporary states do not count either: a node that is cordoned, or tainted because it is not ready yet, is
+treated as schedulable. A pod that must be near a returning pod is checked with that pod back in its place: it too only
+waits for the reboot.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ _PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], pods: Sequence[Pod]) -> frozenset[str]:
-    """The keys of those pods that only a drained node can hold, once it is back, those before them in their
-    places again."""
+    """The keys of the pods that only a drained node can hold, once it is back, with earlier such pods in their places
+    again."""
     some_day, left, back = _without_passing_troubles(world), list(pods), set[str]()
     while found := next(
         ((pod, node) for pod in left if (node := _only_place(scheduler, some_day, drained, pod))), None
@@ -37,7 +39,7 @@ def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], p
 
 
 def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str], pod: Pod) -> str | None:
-    """The drained node that the pod fits on when every other node refuses it for good."""
+    """The drained node on which the pod fits, if every other node refuses it permanently."""
     result = scheduler.schedule(some_day, pod)
     mine = set(drained)
     if not result.best or not set(result.best) <= mine:
@@ -53,8 +55,8 @@ def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str]
 def _some_plugin_refuses_for_good(
     scheduler: Scheduler, world: Snapshot, pod: Pod, names: Sequence[str]
 ) -> Iterator[bool]:
-    """For each node: a lack of room is found before a volume that belongs elsewhere, so every plugin is asked,
-    beyond the first refusal."""
+    """Asks every plugin about each node, also after the first refusal, because a lack of room is found before an
+    unreachable volume."""
     runner, state = scheduler.runner(pod), CycleState()
     runner.pre_filter(state, pod, NodeList(world, None, scheduler.rules))
     infos = (world.node_info(world.row(name), scheduler.rules) for name in names)

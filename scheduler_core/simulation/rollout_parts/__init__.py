@@ -1,1 +1,1 @@
-"""The parts of a simulated roll-out, each of one idea; `rollout.py` puts them together."""
+"""The parts of a simulated roll-out, each with one responsibility; `rollout.py` combines them."""

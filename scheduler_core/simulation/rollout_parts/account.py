@@ -1,4 +1,4 @@
-"""What a simulated roll-out has come to so far."""
+"""The events of a simulated roll-out so far."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Met = Sequence[tuple[str, Obstacle]]  # nodes, each with what was in its way
 
 @dataclass(slots=True)
 class Account:
-    """Everything that happened, in the order in which it did."""
+    """All events, in their order."""
 
     visits: list[Visit] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Account:
         self.reboots += not visit.undone
 
     def hindered(self, met: Met, seconds: float = 0.0) -> None:
-        """These nodes met these obstacles, and a free place was unused for so long."""
+        """Records that these nodes met these obstacles, and that a place was free but unused for so long."""
         for rule, subject in {(obstacle.rule, obstacle.subject) for _, obstacle in met}:
             total, names = self._met.setdefault((rule, subject), (0.0, set()))
             names.update(name for name, each in met if (each.rule, each.subject) == (rule, subject))
@@ -39,7 +39,7 @@ class Account:
 
     @property
     def hindrances(self) -> tuple[Hindrance, ...]:
-        """What cost the most time first."""
+        """The obstacles, those that cost the most time first."""
         found = (
             Hindrance(rule=rule, subject=subject, seconds=seconds, nodes=tuple(sorted(names)))
             for (rule, subject), (seconds, names) in self._met.items()
@@ -48,7 +48,7 @@ class Account:
 
     @property
     def rebooted(self) -> dict[str, datetime]:
-        """When each node that rebooted gave its claim back."""
+        """When each rebooted node released its claim."""
         return {visit.node: visit.end for visit in self.visits if not visit.undone}
 
     def closings(self, rules: Rules, nodes: Iterable[str], begins: datetime, ends: datetime) -> tuple[Closing, ...]:

@@ -1,4 +1,4 @@
-"""The clock of a simulation, and what is to be done when."""
+"""The clock of a simulation, and its scheduled acts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Agenda:
 
     @property
     def next(self) -> datetime | None:
-        """When the next act is due; None if nothing is to be done."""
+        """When the next act is due; None if no act is scheduled."""
         return self._due[0][0] if self._due else None
 
     def advance(self, at: datetime) -> None:
-        """Sets the clock and does everything that is due by then, also what an act adds for this instant."""
+        """Sets the clock and carries out every act that is due by then, including acts added for this instant."""
         self.now = at
         while self._due and self._due[0][0] <= at:
             _, _, act = heapq.heappop(self._due)

@@ -1,4 +1,4 @@
-"""The cluster of a simulated roll-out: nodes that go and come back, and pods that move."""
+"""The cluster of a simulated roll-out: nodes go down and return, and pods move."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduler_core.values import replace_value
 
 @dataclass(slots=True)
 class SimulatedCluster:
-    """The cluster as the drains and reboots so far have left it. `returning` has the nodes as they come back."""
+    """The cluster after the drains and reboots so far. `returning` has the nodes as they will return."""
 
     world: Snapshot
     returning: dict[str, Node]
@@ -32,7 +32,7 @@ class SimulatedCluster:
     _tried: tuple[Snapshot, str, FinishedDrain] | None = None  # the last drain, and the cluster in which it was run
 
     def drained(self, name: str) -> FinishedDrain:
-        """What a drain of the node would come to now; the cluster stays as it is."""
+        """The result of a drain of the node now; the cluster does not change."""
         if self._tried is None or self._tried[0] is not self.world or self._tried[1] != name:
             found = run_drain(
                 self.world,
@@ -48,23 +48,23 @@ class SimulatedCluster:
         return self._tried[2]
 
     def take_over(self, drain: FinishedDrain) -> None:
-        """Goes on from the end of the drain: pods that landed run there, under the names they had at the beginning."""
+        """Adopts the end of the drain: pods that landed run there, under the names that they had at the beginning."""
         self.world = drain.world.with_pods_exchanged(
             (each.replacement.key, _as_running(each.pod, each.replacement)) for each in drain.displaced if each.landed
         )
         self.searches = drain.searches
 
     def bring_back(self, name: str) -> None:
-        """The node is back after its reboot: schedulable as it was before, and without the soft taint."""
+        """Returns the node after its reboot: schedulable as before, and without the soft taint."""
         self.world = self.world.with_node_replaced(self.returning[name])
 
     def undo_drain(self, name: str) -> None:
-        """The node is as schedulable as it was before its drain, and keeps the soft taint."""
+        """Makes the node as schedulable as before its drain; it keeps the soft taint."""
         if not self.returning[name].unschedulable:
             self.world = self.world.with_node_uncordoned(name)
 
     def node_for(self, pod: Pod, now: datetime) -> str | None:
-        """Where the scheduler would bind the pod; None if no node takes it or nobody can tell."""
+        """The node to which the scheduler would bind the pod; None if no node takes it or the answer is unknown."""
         try:
             result = self.scheduler.schedule(self.world, pod)
         except NoProfileError:
@@ -76,7 +76,7 @@ class SimulatedCluster:
         return equals[self.draw.among(len(equals), f"{pod.key} {now}")]
 
     def run_on(self, pod: Pod, replacement: Pod, node: str) -> None:
-        """The replacement runs on the node, and the budgets that paid for its eviction are refilled."""
+        """Starts the replacement on the node, and refills the budgets that its eviction used."""
         self.world = self.world.with_pod_placed(_as_running(pod, replacement), node)
         ledger = BudgetLedger(self.world.objects.budgets)
         ledger.refill(pod)
@@ -85,8 +85,8 @@ class SimulatedCluster:
 
 
 def tainted(snapshot: Snapshot, names: Sequence[str], key: str | None) -> tuple[Snapshot, dict[str, Node]]:
-    """The snapshot with the soft taint of this key on these nodes, and the nodes as they come back without it. Without
-    a key nothing is tainted."""
+    """The snapshot with the soft taint of this key on these nodes, and the nodes as they will return without it.
+    Without a key no node is tainted."""
     nodes = {name: snapshot.node(name) for name in names}
     if key is None:
         return snapshot, nodes
@@ -100,5 +100,5 @@ def tainted(snapshot: Snapshot, names: Sequence[str], key: str | None) -> tuple[
 
 
 def _as_running(pod: Pod, replacement: Pod) -> Pod:
-    """The replacement once it runs, known by the name and as healthy as the pod that it stands for."""
+    """The running replacement, under the name of the pod that it replaces and as healthy as that pod was."""
     return replace_value(replacement, name=pod.name, uid=pod.uid, phase="Running", is_ready=pod.is_ready)

@@ -1,4 +1,4 @@
-"""Which node may take a claim now, and what the forecasts have refused already."""
+"""Which node may take a claim now, and which refusals of forecasts still apply."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scheduler_core.simulation.timeline import Obstacle
 class Permission:
     """Asks the rules about a node, first without a forecast and then with one.
 
-    A forecast costs a whole drain, so a refusal for what it says is kept until a node comes back: only that makes
-    new room."""
+    A forecast costs a whole drain, so its refusal is kept until a node comes back: only that makes new room.
+    """
 
     rules: Rules
     forecast: Callable[[str], Forecast]
@@ -45,5 +45,5 @@ class Permission:
         return name in self._refusals
 
     def node_returned(self) -> None:
-        """A node is back in service: forecasts are asked again."""
+        """Records that a node is back in service: forecasts are made again."""
         self._returns += 1

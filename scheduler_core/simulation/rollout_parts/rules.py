@@ -11,15 +11,15 @@ from scheduler_core.simulation.timeline import Obstacle
 
 
 class Rules(Protocol):
-    """Who may go, as far as it is not the scheduler's business. Instants are aware; calls come in the order of
-    the simulated time."""
+    """The rules that are not the scheduler's. Instants are timezone-aware; calls come in the order of the simulated
+    time."""
 
     def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """The waiting nodes that may be asked now, the next one first; none when no place is free. `movable`:
+        """The waiting nodes that may start now, the next one first; none if no place is free. `movable`: the number of
         pods that would have to move."""
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
-        """Why the node may not take a claim now; without a forecast only what can be told without one."""
+        """Why the node may not take a claim now; without a forecast, only reasons that need none."""
 
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
         """Why the drained node may not reboot now, so that its drain is undone."""
@@ -31,9 +31,8 @@ class Rules(Protocol):
         """The node's claim was given back."""
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """The first instant after `at` at which the clock alone may turn a refusal into a yes; None when it
-        never does."""
+        """The first instant after `at` at which a refusal may end by the clock alone; None if there is none."""
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """The last second of the window that is open at `at`, or of the next one; None when it never ends or
-        never opens."""
+        """The last second of the window that is open at `at`, or of the next one; None if it never ends or never
+        opens."""

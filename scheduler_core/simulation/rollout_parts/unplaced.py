@@ -12,7 +12,7 @@ from scheduler_core.values import Value
 
 
 class Unplaced(Value):
-    """A displaced pod without a node: as it was when it was evicted, and the replacement that looks for a node."""
+    """A displaced pod without a node: the pod when it was evicted, and the replacement that needs a node."""
 
     pod: Pod
     replacement: Pod
@@ -21,7 +21,7 @@ class Unplaced(Value):
     why: str
 
     def wait(self, until: datetime | None) -> Wait:
-        """How long it waited; None if it still does."""
+        """How long it waited; None if it still waits."""
         pod = self.pod
         return Wait(pod=pod.key, node=pod.node_name, since=self.since, until=until, returns=self.returns, why=self.why)
 
@@ -29,8 +29,8 @@ class Unplaced(Value):
 def tried_again(
     waiting: Iterable[Unplaced], cluster: SimulatedCluster, now: datetime
 ) -> Iterator[tuple[Unplaced, str | None]]:
-    """Each pod with the node on which it runs from now on, or with None: the most important first, then who has waited
-    longest. Of replicas that are alike the others are not tried once one of them did not fit."""
+    """Each pod with the node on which it runs from now on, or None: the most important first, then the longest wait. Of
+    identical replicas, no other is tried after one did not fit."""
     full: set[Hashable] = set()
     for each in sorted(waiting, key=lambda each: (-each.pod.priority, each.since, each.pod.key)):
         kind = _kind(each.pod)

@@ -1,1 +1,1 @@
-"""The placed pods of a snapshot, and the counts made over them."""
+"""The placed pods of a snapshot, and counts over them."""

@@ -21,8 +21,8 @@ _NEWCOMERS: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """What a carried term can tell of an incoming pod: its namespace, that namespace's labels, and its own
-    labels (both sorted)."""
+    """The properties of an incoming pod that existing pods' terms read: its namespace, that namespace's labels, and its
+    own labels (both sorted)."""
 
     namespace: str
     namespace_labels: tuple[tuple[str, str], ...]
@@ -42,8 +42,8 @@ Pulls = Mapping[int, tuple[tuple[str, int], ...]]
 
 @dataclass(slots=True)
 class _Matched:
-    """Groups with a matching term among the first `seen`: the keys they keep the newcomer off, and the scores
-    they add."""
+    """Groups with a matching term among the first `seen`: the keys by which they exclude the incoming pod, and the
+    scores that they add."""
 
     seen: int = 0
     keeps_off: dict[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class _Matched:
 
 
 class AffinityGroups:
-    """Numbers groups as they appear and matches their terms."""
+    """Numbers groups in order of appearance and matches their terms."""
 
     def __init__(self) -> None:
         self._number_by_spec: WeakKeyDictionary[PodSpec, int] = WeakKeyDictionary()
@@ -74,7 +74,7 @@ class AffinityGroups:
         return len(self._members)
 
     def number_of(self, spec: PodSpec) -> int:
-        """The group of pods with this spec; NO_GROUP when they carry no affinity at all."""
+        """The group of pods with this spec; NO_GROUP if they have no affinity."""
         if spec is not self._last[0]:  # a pod's changes come one after another, and share its spec
             self._last = (spec, self._find_number(spec))
         return self._last[1]
@@ -97,16 +97,16 @@ class AffinityGroups:
         return self._number[key]
 
     def kept_off_by(self, newcomer: Newcomer) -> Pulls:
-        """Group → (topology key, 1) for each required anti-affinity term that matches the newcomer."""
+        """Group → (topology key, 1) for each required anti-affinity term that matches the incoming pod."""
         return self._match(newcomer).keeps_off
 
     def drawn_by_requirement(self, newcomer: Newcomer) -> Pulls:
-        """Group → (topology key, 1) for each required affinity term that matches; the scheduler weighs them
-        with a setting."""
+        """Group → (topology key, 1) for each matching required affinity term; a setting gives the scheduler's weight
+        for them."""
         return self._match(newcomer).required
 
     def drawn_by_preference(self, newcomer: Newcomer) -> Pulls:
-        """Group → (topology key, ± weight) for each preferred term that matches."""
+        """Group → (topology key, ± weight) for each matching preferred term."""
         return self._match(newcomer).preferred
 
     def _match(self, newcomer: Newcomer) -> _Matched:
@@ -149,8 +149,8 @@ def _terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterable[PodAff
 
 
 def _pairs_that_could_match(terms: Iterable[PodAffinityTerm]) -> set[tuple[str, str] | None]:
-    """Label pairs one of which any newcomer that a term chooses must have; None where a term demands no
-    particular value."""
+    """Label pairs of which any incoming pod selected by the term must have one; None if the term requires no particular
+    value."""
     pairs: set[tuple[str, str] | None] = set()
     for term in terms:
         if term.selector.requirements is None:

@@ -1,7 +1,8 @@
 """The changes of the placed pods since their table was made, in order and indexed.
 
 A log only grows. Several placements share one, and each knows how far it has read: later entries belong to another
-placement. A second branch continues in its own log, whose beginning is the first part of the other."""
+placement. A second branch continues in its own log, which begins with the first part of the other.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from scheduler_core.values import Value
 
 
 class PodChange(Value, eq=False):
-    """A pod that came to (`sign` 1) or left (−1) a node since the table was made."""
+    """A pod that was added to (`sign` 1) or removed from (−1) a node since the table was made."""
 
     sign: int
     row: int
@@ -29,9 +30,10 @@ _DEEPEST: Final = 8
 
 
 class ChangeLog:
-    """Changes, and the places of each pod's, row's, class's and affinity group's among them.
+    """Changes, and the positions of each pod's, row's, class's and affinity group's changes among them.
 
-    The first `_start` changes are those of `_before`."""
+    The first `_start` changes are those of `_before`.
+    """
 
     __slots__ = ("_all", "_before", "_depth", "_of_class", "_of_group", "_of_pod", "_of_row", "_start")
 
@@ -51,7 +53,7 @@ class ChangeLog:
         return self._start + len(self._all)
 
     def append(self, change: PodChange) -> None:
-        """One more change."""
+        """Adds a change."""
         place = len(self)
         self._all.append(change)
         self._of_pod[change.pod.key].append(place)
@@ -60,7 +62,7 @@ class ChangeLog:
         self._of_group[change.group].append(place)
 
     def up_to(self, length: int) -> ChangeLog:
-        """A log that goes on after the first changes of this one, and that this one does not see."""
+        """A log that continues after the first changes of this one, which does not see the new entries."""
         if self._before is not None and length <= self._start:
             return self._before.up_to(length)
         if self._depth >= _DEEPEST:
@@ -106,14 +108,14 @@ class ChangeLog:
         return found
 
     def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """The changes of these classes, in no order that means anything."""
+        """The changes of these classes, in no particular order."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_classes(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_class, numbers, start, end)
 
     def of_groups(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """The changes of these affinity groups, in no order that means anything."""
+        """The changes of these affinity groups, in no particular order."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_groups(numbers, start, min(end, self._start))
@@ -140,13 +142,13 @@ class Changes(Value):
         return self.log.between(self.start, self.end)
 
     def of_classes(self, numbers: Collection[int]) -> list[PodChange]:
-        """Those of pods of these classes, in no order that means anything."""
+        """The changes of pods of these classes, in no particular order."""
         if len(numbers) > len(self):
             return [change for change in self if change.class_number in numbers]
         return self.log.of_classes(numbers, self.start, self.end)
 
     def of_groups(self, numbers: Collection[int]) -> list[PodChange]:
-        """Those of pods of these affinity groups, in no order that means anything."""
+        """The changes of pods of these affinity groups, in no particular order."""
         if len(numbers) > len(self):
             return [change for change in self if change.group in numbers]
         return self.log.of_groups(numbers, self.start, self.end)

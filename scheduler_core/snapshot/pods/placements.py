@@ -1,9 +1,9 @@
-"""Placed pods and the counts made over them, as a value: a table, the changes since, and remembered counts.
+"""Placed pods and counts over them, as a value: a table, the changes since, and cached counts.
 
-A count over pods (a *tally*) is made once from the table and from then on carried along with every change. Two
-placements derived from one another share table, log and remembered counts; none of them can be seen to change.
-When two go on from the same place, the second has a log of its own from there. Remembering is all that happens when
-a placement is asked."""
+A count over pods (a *tally*) is made once from the table and then updated with every change. Placements derived from
+one another share table, log and cached counts, without visible changes to any of them. If two are derived from the same
+one, the second gets its own log from there. Queries change nothing but the cache.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _REMEMBERED: Final = 8192
 
 
 class Tally(Protocol[Value]):
-    """A count over the placed pods. Equal tallies are counted once, so a tally is a frozen value and can be hashed."""
+    """A count over the placed pods. Equal tallies are counted once, so a tally is a frozen, hashable value."""
 
     def count(self, columns: Columns, table: PodTable) -> Value:
         """The count over a whole table."""
         ...
 
     def after(self, value: Value, changes: Changes, columns: Columns, table: PodTable) -> Value:
-        """The count after some changes more, as a new value; the old one is still in use elsewhere."""
+        """The count after some more changes, as a new value; the old one is still in use elsewhere."""
         ...
 
     def over(self, value: Value, old: Columns, new: Columns) -> Value | None:
         """The same pods' count over columns in which one node changed, or was added or removed at the end; None if it
-        must be counted again. There are no pods on added or removed rows."""
+        must be counted again. Added or removed rows have no pods."""
         ...
 
     def __hash__(self) -> int: ...
@@ -75,7 +75,7 @@ class Placements:
 
     @classmethod
     def of(cls, pods: Sequence[Pod], columns: Columns) -> Placements:
-        """Pods that all stand on nodes of `columns`."""
+        """Pods, all of which are on nodes of `columns`."""
         return cls._on(PodTable.of(pods, columns.row_of, PodClasses(), AffinityGroups()), Remembered(_REMEMBERED))
 
     @classmethod
@@ -83,8 +83,8 @@ class Placements:
         return cls(table, ChangeLog(), 0, Remembered(_REMEMBERED), memo_of_table, width=table.node_count)
 
     def over(self, old: Columns, new: Columns) -> Placements:
-        """The same pods over columns in which one node changed, or came or went at the end. Counts that the change
-        leaves as they are, or that only grow or shrink with it, are brought along."""
+        """The same pods over columns in which one node changed, or was added or removed at the end. Counts that stay
+        valid, or only grow or shrink with the change, are kept."""
         memo: dict[Hashable, list[Any]] = Remembered(_REMEMBERED)
         tallies: list[Any] = [tally for tally, known in self._memo.items() if known[0] <= self._length]
         for tally in tallies:
@@ -102,11 +102,11 @@ class Placements:
 
     @property
     def changes(self) -> Changes:
-        """What happened since the table was made."""
+        """The changes since the table was made."""
         return Changes(self._log, 0, self._length)
 
     def tally(self, tally: Tally[Value], columns: Columns) -> Value:
-        """The count as it stands here. The value is shared: not to be written to."""
+        """The current count. The value is shared and must not be written to."""
         known = self._memo.get(tally)
         if known is not None and known[0] > self._length:  # placements derived from this one have counted on
             self._part()
@@ -133,7 +133,7 @@ class Placements:
         self._is_lent = False
 
     def after(self, changes: Sequence[tuple[int, int, Pod]], columns: Columns) -> Placements:
-        """The placements after pods came to (1) or left (-1) a row, in this order."""
+        """The placements after pods were added to (1) or removed from (-1) rows, in this order."""
         if self._length >= max(_CHANGES_PER_TABLE, len(self.table.pods) // _PODS_PER_CHANGE):
             self._settle(columns)
         if self._is_lent or len(self._log) > self._length:  # another placement continues from here
@@ -149,8 +149,8 @@ class Placements:
         return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table, width=self._width)
 
     def _settle(self, columns: Columns) -> None:
-        """The same placements on a table of their own; the counts that were asked for since the last one are brought
-        along, the others are forgotten."""
+        """The same placements on their own table; counts that were requested since the last table are kept, the others
+        are forgotten."""
         asked: list[Any] = [tally for tally, known in self._memo.items() if known[0] <= self._length]
         counted: dict[Hashable, Any] = Remembered(_REMEMBERED)
         counted.update({tally: self.tally(tally, columns) for tally in asked})
@@ -168,7 +168,7 @@ class Placements:
         return None if index is None else self.table.pods[index]
 
     def on_node(self, row: int) -> tuple[Pod, ...]:
-        """The pods on one node: those of the table first, then in the order in which they came."""
+        """The pods on one node: those of the table first, then in the order of their arrival."""
         pods = {pod.key: pod for pod in self.table.on_node(row)}
         for change in self._log.of_row(row, self._length):
             pods.pop(change.pod.key, None)
@@ -177,16 +177,16 @@ class Placements:
         return tuple(pods.values())
 
     def state_of(self, row: int) -> object:
-        """The same object only while the same pods stand on the node: compared by identity, and kept as long as
-        it is compared with."""
+        """The same object as long as the same pods are on the node: compared by identity, and kept as long as it is
+        compared."""
         return self._log.last_of_row(row, self._length) or self.table
 
     def all_pods(self) -> Sequence[Pod]:
-        """Every placed pod, in no order that means anything."""
+        """Every placed pod, in no particular order."""
         return self.table.pods_after(self.changes) if self._length else self.table.pods
 
     def count_per_node(self, columns: Columns) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """How many pods each node has."""
+        """The number of pods on each node."""
         counts = np.bincount(self.table.rows, minlength=len(columns)).astype(np.int64)
         for change in self.changes:
             counts[change.row] += change.sign

@@ -19,8 +19,7 @@ _ANSWERS: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class PodQuery:
-    """Which pods to count: those that all `parts` choose. A part is a set of namespaces (None: every one) and a
-    selector.
+    """A query for pods: those that all `parts` select. A part is a set of namespaces (None: every one) and a selector.
 
     `live_only` leaves terminating pods out.
     """
@@ -54,7 +53,7 @@ class _Answer:
 
 
 class PodClasses:
-    """Numbers classes as they appear and answers which of them a query chooses."""
+    """Numbers classes in order of appearance and finds those that a query selects."""
 
     def __init__(self) -> None:
         self._number: dict[tuple[str, tuple[tuple[str, str], ...], bool], int] = {}
@@ -93,7 +92,7 @@ class PodClasses:
         return number
 
     def chosen(self, query: PodQuery) -> tuple[set[int], list[int]]:
-        """The classes that a query chooses, as a set and in order. Not to be changed."""
+        """The classes that a query selects, as a set and in order. Must not be changed."""
         answer = self._answers.get(query)
         if answer is None:
             answer = self._answers[query] = _Answer()
@@ -107,8 +106,8 @@ class PodClasses:
         return answer.found, answer.ordered
 
     def _candidates(self, query: PodQuery, seen: int) -> list[int]:
-        """Classes from `seen` on that could match: by one `key in (…)` of the query if there is one, else by
-        its namespaces."""
+        """Classes from `seen` on that could match: found by one `key in (…)` of the query if there is one, else by its
+        namespaces."""
         best: list[int] | None = None
         for namespaces, selector in query.parts:
             if selector.requirements is None:

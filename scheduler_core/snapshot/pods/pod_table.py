@@ -26,7 +26,7 @@ _SPARE_ENTRIES = 64
 
 
 class Grouped:
-    """Numbers 0 … n sorted by a key, so that all with one key lie side by side."""
+    """Numbers 0 … n sorted by a key, so that all numbers with one key are adjacent."""
 
     __slots__ = ("_order", "_starts")
 
@@ -64,7 +64,7 @@ class PodTable:
 
     @classmethod
     def of(cls, pods: Sequence[Pod], row_of: Mapping[str, int], kinds: PodClasses, affinities: AffinityGroups) -> Self:
-        """A table of pods that all stand on known nodes."""
+        """A table of pods, all of which are on known nodes."""
         count = len(pods)
         rows = np.fromiter((row_of[pod.node_name] for pod in pods), dtype=np.intp, count=count)
         classes = np.fromiter((kinds.number_of(pod) for pod in pods), dtype=np.intp, count=count)
@@ -74,7 +74,7 @@ class PodTable:
         )
 
     def pods_after(self, changes: Iterable[PodChange]) -> list[Pod]:
-        """The pods after the changes, in no order that means anything."""
+        """The pods after the changes, in no particular order."""
         gone, come = self._sorted(changes)
         left = set(gone)
         stayed = [pod for index, pod in enumerate(self.pods) if index not in left] if left else list(self.pods)
@@ -164,7 +164,7 @@ class PodTable:
         return [self.pods[index] for index in self._by_node.members(row)]
 
     def rows_of_classes(self, numbers: Sequence[int]) -> Rows:
-        """The rows on which pods of these classes stand, one entry per pod."""
+        """The rows of pods of these classes, one entry per pod."""
         if len(numbers) == 1:
             return self.rows[self._by_class.members(numbers[0])]
         if len(numbers) < _MANY_CLASSES:
@@ -178,13 +178,13 @@ class PodTable:
         return self.rows[wanted[self.classes]]
 
     def rows_of_group(self, number: int) -> Rows:
-        """The rows on which pods of an affinity group stand, one entry per pod."""
+        """The rows of pods of an affinity group, one entry per pod."""
         return self.rows[self._with_group[self._by_group.members(number)]]
 
 
 def _sources(count: int, gone: list[int], come: int) -> Rows:
-    """For each place of the new table, where its pod was in the old one with those that came after it: free places are
-    taken by those that came, then by the last of the old ones."""
+    """For each position of the new table, the position of its pod in the old one followed by the added pods: added pods
+    take the free positions, then the last of the old ones do."""
     length = count - len(gone) + come
     sources = np.arange(length, dtype=np.intp)
     free = [index for index in gone if index < length]

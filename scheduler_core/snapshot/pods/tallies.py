@@ -1,5 +1,5 @@
-"""The counts that plugins ask of placed pods: resources, pods chosen by a query, host ports, and the pull of
-carried affinity terms."""
+"""The counts of placed pods that plugins need: resources, pods selected by a query, host ports, and existing pods'
+affinity terms."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ Ints = NDArray[np.int64]
 
 
 class Usage(Value, eq=False):
-    """What the pods take: `requested` has a line per resource of the columns; the non-zero sums are for scores only.
-    All are lines of `sums`. Where two of these have the same stamp, the pods of that row take the same in both."""
+    """The resources that the pods take: `requested` has a row per resource of the columns; the non-zero sums are for
+    scores only. All are rows of `sums`. If two of these have the same stamp for a node, its pods take the same in
+    both."""
 
     sums: Ints
     requested: Ints
@@ -99,7 +100,7 @@ def _stamped(sums: Ints) -> Ints:
 
 
 def resized(per_node: Ints, nodes: int) -> Ints:
-    """The column with zeros for the rows that came, or without those that went."""
+    """The column with zeros for added rows, or without the removed ones."""
     missing = nodes - per_node.shape[-1]
     if missing <= 0:
         return per_node[..., :nodes]
@@ -107,7 +108,7 @@ def resized(per_node: Ints, nodes: int) -> Ints:
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
-    """What the pod adds to each line of `Usage.sums`: its resources, the two non-zero amounts, and 1 for itself."""
+    """The pod's addition to each row of `Usage.sums`: its resources, the two non-zero amounts, and 1 for itself."""
     if pod.resize is None:
         return _line_of_spec(pod.spec, rules, names)
     return _line(running_requests(pod, rules), names)
@@ -133,7 +134,7 @@ def _line(requests: Requests, names: tuple[str, ...]) -> Ints:
 
 
 class QueryTally(Value):
-    """How many pods that a query chooses each node has."""
+    """The number of pods on each node that a query selects."""
 
     query: PodQuery
 
@@ -156,7 +157,7 @@ class QueryTally(Value):
 
 
 class HostPortTally(Value):
-    """For each host port in use, how many pods use it on each node."""
+    """For each host port in use, the number of pods that use it on each node."""
 
     def count(self, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:
         ports: dict[HostPort, Ints] = {}
@@ -197,10 +198,11 @@ class Pull(Value, eq=False):
 
 
 class PullTally(Value):
-    """How placed pods' own terms pull at, or keep off, one kind of newcomer: by topology key.
+    """How placed pods' own terms attract or exclude one kind of incoming pod: by topology key.
 
-    `kind` "required" and "keeps off" count each matching term as 1; "preferred" counts the term's weight,
-    negative for anti-affinity."""
+    `kind` "required" and "keeps off" count each matching term as 1; "preferred" counts the term's weight, negative for
+    anti-affinity.
+    """
 
     newcomer: Newcomer
     kind: Literal["keeps off", "required", "preferred"]

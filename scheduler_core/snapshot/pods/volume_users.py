@@ -1,5 +1,4 @@
-"""Which placed pods use claims or legacy disks: few pods of a cluster do, and volume plugins need not look at
-the others."""
+"""Which placed pods use claims or legacy disks: few pods do, and volume plugins can ignore the others."""
 
 from __future__ import annotations
 
@@ -16,17 +15,18 @@ from scheduler_core.values import Value
 
 
 class VolumeUsers(Value, eq=False):
-    """`by_row` holds each node's pods with relevant volumes; `uses` counts the uses of each claim "namespace/name" by
+    """`by_row` has each node's pods with relevant volumes; `uses` counts the uses of each claim "namespace/name" by
     name.
 
-    Claims made for one pod (ephemeral volumes) are not in `uses`: no other pod can name them."""
+    Claims made for one pod (ephemeral volumes) are not in `uses`: no other pod can name them.
+    """
 
     by_row: Mapping[int, tuple[Pod, ...]] = field(default_factory=dict)
     uses: Mapping[str, int] = field(default_factory=dict)
 
 
 class VolumeUsersTally(Value):
-    """Made once over all pods and carried along with each change."""
+    """Counted once over all pods and updated with each change."""
 
     def count(self, columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002 -- the tally's signature
         concerns: dict[PodSpec, bool] = {}

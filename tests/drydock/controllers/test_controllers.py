@@ -1,4 +1,4 @@
-"""The workload controllers over a store: one pass after another, no clock and no server."""
+"""The workload controllers over a store: one pass after another, without a clock or a server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALL = (deployments, replica_sets, stateful_sets, daemon_sets, budgets, node_life
 
 
 class World:
-    """A store with controllers that run when told to, and a hand that plays scheduler and kubelet."""
+    """A store with controllers that run on request, and a test that acts as scheduler and kubelet."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -344,13 +344,13 @@ def test_a_daemonset_pod_is_recreated_on_its_node_and_deleted_with_its_node(worl
     ("spec", "unready", "expected"),
     [
         pytest.param({"minAvailable": 2}, 0, (2, 4, 2, 4), id="a minimum"),
-        pytest.param({"minAvailable": 2}, 1, (1, 3, 2, 4), id="a minimum with one away"),
+        pytest.param({"minAvailable": 2}, 1, (1, 3, 2, 4), id="a minimum with one pod missing"),
         pytest.param({"minAvailable": "50%"}, 0, (2, 4, 2, 4), id="half of them"),
         pytest.param({"minAvailable": "60%"}, 0, (1, 4, 3, 4), id="a share rounds up"),
-        pytest.param({"maxUnavailable": 1}, 0, (1, 4, 3, 4), id="one may be away"),
-        pytest.param({"maxUnavailable": "30%"}, 0, (2, 4, 2, 4), id="30 % of four, rounded up, may be away"),
-        pytest.param({"maxUnavailable": 1}, 2, (0, 2, 3, 4), id="two are away already"),
-        pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="never"),
+        pytest.param({"maxUnavailable": 1}, 0, (1, 4, 3, 4), id="one may be unavailable"),
+        pytest.param({"maxUnavailable": "30%"}, 0, (2, 4, 2, 4), id="30 % of four, rounded up, may be unavailable"),
+        pytest.param({"maxUnavailable": 1}, 2, (0, 2, 3, 4), id="two are unavailable already"),
+        pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="none may be unavailable"),
     ],
 )
 def test_a_budget_counts_healthy_and_expected_pods(

@@ -1,4 +1,5 @@
-"""What the demo does to its own fleet: often enough to hurt, never so often that nothing could ever come of it."""
+"""The demo's disturbances of its own fleet: often enough to cause trouble, never so often that no node could make
+progress."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tests.careen.chaos.fleet.virtual_time import run_virtually
 
 
 async def crashes(nodes: int, seed: int, seconds: float) -> dict[str, list[float]]:
-    """When each agent was killed."""
+    """The times at which each agent was killed."""
     names = [f"node-{number:02}" for number in range(nodes)]
     killed: list[tuple[str, float]] = []
     loop = asyncio.get_running_loop()
@@ -27,7 +28,7 @@ async def crashes(nodes: int, seed: int, seconds: float) -> dict[str, list[float
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_pause_between_kills_of_one_agent_doubles(seed: int) -> None:
-    """However slow the computer: in the end even a single agent has the time to start, to forecast and to drain."""
+    """However slow the computer is, even a single agent finally has the time to start, to forecast and to drain."""
     (times,) = run_virtually(crashes(1, seed, 600.0)).values()
     pauses = [later - before for before, later in itertools.pairwise(times)]
     assert len(pauses) >= 5

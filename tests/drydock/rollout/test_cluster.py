@@ -1,4 +1,4 @@
-"""The embedded cluster in motion: placed by scheduler_core, run by simulated kubelets on hosts that reboot."""
+"""The embedded cluster in motion: pods placed by scheduler_core, run by simulated kubelets on hosts that reboot."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_the_sample_workloads_fit_on_any_number_of_nodes(tmp_path: Path, n
 
 
 async def test_careens_daemonset_lists_the_arguments_of_its_agents(tmp_path: Path) -> None:
-    """So that `careen config` and the policy of `careen forecast` work in the demo as they do in a real cluster."""
+    """So that `careen config` and the policy of `careen forecast` work in the demo as in a real cluster."""
     async with cluster_of(tmp_path, 1, agent_arguments=["--concurrency", "7"]) as cluster:
         config = write_kubeconfig(tmp_path / "kubeconfig", cluster.api.url)
         result = await asyncio.to_thread(CliRunner().invoke, cli, ["config", "--kubeconfig", str(config)])
@@ -210,8 +210,8 @@ async def test_a_pod_that_was_terminating_when_the_host_went_down_ends_after_the
 
 
 def went_after_boot(cluster: EmbeddedCluster, pod: dict[str, Any], node: str) -> bool:
-    """Whether the pod was removed after its host's boot, by the journal: no test is quick enough to look
-    between the two."""
+    """Whether the journal shows that the pod was removed after its host's boot: no test is quick enough to look in
+    between."""
     (booted,) = (event.at for event in cluster.hosts.log if (event.what, event.host) == ("booted", node))
     (gone,) = (
         change.at

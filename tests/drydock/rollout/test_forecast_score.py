@@ -1,4 +1,4 @@
-"""Forecasts counted from outside: each replacement can make one forecast of its owner come true."""
+"""Forecasts scored from outside: each replacement can fulfil one forecast of its owner."""
 
 from __future__ import annotations
 
@@ -73,19 +73,22 @@ TWO = [evicted(2, "web-a", "web"), evicted(3, "web-b", "web")]
 @pytest.mark.parametrize(
     ("said", "went", "hits"),
     [
-        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n3"], 2, id="both as said"),
+        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n3"], 2, id="both on their forecast nodes"),
         pytest.param(
-            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n3", "n2"], 2, id="replacements of one owner are alike"
+            {"shop/web-a": ["n2"], "shop/web-b": ["n3"]},
+            ["n3", "n2"],
+            2,
+            id="replicas of one owner are interchangeable",
         ),
-        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n2"], 1, id="one place is taken once"),
+        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n2", "n2"], 1, id="one place counts once"),
         pytest.param(
             {"shop/web-a": ["n2", "n3"], "shop/web-b": ["n2"]},
             ["n2", "n3"],
             2,
-            id="equal nodes are matched so that most come true",
+            id="equal nodes are matched so that most forecasts are fulfilled",
         ),
-        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n4", "n5"], 0, id="all elsewhere"),
-        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, [], 0, id="never came back"),
+        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, ["n4", "n5"], 0, id="all on other nodes"),
+        pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, [], 0, id="never replaced"),
     ],
 )
 def test_landings_in_the_forecast_set_count_as_hits(said: dict[str, list[str]], went: list[str], hits: int) -> None:

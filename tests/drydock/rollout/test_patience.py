@@ -1,4 +1,4 @@
-"""A time limit that follows the computer: crowded it is longer, and each step forward starts it anew."""
+"""A time limit that follows the computer's load: it is longer under load, and each sign of progress restarts it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class World:
         self.patience = TimeLimit(seconds, clock=lambda: self.now, crowding=lambda: self.crowd)
 
     def after(self, seconds: float, progress: object = None) -> bool:
-        """Looks each second for so long; whether the patience is over then."""
+        """Checks every second for so long; returns whether the patience is over then."""
         for _ in range(int(seconds)):
             self.now += 1.0
             over = self.patience.is_over(progress)
@@ -56,7 +56,7 @@ def test_each_step_of_progress_restarts_the_limit() -> None:
 @pytest.mark.parametrize(
     ("load", "ours", "expected"), [(0.0, 0, 1.0), (1.5, 0, 1.0), (60.0, 0, 30.0), (72.0, 12, 30.0), (12.0, 12, 1.0)]
 )
-def test_the_load_is_counted_per_processor_without_our_own_process(
+def test_the_load_is_counted_per_processor_without_the_own_process(
     monkeypatch: pytest.MonkeyPatch, load: float, ours: int, expected: float
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))

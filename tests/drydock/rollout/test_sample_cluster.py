@@ -1,4 +1,4 @@
-"""What the demo's fleets start from."""
+"""The initial clusters of the demo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see of a running roll-out: a line per change, or a table."""
+"""The view of a running roll-out: a line for each change, or a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded API server through the official client: what a real client must be able to rely on."""
+"""The embedded API server through the official client: everything that a real client must be able to rely on."""
 
 from __future__ import annotations
 
@@ -361,7 +361,7 @@ def test_only_changes_of_spec_increase_the_generation(core: client.CoreV1Api) ->
 
 
 def test_of_a_hundred_contenders_only_one_gets_the_lock(server: RunningServer) -> None:
-    """Compare-and-swap on the annotation of one DaemonSet: the base of every rule about claims."""
+    """Compare-and-swap on the annotation of one DaemonSet: the basis of every rule about claims."""
     server.seed(a_daemon_set("agent"))
     path = "/apis/apps/v1/namespaces/default/daemonsets/agent"
     inside: list[str] = []

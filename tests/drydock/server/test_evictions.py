@@ -1,4 +1,4 @@
-"""Evictions against budgets, row by row as kube-apiserver's eviction.go decides."""
+"""Evictions against budgets, row by row as in kube-apiserver's eviction.go."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def a_cluster(
         pytest.param({"disruptionsAllowed": 1}, id="a budget with room"),
         pytest.param({"budgets": 0}, id="no budget"),
         pytest.param({"disruptionsAllowed": 0, "phase": "Pending"}, id="a pending pod needs no budget"),
-        pytest.param({"disruptionsAllowed": 0, "phase": "Failed"}, id="nor a finished one"),
-        pytest.param({"disruptionsAllowed": 0, "going": True}, id="nor one that goes already"),
+        pytest.param({"disruptionsAllowed": 0, "phase": "Failed"}, id="a finished pod needs no budget"),
+        pytest.param({"disruptionsAllowed": 0, "going": True}, id="a terminating pod needs no budget"),
         pytest.param(
             {"disruptionsAllowed": 0, "ready": False, "currentHealthy": 2, "desiredHealthy": 2},
             id="an unready pod of a healthy budget",
@@ -105,7 +105,7 @@ def test_an_eviction_is_granted(options: dict[str, Any]) -> None:
             {"disruptionsAllowed": 0, "ready": False, "currentHealthy": 0, "desiredHealthy": 0},
             429,
             None,
-            id="an unready pod of a budget that wants nothing",
+            id="an unready pod of a budget that requires no pod",
         ),
         pytest.param({"disruptionsAllowed": -1}, 403, None, id="a negative allowance"),
         pytest.param(

@@ -1,4 +1,4 @@
-"""Faults on purpose: the same seed gives the same ones, and none is a lie that the API forbids."""
+"""Injected faults: the same seed gives the same ones, and none breaks the API's guarantees."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def drawn(seed: int, verb: str, count: int = 400, **options: Any) -> list[Fault 
     return [plan(asked(verb), "agent", False) for _ in range(count)]
 
 
-def test_the_seed_decides_which_faults_are_drawn() -> None:
+def test_the_seed_determines_the_faults() -> None:
     assert drawn(1, "patch") == drawn(1, "patch")
     assert drawn(1, "patch") != drawn(2, "patch")
 
@@ -52,12 +52,14 @@ def test_only_the_chosen_users_meet_faults() -> None:
         ("patch", {FaultKind.STALE_LIST}),
     ],
 )
-def test_a_fault_is_drawn_only_for_requests_where_a_real_server_could_have_it(verb: str, never: set[FaultKind]) -> None:
+def test_a_fault_is_injected_only_into_requests_where_a_real_server_could_have_it(
+    verb: str, never: set[FaultKind]
+) -> None:
     kinds = {fault.kind for fault in drawn(3, verb, 3000) if fault is not None}
     assert kinds == set(FaultKind) - never
 
 
-def test_faults_are_drawn_at_the_given_rates() -> None:
+def test_faults_occur_at_the_given_rates() -> None:
     faults = drawn(
         5,
         "patch",
@@ -110,7 +112,7 @@ def test_a_late_write_is_applied_after_its_client_gave_up(server: RunningServer)
 
 
 def test_a_late_write_with_an_old_version_changes_nothing(server: RunningServer) -> None:
-    """What makes an unclear write harmless: a changing write with the version just read gets in between."""
+    """This makes an unclear write harmless: another write with the version just read comes in between."""
     (stored,) = server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.LATE, seconds=0.3)
     with pytest.raises((urllib.error.URLError, ConnectionError)):
@@ -162,7 +164,7 @@ def test_a_slow_answer_is_still_correct(server: RunningServer) -> None:
 
 
 def test_a_stale_list_is_sent_only_if_the_client_accepts_one(server: RunningServer) -> None:
-    """resourceVersion=0 means `any version will do`; a list without it must be the newest."""
+    """resourceVersion=0 means that any version will do; a list without it must be the newest."""
     clock = [0.0]
     server.store.clock = lambda: clock[0]
     server.seed(NODE)

@@ -1,4 +1,4 @@
-"""The store: versions, history, and the past as long as it is kept."""
+"""The store: versions, history, and reads of the past as long as it is kept."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_list_items_omit_kind_and_api_version() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.booleans()), max_size=30))
 def test_an_object_can_be_read_as_of_any_version(steps: list[tuple[str, bool]]) -> None:
-    """Law: what `items_at` rebuilds is what `items` showed then."""
+    """Law: `items_at` restores what `items` returned at that version."""
     store = a_store()
     seen: dict[int, list[tuple[str, Any]]] = {store.version: []}
     for index, (name, removes) in enumerate(steps):

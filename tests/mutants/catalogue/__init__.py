@@ -1,4 +1,4 @@
-"""The catalogue: each mutant is one mistake, named by what would be wrong."""
+"""The catalogue: each mutant is one mistake, named by its effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes between us and the API server: writes, errors, answers, evictions, and what is read of objects."""
+"""Mistakes between careen and the API server: writes, errors, answers, evictions, and the reading of objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Mistakes in the drain: which pods go, when, what may be forced, and what is compared with the time before."""
+"""Mistakes in the drain: which pods are evicted, when, which may be forced, and the comparison with the state
+before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes about the record: what it says, who believes it, how it is written, and what is done without it."""
+"""Mistakes about the record: its content, its readers, its writing, and decisions without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes in the agent's hands and senses: `agent/apply.py` and `agent/observe.py`."""
+"""Mistakes in the shell's actions and observations: `agent/apply.py` and `agent/observe.py`."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _AUDIT = {
 
 
 class ControlPlane:
-    """Runs until `close`. `nodes` are the names whose kubelets may join, each with the token `NAME-token`."""
+    """Runs until `close`. `nodes` are the names of the kubelets that may join, each with the token `NAME-token`."""
 
     def __init__(self, folder: Path, nodes: Sequence[str]) -> None:
         self.folder = folder
@@ -57,7 +57,7 @@ class ControlPlane:
         return Api(self.server, "admin-token", self.certificate_authority)
 
     def check(self) -> None:
-        """Raises when a program of the control plane ended."""
+        """Raises if a program of the control plane has ended."""
         for name, program in self._programs.items():
             if program.poll() is not None:
                 tail = (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
@@ -69,7 +69,7 @@ class ControlPlane:
             program.wait()
 
     def kubeconfig(self, user: str, certificate_authority: str) -> str:
-        """As JSON, which is YAML."""
+        """As JSON, which is valid YAML."""
         return json.dumps(
             {
                 "apiVersion": "v1",

@@ -1,6 +1,6 @@
 """A machine: a root of its own in which systemd boots, with containerd and a kubelet, as systemd-nspawn runs it.
 
-It reboots as a computer does: whoever asks its systemd, or its kernel, ends the container, and it is started again.
+It reboots like a computer: a request to its systemd or its kernel ends the container, which is then started again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ _MASKED = (
 
 @dataclass(slots=True)
 class Machine:
-    """`reboots` are those that happened, `crashes` stays empty: that is how the rules of tests/cluster read a host."""
+    """`reboots` are the reboots that happened; `crashes` stays empty: the rules of tests/cluster read a host in this
+    form."""
 
     name: str
     number: int
@@ -82,7 +83,7 @@ class Machine:
         threading.Thread(target=self._keep_running, name=f"machine {self.name}", daemon=True).start()
 
     def power_off(self) -> None:
-        """The plug is pulled: no process of the machine is asked."""
+        """Pulls the plug: no process of the machine can react."""
         self._wanted = False
         process = self._process
         if process is not None and process.poll() is None:
@@ -91,7 +92,7 @@ class Machine:
             self._went_down()
 
     def run(self, *words: str, check: bool = True) -> str:
-        """What a command on the machine prints; as root there."""
+        """The output of a command on the machine, run as root there."""
         command = ["nsenter", "-t", str(self.first_process()), "-a", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if check and done.returncode:
@@ -102,7 +103,7 @@ class Machine:
         self.run("touch", "/var/run/reboot-required")
 
     def first_process(self) -> int:
-        """Its systemd, as a process of ours. Raises LookupError when the machine is not up."""
+        """The process id of its systemd, outside of the machine. Raises LookupError if the machine is down."""
         for pid in _children(self._process.pid) if self._process else ():
             if Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink():
                 return pid
@@ -111,7 +112,7 @@ class Machine:
     # -- making it
 
     def make(self) -> None:
-        """A root that shares what it does not change with all other machines."""
+        """A root directory that shares unchanged files with all other machines."""
         layer, work, images = (self.folder / part for part in ("layer", "work", "containerd"))
         for folder in (layer, work, self.root):
             folder.mkdir(parents=True)
@@ -175,7 +176,7 @@ class Machine:
                     self.crashes.append((time.time(), code))
 
     def _group(self) -> str:
-        """Its cgroup: of this run alone, also beside runs of other working copies."""
+        """Its cgroup, which belongs to this run alone, also beside runs of other working copies."""
         return f"careen-nodes/{self.folder.parent.stat().st_ino}/{self.name}"
 
     def _went_down(self) -> None:
@@ -203,7 +204,7 @@ class Machine:
 
 
 def has_unified_cgroups() -> bool:
-    """Whether this computer has cgroups of version 2 alone."""
+    """Whether this computer has only cgroups of version 2."""
     return Path("/sys/fs/cgroup/cgroup.controllers").exists()
 
 
@@ -216,7 +217,7 @@ def _mount(*words: object) -> None:
 
 
 def _copy_store(store: Path, copy: Path) -> None:
-    """Layers and blobs are never written again, so they are linked; databases are, so they are copied."""
+    """Layers and blobs are never written again, so they are linked; databases are written, so they are copied."""
     subprocess.run(["cp", "-al", str(store), str(copy)], check=True)
     for database in copy.glob("**/*.db"):
         database.unlink()

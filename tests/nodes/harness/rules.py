@@ -20,7 +20,7 @@ def left_without_eviction(seen: Seen) -> list[str]:
 
 
 def budget_was_kept(seen: Seen, app: str, *, replicas: int, unavailable: int) -> list[str]:
-    """Never fewer of its pods in service than the budget says, once all of them were."""
+    """Once all of its pods were in service, at least as many as the budget requires always were."""
     lives = [life for life in _shop(seen) if life.labels.get("app") == app]
     changes = [(life.ready_at, 1) for life in lives if life.ready_at]
     changes += [(life.deleting_at, -1) for life in lives if life.ready_at and life.deleting_at]
@@ -33,7 +33,7 @@ def budget_was_kept(seen: Seen, app: str, *, replicas: int, unavailable: int) ->
 
 
 def rebooted_often(seen: Seen, expected: Mapping[str, int]) -> list[str]:
-    """Each node showed exactly so many new boot ids."""
+    """Each node had exactly so many new boot ids."""
     sentences = []
     for name, count in expected.items():
         boots = [one.boot_id for one in seen.nodes if one.name == name and one.boot_id]
@@ -48,7 +48,7 @@ def _shop(seen: Seen) -> list[PodLife]:
 
 
 def _cordoned(seen: Seen, life: PodLife) -> bool:
-    """Its node was cordoned when the pod was told to go."""
+    """Its node was cordoned when the pod's deletion was requested."""
     at = (life.deleting_at or 0) - BLUR
     history = [one for one in seen.nodes if one.name == life.node and one.at <= at]
     return bool(history and history[-1].unschedulable)

@@ -1,4 +1,4 @@
-"""A story on real nodes: what is installed, what is done to the machines, what is waited for, and how it is judged."""
+"""A story on real nodes: the installation, the actions on the machines, the conditions to wait for, and the verdict."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Story:
-    """Begins with Ready nodes and nothing installed; `close` leaves the lab like that."""
+    """Starts with Ready nodes and nothing installed; `close` restores that state."""
 
     def __init__(self, lab: Lab, folder: Path) -> None:
         self.lab = lab
@@ -51,14 +51,14 @@ class Story:
         self.agents_are_ready()
 
     def apply(self, *components: str, flags: Sequence[str] = (), tag: str = "0.1.0", **settings: Any) -> str:
-        """The same without waiting. Says what kubectl said."""
+        """The same without waiting. Returns kubectl's output."""
         return self.lab.kubectl("apply", "-k", str(self._overlay(components, flags, tag, settings)))
 
     def agents_are_ready(self) -> None:
         self.wait_for("every agent is Ready", self._agents_are_ready)
 
     def install_as_kured(self) -> None:
-        """kured's own manifests with nothing changed but the image; returns when every agent is Ready."""
+        """kured's own manifests with only the image changed; returns when every agent is Ready."""
         self.acts_as(KURED)
         for name in ("kured-rbac.yaml", "kured-ds.yaml"):
             text = (REPOSITORY / "tests" / "cluster" / "kured" / name).read_text()
@@ -66,7 +66,7 @@ class Story:
         self.agents_are_ready()
 
     def workloads(self, *items: Object) -> None:
-        """Four pods `web` under a budget of one, and these; returns when all pods are ready."""
+        """Creates four pods `web` under a budget of one, and these; returns when all pods are ready."""
         if not self.lab.plane.admin.find(f"/api/v1/namespaces/{SHOP}"):
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
         self.create(web(), budget("web", max_unavailable=1), *items)
@@ -77,7 +77,7 @@ class Story:
             self.lab.plane.admin.create(path_of(item), item)
 
     def acts_as(self, identity: Identity) -> None:
-        """Whose lock is watched from now on."""
+        """Chooses the object whose lock is watched from now on."""
         self.observer.close()
         self.identity = identity
         self.observer = self._observe(identity)
@@ -89,7 +89,7 @@ class Story:
             machine.want_reboot()
 
     def kill_agent(self, machine: Machine) -> bool:
-        """Its container's first process is killed; the kubelet starts another. False when none is there."""
+        """Kills the first process of its container; the kubelet starts another. False if there is none."""
         try:
             pids = machine.run(
                 "pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /(opt/careen|usr)/bin/(careen|kured)", check=False
@@ -106,7 +106,7 @@ class Story:
         return found[0]
 
     def in_agent(self, machine: Machine, program: str, *arguments: str) -> str:
-        """What a Python program prints that runs in the agent's container."""
+        """The output of a Python program that runs in the agent's container."""
         name = self.agent_pod(machine)["metadata"]["name"]
         words = ("exec", "-n", self.identity.namespace, name, "--", "/opt/careen/bin/python", "-c", program, *arguments)
         return self.lab.kubectl(*words)
@@ -128,13 +128,13 @@ class Story:
         return self.observer.lock_now().holders
 
     def is_home(self, machine: Machine) -> bool:
-        """Rebooted, in service, nothing of ours on it, and no claim."""
+        """The machine has rebooted and is in service, without any mark or claim of careen."""
         node = self.node(machine)
         at_rest = node.ready and not not_cleaned_up(node) and machine.name not in self.holders()
         return self.rebooted(machine) and at_rest
 
     def leaving(self, machine: Machine) -> list[PodLife]:
-        """Pods of the shop that are on their way off the machine."""
+        """The namespace's pods that are leaving the machine."""
         return [life for life in self.observer.pods() if life.node == machine.name and life.deleting_at]
 
     def workloads_are_ready(self) -> bool:
@@ -148,7 +148,7 @@ class Story:
         return True
 
     def events(self, reason: str) -> list[str]:
-        """The nodes that such Events of careen are about. A kubelet has some of the same name."""
+        """The nodes of careen's Events with this reason. Some reasons of a kubelet have the same name."""
         found = self.lab.plane.admin.list("/api/v1/namespaces/default/events")
         ours = [event for event in found if event.get("source", {}).get("component") != "kubelet"]
         return sorted(event["involvedObject"]["name"] for event in ours if event.get("reason") == reason)
@@ -172,7 +172,7 @@ class Story:
         self.wait_for(f"{machine.name} is {' or '.join(phases)}", lambda: self.phase(machine) in phases)
 
     def drains(self, machine: Machine) -> None:
-        """Evictions are under way there."""
+        """Evictions are in progress there."""
         self.wait_for(f"pods leave {machine.name}", lambda: self.phase(machine) == "Draining" and self.leaving(machine))
 
     def finishes(self, *machines: Machine) -> None:
@@ -184,9 +184,9 @@ class Story:
     # -- judging
 
     def judge(self, *machines: Machine, concurrency: int = 1, reboots: int = 1, lock_was_lost: bool = False) -> None:
-        """What holds in every story that ends well: each of the machines (all, unless named) booted so often and no
-        other at all, each under a claim; no more nodes than allowed were away at once; every pod that was drained left
-        by eviction, and its budget was kept; nothing of careen is left, and nobody holds the lock."""
+        """Checks every successful story: each of the machines (all, unless named) booted so many times under a claim,
+        and no other machine booted; no more nodes than allowed were away at once; every drained pod was evicted within
+        its budget; no mark of careen is left, and the lock has no claim."""
         end = time.time()
         seen = self.observer.seen
         for machine in self.machines:
@@ -202,7 +202,7 @@ class Story:
         assert not sentences, "\n".join([*sentences, self.describe()])
 
     def describe(self) -> str:
-        """Nodes, lock and the agents' last words, for the message of a failure."""
+        """Nodes, lock and the agents' last log lines, for a failure's message."""
         rows = []
         for machine in self.machines:
             node = self.observer.node(machine.name)
@@ -220,7 +220,7 @@ class Story:
         return "\n".join(rows)
 
     def close(self) -> None:
-        """Takes away all that the story put there, and brings every machine back."""
+        """Removes everything that the story created, and starts every machine again."""
         for machine in self.machines:
             if not machine.up:
                 machine.power_on()
@@ -235,7 +235,7 @@ class Story:
     # -- inside
 
     def _take_all_away(self) -> None:
-        """Workloads, agents and policies. Namespaces and rights stay: what deletes a namespace takes its time."""
+        """Removes workloads, agents and policies. Namespaces and rights stay, because deleting a namespace is slow."""
         admin = self.lab.plane.admin
         now = {"propagationPolicy": "Background", "gracePeriodSeconds": 1}
         policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
@@ -270,7 +270,7 @@ class Story:
         return bool(status.get("numberReady") == wanted == status.get("updatedNumberScheduled"))
 
     def _tell_when_ready(self, machine: Machine) -> None:
-        """The machine knows when it went down; the API server when its node was Ready in another boot."""
+        """The machine knows when it went down; the API server knows when its node was Ready in another boot."""
         history = self.observer.node_history(machine.name)
         for number, reboot in enumerate(machine.reboots):
             before = [one.boot_id for one in history if one.at <= reboot.asked_at]
@@ -279,7 +279,7 @@ class Story:
             machine.reboots[number] = replace(reboot, boot_left=left, ready_at=after[0].at if after else None)
 
     def _overlay(self, components: Sequence[str], flags: Sequence[str], tag: str, settings: dict[str, Any]) -> Path:
-        """A kustomization of one's own, as manifests/README.md shows it."""
+        """A separate kustomization, as manifests/README.md shows it."""
         folder = self.folder / "overlay"
         folder.mkdir(exist_ok=True)
         manifests = os.path.relpath(REPOSITORY / "manifests", folder)

@@ -1,4 +1,4 @@
-"""Workloads for real kubelets: their one program is `pause`, which waits, ends when told to, and can take its time."""
+"""Workloads for real kubelets: their only program is `pause`, which waits, ends on request, and can be slow to end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _IMAGE = "example.com/app:1"
 
 
 def web(replicas: int = 4, **pod: Any) -> Object:
-    """Behind a budget in most stories. Its pods stop within a second."""
+    """A pod with a budget in most stories. It stops within a second."""
     return deployment("web", replicas, cpu="10m", memory="8Mi", **pod)
 
 
@@ -22,5 +22,5 @@ def container(*arguments: str, **more: Any) -> dict[str, Any]:
 
 
 def before_stop(seconds: int) -> dict[str, Any]:
-    """A container whose preStop hook takes so long."""
+    """A container whose preStop hook takes this long."""
     return container(lifecycle={"preStop": {"exec": {"command": ["/pause", "sleep", str(seconds)]}}})

@@ -39,25 +39,25 @@ A, B = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}
             {"taints": [{"key": "a", "effect": "NoSchedule"}]},
             {"taints": [{"key": "b", "effect": "NoSchedule"}]},
             {"taints": [{"key": "b", "effect": "NoSchedule"}]},
-            id="taints are atomic",
+            id="taints are replaced as a whole",
         ),
         pytest.param(
             {"tolerations": [{"key": "a"}]},
             {"tolerations": [{"key": "b"}]},
             {"tolerations": [{"key": "b"}]},
-            id="tolerations are atomic",
+            id="tolerations are replaced as a whole",
         ),
         pytest.param(
             {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "True"}]},
             {"conditions": [{"type": "Ready", "status": "False"}]},
             {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Other", "status": "True"}]},
-            id="conditions by type",
+            id="conditions merge by type",
         ),
         pytest.param(
             {"spec": {"ports": [{"port": 80, "name": "a"}]}},
             {"spec": {"ports": [{"port": 81}]}},
             {"spec": {"ports": [{"port": 80, "name": "a"}, {"port": 81}]}},
-            id="a service's ports by port",
+            id="a service's ports merge by port",
         ),
         pytest.param(
             {"finalizers": ["a"]}, {"finalizers": ["b", "a"]}, {"finalizers": ["a", "b"]}, id="finalizers are a set"
@@ -66,7 +66,7 @@ A, B = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}
             {"finalizers": ["a", "b"]},
             {"$deleteFromPrimitiveList/finalizers": ["a"]},
             {"finalizers": ["b"]},
-            id="values leave a set",
+            id="values are removed from a set",
         ),
         pytest.param(
             {"env": [{"name": "A", "value": "1"}]},
@@ -81,13 +81,13 @@ A, B = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}
                 "containers": [{"name": "a", "image": "2"}],
             },
             {"containers": [B, {"name": "a", "image": "2"}]},
-            id="order as the client wants it",
+            id="the order that the client wants",
         ),
         pytest.param(
             {"containers": [A, B]},
             {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]},
             {"containers": [B, A]},
-            id="order alone",
+            id="only the order",
         ),
         pytest.param(
             {"strategy": {"type": "RollingUpdate", "rollingUpdate": {}}},
