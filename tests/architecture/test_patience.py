@@ -25,7 +25,7 @@ def test_a_process_that_does_not_end_is_killed_and_its_output_is_shown(
     )
     for seconds in patience.growing(2.0):
         monkeypatch.setattr(patience, "SECONDS", seconds)
-        with pytest.raises(AssertionError, match="it did not come about: the end of") as failed:
+        with pytest.raises(AssertionError, match="the condition was not met: the end of") as failed:
             patience.run([sys.executable, "-c", program])
         if (tmp_path / "pid").exists():
             break
@@ -36,7 +36,7 @@ def test_a_process_that_does_not_end_is_killed_and_its_output_is_shown(
 
 def test_a_condition_that_never_becomes_true_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "SECONDS", 0.1)
-    with pytest.raises(AssertionError, match="it did not come about: rain"):
+    with pytest.raises(AssertionError, match="the condition was not met: rain"):
         patience.wait_until(lambda: False, lambda: "rain")
 
 
