@@ -1,30 +1,42 @@
-"""A real Prometheus with one rule, whose alert a story switches on and off."""
+"""A real Prometheus: with one rule, whose alert a story switches on and off, or with rules and agents to scrape."""
 
 from __future__ import annotations
 
 import shutil
 import signal
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import urllib3
 import yaml
 
 from tests.cluster.harness.machines.processes import Guardian, Program, free_port
+from tests.patience import LONG_SECONDS
+
+
+class QueryError(Exception):
+    """Prometheus refused a query; the text is its own."""
 
 
 class Prometheus:
     """Listens on `url` until `close`."""
 
-    def __init__(self, folder: Path, *, guardian: Guardian) -> None:
+    def __init__(
+        self, folder: Path, *, guardian: Guardian, targets: Sequence[str] = (), groups: Sequence[object] = ()
+    ) -> None:
+        """`targets`: each `host:port` whose /metrics it scrapes. `groups`: groups of rules, as in a rule file."""
         program = shutil.which("prometheus")
         if program is None:
             raise RuntimeError("prometheus is missing: `make test-cluster` installs Debian's package")
         folder.mkdir(parents=True)
         self._rules = folder / "rules.yml"
+        self._groups = groups
         self._firing("")
         settings = {
             "global": {"evaluation_interval": "1s", "scrape_interval": "1s"},
             "rule_files": [str(self._rules)],
+            "scrape_configs": [{"job_name": "careen", "static_configs": [{"targets": list(targets)}]}],
         }
         (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
         port = free_port()
@@ -38,7 +50,7 @@ class Prometheus:
             guardian=guardian,
             log=folder / "prometheus.log",
         )
-        self._http = urllib3.PoolManager(retries=False, timeout=3)
+        self._http = urllib3.PoolManager(retries=False, timeout=LONG_SECONDS)
 
     def fire(self, alert: str) -> None:
         """Takes effect at the next evaluation, one second later."""
@@ -60,6 +72,26 @@ class Prometheus:
         except urllib3.exceptions.HTTPError:
             return False
 
+    def query(self, expression: str) -> list[Any]:
+        """The series of an instant query. Raises `QueryError`."""
+        return self._asked("query", query=expression)
+
+    def query_range(self, expression: str, *, start: float, end: float, step_seconds: float) -> list[Any]:
+        """The series of a range query, as a panel over time asks it. Raises `QueryError`."""
+        return self._asked("query_range", query=expression, start=str(start), end=str(end), step=str(step_seconds))
+
+    def rules(self) -> dict[str, Any]:
+        """Each rule as Prometheus evaluated it last, by name."""
+        groups = self._http.request("GET", f"{self.url}/api/v1/rules").json()["data"]["groups"]
+        return {rule["name"]: rule for group in groups for rule in group["rules"]}
+
+    def _asked(self, how: str, **fields: str) -> list[Any]:
+        answer = self._http.request("GET", f"{self.url}/api/v1/{how}", fields=fields).json()
+        if answer["status"] != "success" or answer.get("warnings"):
+            raise QueryError(f"{fields['query']}: {answer.get('error') or answer.get('warnings')}")
+        found = answer["data"]["result"]
+        return found if isinstance(found, list) else [found]
+
     def close(self) -> None:
         self._http.clear()
         self._program.stop()
@@ -67,4 +99,4 @@ class Prometheus:
     def _firing(self, alert: str) -> None:
         rules = [{"alert": alert, "expr": "vector(1)", "labels": {"severity": "critical"}}] if alert else []
         group = {"name": "story", "rules": rules or [{"record": "quiet", "expr": "vector(1)"}]}
-        self._rules.write_text(yaml.safe_dump({"groups": [group]}))
+        self._rules.write_text(yaml.safe_dump({"groups": [group, *self._groups]}))

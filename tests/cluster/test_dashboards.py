@@ -1,0 +1,158 @@
+"""A real Prometheus scrapes real agents in a roll-out, and answers every query of the dashboards and every alert's
+expression."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from tests.architecture.source_tree import ROOT
+from tests.cluster.harness.machines.hosts import Host
+from tests.cluster.harness.machines.prometheus import Prometheus, QueryError
+from tests.cluster.harness.story import Story
+from tests.cluster.harness.workloads import bare_pod, deployment
+
+pytestmark = pytest.mark.cluster
+
+BLOCKING = [{"name": "backups", "pods": "app=backup", "longest": "1s"}]
+
+# What Grafana puts in the place of its variables; a query with another variable is an error here.
+VARIABLES = {"$__rate_interval": "1m", "$__interval": "15s", "$__range": "1h"}
+
+# Panels without a series in this roll-out, by title.
+MAY_BE_EMPTY = {"Holders that take too long": "every holder comes back in time"}
+
+# Series that this roll-out does not have, by metric.
+NOT_THERE = {
+    "careen_overdue_holder_timestamp_seconds": "every holder comes back in time",
+    "kube_node_info": "kube-state-metrics exports it, and does not run here",
+}
+
+# Alerts whose expression is true here; all others are silent.
+TRUE_HERE = {
+    "CareenPodsBlockTooLong": "a pod blocks a node for longer than its entry allows",
+    "CareenMessagesNotSent": "nobody listens at the receiver of messages",
+}
+
+
+class Panel(NamedTuple):
+    title: str
+    kind: str
+    queries: tuple[str, ...]
+
+
+def panels() -> Iterator[Panel]:
+    """Every panel of every dashboard, with its variables filled in."""
+    for file in sorted((ROOT / "manifests" / "dashboard").glob("*.json")):
+        for panel in json.loads(file.read_text())["panels"]:
+            yield Panel(panel["title"], panel["type"], tuple(filled(each["expr"]) for each in panel["targets"]))
+
+
+def filled(query: str) -> str:
+    for variable, value in VARIABLES.items():
+        query = query.replace(variable, value)
+    assert "$" not in query, f"a variable without a value: {query}"
+    return query
+
+
+def alerts() -> list[Any]:
+    """The groups of the rule files."""
+    objects = (
+        item
+        for file in sorted((ROOT / "manifests" / "alerts").glob("*.yaml"))
+        for item in yaml.safe_load_all(file.read_text())
+    )
+    return [group for item in objects if item["kind"] == "PrometheusRule" for group in item["spec"]["groups"]]
+
+
+def test_prometheus_answers_every_query_from_the_metrics_of_real_agents(story: Story, tmp_path: Path) -> None:
+    story.settings(blocking_pods=BLOCKING)
+    hosts = story.nodes(3, "--notify-url=generic+http://127.0.0.1:9/")
+    story.workloads(deployment("web", 6), bare_pod("backup", hosts[2].name))
+    prometheus = Prometheus(
+        tmp_path / "prometheus",
+        guardian=story.plane.guardian,
+        targets=[f"127.0.0.1:{host.metrics_port()}" for host in hosts],
+        groups=alerts(),
+    )
+    try:
+        story.wait_for("Prometheus is ready", prometheus.is_ready)
+        story.wait_for("it scrapes every agent", lambda: len(prometheus.query("careen_last_turn_seconds")) == 3)
+        is_answered(story, prometheus, hosts)
+    finally:
+        prometheus.close()
+
+
+def is_answered(story: Story, prometheus: Prometheus, hosts: list[Host]) -> None:
+    begun = time.time()
+    by_title = {panel.title: panel.queries[0] for panel in panels()}
+    story.need_reboot(hosts)
+    story.wait_for("a node is at work", lambda: value_of(prometheus, by_title["Nodes at work"]) == 1)
+    story.finishes(hosts[:2], 200)
+    for panel in panels():
+        for query in panel.queries:
+            has_data(story, prometheus, panel, query, begun)
+    assert value_of(prometheus, by_title["Nodes that want a reboot"]) == 1
+    assert value_of(prometheus, by_title["Failed nodes"]) == 0
+    expressions = {rule["alert"]: rule["expr"] for group in alerts() for rule in group["rules"]}
+    for metric in NOT_THERE:
+        assert prometheus.query(metric) == [], metric
+    for name, expression in expressions.items():
+        for series in sorted(selectors(expression)):
+            if metric_of(series) not in NOT_THERE:
+                story.wait_for(f"{name} has {series}", lambda asked=series: prometheus.query(asked))
+        if name in TRUE_HERE:
+            story.wait_for(f"{name} is true", lambda asked=expression: prometheus.query(asked))
+        else:
+            assert prometheus.query(expression) == [], name
+    evaluated = prometheus.rules()
+    assert expressions.keys() <= evaluated.keys()
+    assert {name: evaluated[name].get("lastError") for name in expressions if evaluated[name]["health"] != "ok"} == {}
+
+
+def has_data(story: Story, prometheus: Prometheus, panel: Panel, query: str, begun: float) -> None:
+    """Asks as Grafana does: over time where the panel shows time. A fallback to zero does not count as data."""
+    asked = query.removesuffix(" or vector(0)")
+
+    def series() -> list[Any]:
+        if panel.kind == "timeseries":
+            return prometheus.query_range(query, start=begun, end=time.time(), step_seconds=5)
+        return prometheus.query(query) and prometheus.query(asked)
+
+    if panel.title in MAY_BE_EMPTY:
+        series()
+    else:
+        story.wait_for(f"the panel {panel.title!r} has data", lambda: any(map(numbers, series())))
+
+
+def numbers(series: Any) -> list[float]:
+    """The values of one series that are numbers: 0/0 is none."""
+    pairs = series.get("values") or [series["value"]]
+    return [float(text) for _, text in pairs if text != "NaN"]
+
+
+def value_of(prometheus: Prometheus, query: str) -> float:
+    (series,) = prometheus.query(query)
+    return numbers(series)[0]
+
+
+def metric_of(series: str) -> str:
+    return series.partition("{")[0]
+
+
+def selectors(expression: str) -> set[str]:
+    """Each series that an expression asks for, with its labels."""
+    return set(re.findall(r"\b(?:careen|kured|kube|process)_\w+(?:\{[^}]*\})?", expression))
+
+
+def test_a_query_that_prometheus_refuses_is_an_error(prometheus: Prometheus, story: Story) -> None:
+    story.wait_for("Prometheus is ready", prometheus.is_ready)
+    with pytest.raises(QueryError, match="parse error"):
+        prometheus.query("sum by (careen_phase")
