@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,9 +108,9 @@ def is_answered(story: Story, prometheus: Prometheus, hosts: list[Host]) -> None
     for name, expression in expressions.items():
         for series in sorted(selectors(expression)):
             if metric_of(series) not in NOT_THERE:
-                story.wait_for(f"{name} has {series}", lambda asked=series: prometheus.query(asked))
+                story.wait_for(f"{name} has {series}", partial(prometheus.query, series))
         if name in TRUE_HERE:
-            story.wait_for(f"{name} is true", lambda asked=expression: prometheus.query(asked))
+            story.wait_for(f"{name} is true", partial(prometheus.query, expression))
         else:
             assert prometheus.query(expression) == [], name
     evaluated = prometheus.rules()
