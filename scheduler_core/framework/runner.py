@@ -354,13 +354,11 @@ def _leaves_the_range(scores: Scores) -> bool:
 def one_by_one(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeList, alive: NDArray[np.bool_]
 ) -> Refusals:
-    """The per-node form of a filter over the remaining nodes; its verdicts are numbered in order of appearance."""
-    numbers: dict[Verdict, int] = {SUCCESS: 0}
-    codes = np.zeros(len(nodes), dtype=np.intp)
-    for position in np.flatnonzero(alive):
-        verdict = plugin.filter(state, pod, nodes[int(position)])
-        codes[position] = 0 if verdict.is_success else numbers.setdefault(verdict, len(numbers))
-    return Refusals(codes, {number: verdict for verdict, number in numbers.items()})
+    """The per-node form of a filter over the nodes still in the search."""
+    return Refusals.of_each(
+        plugin.filter(state, pod, nodes[position]) if is_alive else SUCCESS
+        for position, is_alive in enumerate(alive.tolist())
+    )
 
 
 def _checked(answers: Round) -> Round:

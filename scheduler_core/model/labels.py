@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import chain
+from typing import Final, Protocol, TypeVar
 
 from scheduler_core.values import Value
 
 Labels = Mapping[str, str]
+Answer = TypeVar("Answer")
 
 
 class Requirement(Value):
@@ -92,6 +94,40 @@ def equality_selector(labels: Mapping[str, str]) -> LabelSelector:
     return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items())))
 
 
+class Answering(Protocol[Answer]):
+    """One node, which answers yes or no, or many nodes, which answer with a mask."""
+
+    def meeting(self, expression: Requirement) -> Answer:
+        """Whether the labels meet it."""
+        ...
+
+    def named(self, field: Requirement) -> Answer:
+        """Whether the field metadata.name meets it; other fields are empty."""
+        ...
+
+    def all_of(self, answers: Iterable[Answer]) -> Answer: ...
+    def any_of(self, answers: Iterable[Answer]) -> Answer: ...
+
+
+class OneNode(Value):
+    """A node as selectors see it."""
+
+    labels: Labels
+    name: str
+
+    def meeting(self, expression: Requirement) -> bool:
+        return expression.accepts(self.labels.get(expression.key))
+
+    def named(self, field: Requirement) -> bool:
+        return field.accepts(self.name if field.key == "metadata.name" else "")
+
+    def all_of(self, answers: Iterable[bool]) -> bool:
+        return all(answers)
+
+    def any_of(self, answers: Iterable[bool]) -> bool:
+        return any(answers)
+
+
 class NodeSelectorTerm(Value, kw_only=True):
     """Expressions on labels and on the field metadata.name, all of which must match.
 
@@ -106,11 +142,12 @@ class NodeSelectorTerm(Value, kw_only=True):
         return not self.expressions and not self.fields
 
     def matches(self, labels: Labels, node_name: str) -> bool:
+        return self.chosen(OneNode(labels, node_name))
+
+    def chosen(self, nodes: Answering[Answer]) -> Answer:
         if self.is_empty or self.problem:
-            return False
-        return all(e.matches(labels) for e in self.expressions) and all(
-            f.accepts(node_name if f.key == "metadata.name" else "") for f in self.fields
-        )
+            return nodes.any_of(())
+        return nodes.all_of(chain(map(nodes.meeting, self.expressions), map(nodes.named, self.fields)))
 
 
 class NodeSelector(Value):
@@ -119,7 +156,16 @@ class NodeSelector(Value):
     terms: tuple[NodeSelectorTerm, ...]
 
     def matches(self, labels: Labels, node_name: str) -> bool:
-        return any(term.matches(labels, node_name) for term in self.terms)
+        return self.chosen(OneNode(labels, node_name))
+
+    def chosen(self, nodes: Answering[Answer]) -> Answer:
+        return nodes.any_of(term.chosen(nodes) for term in self.terms)
+
+
+def chosen(nodes: Answering[Answer], node_selector: Iterable[tuple[str, str]], required: NodeSelector | None) -> Answer:
+    """Whether a pod's nodeSelector and required node affinity both choose the node."""
+    equal = (nodes.meeting(Requirement(key, "In", (value,))) for key, value in node_selector)
+    return nodes.all_of(chain(equal, (each.chosen(nodes) for each in (required,) if each is not None)))
 
 
 class PreferredNodeTerm(Value):

@@ -4,7 +4,7 @@ select; scores preferred terms."""
 from __future__ import annotations
 
 from functools import reduce
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -13,7 +13,15 @@ from scheduler_core.framework.extension_points import PreFilterResult, Scores
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.scoring.normalizing import normalize_to_hundred
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable
-from scheduler_core.model.labels import NodeAffinityRules, NodeSelector, NodeSelectorTerm, PreferredNodeTerm
+from scheduler_core.model.labels import (
+    Answering,
+    NodeAffinityRules,
+    NodeSelector,
+    NodeSelectorTerm,
+    OneNode,
+    PreferredNodeTerm,
+    chosen,
+)
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
@@ -46,12 +54,10 @@ class NodeAffinity(Value):
         return None if self.added is None else self.added.required
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
-        labels, name = node_info.node.labels, node_info.name
-        if self._added_required is not None and not self._added_required.matches(labels, name):
+        node = OneNode(node_info.node.labels, node_info.name)
+        if not chosen(node, (), self._added_required):
             return _NOT_ADDED
-        required = _required(pod)
-        chosen = all(labels.get(key) == value for key, value in pod.spec.node_selector)
-        return SUCCESS if chosen and (required is None or required.matches(labels, name)) else _NOT_CHOSEN
+        return SUCCESS if chosen(node, pod.spec.node_selector, _required(pod)) else _NOT_CHOSEN
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
         labels = nodes.snapshot.columns.labels
@@ -73,14 +79,15 @@ class NodeAffinity(Value):
         return tuple(p for p in terms if p.weight and not p.term.is_empty)
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
-        return sum(p.weight for p in self._preferred(pod) if p.term.matches(node_info.node.labels, node_info.name))
+        points: int = self._points(pod, OneNode(node_info.node.labels, node_info.name))
+        return points
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        labels = nodes.snapshot.columns.labels
-        scores = np.zeros(len(nodes), dtype=np.int64)
-        for preferred in self._preferred(pod):
-            scores += preferred.weight * nodes.take(labels.matching(preferred.term))
-        return scores
+        scores: Scores = np.zeros(len(nodes.snapshot.columns), dtype=np.int64)
+        return nodes.take(scores + self._points(pod, nodes.snapshot.columns.labels))
+
+    def _points(self, pod: Pod, nodes: Answering[Any]) -> Any:
+        return sum(preferred.weight * preferred.term.chosen(nodes) for preferred in self._preferred(pod))
 
     def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
         return normalize_to_hundred(scores)

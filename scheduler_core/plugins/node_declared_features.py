@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
+from scheduler_core.framework.by_value import refusals_by_value
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult
 from scheduler_core.framework.refusals import Refusals
@@ -48,7 +49,17 @@ class NodeDeclaredFeatures(Value):
         return PreFilterResult(SUCCESS if needed else SKIP)
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
-        return SUCCESS if state.read(NeededFeatures).names <= node_info.node.declared_features else _LACKING
+        return _verdict(node_info.node.declared_features, state.read(NeededFeatures).names)
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
-        return Refusals(~nodes.take(nodes.snapshot.columns.declaring(state.read(NeededFeatures).names)), {1: _LACKING})
+        needed = state.read(NeededFeatures).names
+        return refusals_by_value(
+            nodes,
+            nodes.snapshot.columns.feature_sets,
+            lambda declared: _verdict(declared, needed),
+            (self.name, needed),
+        )
+
+
+def _verdict(declared: frozenset[str], needed: frozenset[str]) -> Verdict:
+    return SUCCESS if needed <= declared else _LACKING

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from scheduler_core.config.kube_version import KubeVersion
+from scheduler_core.framework.by_value import refusals_by_value, scores_by_value
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import Scores
 from scheduler_core.framework.refusals import Refusals
@@ -31,25 +32,24 @@ class TaintToleration(Value):
     name: ClassVar[str] = "TaintToleration"
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
-        taint = first_untolerated(node_info.node.taints, pod.spec.tolerations)
-        return SUCCESS if taint is None else self._refusal(taint)
+        return self._verdict(node_info.node.taints, pod.spec.tolerations)
 
-    def _refusal(self, taint: Taint) -> Verdict:
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
+        tolerations = pod.spec.tolerations
+        return refusals_by_value(
+            nodes,
+            nodes.snapshot.columns.taint_sets,
+            lambda taints: self._verdict(taints, tolerations),
+            (self, tolerations),
+        )
+
+    def _verdict(self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Verdict:
+        taint = first_untolerated(taints, tolerations)
+        if taint is None:
+            return SUCCESS
         if self.kube_version.taint_refusal_names_the_taint:
             return unresolvable(f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}")
         return unresolvable("node(s) had untolerated taint(s)")
-
-    def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals | None:  # noqa: ARG002
-        if self.kube_version.taint_refusal_names_the_taint:
-            return self._named_refusals(pod, nodes)
-        return Refusals(
-            ~nodes.take(nodes.snapshot.columns.tolerated(pod.spec.tolerations)),
-            {1: unresolvable("node(s) had untolerated taint(s)")},
-        )
-
-    def _named_refusals(self, pod: Pod, nodes: NodeList) -> Refusals:
-        codes, named = nodes.snapshot.columns.untolerated(pod.spec.tolerations)
-        return Refusals(nodes.take(codes), {code: self._refusal(taint) for code, taint in named.items()})
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:  # noqa: ARG002
         state.write(SoftTolerations(pod.spec.tolerations))
@@ -59,7 +59,13 @@ class TaintToleration(Value):
         return count_unpreferred(node_info.node.taints, state.read(SoftTolerations).tolerations)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
-        return nodes.take(nodes.snapshot.columns.unpreferred_taints(state.read(SoftTolerations).tolerations))
+        tolerations = state.read(SoftTolerations).tolerations
+        return scores_by_value(
+            nodes,
+            nodes.snapshot.columns.taint_sets,
+            lambda taints: count_unpreferred(taints, tolerations),
+            ("soft taints", tolerations),
+        )
 
     def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
         return normalize_to_hundred(scores, reverse=True)

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-import numpy as np
-
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import ShapePoint, VolumeBindingArgs
 from scheduler_core.framework.cycle_state import CycleState
@@ -130,15 +128,8 @@ class VolumeBinding(Value):
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
         """Runs node by node, but without each node's sums, which volumes do not need."""
-        claims = state.read(ClaimsOfPod)
-        codes = np.zeros(len(nodes), dtype=np.intp)
-        verdicts: list[Verdict] = [SUCCESS]
-        for index, row in enumerate(nodes.rows):
-            verdict = self._verdict(claims, nodes.snapshot.columns.nodes[row])
-            if verdict not in verdicts:
-                verdicts.append(verdict)
-            codes[index] = verdicts.index(verdict)
-        return Refusals(codes, dict(enumerate(verdicts)))
+        claims, all_nodes = state.read(ClaimsOfPod), nodes.snapshot.columns.nodes
+        return Refusals.of_each(self._verdict(claims, all_nodes[row]) for row in nodes.rows)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:  # noqa: ARG002 -- the point's signature
         return SUCCESS if self.kube_version.storage_capacity_scoring else SKIP

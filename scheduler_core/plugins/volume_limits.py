@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
-import numpy as np
-
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult
@@ -77,14 +75,7 @@ class NodeVolumeLimits(Value):
         """Runs node by node and reads only the pods that have volumes."""
         cluster, names = state.read(ClusterForLimits), nodes.snapshot.columns.names
         users = nodes.snapshot.tally(VOLUME_USERS).by_row
-        codes = np.zeros(len(nodes), dtype=np.intp)
-        verdicts: list[Verdict] = [SUCCESS]
-        for index, row in enumerate(nodes.rows):
-            verdict = self._verdict(cluster, names[row], users.get(int(row), ()))
-            if verdict not in verdicts:
-                verdicts.append(verdict)
-            codes[index] = verdicts.index(verdict)
-        return Refusals(codes, dict(enumerate(verdicts)))
+        return Refusals.of_each(self._verdict(cluster, names[row], users.get(int(row), ())) for row in nodes.rows)
 
     def _verdict(self, cluster: ClusterForLimits, node_name: str, pods_there: Iterable[Pod]) -> Verdict:
         csi_node = cluster.objects.csi_nodes.get(node_name)

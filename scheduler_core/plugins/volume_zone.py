@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-import numpy as np
-
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, unresolvable
+from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.storage.pod_claims import claim_class, find_claim
 from scheduler_core.model.storage.volumes import PersistentVolume
@@ -66,14 +65,15 @@ class VolumeZone(Value):
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002 -- the point's signature
-        return SUCCESS if _is_within(node_info.node.labels, state.read(VolumeTopologies).topologies) else _NO_ZONE
+        return _verdict(node_info.node, state.read(VolumeTopologies))
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002 -- the point's signature
-        topologies, all_nodes = state.read(VolumeTopologies).topologies, nodes.snapshot.columns.nodes
-        codes = np.fromiter(
-            (not _is_within(all_nodes[row].labels, topologies) for row in nodes.rows), dtype=np.intp, count=len(nodes)
-        )
-        return Refusals(codes, {1: _NO_ZONE})
+        wanted, all_nodes = state.read(VolumeTopologies), nodes.snapshot.columns.nodes
+        return Refusals.of_each(_verdict(all_nodes[row], wanted) for row in nodes.rows)
+
+
+def _verdict(node: Node, wanted: VolumeTopologies) -> Verdict:
+    return SUCCESS if _is_within(node.labels, wanted.topologies) else _NO_ZONE
 
 
 def topologies_of(volume: PersistentVolume) -> list[TopologyOfVolume]:

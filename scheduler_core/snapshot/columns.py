@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from scheduler_core.model.node import Node
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from scheduler_core.model.taints import Taint, Toleration, count_unpreferred, first_untolerated
+from scheduler_core.model.taints import Taint, Toleration, first_untolerated
 from scheduler_core.snapshot.node_images import NodeImages
 from scheduler_core.snapshot.node_labels import NodeLabels
 from scheduler_core.snapshot.node_tree import NodeTree, last_moved_to, one_of_each_zone
@@ -51,10 +51,6 @@ class Columns:
         self.labels = labels or NodeLabels(nodes)
         self.images = images or NodeImages(nodes)
         self._tolerated: Remembered[tuple[Toleration, ...], NDArray[np.bool_]] = Remembered()
-        self._untolerated: Remembered[tuple[Toleration, ...], tuple[NDArray[np.intp], Mapping[int, Taint]]] = (
-            Remembered()
-        )
-        self._unpreferred: Remembered[tuple[Toleration, ...], NDArray[np.int64]] = Remembered()
 
     def with_nodes(self, changed: Mapping[int, Node]) -> Self:
         """The columns with these nodes, by row, in place of those with the same names; unaffected columns are
@@ -260,18 +256,6 @@ class Columns:
         )
         return tuple(known), codes
 
-    def untolerated(self, tolerations: tuple[Toleration, ...]) -> tuple[NDArray[np.intp], Mapping[int, Taint]]:
-        """Per node, the number of the first NoSchedule or NoExecute taint that these tolerations do not cover, 0 for
-        none; and the taints by their numbers."""
-        known = self._untolerated.get(tolerations)
-        if known is None:
-            sets, codes = self.taint_sets
-            found = [first_untolerated(taints, tolerations) for taints in sets]
-            numbers = [0 if taint is None else number for number, taint in enumerate(found, start=1)]
-            named = {number: taint for number, taint in enumerate(found, start=1) if taint is not None}
-            known = self._untolerated[tolerations] = np.array(numbers, dtype=np.intp)[codes], named
-        return known
-
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.bool_]:
         """Nodes without a NoSchedule or NoExecute taint that these tolerations do not cover."""
         known = self._tolerated.get(tolerations)
@@ -282,21 +266,22 @@ class Columns:
             )[codes]
         return known
 
-    def unpreferred_taints(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.int64]:
-        """Per node, the number of PreferNoSchedule taints that these tolerations do not cover."""
-        known = self._unpreferred.get(tolerations)
-        if known is None:
-            sets, codes = self.taint_sets
-            known = self._unpreferred[tolerations] = np.array(
-                [count_unpreferred(taints, tolerations) for taints in sets], dtype=np.int64
-            )[codes]
-        return known
+    @cached_property
+    def feature_sets(self) -> tuple[tuple[frozenset[str], ...], NDArray[np.intp]]:
+        """The distinct sets of declared features, and for each node the place of its own among them."""
+        known: dict[frozenset[str], int] = {}
+        codes = [known.setdefault(node.declared_features, len(known)) for node in self.nodes]
+        return tuple(known), np.array(codes, dtype=np.intp)
 
-    def declaring(self, features: frozenset[str]) -> NDArray[np.bool_]:
-        """Nodes that declare all of these features."""
-        return np.fromiter(
-            (features <= node.declared_features for node in self.nodes), dtype=bool, count=len(self.nodes)
-        )
+    @cached_property
+    def cordons(self) -> tuple[tuple[bool, bool], NDArray[np.intp]]:
+        """`unschedulable` in the same form."""
+        return (False, True), self.unschedulable.astype(np.intp)
+
+    @cached_property
+    def by_value(self) -> Remembered[Hashable, Any]:
+        """What rules answered about the values above, per node (framework/by_value.py)."""
+        return Remembered()
 
 
 def _amounts(nodes: Sequence[Node], lines: Mapping[str, int]) -> NDArray[np.int64]:

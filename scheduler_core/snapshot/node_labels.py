@@ -5,12 +5,12 @@ same."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.model.labels import NodeSelector, NodeSelectorTerm, Requirement
+from scheduler_core.model.labels import NodeSelector, OneNode, Requirement, chosen
 from scheduler_core.model.node import Node
 from scheduler_core.snapshot.remembered import Remembered
 from scheduler_core.values import Value
@@ -114,38 +114,31 @@ class NodeLabels:
         key = (node_selector, required)
         known = self._selections.get(key)
         if known is None:
-            known = self._selections[key] = self._select(node_selector, required)
+            known = self._selections[key] = chosen(self, node_selector, required)
         return known
 
-    def _select(self, node_selector: tuple[tuple[str, str], ...], required: NodeSelector | None) -> Mask:
-        chosen = np.ones(len(self._nodes), dtype=bool)
-        for key, value in node_selector:
-            chosen &= self._meeting(Requirement(key, "In", (value,)))
-        if required is not None:
-            terms = np.zeros(len(self._nodes), dtype=bool)
-            for term in required.terms:
-                terms |= self.matching(term)
-            chosen &= terms
-        return chosen
+    def all_of(self, answers: Iterable[Mask]) -> Mask:
+        found = np.ones(len(self._nodes), dtype=bool)
+        for answer in answers:
+            found &= answer
+        return found
 
-    def matching(self, term: NodeSelectorTerm) -> Mask:
-        """Nodes that one term selects."""
-        chosen = np.ones(len(self._nodes), dtype=bool)
-        if term.is_empty or term.problem:
-            return ~chosen
-        for expression in term.expressions:
-            chosen &= self._meeting(expression)
-        if term.fields:
-            bare = NodeSelectorTerm(fields=term.fields)
-            chosen &= np.fromiter(
-                (bare.matches({}, node.name) for node in self._nodes), dtype=bool, count=len(self._nodes)
-            )
-        return chosen
+    def any_of(self, answers: Iterable[Mask]) -> Mask:
+        found = np.zeros(len(self._nodes), dtype=bool)
+        for answer in answers:
+            found |= answer
+        return found
 
-    def _meeting(self, requirement: Requirement) -> Mask:
-        known = self._requirements.get(requirement)
+    def meeting(self, expression: Requirement) -> Mask:
+        """Nodes whose labels meet it. Not to be written to."""
+        known = self._requirements.get(expression)
         if known is None:
-            topology = self.topology(requirement.key)
-            by_code = np.array([requirement.accepts(value) for value in (*topology.values, None)], dtype=bool)
-            known = self._requirements[requirement] = by_code[topology.codes]
+            topology = self.topology(expression.key)
+            by_code = np.array([expression.accepts(value) for value in (*topology.values, None)], dtype=bool)
+            known = self._requirements[expression] = by_code[topology.codes]
         return known
+
+    def named(self, field: Requirement) -> Mask:
+        """Nodes whose field metadata.name meets it."""
+        answers = (OneNode({}, node.name).named(field) for node in self._nodes)
+        return np.fromiter(answers, dtype=bool, count=len(self._nodes))

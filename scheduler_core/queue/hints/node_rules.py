@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from scheduler_core.config.plugin_args import NodeAffinityArgs
-from scheduler_core.model.labels import NodeAffinityRules
+from scheduler_core.model.labels import OneNode, chosen
 from scheduler_core.model.manifests.from_manifest import node_affinity_from_manifest
 from scheduler_core.model.node import UNSCHEDULABLE_TAINT_KEY, Node
 from scheduler_core.model.pod import Pod
@@ -24,21 +24,16 @@ def node_affinity(args: NodeAffinityArgs) -> tuple[EventHint, ...]:
     added = node_affinity_from_manifest(args.added_affinity)
 
     def helps(pod: Pod, old: Node | None, new: Node) -> bool:
-        if added is not None and not _meets(added, new):
+        if added is not None and not chosen(OneNode(new.labels, new.name), (), added.required):
             return False
         return _is_wanted(pod, new) and (old is None or not _is_wanted(pod, old))
 
     return (EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL), helps),)
 
 
-def _meets(affinity: NodeAffinityRules, node: Node) -> bool:
-    return affinity.required is None or affinity.required.matches(node.labels, node.name)
-
-
 def _is_wanted(pod: Pod, node: Node) -> bool:
-    if any(node.labels.get(key) != value for key, value in pod.spec.node_selector):
-        return False
-    return pod.spec.node_affinity is None or _meets(pod.spec.node_affinity, node)
+    required = None if pod.spec.node_affinity is None else pod.spec.node_affinity.required
+    return chosen(OneNode(node.labels, node.name), pod.spec.node_selector, required)
 
 
 def _taints_no_longer_matter(pod: Pod, old: Node | None, new: Node) -> bool:

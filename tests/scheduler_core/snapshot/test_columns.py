@@ -79,8 +79,8 @@ def test_columns_hold_masks_of_taints_and_features() -> None:
     )
     assert table.tolerated(()).tolist() == [True, False, True]
     assert table.tolerated((Toleration("x", "Exists"),)).tolist() == [True, True, True]
-    assert table.unpreferred_taints(()).tolist() == [0, 0, 1]
-    assert table.declaring(frozenset({"F"})).tolist() == [False, False, True]
+    sets, places = table.feature_sets
+    assert (sets, places.tolist()) == ((frozenset(), frozenset({"F"})), [0, 0, 1])
 
 
 def test_columns_hold_topologies_and_selections() -> None:

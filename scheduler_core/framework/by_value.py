@@ -1,0 +1,43 @@
+"""Filters and scores that read one field of the node: one rule about its value serves one node and all nodes.
+
+Many nodes share few values of such a field. The rule is asked once per distinct value, and the answer for all nodes is
+remembered for as long as the nodes stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.framework.extension_points import Scores
+from scheduler_core.framework.refusals import Refusals, numbered
+from scheduler_core.framework.verdict import Verdict
+from scheduler_core.snapshot.node_list import NodeList
+
+T = TypeVar("T")
+Distinct = tuple[Sequence[T], NDArray[np.intp]]
+"""The distinct values of a field, and for each node of the snapshot the place of its own among them."""
+
+
+def refusals_by_value(
+    nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], Verdict], question: Hashable
+) -> Refusals:
+    """The answer of a filter whose verdict depends on this field. `question` has all that the rule reads besides."""
+    known: tuple[NDArray[Any], Mapping[int, Verdict]] | None = nodes.snapshot.columns.by_value.get(question)
+    if known is None:
+        values, places = distinct
+        codes, verdicts = numbered(map(rule, values))
+        known = nodes.snapshot.columns.by_value[question] = codes[places], verdicts
+    return Refusals(nodes.take(known[0]), known[1])
+
+
+def scores_by_value(nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], int], question: Hashable) -> Scores:
+    """The same for a score."""
+    known: Scores | None = nodes.snapshot.columns.by_value.get(question)
+    if known is None:
+        values, places = distinct
+        of_values = np.array([rule(value) for value in values], dtype=np.int64)
+        known = nodes.snapshot.columns.by_value[question] = of_values[places]
+    return nodes.take(known)
