@@ -28,12 +28,28 @@ class Reason(Value, kw_only=True):
         force_setattr(self, "sentence", one_line(self.sentence))
 
 
+_OF_CLUSTER = frozenset(
+    {
+        Code.PAUSED,
+        Code.LOCK_UNKNOWN,
+        Code.LOCK_GARBAGE,
+        Code.FOREIGN_COORDINATOR,
+        Code.NODES_DOWN,
+        Code.ZONE_AT_WORK,
+        Code.FLEET_UNKNOWN,
+        Code.ALERT,
+        Code.ALERTS_UNKNOWN,
+    }
+)
+
+
 class Refusal(Value, kw_only=True):
     """A gate's no: which gate, why, since when, and the remedy. `writing.with_since` fills in a missing `since` from
     the refusals stored on the Node.
 
     `remedy` is for this node alone; the general remedy of a code is in `reasons.py`.
-    `is_of_cluster`: the gate would refuse every other node as well, so the line of waiting nodes does not change.
+    `is_of_cluster`: the gate would refuse every other node as well, so the line of waiting nodes does not change, and
+    one message is enough for all nodes. A gate says so where its code alone does not.
     `longest_seconds`: an alert fires for a refusal that lasts longer; 0: never.
     """
 
@@ -48,6 +64,7 @@ class Refusal(Value, kw_only=True):
     def __post_init__(self) -> None:
         for name in ("gate", "sentence", "remedy"):
             force_setattr(self, name, one_line(getattr(self, name)))
+        force_setattr(self, "is_of_cluster", self.is_of_cluster or self.code in _OF_CLUSTER)
 
 
 class Decision(Value, kw_only=True):

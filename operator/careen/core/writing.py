@@ -384,6 +384,7 @@ def _refusal(row: object) -> Refusal | None:
                 sentence=short(sentence),
                 since=since,
                 remedy=remedy,
+                is_of_cluster=more.get("ofCluster") is True,
                 longest_seconds=longest,
             )
         case _:
@@ -404,6 +405,7 @@ def _refusals_json(refusals: tuple[Refusal, ...]) -> str | None:
             "since": rfc3339(each.since) if each.since else None,
             **({"remedy": each.remedy} if each.remedy else {}),
             **({"longest": each.longest_seconds} if each.longest_seconds else {}),
+            **({"ofCluster": True} if each.is_of_cluster else {}),
         }
         for each in refusals
     ]

@@ -280,3 +280,27 @@ def test_the_longest_time_of_a_refusal_stays_on_the_node() -> None:
     decision = decided(a_progress(Phase.WAITING), policy, pods=(a_pod(labels={"app": "db"}),))
     (row,) = json.loads(the_patch(decision).annotations[keys.REFUSALS] or "[]")
     assert (row["gate"], row["longest"]) == ("blocking-pods", 7200)
+
+
+@pytest.mark.parametrize(
+    ("code", "written", "read"),
+    [
+        ("health-query", True, True),
+        ("health-query", "yes", False),
+        ("health-query", 1, False),
+        ("health-query", None, False),
+        ("alert", None, True),
+    ],
+)
+def test_a_stored_refusal_says_whether_every_node_gets_it(code: str, written: object, read: bool) -> None:
+    row = {"gate": "a-gate", "code": code, "sentence": "x", "ofCluster": written}
+    (refusal,) = stored_refusals(a_node(annotations={keys.REFUSALS: json.dumps([row])}))
+    assert refusal.is_of_cluster is read
+
+
+@pytest.mark.parametrize("is_of_cluster", [True, False])
+def test_what_a_gate_says_of_its_refusal_is_stored_on_the_node(is_of_cluster: bool) -> None:
+    refusal = Refusal(gate="blocking-pods", code=Code.BLOCKING_POD, sentence="x", is_of_cluster=is_of_cluster)
+    patch = the_patch(staying(refusals=(refusal,)))
+    (stored,) = stored_refusals(a_node(annotations={keys.REFUSALS: str(patch.annotations[keys.REFUSALS])}))
+    assert (stored.code, stored.is_of_cluster) == (Code.BLOCKING_POD, is_of_cluster)

@@ -185,8 +185,8 @@ MUTANTS = (
     Mutant(
         "_pass_on: the turn is handed on although the next node would be refused as well",
         _LINE + "_pass_on",
-        "refused.code in _CLUSTER_WIDE",
-        "False",
+        "if refused.is_of_cluster else",
+        "if False else",
     ),
     Mutant(
         "_pass_on: the same costly question is asked at every look",

@@ -30,22 +30,6 @@ _EXPECTED = frozenset(
     }
 )
 
-# Every waiting node meets the same: one message for all of them is enough.
-_CLUSTER_WIDE = frozenset(
-    {
-        Code.PAUSED,
-        Code.LOCK_UNKNOWN,
-        Code.LOCK_GARBAGE,
-        Code.FOREIGN_COORDINATOR,
-        Code.NODES_DOWN,
-        Code.FLEET_UNKNOWN,
-        Code.ALERT,
-        Code.ALERTS_UNKNOWN,
-        Code.HEALTH_QUERY,
-        Code.HEALTH_UNKNOWN,
-    }
-)
-
 _AGAIN = timedelta(days=7)
 _FRESH = timedelta(minutes=45)  # Events live for an hour; whoever looks later cannot tell whether somebody told it
 
@@ -76,13 +60,12 @@ def due(
     sentence = (
         f"Node {node} has been held back for {spoken(lasted)}, since {since:%Y-%m-%d %H:%M} UTC: {oldest.sentence}"
     )
-    is_cluster_wide = oldest.code in _CLUSTER_WIDE
-    begun = "" if is_cluster_wide else f"/{since:%Y-%m-%dT%H:%M}"
+    begun = "" if oldest.is_of_cluster else f"/{since:%Y-%m-%dT%H:%M}"
     return HeldBack(
         message=Notify(occasion=Occasion.BLOCKED, sentence=sentence, reason=oldest.sentence, seconds=lasted),
         refusal=oldest,
         once=f"{oldest.gate}/{oldest.code.value}{begun}/{number}",
-        is_cluster_wide=is_cluster_wide,
+        is_cluster_wide=oldest.is_of_cluster,
     )
 
 

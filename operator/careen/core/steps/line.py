@@ -48,12 +48,6 @@ COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # a forecast is a second of work and lists of
 # The sentence names no holders or places: otherwise every release would cost a patch of every waiting node.
 _WAITS = "the gates pass; waits for its turn"
 
-# Every other node would get these refusals too, so the node keeps its turn.
-_CLUSTER_WIDE = frozenset(
-    {Code.NODES_DOWN, Code.ZONE_AT_WORK, Code.FLEET_UNKNOWN, Code.ALERT, Code.ALERTS_UNKNOWN, Code.FOREIGN_COORDINATOR}
-)
-
-
 _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 
 
@@ -215,7 +209,6 @@ def _protected(situation: Situation) -> dict[str, str | None]:
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
     """A costly gate refuses: report it, and pass the turn to the next node, or keep it if the gate would refuse every
     node."""
-    is_everybodys = refused.is_of_cluster or refused.code in _CLUSTER_WIDE
     if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.line.names:
         return want(situation, Evidence.WAITERS)
     pause = costly_pause_seconds(situation)
@@ -230,7 +223,7 @@ def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> De
         prepared=None,
     )
     is_named = situation.node.name in content.line.names
-    handed = _kept_line(situation, content, refused) if is_everybodys else _handed_on(situation, content)
+    handed = _kept_line(situation, content, refused) if refused.is_of_cluster else _handed_on(situation, content)
     return stay(
         situation.with_memory(memory),
         Status(Code.REFUSED, with_overdue(situation, refused.sentence), refusals=(refused,), label=order.READY),

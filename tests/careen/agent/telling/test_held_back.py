@@ -98,3 +98,27 @@ def test_a_cluster_wide_refusal_has_one_name_for_all_nodes() -> None:
     assert other is not None
     assert one.is_cluster_wide
     assert one.once == other.once
+
+
+@pytest.mark.parametrize(
+    ("code", "is_of_cluster", "is_told_once"),
+    [
+        pytest.param(Code.HEALTH_QUERY, True, True, id="a health query that is the same for every node"),
+        pytest.param(Code.HEALTH_QUERY, False, False, id="a health query about this node"),
+        pytest.param(Code.BLOCKING_POD, True, True, id="a pod that forbids every reboot"),
+        pytest.param(Code.BLOCKING_POD, False, False, id="a pod that forbids this node's reboot"),
+        pytest.param(Code.PODS_UNKNOWN, False, False, id="the node's own pods"),
+        pytest.param(Code.ALERT, False, True, id="an alert, which always counts for the cluster"),
+    ],
+)
+def test_a_refusal_of_every_node_is_told_once_and_one_of_a_node_by_that_node(
+    code: Code, is_of_cluster: bool, is_told_once: bool
+) -> None:
+    def once(node: str, since: datetime) -> str:
+        refusal = Refusal(gate="gate", code=code, sentence="no", since=since, is_of_cluster=is_of_cluster)
+        found = due(node, (refusal,), Phase.WAITING, SINCE + DAY, after_seconds=86400.0)
+        assert found is not None
+        assert found.is_cluster_wide is is_told_once
+        return found.once
+
+    assert (once("n1", SINCE) == once("n2", SINCE - timedelta(minutes=2))) is is_told_once
