@@ -103,7 +103,7 @@ def _configuration(path: Path | None) -> Configuration | None:
     try:
         return Configuration.from_mapping(yaml_text.load(text_of(path, "--scheduler-config")))
     except (ConfigurationError, yaml_text.BadYaml) as error:
-        raise click.BadParameter(f"{path}: {error}", param_hint="--scheduler-config") from error
+        raise BadInput(f"--scheduler-config {path}: {error}") from error
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod:

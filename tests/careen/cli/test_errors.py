@@ -249,3 +249,26 @@ def test_a_setting_without_effect_on_a_plan_is_refused_with_the_list_of_those_wi
     assert notes[0].startswith("--set drain-timeout, period change nothing in a plan. What changes a plan: concurrency")
     assert "reboot-delay" in notes[0]
     assert "change nothing" not in " ".join(desk.json("plan", "--set", "concurrency=2")["notes"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "--from"],
+        ["forecast", "n1", "--from"],
+        ["explain", "a/b", "--from"],
+        ["plan", "--scheduler-config"],
+        ["explain", "a/b", "--scheduler-config"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("content", [b"x", b"\xff\xfe"], ids=["other content", "no text"])
+def test_a_file_with_other_content_is_named_with_its_option_and_shows_no_usage(
+    desk: Desk, tmp_path: Path, words: list[str], content: bytes
+) -> None:
+    desk.node("n1")
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    result = desk.run(*words, str(file))
+    assert f"Error: {words[-1]} {file}" in " ".join(result.output.split())
+    assert (result.exit_code, "Usage:" in result.output) == (2, False)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from careen.cli.support.screen import BadInput
+
 if TYPE_CHECKING:
     from scheduler_core.snapshot.dump import Dump
 
@@ -59,7 +61,7 @@ def text_of(path: Path, option: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise click.BadParameter(f"{path} cannot be read: {why(error)}", param_hint=option) from error
+        raise BadInput(f"{option} {path} cannot be read: {why(error)}") from error
 
 
 def try_to_read(path: Path, option: str) -> None:
@@ -70,7 +72,7 @@ def try_to_read(path: Path, option: str) -> None:
         with path.open("rb") as file:
             file.read(1)
     except OSError as error:
-        raise click.BadParameter(f"{path} cannot be read: {why(error)}", param_hint=option) from error
+        raise BadInput(f"{option} {path} cannot be read: {why(error)}") from error
 
 
 def dump_of(path: Path) -> Dump:
@@ -81,9 +83,9 @@ def dump_of(path: Path) -> Dump:
         with path.open("rb") as file:
             return read_dump(file)
     except UnreadableDumpError as error:
-        raise click.BadParameter(f"{path}: {error}", param_hint="--from") from error
+        raise BadInput(f"--from {path}: {error}") from error
     except OSError as error:
-        raise click.BadParameter(f"{path} cannot be read: {why(error)}", param_hint="--from") from error
+        raise BadInput(f"--from {path} cannot be read: {why(error)}") from error
 
 
 def why(error: OSError | ValueError) -> str:
