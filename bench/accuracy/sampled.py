@@ -74,8 +74,8 @@ def main() -> None:
 
 def begun(parser: argparse.ArgumentParser, name: str) -> tuple[argparse.Namespace, Path, int]:
     """The options, with those of every bench that records and scores drains, its folder, and its seed."""
-    parser.add_argument("--seed", type=int, help="draws the clusters' seeds; otherwise drawn itself")
-    parser.add_argument("--record", type=Path, help="a folder for what happens; what is there is not done again")
+    parser.add_argument("--seed", type=int, help="chooses the clusters' seeds; by default random")
+    parser.add_argument("--record", type=Path, help="a folder for the records; existing ones are not made again")
     parser.add_argument("--replay", type=Path, help="a folder with what happened: judged, and nothing is drained")
     given = parser.parse_args()
     folder = given.replay or given.record or Path(tempfile.mkdtemp(prefix=f"careen-{name}-records-"))

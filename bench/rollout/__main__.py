@@ -41,9 +41,7 @@ POD_TIMES = PodTimes(start_seconds=3.0, stop_seconds=1.0)
 def main() -> int:
     options = _options()
     if os.geteuid() != 0:
-        print(
-            "bench-rollout gives each agent namespaces of its own, as a container has: run it as root", file=sys.stderr
-        )
+        print("bench-rollout gives each agent its own namespaces, like a container: run it as root", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     results = []
@@ -74,7 +72,7 @@ def _options() -> argparse.Namespace:
         help="whose DaemonSet and rights the --agent uses (default: careen's)",
     )
     parser.add_argument(
-        "--flags", default="", help="flags to add to the agent's; where one stands twice, this one counts"
+        "--flags", default="", help="flags to add to the agent's; of a repeated flag, this one counts"
     )
     parser.add_argument("--seed", type=int, default=0, help="which cluster; 0 is the reference")
     parser.add_argument("--asking", type=int, default=NODES, help="how many of the 12 hosts ask")

@@ -85,7 +85,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kured", type=Path, help="a kured program; without one its columns are left out")
     parser.add_argument("--agents", nargs="+", choices=HEADINGS, default=list(HEADINGS), help="only these")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--asking", type=int, nargs="+", default=[NODES, 8], help="how many of the nodes want a reboot")
+    parser.add_argument("--asking", type=int, nargs="+", default=[NODES, 8], help="how many of the nodes need a reboot")
     parser.add_argument(
         "--results", type=Path, default=RESULTS, help="rows of these agents and seeds are replaced in this file"
     )

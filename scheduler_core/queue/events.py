@@ -121,4 +121,4 @@ EVERY_EVENT: Final = tuple(
         Resource.DEVICE_CLASS,
     )
 )
-"""What a plugin without registrations of its own hears of, and an extender that refused nodes."""
+"""The events of a plugin without its own registrations, and of an extender that refused nodes."""

@@ -53,7 +53,7 @@ class Dump(Value, kw_only=True):
     header: Header
     snapshot: Snapshot
     learnt: Any = None
-    """As it was written: what a shadow has learned of the scheduler's search (`learning/kept_belief.py`)."""
+    """As written: a shadow's belief about the scheduler's search (`learning/kept_belief.py`)."""
 
 
 class DumpWriter:

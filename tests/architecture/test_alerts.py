@@ -134,7 +134,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         series("careen_need_since_seconds", *((day * DAY, (day + 2) * DAY - 3, 0) for day in range(0, 10, 2))),
         {6 * DAY: [], 7 * DAY + 30: [{"node": "n1"}], 8 * DAY: [{"node": "n1"}], 8 * DAY + 30: [{"node": "n1"}]},
     ),
-    "a need that is gone": (
+    "a need that has ended": (
         "CareenRebootOverdue",
         series("careen_need_since_seconds", (0, 8 * DAY, 0)),
         {8 * DAY: [{"node": "n1"}], 8 * DAY + 30: []},
@@ -180,7 +180,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {2 * HOUR - 5: [], 2 * HOUR + 10: [{"node": "n1"}], 3 * HOUR + 20: [{"node": "n1"}], 4 * HOUR + 20: []},
     ),
-    "a node that somebody keeps down for more than a day": (
+    "a node that a person keeps down for more than a day": (
         "CareenMaintenanceLong",
         [
             *series("careen_phase_since_seconds", (0, 30 * HOUR, 0)),
@@ -201,7 +201,7 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
         ],
         {4: [], 10: [{"holder": "n1"}], 70: []},
     ),
-    "a node whose agent is gone, beside one whose agent is replaced": (
+    "a node whose agent has stopped, beside one whose agent is replaced": (
         "CareenAgentMissing",
         [
             *series("kube_node_info", (0, 180, 1)),

@@ -398,7 +398,7 @@ def with_component(tmp_path: Path, component: str) -> dict[str, Any]:
 
 
 NEW_FIELDS = ("appArmorProfile", "recursiveReadOnly")
-"""Of Kubernetes 1.30."""
+"""From Kubernetes 1.30."""
 
 
 @pytest.mark.kubectl

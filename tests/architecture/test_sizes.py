@@ -82,7 +82,7 @@ COUNTS_THE_REST = " and _ more"
 WRITES_IT = {
     "scheduler_core/sentences.py": "the one place",
     "operator/careen/core/people/telling.py": "counts pods that the annotation on the Node does not name",
-    "operator/careen/cli/demo.py": "a line of its own under a list of breaches",
+    "operator/careen/cli/demo.py": "a separate line under a list of breaches",
 }
 
 
@@ -98,7 +98,7 @@ def test_only_one_module_says_that_evidence_was_not_requested() -> None:
 
 INSTANTS = {
     "operator/careen/core/facts/times.py": "RFC 3339, both ways",
-    "operator/careen/cluster/events.py": "an Event's name is drawn from it; nobody reads it",
+    "operator/careen/cluster/events.py": "it makes an Event's name, which no program reads",
     "operator/careen/settings/lists/windows.py": "a date without a time",
     "scheduler_core/model/manifests/fields.py": "the library's own reader, to seconds",
 }

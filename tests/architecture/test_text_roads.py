@@ -14,7 +14,7 @@ from tests.architecture.source_tree import Module, modules
 ROADS: dict[str, dict[str, str]] = {
     r"click\.(echo|secho|echo_via_pager|prompt|style)|print|(sys\.)?(stdout|stderr)\.(write|writelines)|os\.write": {
         "careen.cli.support.screen": "the road to a terminal",
-        "careen.cli.support.completion": "names and help of our own commands, to a shell",
+        "careen.cli.support.completion": "names and help of careen's own commands, to a shell",
         "careen.services.notify_child": "one JSON line for each target, to the agent, which makes it fit",
     },
     r"(rich\.console\.)?Console|(rich\.)?print": {

@@ -89,10 +89,10 @@ MAY = {
     "careen.cluster.wire.client": "seconds between two reloads of the credentials; virtual time never runs "
     "over a real transport",
     "careen.cli.config": "a command reads the environment that it tells about",
-    "careen.agent.handlers": "kopf runs in a thread of its own, in real time",
+    "careen.agent.handlers": "kopf runs in a separate thread, in real time",
     "scheduler_core.__main__": "a command line",
     "careen.agent.observe": "claim ids, which no two nodes may ever share",
-    "scheduler_core.extenders.transport": "deadlines of requests to somebody else's scheduler",
+    "scheduler_core.extenders.transport": "deadlines of requests to another scheduler",
 }
 MAY_FOLDERS = ("drydock",)  # simulated hosts live in real time, and the demo draws its cluster from a seed
 

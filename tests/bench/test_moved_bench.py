@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bench.rollout import moved
 from bench.rollout.comparison import Run, chance_of, differences, plot, tables
 
-AGENTS = {"with": "with taint", "without": "no taint", "absent": "nobody ran this"}
+AGENTS = {"with": "with taint", "without": "no taint", "absent": "an agent without runs"}
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -8,11 +8,11 @@ import re
 import unicodedata
 
 MARK = "poison"
-"""Stands in front of every poisoned text: an output that has none of it has not been tried."""
+"""Begins every poisoned text: an output without it was not tested."""
 
 FORGED = "FORGED"
-"""Follows the line break in a poisoned text: a line that begins with it was written by somebody else. Tracebacks are
-indented by four columns, so that none of their lines passes for an entry."""
+"""Follows the line break in a poisoned text: a line that begins with it is forged. Tracebacks are indented by four
+columns, so that none of their lines looks like an entry."""
 
 POISON = (
     f"{MARK}\x1b[31m\x1b]0;title\x07\n{FORGED} all is well\r{FORGED}\u2028{FORGED}\x85{FORGED}\x9b2J\x08\x00\x7f"

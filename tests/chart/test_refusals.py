@@ -37,8 +37,8 @@ FORMS = [
     case(
         "an address without a scheme", "configuration: {prometheusUrl: prometheus:9090}", "/configuration/prometheusUrl"
     ),
-    case("a switch that is none", "configuration: {forceReboot: sometimes}", "/configuration/forceReboot"),
-    case("a flag that is none", "extraArgs: {force-rebot: true}", "force-rebot"),
+    case("an invalid switch", "configuration: {forceReboot: sometimes}", "/configuration/forceReboot"),
+    case("an unknown flag", "extraArgs: {force-rebot: true}", "force-rebot"),
     case("the lock's place", "configuration: {dsName: other}", "dsName"),
     case("an init container that is a map", "initContainers: {name: x}", "/initContainers"),
 ]
@@ -119,7 +119,7 @@ SENTENCES = [
         "extraEnvVars: [{name: KURED_PERIOD, value: 1h}, {name: CAREEN_PERIOD, value: 1h}]",
         "CAREEN_PERIOD and KURED_PERIOD are both given",
     ),
-    case("a variable that is none", "extraEnvVars: [{name: KURED_DRAIN_TIMEOUTS, value: 6m}]", "is no setting"),
+    case("an unknown variable", "extraEnvVars: [{name: KURED_DRAIN_TIMEOUTS, value: 6m}]", "is no setting"),
     case("whose agent", "extraEnvVars: [{name: KURED_NODE_ID, value: x}]", "what the chart itself tells"),
     case(
         "the lock's place as a flag", "extraArgs: {ds-name: other}", "what the chart itself tells", "fullnameOverride"
@@ -137,17 +137,21 @@ SENTENCES = [
         "without alertFilterRegexp no alert",
     ),
     case(
-        "alerts of nobody",
+        "alerts without a source",
         "configuration: {alertFiringOnly: true}",
         "without prometheusUrl or alertmanagerUrl no alert",
     ),
     case("force past nothing", "configuration: {forceRebootPastBudgets: true}", "does nothing without forceReboot"),
     case(
-        "a name without a word",
+        "a user without a password",
         "configuration: {prometheusUrl: 'https://a', prometheusUsername: me}",
         "needs prometheusPasswordFile",
     ),
-    case("an address of its own", "configuration: {metricsHost: 127.0.0.1}", "the kubelet asks the pod's own address"),
+    case(
+        "an address that probes cannot reach",
+        "configuration: {metricsHost: 127.0.0.1}",
+        "the kubelet asks the pod's own address",
+    ),
     case("any port", "configuration: {metricsPort: 0}", "0 is any free port"),
     case(
         "a command beside the signal",

@@ -131,6 +131,6 @@ def test_every_step_has_one_event_even_if_the_patch_before_it_was_lost(story: St
 
     once = {host.name: Counter(ONCE_EACH) for host in hosts}
     try:
-        story.wait_for("each step is told once", lambda: told() == once, 10)
+        story.wait_for("each step is reported once", lambda: told() == once, 10)
     except AssertionError as late:
         raise AssertionError(f"told were {told()}") from late

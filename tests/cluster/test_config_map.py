@@ -33,9 +33,10 @@ def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(sto
     story.wait_for("they wait for the window", lambda: all("outside-window" in story.refusals(host) for host in hosts))
     before = story.admin.get(f"{PATH}/careen")
     story.admin.delete(f"{PATH}/careen")
-    story.stays("nobody goes", lambda: not story.holders() and not any(host.reboots for host in hosts), 15)
+    story.stays("no node starts", lambda: not story.holders() and not any(host.reboots for host in hosts), 15)
     story.wait_for(
-        "it is told", lambda: all(says(story, host, f'careen_config_ok{{node="{host.name}"}} 0.0') for host in hosts)
+        "it is reported",
+        lambda: all(says(story, host, f'careen_config_ok{{node="{host.name}"}} 0.0') for host in hosts),
     )
     found = story.admin.list(f"/api/v1/namespaces/{CAREEN.namespace}/events")
     assert [
@@ -48,7 +49,7 @@ def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(sto
     }
     story.admin.create(PATH, again)
     story.stays(
-        "nobody goes after its return", lambda: not story.holders() and not any(host.reboots for host in hosts), 5
+        "no node starts after its return", lambda: not story.holders() and not any(host.reboots for host in hosts), 5
     )
     story.wait_for(
         "all is well", lambda: all(says(story, host, f'careen_config_ok{{node="{host.name}"}} 1.0') for host in hosts)
@@ -83,7 +84,7 @@ def test_a_rebooted_node_returns_to_service_despite_an_invalid_config_map(story:
     story.settings(reboot_days=["someday"], no_such_setting=1)
     story.finishes_one(first, 90)
     story.wait_for(
-        "it is told", lambda: says(story, first, f'careen_config_ok{{node="{first.name}"}} 0.0') or first.crashes
+        "it is reported", lambda: says(story, first, f'careen_config_ok{{node="{first.name}"}} 0.0') or first.crashes
     )
     story.settings(reboot_days=EVERY_DAY)
     story.finishes(hosts)
@@ -101,7 +102,7 @@ def test_the_agent_of_a_rebooted_node_starts_even_if_the_daemonset_is_missing(st
     story.admin.delete(CAREEN.path, {"propagationPolicy": "Orphan"})
     starts = host.starts
     story.wait_for("its agent has started", lambda: host.starts > starts)
-    story.stays("the agent goes on", lambda: not host.crashes, 8)
+    story.stays("the agent continues", lambda: not host.crashes, 8)
     for file in manifest_files():
         story.apply_file(file)
     story.finishes([host])

@@ -43,7 +43,7 @@ def test_a_daemonset_pod_that_becomes_unready_halts_the_roll_out(story: Story) -
     story.reaches(first, "Failed")
     assert "log-shipper" in story.reason(first)
     second.ask_for_reboot()
-    story.stays("nobody follows it", lambda: story.holders() == (first.name,) and not second.reboots, 4)
+    story.stays("no other node starts", lambda: story.holders() == (first.name,) and not second.reboots, 4)
     second.pods_after_seconds = 0.5
     shipper = f"/apis/apps/v1/namespaces/{SHOP}/daemonsets/log-shipper"
     story.wait_for("its pod is ready after all", lambda: story.admin.get(shipper)["status"].get("numberReady") == 1, 90)

@@ -17,7 +17,7 @@ def test_a_node_that_never_comes_back_halts_the_roll_out(story: Story) -> None:
     story.wait_for("it is down", lambda: not lost.up)
     others = [host for host in hosts if host is not lost]
     story.stays(
-        "nobody follows it", lambda: story.holders() == (lost.name,) and all(not host.reboots for host in others), 15
+        "no other node starts", lambda: story.holders() == (lost.name,) and all(not host.reboots for host in others), 15
     )
     for host in others:
         assert story.is_tainted(host)
@@ -55,7 +55,7 @@ def test_with_concurrency_three_a_failed_node_halts_the_others_and_names_the_rem
     story.reaches(sick, "Failed")
     story.need_reboot(others)
     story.wait_for(
-        "everybody says who failed",
+        "every node names the failed one",
         lambda: all(f"careen retry {sick.name}" in story.reason(host) for host in others),
         60,
     )
@@ -85,7 +85,7 @@ def test_a_host_that_ignores_the_reboot_request_halts_the_roll_out_until_retry(s
     stuck = story.any_of(hosts, "Failed")
     (other,) = (host for host in hosts if host is not stuck)
     assert stuck.name in story.holders()
-    story.stays("nobody follows it", lambda: other.failed_requests() == 0 and story.holders() == (stuck.name,), 5)
+    story.stays("no other node starts", lambda: other.failed_requests() == 0 and story.holders() == (stuck.name,), 5)
     for host in hosts:
         host.reboot_works()
     answer = story.command("retry", stuck.name)
@@ -103,8 +103,10 @@ def test_the_waiting_nodes_name_the_overdue_node_and_the_start_of_its_reboot(sto
     story.need_reboot(others)
     story.wait_for("every other node waits", lambda: all(story.phase(host) == "Waiting" for host in others))
     sentence = f"{stuck.name}, which was asked to reboot at"
-    story.wait_for("each says whom it waits for", lambda: all(sentence in story.reason(host) for host in others), 170)
-    early = "they must say so before the deadline, when the node itself begins to speak"
+    story.wait_for(
+        "each names the node that it waits for", lambda: all(sentence in story.reason(host) for host in others), 170
+    )
+    early = "they must report it before the deadline, when the node itself begins to report it"
     assert story.phase(stuck) == "Rebooting", early
     assert stuck.name in story.command("status").stdout
     assert story.holders() == (stuck.name,)
@@ -120,7 +122,7 @@ def test_a_pod_bound_to_its_node_by_name_does_not_delay_other_nodes(story: Story
     story.workloads(deployment("tied", 2, nodeName=tied.name), deployment("web", 2))
     story.need_reboot([tied])
     story.wait_for(
-        "it says so before the claim, or goes all the same",
+        "it reports that before the claim, or starts anyway",
         lambda: "shop/tied" in story.reason(tied) + str(story.refusals(tied)) or tied.reboots,
     )
     story.need_reboot([free])
@@ -155,13 +157,15 @@ def test_a_sentinel_that_survives_reboots_stops_at_the_loop_limit(story: Story) 
     story.need_reboot([host])
     story.wait_for("it has rebooted twice", lambda: len(host.reboots) == 2)
     story.wait_for(
-        "it says so", lambda: story.phase(host) == "Failed" and "after 2 confirmed reboots" in story.reason(host)
+        "it is reported", lambda: story.phase(host) == "Failed" and "after 2 confirmed reboots" in story.reason(host)
     )
     assert story.holders() == (host.name,)
     story.stays("it does not reboot again", lambda: len(host.reboots) == 2, 10)
     assert not story.state(host).unschedulable
     host.withdraw()
-    story.wait_for("nothing of ours is left once the need is gone", lambda: story.is_home(host) and not story.holders())
+    story.wait_for(
+        "no mark of careen is left once the need has ended", lambda: story.is_home(host) and not story.holders()
+    )
 
 
 def test_a_hold_during_a_drain_undoes_it(story: Story) -> None:

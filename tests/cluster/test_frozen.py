@@ -80,7 +80,7 @@ def test_agents_suspended_in_any_phase_break_no_rule_when_they_resume(story: Sto
     story.annotate_node(rebooter, "careen.dev/hold", "its fan is being replaced")
     story.wait_for("they are thawed", lambda: all(each.is_thawed for each in freezers.values()), FROZEN_SECONDS + 30)
     story.wait_for(
-        "the held one has heard it",
+        "the held node has seen the hold",
         lambda: story.phase(rebooter) == "Waiting" and not story.state(rebooter).unschedulable,
         60,
     )

@@ -70,7 +70,7 @@ def test_kubectl_replace_removes_the_lock_and_the_holder_restores_its_claim(stor
     kubectl(story, "replace", "-f", str(MANIFEST))
     story.wait_for("its claim is in the lock again", lambda: story.holders() == (holder.name,) or holder.reboots)
     assert story.observer.lock_now().uid == uid
-    story.wait_for("it says so", lambda: story.events("EntryPutBack"))
+    story.wait_for("it is reported", lambda: story.events("EntryPutBack"))
     story.finishes(hosts, 240)
     story.judge(lock_was_lost=True)
     story.is_clean(hosts)

@@ -61,7 +61,7 @@ def test_while_kured_is_installed_no_node_starts_and_each_reports_why(story: Sto
     (host,) = story.nodes(1)
     story.install_kured()
     story.need_reboot([host])
-    story.wait_for("it says so", lambda: "foreign-coordinator" in story.refusals(host), 60)
+    story.wait_for("it is reported", lambda: "foreign-coordinator" in story.refusals(host), 60)
     assert "kube-system/kured" in story.refusals(host)["foreign-coordinator"]
     assert story.is_tainted(host)
     assert not host.reboots

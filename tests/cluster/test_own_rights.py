@@ -95,10 +95,10 @@ def test_a_setting_in_the_daemonset_reaches_the_policies(scene: Guarded) -> None
 
 
 LOCKS = {
-    "nobody holds": None,
-    "another node holds": '{"nodeID":"n01","metadata":{"unschedulable":false},"TTL":0,"locks":[{"nodeID":"n01"}]}',
+    "no node holds it": None,
+    "another node holds it": '{"nodeID":"n01","metadata":{"unschedulable":false},"TTL":0,"locks":[{"nodeID":"n01"}]}',
     "kured's form, by hand": '{ "nodeID" : "n01" }',
-    "an entry that nobody can read": '{"nodeID":"unreadable entry","locks":[{"boot":7}]}',
+    "an unreadable entry": '{"nodeID":"unreadable entry","locks":[{"boot":7}]}',
 }
 
 

@@ -91,7 +91,7 @@ def test_a_dead_node_uses_up_the_budget_of_its_zone(story: Story) -> None:
     story.wait_for("it is down", lambda: not story.state(dead).ready)
     story.need_reboot([same_zone, other_zone])
     story.finishes_one(other_zone)
-    story.wait_for("the other says why it waits", lambda: "budget-spent" in story.refusals(same_zone))
+    story.wait_for("the other reports why it waits", lambda: "budget-spent" in story.refusals(same_zone))
     assert dead.name in story.refusals(same_zone)["budget-spent"]
     assert not same_zone.reboots
 

@@ -18,7 +18,7 @@ from tests.cluster.harness.workloads import deployment
 SECONDS = float(os.environ.get("SOAK_SECONDS", "30"))
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 ROUND_SECONDS = 240.0
-"""Longer than any round took, and far shorter than what anybody would call hanging."""
+"""Longer than any round took, and far shorter than a hang."""
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(SECONDS + 3600)]
 

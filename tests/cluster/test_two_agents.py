@@ -56,7 +56,9 @@ def test_of_two_simultaneous_announcements_only_one_reboots_the_host(story: Stor
     story.wait_for("the second agent runs", lambda: host.name in (host.folder / "second-agent.log").read_text())
     story.need_reboot([host])
     story.wait_for("the host was asked", host.requests.exists)
-    story.stays("its claim stands while it goes down", lambda: not host.up or story.holders() == (host.name,), 4)
+    story.stays(
+        "its claim stays in the lock while it goes down", lambda: not host.up or story.holders() == (host.name,), 4
+    )
     story.wait_for("it is down", lambda: not host.up)
     assert len(host.requests.read_text().split()) == 1, (
         f"the host was asked more than once; simultaneous announcements: {together.met}"

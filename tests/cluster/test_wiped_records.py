@@ -45,10 +45,10 @@ def test_a_waiting_nodes_taint_is_removed_with_the_need_even_without_a_record(st
     )
     story.start_agents()
     story.annotate_node(wiped, "careen.dev/hold", None)
-    story.wait_for("nothing of ours is left on them", lambda: story.is_home(wiped) and story.is_home(alone), 60)
+    story.wait_for("no mark of careen is left on them", lambda: story.is_home(wiped) and story.is_home(alone), 60)
     assert ("example.com/theirs", "PreferNoSchedule") in story.state(wiped).taints
     story.annotate_node(spoilt, RECORD, None)  # a record that cannot be read is for a person to remove
-    story.wait_for("nothing of ours is left on the last one", lambda: story.is_home(spoilt), 60)
+    story.wait_for("no mark of careen is left on the last one", lambda: story.is_home(spoilt), 60)
     assert not any(host.reboots for host in hosts)
     story.judge()
 
@@ -116,5 +116,5 @@ def test_poisoned_annotations_do_not_stop_other_nodes(story: Story) -> None:
         ]
         host.withdraw()
         story.admin.patch(f"/api/v1/nodes/{host.name}", {"metadata": {"annotations": dict.fromkeys(keys)}})
-    story.wait_for("nothing of ours is left on them", lambda: all(story.is_home(host) for host in poisoned), 90)
+    story.wait_for("no mark of careen is left on them", lambda: all(story.is_home(host) for host in poisoned), 90)
     story.judge()

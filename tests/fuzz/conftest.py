@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "20"))
-"""For each input; `make fuzz EXAMPLES=…` sets it."""
+"""The examples for each input; `make fuzz EXAMPLES=…` sets the number."""
 
 _TRIED: Counter[str] = Counter()
 

@@ -11,7 +11,7 @@ from scheduler_core.config.plugin_args import ShapePoint
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE
 
 FULL = 100
-"""The utilization of what is full or more than full, in percent."""
+"""The utilization at which a resource counts as full, in percent."""
 
 _MOST_POINTS = 10  # of a shape's score
 

@@ -40,7 +40,7 @@ def recreation_of(pod: Pod) -> Recreation:
 
 
 StaysBecause = Callable[[Pod], str]
-"""A drain's own rule: why it leaves a pod alone that a drain would move; empty when it does not."""
+"""A drain's own rule: why it leaves a pod that a drain would normally move; empty if it moves the pod."""
 
 
 def moves_all(_pod: Pod) -> str:

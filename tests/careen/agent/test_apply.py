@@ -81,7 +81,7 @@ async def test_a_node_that_changed_since_the_decision_is_not_rebooted(shell: She
         '{"nodeID":"n1","locks":[{"nodeID":"n1","id":"other"}]}',
         "garbage",
     ],
-    ids=["no claim", "another's", "paused by hand", "another claim of ours", "unreadable"],
+    ids=["no claim", "another's", "paused by hand", "another claim of careen", "unreadable"],
 )
 async def test_a_node_without_its_own_claim_in_the_lock_is_not_rebooted(shell: Shell, content: str) -> None:
     hold_lock(shell, content)

@@ -23,13 +23,13 @@ from tests.careen.chaos.fleet.stories import STORIES, Story, told
 from tests.careen.chaos.fleet.world import World
 
 EVERY = int(os.environ.get("CHAOS_EVERY", "997"))
-"""Each so many-th pair of request and fault is tried. `make test` takes a sample, `make crash-points` a twentieth."""
+"""Of so many pairs of request and fault, one is tried. `make test` takes a sample, `make crash-points` a twentieth."""
 WHOLE_SHARE = 100
-"""A share as large as this, or larger, has each place with each fault."""
+"""A share of at least this size contains each call site with each fault."""
 PARTS = max(1, 400 // EVERY)
-"""So many tests for each story: they run beside each other. The smallest story has some two thousand pairs."""
+"""The number of tests for each story, which run in parallel. The smallest story has some two thousand pairs."""
 SLOW_SECONDS = {Fault.SLOW: 12.0, **FROZEN_SECONDS}
-"""How old the rest of what an agent knows can be when the answer to one request is here."""
+"""The greatest age of an agent's other knowledge when the answer to one request arrives."""
 
 FOR_PEOPLE_ONLY = {
     CallSite("cli/support/agents_settings.py", "launch_of_agents", "get", 1): "commands ask how the agents run",
@@ -39,18 +39,18 @@ FOR_PEOPLE_ONLY = {
     CallSite("cluster/foreign.py", "pods_of", "get", 1): "`careen cleanup` asks whether agents run",
     CallSite("cluster/reflector/reflector.py", "Reflector._list", "pages", 1): "`careen shadow` lists the cluster",
 }
-"""No agent asks this, and the package `cli` is none that an agent imports: there is no roll-out to be spoilt."""
+"""No agent sends these requests, and agents do not import the package `cli`: no roll-out can be affected."""
 OF_LARGE_FLEETS = {
     CallSite(
         "cluster/nodes.py", "count_nodes", "pages", 1
     ): "asked in fleets of more than 180 agents: test_thousands_wait.py"
 }
-"""No story here is as large. It only reads, and a count that cannot be had is the number of agents."""
+"""No story here is as large. The request only reads, and without its count the number of agents is used."""
 OF_MESSAGES = {
     CallSite("cluster/events.py", "is_first", "post", 1): "an Event that only the first agent can write decides who "
     "sends the message about a node that is held back: tests/careen/agent/telling/test_teller.py"
 }
-"""It decides about a message and about nothing else."""
+"""It affects only a message."""
 NOT_HERE = FOR_PEOPLE_ONLY.keys() | OF_LARGE_FLEETS.keys() | OF_MESSAGES.keys()
 _READS = frozenset({"get", "get_plain", "pages", "items", "ask"})
 

@@ -62,7 +62,7 @@ async def kept_down(
     for _ in range(60):
         await asyncio.sleep(2.0)
         if not is_cordoned(world) or phase(world) != "Maintenance":
-            world.broken.append(f"n1 was given back before anybody asked: {phase(world)}")
+            world.broken.append(f"n1 was returned before the person asked for it: {phase(world)}")
             break
     # A dead process may hold a write for half a minute: what counts is that the claim is there at the end.
     if holders(world).count("n1") != 1 or "n2" in holders(world):

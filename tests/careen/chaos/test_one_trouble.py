@@ -22,7 +22,7 @@ from tests.careen.chaos.fleet.world import Shape, World, nothing_goes_wrong
 
 TWO = Shape(nodes=2)
 QUIET_SECONDS = 300.0
-"""A roll-out over two or three nodes takes half as long; no deadline of the policy may pass in it."""
+"""A roll-out over two or three nodes takes half as long; no deadline of the policy ends in that time."""
 LONG = {
     "reboot_deadline_seconds": 900.0,
     "verify_timeout_seconds": 900.0,

@@ -150,7 +150,7 @@ WITH_JSON = [
 ]
 
 READ_THE_LOCK = {"status", "why", "lock", "plan", "cleanup"}
-"""They are tried with each lock; to the others a lock is as good as the next."""
+"""These commands are tried with each lock; the output of the others does not depend on it."""
 
 
 @pytest.fixture(params=LOCKS)

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from tests.careen.explored.rows import explored, rows
 
 _SIDE_BY_SIDE = 2
-"""A row takes gigabytes where the bounds are wide."""
+"""A row with wide bounds takes gigabytes."""
 
 
 def main() -> int:

@@ -65,11 +65,12 @@ DEADLINE_SECONDS = 40
 LATE_SECONDS = 60  # kube-apiserver gives up on a write
 FROZEN_SECONDS = (10, 60)  # longer than a list of nodes lasts; longer than any announcement does
 CONFIRMED_SECONDS = 5
-"""How old the last look at the lock may be when the host is asked to reboot."""
+"""The greatest age of the last lock reading when the host is asked to reboot."""
 GRID_SECONDS = 5
-"""Whoever looks again later than at once does so at the next instant of this grid: many look at the same instant."""
+"""An agent that does not look again at once does so at the next instant of this grid, so that many agents look at the
+same instant."""
 IDLE_SECONDS = 30
-"""An idle agent whose host needs nothing looks so often. It looks at a file every few seconds, and nothing follows."""
+"""How often an idle agent without a need looks again. Its checks of a file every few seconds have no effect here."""
 
 
 class Kind(IntEnum):
@@ -97,12 +98,12 @@ class Bounds:
     agents: int = 3
     concurrency: int = 1
     faults: int = 1
-    """In one course, of all kinds together."""
+    """The number of faults in one course, of all kinds together."""
     kinds: tuple[Kind, ...] = tuple(Kind)
     delays: int | None = None
-    """How often in one course an agent that could go on is overtaken by the others; None: every order."""
+    """How often in one course the others may overtake an agent that could continue; None: every order."""
     seconds: int = 600
-    """Everybody is home by then, whatever happened."""
+    """By then every node is idle again, whatever happened."""
 
     def __str__(self) -> str:
         kinds = (

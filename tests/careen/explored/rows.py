@@ -10,9 +10,10 @@ from tests.careen.explored.fleet import Bounds, SmallFleet
 from tests.careen.explored.search import Explored, explore
 
 MORE_FAULTS = int(os.environ.get("MODEL_FAULTS", "0"))
-"""So many more in one course than the rows say. With two, rules are stricter than the promise: docs/safety.md."""
+"""So many more faults in one course than in the rows. With two, the rules are stricter than the guarantee:
+docs/safety.md."""
 MORE_DELAYS = int(os.environ.get("MODEL_DELAYS", "0"))
-"""So many more in one course than the rows say, where they say a number."""
+"""So many more in one course than in the rows, if a row has a number."""
 
 _ROWS = (
     Bounds(agents=3, concurrency=1, faults=1, delays=1),

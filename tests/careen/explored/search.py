@@ -17,9 +17,9 @@ class Explored:
     steps: int
     decisions: int
     ends: int
-    """States in which everybody is home."""
+    """The number of states in which every node is idle again."""
     seen: frozenset[str]
-    """What happened in any of them, in words, without the names."""
+    """All events of these states, in words, without names."""
     broken: str = ""
     story: tuple[str, ...] = ()
 
@@ -29,7 +29,7 @@ class Explored:
         course was seen."""
         if self.broken:
             return self.told()
-        return "" if self.ends else "nobody comes home in any course"
+        return "" if self.ends else "no course returns every node to idle"
 
     def told(self) -> str:
         return "\n".join([self.broken, *self.story])

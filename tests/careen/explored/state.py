@@ -74,7 +74,7 @@ class Host(NamedTuple):
     needs: bool = True
     next_at: int = NEVER
     asked_at: int = -NEVER
-    """When this boot was asked to end."""
+    """The time of the reboot request to this boot."""
     reboots: int = 0
     is_scrapped: bool = False
 
@@ -85,12 +85,12 @@ class Agent(NamedTuple):
     memory: int
     due: int = 0
     acts: tuple[int, ...] = ()
-    """What is left of the turn's actions."""
+    """The remaining actions of the turn."""
     look: int = 0
     confirmed_at: int = -NEVER
     is_up: bool = True
     is_overtaken: bool = False
-    """All others that can go on now come first."""
+    """All other agents that can continue now come first."""
 
 
 class Late(NamedTuple):
@@ -108,22 +108,22 @@ class State(NamedTuple):
     nodes: tuple[int | None, ...]
     gone_since: tuple[int, ...]
     back_at: tuple[int, ...]
-    """When a deleted Node is registered again."""
+    """The time at which a deleted Node is registered again."""
     hosts: tuple[Host, ...]
     agents: tuple[Agent, ...]
     lock: str | None
     lock_version: int
     lock_before: str | None
-    """What the last write replaced: a reading made a moment ago."""
+    """The content before the last write, which a recent reading may still have."""
     held_at: tuple[int, ...]
-    """When a claim of the node stood in the lock last."""
+    """The last time at which the lock contained the node's claim."""
     late: tuple[Late, ...]
     paused_at: int
-    """When a person paused the lock."""
+    """The time at which a person paused the lock."""
     left: tuple[int, ...]
-    """How many more faults of each kind may come; the last number: of all kinds together."""
+    """The remaining number of faults of each kind; the last number is for all kinds together."""
     delays: int
-    """How often an agent may still be overtaken."""
+    """The remaining number of times that an agent may be overtaken."""
 
 
 class Tables:

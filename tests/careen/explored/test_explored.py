@@ -22,7 +22,7 @@ SIGNS = {
     Kind.DELETED: "Node: Verifying: entry-adopted",
     Kind.SCRAPPED: "lock: free the claim of n1",
 }
-"""What shows that faults of the kind were met where they matter."""
+"""The events which show that faults of a kind occurred where they matter."""
 
 
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name.lower())
@@ -51,6 +51,6 @@ def test_without_the_planted_bug_the_search_finds_nothing(bug: Planted) -> None:
 
 def test_a_search_in_which_no_node_returns_to_idle_reports_an_error() -> None:
     found = Explored(states=9, steps=9, decisions=9, ends=0, seen=frozenset())
-    assert found.wrong == "nobody comes home in any course"
+    assert found.wrong == "no course returns every node to idle"
     assert not replace(found, ends=1).wrong
     assert replace(found, ends=1, broken="claim: taken").wrong == "claim: taken"

@@ -67,7 +67,7 @@ async def test_a_reboot_command_is_not_killed_when_its_caller_is_cancelled(tmp_p
     pid_file = tmp_path / "pid"
     await cancel_after_start(pid_file, outlives_us=True)
     pid = int(pid_file.read_text())
-    gc.collect()  # a process object that nobody holds is collected, and asyncio then kills its child
+    gc.collect()  # a process object without references is collected, and asyncio then kills its child
     await asyncio.sleep(0.1)
     os.kill(pid, 9)  # raises if it were gone
     while Path(

@@ -92,7 +92,7 @@ class Story(Cluster):
     def agents_answer(self, seconds: float = 90) -> None:
         self.wait_for("every agent runs", self.agents_run, seconds)
         wanted = [host for host in self.hosts.values() if host.agent_wanted and host.up]
-        self.wait_for("every agent says that it is ready", lambda: all(is_answering(host) for host in wanted), seconds)
+        self.wait_for("every agent is ready", lambda: all(is_answering(host) for host in wanted), seconds)
 
     def workloads(self, *items: Object) -> None:
         """Applies them and waits until all of their pods are ready."""

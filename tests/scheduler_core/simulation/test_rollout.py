@@ -21,7 +21,7 @@ from scheduler_core.testing.builders import NodeBuilder, PodBuilder, a_budget, a
 
 T0 = datetime(2026, 3, 4, 22, 0, tzinfo=UTC)
 ROUND = 60 + 180 + 30
-"""Seconds of one node under the default durations."""
+"""The seconds of one node with the default durations."""
 
 
 def at(seconds: float) -> datetime:

@@ -47,11 +47,11 @@ class Fault(StrEnum):
     LOST_AFTER = "the connection breaks, everything was done"
     LATE = "the connection breaks, and everything is done after the next read of the object"
     LATER = "the connection breaks, and everything is done half a minute later"
-    CONFLICT = "409 although nobody else wrote"
+    CONFLICT = "409 although no other client wrote"
     THROTTLED = "429, come back in a second"
     FAILED = "500, nothing was done"
     FAILED_AFTER = "504, everything was done"
-    FORBIDDEN = "403 for a moment, as while rights are applied anew"
+    FORBIDDEN = "403 for a moment, as while rights are applied again"
     PROXY = "a proxy's page with status 200, everything was done"
     EMPTY_OBJECT = "an empty object with status 200, nothing was done"
     EMPTY_OBJECT_AFTER = "an empty object with status 200, everything was done"
@@ -68,7 +68,7 @@ class Fault(StrEnum):
     FROZEN_AFTER = "everything was done, and the process is frozen for a minute with the answer in hand"
     OUTAGE = "the API server is down for a minute"
     TWICE = "the request is carried out twice, the second answer arrives"
-    AGAIN = "the request is carried out, and once more ten seconds later"
+    AGAIN = "the request is carried out, and again ten seconds later"
     NOT_FOUND_PAGE = "404 from a proxy, nothing was done"
     NOT_FOUND_PAGE_AFTER = "404 from a proxy, everything was done"
     EXPIRED = "410, the server has forgotten the list between two pages"
@@ -114,7 +114,7 @@ OF_READS = (
     *OF_FROZEN,
 )
 OF_PAGES = (Fault.EXPIRED,)
-"""They befall only requests that go on with a list."""
+"""These faults apply only to requests that continue a list."""
 
 
 def can_meet(request: Request, fault: Fault) -> bool:
@@ -125,11 +125,11 @@ def can_meet(request: Request, fault: Fault) -> bool:
 
 
 Plan = Callable[[int, str, Request], Fault | None]
-"""The number of the request among all agents', the node, the request → what goes wrong."""
+"""The number of the request among those of all agents, the node, the request → its fault."""
 
 
 Latency = Callable[[str, Request], float]
-"""The node, the request → seconds that it takes in addition."""
+"""The node, the request → its additional seconds."""
 
 
 def no_latency(_node: str, _request: Request) -> float:
@@ -241,16 +241,16 @@ class Agents:
         self.told: list[Told] = []
         self.deaths: list[tuple[float, str]] = []
         self.met: Counter[str] = Counter()
-        """How often each fault met a request, and each kind of network failure."""
+        """How many requests each fault and each kind of network failure hit."""
         self.latency: Latency = no_latency
         """The additional time of a request."""
         self.cut_off: dict[str, tuple[float, CutOff]] = {}
-        """Until when a node's agent has no network, and how that shows."""
+        """The end of the time without network for a node's agent, and the kind of failure."""
         self.forecaster: Callable[[ClusterApi, str], Forecaster] = lambda _api, _node: Fine()
         self.is_older: Callable[[str], bool] = lambda _node: False
-        """Whether the node's agent is of an older release when it starts."""
+        """Whether the node's agent starts with an older release."""
         self.alerts: AlertSource | None = None
-        """Whom the agents ask for alerts."""
+        """The agents' source of alerts."""
         self.is_server_down = False
         self.clocks: dict[str, Clock] = {}
         self.processes: list[Process] = []

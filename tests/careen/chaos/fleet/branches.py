@@ -25,7 +25,7 @@ class Branch(NamedTuple):
 
 
 Judge = Callable[[World, Branch], str]
-"""What is wrong at the end of a branch; an empty text if nothing is."""
+"""The problem at the end of a branch; an empty text if there is none."""
 
 
 def judged(story: Story, faults: Mapping[int, Sequence[Fault]], judge: Judge) -> dict[Branch, str]:

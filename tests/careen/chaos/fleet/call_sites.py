@@ -18,7 +18,7 @@ from careen.cluster.wire.api import ClusterApi
 
 _SOURCE = Path(careen.__file__).parent
 _WIRE = "cluster/wire/"
-"""Modules that transport requests are no call sites."""
+"""Modules that transport requests do not count as call sites."""
 _RECEIVERS = frozenset({"api", "_api", "transport"})
 QUESTIONS = frozenset(
     name for name, each in inspect.getmembers(ClusterApi, inspect.isfunction) if not name.startswith("_")

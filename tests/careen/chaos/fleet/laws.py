@@ -144,7 +144,7 @@ def _once(world: World) -> Iterator[str]:
 
 
 _ANNOUNCED_SECONDS = 8.0
-"""So long an announcement is its maker's: another process asks only when it has stood for longer."""
+"""For so long an announcement belongs to its process: another process asks the host only after that time."""
 
 
 def _asked_twice(world: World) -> Iterator[str]:
@@ -231,7 +231,7 @@ def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
 
 
 _CONFIRMED_SECONDS = 5.5
-"""Between the last read of lock and Node and the request to the host."""
+"""The most time between the last read of lock and Node and the request to the host."""
 
 
 def _asked(

@@ -15,11 +15,11 @@ from careen.core.lock import content
 
 OF_THE_LOCK = ("abreast", "passed")
 OF_AN_ENTRY = ("zone", "failed", "overdue")
-"""The optional fields that the first preview did not have."""
+"""The optional fields that the first preview lacked."""
 
 _IS_OLDER = ContextVar("is_older", default=False)
 dropped = 0
-"""How often an older agent lost a field of another agent, or did not write one that a current agent would have."""
+"""How often an older agent removed another agent's field, or omitted one that a current agent would have written."""
 
 
 @contextmanager

@@ -68,7 +68,7 @@ _TEXTS = (
     "no-such-setting: 1\n",
 )
 _LIVE = ("window", "concurrency", "taint_key", "drain", "order", "lock_release_delay_seconds")
-"""The settings that an edit may change here; the deadlines of a storm stay those of `World.policy`."""
+"""The settings that an edit may change here; a storm keeps the deadlines of `World.policy`."""
 
 
 def live_settings(world: World, name: str) -> LiveSettings:

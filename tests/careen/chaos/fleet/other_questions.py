@@ -14,7 +14,7 @@ from drydock.server.kinds.discovery import discovery_answer
 _SOME_RULES: list[dict[str, Any]] = [
     {"verbs": ["get", "list", "watch", "patch", "create"], "apiGroups": ["", "apps"], "resources": ["*"]},
 ]
-"""As where RBAC is not the only authorizer: for the other rights the agent asks one by one."""
+"""As in a cluster with another authorizer beside RBAC: the agent asks for the other rights one by one."""
 
 
 def other_answer(request: Request) -> tuple[int, bytes] | None:

@@ -23,7 +23,7 @@ LOST_ANSWERS = (
     lambda request: request.method == "PATCH" and b'"unschedulable":true' in (request.body or b""),
     lambda request: request.method == "PATCH" and "/daemonsets/" in request.path,
 )
-"""The first of each of these loses its answer: the cordon, and the claim's way into the lock."""
+"""The first request of each kind loses its answer: the cordon, and the write of the claim into the lock."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Story:
     agents: type[Agents] = Agents
     prepare: Callable[[World], None] = lambda _: None
     troubles: Callable[[World], Plan] = lambda _: nothing_goes_wrong
-    """A trouble in every play; an additional fault is a second one."""
+    """A fault in every run; an additional fault is the second one."""
     surroundings: Callable[[list[World]], AbstractContextManager[None]] = lambda _: nullcontext()
     tolerated: tuple[str, ...] = field(default=())
     """Rules that the story itself breaks."""

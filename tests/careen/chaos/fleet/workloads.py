@@ -22,9 +22,9 @@ _MAKER = {
     "operation": "Update",
     "fieldsV1": {"f:spec": {"f:containers": {}}},
 }
-"""The creator of the pod set no node: a scheduler did."""
+"""A scheduler set the pod's node, not its creator."""
 Seconds = tuple[float, float]
-"""The shortest and the longest time that something takes."""
+"""The shortest and the longest duration."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Workloads:
         self.apps: dict[str, App] = {}
         self.daemons: list[str] = ["net"]
         self.ends_from: dict[str, float] = {}
-        """Pods of this node end at this instant of the server's clock at the earliest."""
+        """The earliest instant, by the server's clock, at which pods of this node end."""
         self._seed = seed
         self._chances: dict[str, random.Random] = {}
         self._later = later

@@ -93,19 +93,19 @@ class World:
         self.agents = agents(self.fleet, self.policy, plan, random.Random(seed + 2))
         self.persons = Persons()
         self.settings: dict[str, dict[str, Any]] = {}
-        """Settings changed per agent, by the names of the policy."""
+        """Settings that differ for single agents, by their names in the policy."""
         self.live: dict[str, LiveSettings] = {}
-        """The agents' state of an edited ConfigMap."""
+        """The ConfigMap's edits as the agents have seen them."""
         self.older = set(older)
-        """Whose agents are of an older release."""
+        """The nodes whose agents run an older release."""
         self.forecasts: list[Any] = []
-        """Of each agent process its real forecasts, where the shape has them."""
+        """The real forecasts of each agent process, if the shape has them."""
         self.broken: list[str] = []
-        """Errors inside the story itself: a turn of an agent, or a machine."""
+        """Errors of the story itself: of an agent's turn, or of a machine."""
         self.booted: list[str] = []
-        """The nodes that had booted at some instant of the story, if it asks."""
+        """The nodes that had booted at an instant that the story chose."""
         self.home_at: float | None = None
-        """When every need was met and no mark of careen was left, as seen by `until_home`."""
+        """The time at which `until_home` saw that every need was met and no mark of careen was left."""
         loop.set_exception_handler(
             lambda _, context: self.broken.append(f"{context.get('message')}: {context.get('exception')!r}")
         )

@@ -20,11 +20,11 @@ from tests.careen.chaos.storm.play import Outcome, Tally, play
 from tests.careen.chaos.storm.shrink import shrink
 
 _MOST_FAILURES = 5
-"""Further failures add no information, and each is shrunk."""
+"""Further failures add no information, and shrinking each takes time."""
 _PROGRESS_SECONDS = 30.0
 _ENOUGH_TO_MISS_NOTHING = 500
 _STORMS_A_PROCESS = 200
-"""A process is replaced after so many: what libraries keep for good stays bounded."""
+"""A process is replaced after so many storms, which bounds the memory that libraries never free."""
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ from tests.careen.chaos.storm.play import Outcome, play
 from tests.careen.chaos.storm.story import Event, Story, with_events
 
 MOST_PLAYS = 200
-"""A story takes about a second: what is found within some minutes is short enough to be read."""
+"""A story takes about a second, so some minutes shorten it enough to be read."""
 
 
 def shrink(outcome: Outcome, *, most_plays: int = MOST_PLAYS, replay: Callable[[Story], Outcome] = play) -> Outcome:

@@ -49,7 +49,7 @@ class Thing:
     writes: list[str] = field(default_factory=list)
     readable: bool = True
     others_write_after: int = 99
-    """After so many writes of ours somebody else changes the object."""
+    """After so many of the writer's requests, another client changes the object."""
 
     async def write(self, version: str) -> str:
         self.writes.append(version)

@@ -69,7 +69,7 @@ class Answer:
 LOST = Answer(status=0)
 
 Rule = Callable[[Call, Callable[[], Answer]], Answer | None]
-"""Given a call and how to forward it, what the agent hears; None: forwarded as it is."""
+"""Returns the agent's answer for a call and a function that forwards it; None: the call is forwarded unchanged."""
 
 
 def as_it_is(_call: Call, _forward: Callable[[], Answer]) -> Answer | None:

@@ -141,7 +141,7 @@ class Rollout:
     """In seconds unless the name says otherwise. The four parts are summed over the nodes."""
 
     wall: float
-    idle_lock: float  # nobody holds the lock
+    idle_lock: float  # no node holds the lock
     drain: float  # from the claim in the lock to the request to reboot
     boot: float  # from that request to a Ready node
     ready_but_cordoned: float
