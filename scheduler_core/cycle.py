@@ -148,7 +148,7 @@ class Scheduler:
         honors_nomination: bool = True,
     ) -> list[CycleResult]:
         """The result of `schedule` for each of these searches; their common part is computed once."""
-        if self.extenders and len(searches) > 1:  # what an extender refuses belongs to one search
+        if self.extenders and len(searches) > 1:  # an extender's refusals belong to one search
             return [
                 self.schedule(snapshot, pod, nominated=nominated, honors_nomination=honors_nomination, search=each)
                 for each in searches

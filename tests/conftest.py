@@ -62,7 +62,7 @@ def _isolate() -> None:
     for name in [name for name in os.environ if name in _NAMES or name.startswith(_PREFIXES)]:
         del os.environ[name]
     os.environ["LC_ALL"] = "C.UTF-8"
-    os.environ["HOME"] = tempfile.mkdtemp(prefix="careen-tests-home-")  # where nobody has a ~/.kube/config
+    os.environ["HOME"] = tempfile.mkdtemp(prefix="careen-tests-home-")  # a home without ~/.kube/config
     atexit.register(shutil.rmtree, os.environ["HOME"], ignore_errors=True)
     time.tzset()
 

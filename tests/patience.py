@@ -16,7 +16,7 @@ from typing import Any
 
 from drydock.rollout.patience import TimeLimit
 
-# Long beside everything that is waited for here, and shorter than anybody's who looks at a test that hangs.
+# Longer than any awaited condition here, and shorter than the patience of a person who watches a hanging test.
 SECONDS = 120.0
 # For deadlines of the code under test that are not the test's subject: never the reason why a test ends.
 LONG_SECONDS = 3000.0

@@ -71,9 +71,7 @@ def _options() -> argparse.Namespace:
         choices=("careen", "kured"),
         help="whose DaemonSet and rights the --agent uses (default: careen's)",
     )
-    parser.add_argument(
-        "--flags", default="", help="flags to add to the agent's; of a repeated flag, this one counts"
-    )
+    parser.add_argument("--flags", default="", help="flags to add to the agent's; of a repeated flag, this one counts")
     parser.add_argument("--seed", type=int, default=0, help="which cluster; 0 is the reference")
     parser.add_argument("--asking", type=int, default=NODES, help="how many of the 12 hosts ask")
     parser.add_argument("--boot", type=float, default=5.0, help="seconds that a host takes to boot")

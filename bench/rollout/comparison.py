@@ -19,7 +19,7 @@ class Run:
 
     agent: str
     seed: int
-    asking: int  # how many nodes want a reboot
+    asking: int  # how many nodes need a reboot
     finished: bool
     pods: int
     moves: int

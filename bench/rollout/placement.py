@@ -20,7 +20,7 @@ from tests.cluster.harness.api import Object
 from tests.cluster.harness.cluster import Cluster
 from tests.cluster.harness.workloads import SHOP
 
-# What a decision about these workloads depends on: collection -> kind and version, which lists leave out of
+# The objects on which a decision about these workloads depends: collection -> kind and version, which lists omit in
 # their items.
 _LOOKED_AT = {
     "/api/v1/nodes": ("Node", "v1"),

@@ -25,7 +25,7 @@ from tests.cluster.harness.workloads import (
 ZONES = ("zone-a", "zone-b", "zone-c")
 NODES = 12
 NODE_MILLICPU = 8000
-DAEMONS_MILLICPU = 200  # what the two DaemonSets request on each node
+DAEMONS_MILLICPU = 200  # the requests of the two DaemonSets on each node
 LEAST_LOAD, GREATEST_LOAD = 0.55, 0.70  # of the cpu; above that a node's pods may find no room elsewhere
 SECONDS_BETWEEN_HOSTS = 0.5
 
@@ -39,7 +39,7 @@ class WorkloadSize:
     memory: str
 
 
-# Name -> what the reference has.
+# Name -> its value in the reference.
 REFERENCE: Mapping[str, WorkloadSize] = {
     "web": WorkloadSize(replicas=24, millicpu=500, memory="512Mi"),
     "api": WorkloadSize(replicas=18, millicpu=750, memory="1Gi"),

@@ -175,7 +175,7 @@ class Bench:
             self.event_bytes += len(line)
             await response.write(line + b"\n")
 
-    # ---- what happens ----
+    # ---- events ----
 
     async def _lives(self, seconds: int) -> int:
         """Creates, binds and starts pods."""

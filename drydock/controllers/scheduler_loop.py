@@ -67,7 +67,7 @@ class SchedulerLoop:
         self._verbs = verbs
         self._scheduler = Scheduler()
         self._chance = random.Random(seed)
-        # Its hints are not asked: in a cluster this small every refused pod is looked at again after any change.
+        # Its hints are not used: in a cluster this small, every refused pod is tried again after any change.
         self._queue = queue_for(self._scheduler)
         self._known: dict[str, tuple[Pod, Content]] = {}
         self._seen = 0

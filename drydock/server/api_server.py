@@ -169,7 +169,7 @@ class ApiServer:
         if request.method != "GET":
             return None
         if request.path == "/openapi/v2" and "json" not in request.headers.get("Accept", "json"):
-            # Only schemas in protobuf were asked for; there are none, and clients then look at v3.
+            # The request is for schemas in protobuf; there are none, and clients then read v3.
             return self._json(ApiError(406, "NotAcceptable", "only application/json is served").status(), 406)
         document = discovery_answer(request.path)
         return None if document is None else self._json(document)
@@ -240,7 +240,7 @@ class ApiServer:
             )
         )
 
-    # What was asked ------------------------------------------------------------------------------------------
+    # The request ---------------------------------------------------------------------------------------------
 
     async def _act(self, exchange: _Exchange, info: RequestInfo) -> web.Response:
         request, user, fault = exchange.request, exchange.user, exchange.fault

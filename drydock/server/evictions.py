@@ -18,7 +18,7 @@ from drydock.server.verbs import DeleteOptions, Verbs, with_condition
 _PODS = resource_named("pods")
 _BUDGETS = resource_named("poddisruptionbudgets")
 _REFUSAL = "Cannot evict pod as it would violate the pod's disruption budget."
-# eviction.go MaxDisruptedPodSize: a budget whose controller stands still must not grow without end.
+# eviction.go MaxDisruptedPodSize: a budget whose controller has stopped must not grow without limit.
 _MOST_DISRUPTED_PODS = 2000
 
 

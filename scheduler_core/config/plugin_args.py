@@ -302,7 +302,7 @@ _READERS: Mapping[str, Callable[[Section, KubeVersion], object]] = {
 }
 
 
-# ---- what several readers need ----
+# ---- shared by several readers ----
 
 
 def _read_resources(section: Section) -> tuple[ResourceWeight, ...]:

@@ -41,7 +41,7 @@ class FilterAnswer(Value, kw_only=True):
     refused_for_good: Mapping[str, str] = field(default_factory=dict)
 
 
-# ---- what is sent ----
+# ---- requests ----
 
 
 def nodes_request(pod: Manifest, *, names: Sequence[str], nodes: Sequence[Manifest] | None) -> bytes:
@@ -72,7 +72,7 @@ def binding_request(pod: Pod, node_name: str) -> bytes:
     )
 
 
-# ---- what comes back ----
+# ---- answers ----
 
 
 def read_filter_answer(body: bytes, *, asked: Sequence[str], by_name: bool) -> FilterAnswer:

@@ -60,7 +60,7 @@ class RegisteredHints(Value, kw_only=True):
 def _asked(hint: EventHint, queued: QueuedPod, old: Any, new: Any) -> bool:
     try:
         return hint.helps(queued.pod, old, new)
-    except Exception:  # a hint that breaks must not leave its pod stuck: the worst of a needless attempt is its cost
+    except Exception:  # a hint that raises must not block its pod: a needless attempt only costs time
         return True
 
 

@@ -28,9 +28,7 @@ from scheduler_core.values import Value, replace_value
 
 NOTHING_DRAWN = Draw()
 _NEXT_ROUND = "(the next round first)"  # in no API name
-_MOST_PREEMPTIONS = (
-    200  # a chain of preemptions always ends, because priorities fall; this guards against our own mistake
-)
+_MOST_PREEMPTIONS = 200  # a chain of preemptions always ends, because priorities fall; this guards against a bug here
 
 
 class OpenLanding(Value):
@@ -62,10 +60,10 @@ class Course:
     world: Snapshot
     rounds: EvictionRounds
     queue: PlacementQueue = field(default_factory=PlacementQueue)
-    jobs: JobsAfter | None = None  # what the evictions make of the Jobs; None as long as no Job's pod was evicted
-    searches: tuple[Likely, ...] = ()  # how the scheduler may go through its nodes; none: it looks at all
+    jobs: JobsAfter | None = None  # the effect of the evictions on the Jobs; None as long as no Job's pod was evicted
+    searches: tuple[Likely, ...] = ()  # how the scheduler may search its nodes; none: it checks all
     landing: OpenLanding | None = None  # of the pod that was tried last
-    choices: tuple[str, ...] = ()  # what is open, as `_find_choices` says it
+    choices: tuple[str, ...] = ()  # the open choice, as `_find_choices` describes it
     preemptions: int = 0
     tells_scores: bool = True  # of the nodes taken in the main course, and of the next best
     is_main: bool = True  # takes the scheduler's own pick at each tie, and the first of each pool

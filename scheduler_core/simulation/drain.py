@@ -47,7 +47,7 @@ MOST_COURSES = 24
 # nearly all nodes that many would.
 LEAST_COURSES = 4
 _COURSES_TIMES_NODES = 20_000
-# So are searches: each of them is soon a course of its own, with a cluster of its own.
+# The same holds for searches: each soon becomes a separate course with its own cluster.
 LEAST_SEARCHES = 32
 _SEARCHES_TIMES_NODES = 160_000
 _PREEMPTS_IN_PART = ", or onto another: kube-scheduler tries a part of the nodes, from a random one"

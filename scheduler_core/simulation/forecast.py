@@ -21,8 +21,8 @@ class Outcome(StrEnum):
     STAYS = "stays"  # a DaemonSet's or a static pod: it waits on the node for the new boot
     MOVES = "moves"  # a replacement fits on the nodes in `landing`
     RETURNS = "returns"  # only this node can hold it: it waits out the reboot and comes back
-    PENDING = "pending"  # a replacement fits nowhere; the sentence says why, per plugin
-    BLOCKED = "blocked"  # a disruption budget or a webhook says no; `is_never` tells never-as-things-stand from not-now
+    PENDING = "pending"  # a replacement fits nowhere; the sentence gives the reason of each plugin
+    BLOCKED = "blocked"  # a disruption budget or a webhook refuses; `is_never`: waiting cannot change that
     LOST = "lost"  # no controller recreates it: it has none, or its Job fails or has ended
     UNKNOWN = "unknown"  # another scheduler, unallocated devices, scheduling gates: not predictable here
 
@@ -64,7 +64,7 @@ class PodForecast(Value, kw_only=True):
     outcome: Outcome
     sentence: str
     landing: tuple[str, ...] = ()
-    shares: tuple[float, ...] = ()  # one for each of `landing`, between 0 and 1; empty where every node is looked at
+    shares: tuple[float, ...] = ()  # one for each of `landing`, between 0 and 1; empty if every node is checked
     is_never: bool = False
     budget: BudgetNumbers | None = None
     owner: str = ""  # "ReplicaSet shop/cart-5d9", empty for a bare pod
@@ -112,7 +112,7 @@ class Forecast(Value, kw_only=True):
     notes: tuple[
         str, ...
     ] = ()  # "the only control-plane node goes down for the reboot", "default scheduler profile assumed"
-    more_nodes: NodesAnswer | None = None  # for who asked; the same for all nodes that are drained together
+    more_nodes: NodesAnswer | None = None  # for the reader; the same for all nodes that are drained together
 
     def count(self, outcome: Outcome) -> int:
         """The number of pods with this outcome."""

@@ -135,7 +135,7 @@ class _Rollout:
         opening = self.rules.next_opening(self.now) if self.waiting else None
         return min((at for at in (self.agenda.next, opening) if at is not None), default=None)
 
-    # ---- who goes ----
+    # ---- nodes that start ----
 
     def _begin_those_who_may(self) -> list[tuple[str, Obstacle]]:
         """Starts nodes until no place is free or no node may start; returns the obstacles if a place remained

@@ -126,7 +126,7 @@ class Snapshot:
         }
         return Snapshot(**{**mine, **parts})
 
-    # ---- what is in it ----
+    # ---- content ----
 
     @property
     def nodes(self) -> tuple[Node, ...]:

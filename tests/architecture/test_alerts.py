@@ -127,7 +127,7 @@ def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"'
     ]
 
 
-# Who is told of it, at which minutes: alert, what is scraped, {minute: labels of the alerts that fire}.
+# Expected alerts: alert, scraped series, {minute: labels of the firing alerts}.
 STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str]]]]] = {
     "a need of a week, whose agent is replaced every second day": (
         "CareenRebootOverdue",

@@ -176,7 +176,7 @@ def test_the_image_has_kureds_program_name_and_user() -> None:
     assert 'CMD ["agent"]' in final
 
 
-# ---- what is put into it ----
+# ---- content of the image ----
 
 LOCKS = ("requirements.lock", "requirements-build.lock")
 LIBRARY = tomllib.loads((ROOT / "scheduler_core" / "pyproject.toml").read_text())

@@ -175,7 +175,7 @@ def test_a_third_party_library_is_imported_only_in_its_package(library: str, fol
     assert strangers == set()
 
 
-# What computes a forecast runs in a short-lived child process, so the resident agent never carries it.
+# A forecast is computed in a short-lived child process, so the resident agent never loads these modules.
 # (requests is not in the list: the Kubernetes client loads it itself.)
 HEAVY = {
     "apprise",

@@ -46,7 +46,7 @@ CONTAINER = POD["containers"][0]
 # verb, group, resource with subresource, namespace ("" for everywhere), name ("" for any)
 Grant = tuple[str, str, str, str, str]
 
-# What access.py itself needs, to find out about the others.
+# The rights that access.py itself needs to review the others.
 ASKING = {
     ("create", "authorization.k8s.io", review, "", "")
     for review in ("selfsubjectaccessreviews", "selfsubjectrulesreviews")
@@ -209,7 +209,7 @@ def test_secret_settings_come_from_an_optional_secret() -> None:
     assert SETTINGS["notify_url"].kind.is_secret
 
 
-# ---- what the agent reaches of its host ----
+# ---- the agent's access to its host ----
 
 
 def argument(container: dict[str, Any], name: str) -> str:
@@ -284,7 +284,7 @@ def test_kustomize_builds_the_base() -> None:
     assert agent["spec"]["template"]["spec"]["containers"][0]["image"] == PLACEHOLDER
 
 
-# ---- the image: there is none but the reader's own ----
+# ---- the image: always the reader's own ----
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 PLACEHOLDER = f"careen.invalid/careen:{VERSION}"

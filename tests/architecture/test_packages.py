@@ -75,7 +75,7 @@ def test_the_package_metadata_is_complete(dist: Path, name: str) -> None:
     assert set(urls) == {"Homepage", "Documentation", "Source", "Changelog"}
     classifiers = said.get_all("Classifier")
     assert {"Programming Language :: Python :: 3.11", "Topic :: System :: Clustering"} <= set(classifiers)
-    assert not [each for each in classifiers if each.startswith("License ::")]  # the expression already says it
+    assert not [each for each in classifiers if each.startswith("License ::")]  # the expression already contains it
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -131,7 +131,7 @@ def test_scheduler_core_has_the_licence_of_the_repository() -> None:
     assert (ROOT / "scheduler_core" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
-# ---- only our own scheduler_core is installed ----
+# ---- only the repository's own scheduler_core is installed ----
 
 
 class Index(http.server.BaseHTTPRequestHandler):

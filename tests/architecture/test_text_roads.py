@@ -10,7 +10,7 @@ import pytest
 
 from tests.architecture.source_tree import Module, modules
 
-# What writes text where people or their tools read it, and the modules that may, each with its reason.
+# Functions that write text for people or their tools, and the modules that may call them, each with its reason.
 ROADS: dict[str, dict[str, str]] = {
     r"click\.(echo|secho|echo_via_pager|prompt|style)|print|(sys\.)?(stdout|stderr)\.(write|writelines)|os\.write": {
         "careen.cli.support.screen": "the road to a terminal",

@@ -33,7 +33,7 @@ def test_every_folder_with_code_is_a_package(name: str) -> None:
     assert {folder for folder in folders if not (folder / "__init__.py").exists()} == set()
 
 
-# Who starts by a name that Python itself never imports.
+# Modules that are started by name and never imported by Python.
 ENTRY_POINTS = {"careen.__main__", "careen.cli.support.completion", "scheduler_core.__main__"} | {
     entry.module for entry in COMMANDS
 }
@@ -46,7 +46,7 @@ def test_every_module_is_used() -> None:
         for name in module.imports():
             wanted |= {name, name.rpartition(".")[0]} - {module.name}
         wanted |= {text for text in module.strings() if text.startswith(("careen.", "scheduler_core."))}
-    # Shipped for those who test with the library, and for our own tests in several folders.
+    # Shipped for users' tests with the library, and for careen's own tests in several folders.
     public = {"scheduler_core.testing", "scheduler_core.testing.builders", "drydock.server.testing"}
     packages = {module.name for module in all_modules() if module.path.name == "__init__.py"}
     assert {module.name for module in all_modules()} - wanted - packages - public == set()
@@ -74,7 +74,7 @@ def test_every_module_has_a_docstring() -> None:
     assert [module.where for module in all_modules() if module.tree.body and not ast.get_docstring(module.tree)] == []
 
 
-# The wall clock and chance come in through one file each; everything else gets them as arguments.
+# One file each reads the wall clock and random numbers; all others get them as arguments.
 BANNED = {
     r"(datetime\.)?datetime\.(now|utcnow|today)": "what time it is",
     r"(datetime\.)?date\.today": "what time it is",
@@ -94,7 +94,7 @@ MAY = {
     "careen.agent.observe": "claim ids, which no two nodes may ever share",
     "scheduler_core.extenders.transport": "deadlines of requests to another scheduler",
 }
-MAY_FOLDERS = ("drydock",)  # simulated hosts live in real time, and the demo draws its cluster from a seed
+MAY_FOLDERS = ("drydock",)  # simulated hosts run in real time, and the demo generates its cluster from a seed
 
 
 def banned_calls(module: Module) -> list[str]:

@@ -131,7 +131,7 @@ def test_axes_begin_at_zero_and_extend_above_every_point() -> None:
         assert min(lines) <= min(float(point.get("cy", "")) for point in drawn.iter(f"{SVG}circle"))
 
 
-# -- what is kept
+# -- kept results
 
 
 def test_a_new_row_replaces_the_older_row_of_its_agent_and_seed(tmp_path: Path) -> None:

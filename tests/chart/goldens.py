@@ -58,7 +58,7 @@ def _fields(value: Any, path: str) -> Iterator[tuple[str, str]]:
         for each in value:
             yield from _fields(each, f"{path}[{each['name']}]")
     elif isinstance(value, str) and "\n" in value:
-        # The settings file: what is commented out says nothing.
+        # The settings file: commented-out lines do not count.
         yield path, repr([line for line in value.splitlines() if line.strip() and not line.startswith("#")])
     else:
         yield path, repr(value)

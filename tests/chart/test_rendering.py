@@ -58,7 +58,7 @@ def test_another_release_and_namespace_equal_kustomizes_prefix_and_namespace(tmp
     wanted = kustomized(tmp_path, "admission", "namespace: reboots\nnamePrefix: our-\n")
     values = {"components": {"admission": True}, "namespace": {"create": True}}
     found = without_helms_labels(rendered(tmp_path, values=values, release="our", namespace="reboots"))
-    # What kustomize has no rule for, and its README tells the reader to set by hand.
+    # Fields without a rule in kustomize, which the README tells the reader to set by hand.
     agent, theirs = the("DaemonSet", found), the("DaemonSet", wanted)
     for each in (agent_of(found), agent_of(wanted)):
         each["args"] = [word for word in each["args"] if not word.startswith(("--ds-name=", "--config-map="))]
@@ -372,7 +372,7 @@ def test_changing_a_live_setting_restarts_no_pod(tmp_path: Path) -> None:
     assert the("ConfigMap", changed) != the("ConfigMap", rendered(tmp_path))
 
 
-# ---- what was wrong with kured's chart (its release 6.1.0) ----
+# ---- defects of kured's chart (its release 6.1.0) ----
 
 
 def test_a_false_flag_is_rendered_as_false(tmp_path: Path) -> None:
@@ -414,7 +414,7 @@ def test_the_notes_warn_about_the_placeholder_image_only_if_it_is_used(tmp_path:
     assert "components.privileged=true" in own
 
 
-# ---- what the documentation shows ----
+# ---- examples of the documentation ----
 
 
 def test_the_three_lines_of_the_readme_install_the_readers_own_image(tmp_path: Path) -> None:

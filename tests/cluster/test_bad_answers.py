@@ -23,7 +23,7 @@ NONSENSE = {
     "no items": b'{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":""},"items":null}',
     "a login page": b'{"login":"https://sso.example.com/","message":"please log in"}',
 }
-OFTEN = 1  # each question of each phase is answered so often with nonsense before the truth
+OFTEN = 1  # each request of each phase gets so many bad answers before a correct one
 
 
 class Nonsense:

@@ -52,7 +52,7 @@ def test_a_command_in_the_config_map_is_refused_at_start_and_at_runtime(story: S
     story.settings(concurrency=1)
     story.agents_answer()
     assert f"{metric}1.0" in story.metrics(host)
-    host.crashes = [each for each in host.crashes if each[1] != 2]  # refused at the start, as it should be
+    host.crashes = [each for each in host.crashes if each[1] != 2]  # refused at the start, as expected
     story.judge()
 
 

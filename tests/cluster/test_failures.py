@@ -96,7 +96,7 @@ def test_a_host_that_ignores_the_reboot_request_halts_the_roll_out_until_retry(s
 
 def test_the_waiting_nodes_name_the_overdue_node_and_the_start_of_its_reboot(story: Story) -> None:
     """Long before the deadline: the fleet stands still, and the reason must be visible."""
-    stuck, *others = hosts = story.nodes(3, "--reboot-deadline=180s")  # a third of it is what a reboot usually takes
+    stuck, *others = hosts = story.nodes(3, "--reboot-deadline=180s")  # a usual reboot takes a third of it
     stuck.reboot_ignored()
     story.need_reboot([stuck])
     story.wait_for("the host was asked", lambda: stuck.failed_requests() > 0)

@@ -90,7 +90,7 @@ class InKuredsPlace(Story):
             "CAREEN_HOST_EXEC": "direct",
             "CAREEN_REBOOT_COMMAND": str(host.reboot_command),
             "CAREEN_BOOT_ID_FILE": str(host.boot_id_file),
-            # Of a Service that somebody has called so.
+            # From a Service of that name.
             "KURED_METRICS_PORT": "tcp://10.0.0.1:8080",
             "KURED_METRICS_SERVICE_HOST": "10.0.0.1",
         }

@@ -35,7 +35,7 @@ def test_a_raised_concurrency_takes_effect_without_a_restart(story: Story) -> No
     story.judge(concurrency=3)
     assert most_down(story, until=changed) == 1
     assert most_down(story) > 1
-    assert sum(host.starts for host in hosts) == 12  # nobody was restarted but by the reboots
+    assert sum(host.starts for host in hosts) == 12  # no agent was restarted except by the reboots
 
 
 def test_after_lowering_the_concurrency_no_node_starts_until_enough_are_back(story: Story) -> None:
@@ -44,7 +44,7 @@ def test_after_lowering_the_concurrency_no_node_starts_until_enough_are_back(sto
     story.need_reboot(hosts)
     story.wait_for("several are on their way", lambda: len(story.holders()) >= 2)
     story.settings(concurrency=1)
-    changed = time.time() + 8  # the agents hear of it within seconds
+    changed = time.time() + 8  # the agents see it within seconds
     story.finishes(hosts, 300)
     story.judge(concurrency=3)
     assert most_down(story, since=changed) == 1

@@ -173,7 +173,7 @@ async def test_a_correct_roll_out_breaks_no_rule_and_is_counted(tmp_path: Path) 
     assert verdict.sentence.endswith("every rule held")
 
 
-# What the rogues do not reach ------------------------------------------------------------------------------------
+# Cases that the rogues do not cover ------------------------------------------------------------------------------
 
 
 def a_write(at: float, plural: str, name: str, before: Any, after: Any, *, actor: str = "careen-agent-n1") -> Write:

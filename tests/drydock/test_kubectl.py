@@ -43,7 +43,7 @@ data: {period: 5s, old: "1"}
 @pytest.fixture
 def kubectl(server: RunningServer, tmp_path: Path) -> Kubectl:
     config = server.write_kubeconfig(tmp_path / "kubeconfig")
-    # A home of its own: kubectl caches discovery by address, and ports come back.
+    # A separate home: kubectl caches discovery by address, and ports are reused.
     environment = {**os.environ, "KUBECONFIG": str(config), "HOME": str(tmp_path)}
 
     def run(*arguments: str, fails: bool = False, text: str = "") -> str:

@@ -66,7 +66,7 @@ def image() -> str:
         pytest.skip(f"SKIPPED: {' and '.join(missing)} not installed; on Debian: apt-get install {' '.join(missing)}")
     if os.geteuid() != 0:
         pytest.skip("SKIPPED: buildah builds here as root only")
-    # It downloads and compiles: minutes, without a limit of its own.
+    # It downloads and compiles for minutes, without its own limit.
     done = subprocess.run(
         [str(ROOT / "mk" / "image" / "build"), IMAGE, "debian"], stdout=subprocess.PIPE, text=True, check=False
     )

@@ -20,7 +20,7 @@ from tests.patience import run
 
 pytestmark = pytest.mark.image
 
-MOST_MEGABYTES = 110  # our own layers
+MOST_MEGABYTES = 110  # careen's own layers
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 VERSION = PROJECT["version"]
 LIBRARY_VERSION = scheduler_core.__version__
@@ -63,7 +63,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
         containers = [{"name": "agent", "image": "careen"}]
         template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
         server.seed({**daemonset, "spec": {"selector": {"matchLabels": labels}, "template": template}})
-        path.chmod(0o644)  # the image's user is not ours
+        path.chmod(0o644)  # the image has another user
         yield path
 
 

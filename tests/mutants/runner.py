@@ -31,7 +31,7 @@ from tests.mutants.mutant import Mutant, codes
 from tests.mutants.reach import Reach, Record, record
 
 _TIMES_AS_LONG = 10.0
-_MEMORY_BYTES = 2 * 2**30  # beyond what the process has: a mutant may collect for ever
+_MEMORY_BYTES = 2 * 2**30  # in addition to the process's memory: a mutant may allocate for ever
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +162,7 @@ def _limit(what: int, amount: int) -> None:
 # ---- forks ----
 
 _OUT_OF_MEMORY = 3
-_NOTE = "note"  # the file in which a fork says which test it runs, should it be ended
+_NOTE = "note"  # the file in which a fork notes its current test, in case it is killed
 
 
 def _in_forks(
@@ -271,7 +271,7 @@ def _fork(job: Callable[[], dict[str, Any]], folder: Path) -> int:
         code = 0
     except MemoryError:
         code = _OUT_OF_MEMORY
-    except BaseException:  # whatever it was, the parent tells it
+    except BaseException:  # the parent reports any error
         traceback.print_exc()
     finally:
         sys.stdout.flush()

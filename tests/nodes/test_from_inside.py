@@ -10,7 +10,7 @@ from tests.nodes.harness.story import Story
 
 pytestmark = pytest.mark.cluster
 
-# Says which sockets of the host took a connection, and where a file could be written; all that is mounted is tried.
+# Prints which sockets of the host accept a connection, and where a file can be written; every mount is tried.
 _PROBE = r"""
 import glob, json, os, socket, sys
 SOCKETS = ("containerd/containerd.sock", "dbus/system_bus_socket", "systemd/private", "systemd/journal/socket")
@@ -47,7 +47,7 @@ for folder in sorted(below):
         pass
 print(json.dumps({"connected": connected, "written": written, "entered": entered, "tried": len(below)}))
 """
-# What every container has of its own: nothing of it is the host's, and nothing of it outlives the pod.
+# Mounts of every container: none is the host's, and none outlives the pod.
 _OWN = {"/dev", "/dev/shm", "/dev/mqueue", "/dev/termination-log"}
 
 

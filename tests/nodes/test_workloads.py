@@ -42,7 +42,7 @@ def test_a_pod_with_a_pre_stop_hook_of_forty_seconds_gets_that_time(story: Story
     )
     assert first.deleting_at is not None
     assert first.gone_at is not None
-    assert first.gone_at - first.deleting_at >= 39  # what the hook takes, less what the watch may be late by
+    assert first.gone_at - first.deleting_at >= 39  # the hook's duration without the watch's possible delay
 
 
 def test_static_pods_and_daemonset_pods_with_on_delete_stay_on_the_node(story: Story) -> None:

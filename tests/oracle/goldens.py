@@ -18,7 +18,7 @@ from tests.oracle.casegen.cases import case, large_case
 from tests.oracle.casegen.pointed import pointed_case
 
 PLAIN = 260  # every case up to here
-CANDIDATES = 4000  # looked through for what is seldom
+CANDIDATES = 4000  # searched for rare features
 WANTED = 4  # decisions in which each thing should be seen
 CONFIGURATIONS = 1200
 LARGE = (101, 150, 400, 1000, 2500)

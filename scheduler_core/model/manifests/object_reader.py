@@ -74,7 +74,7 @@ class ObjectReader:
             try:
                 return self._repeated.pods(page)
             except msgspec.ValidationError:
-                pass  # whose, and which field, only the whole pod tells
+                pass  # only the whole pod shows whose field it is, and which
         return (
             each if isinstance(each, ManifestError) else self.build(kind, each) for each in self.wire_items(kind, page)
         )

@@ -27,9 +27,9 @@ class Displaced(Value):
     arrival: int
     result: CycleResult | None = None
     landed: bool = False
-    unknown: str = ""  # why nobody here can tell where it goes
+    unknown: str = ""  # why its node is unknown here
     choices: tuple[str, ...] = ()
-    shares: Shares = ()  # how likely each node is in this course; empty where nobody can tell
+    shares: Shares = ()  # the probability of each node in this course; empty if unknown
     score: int | None = None  # the total of the node, in the main course where several could take the pod
     runner_up: tuple[str, int] | None = None  # the best of the others
     is_after_cut: bool = False  # judged when courses had been left out already

@@ -26,7 +26,7 @@ class PlacementQueue:
     def copy(self) -> PlacementQueue:
         return replace(self, displaced=dict(self.displaced))
 
-    # ---- who comes ----
+    # ---- pods that arrive ----
 
     def add(self, pod: Pod) -> str:
         """Adds the replacement of this pod, which needs a node; returns its key."""
@@ -65,9 +65,9 @@ class PlacementQueue:
         retried = [each.pod.key for each in self.waiting]  # the postponed among them
         self.postponed = ()
         self.pool = (*retried, *(self.add(pod) for pod in gone))
-        self.line = self._who_waited  # they have stood in the queue for longer
+        self.line = self._who_waited  # they have waited in the queue for longer
 
-    # ---- who is tried ----
+    # ---- pods that are tried ----
 
     def take(self, key: str) -> None:
         """Tries this pod of the pool next."""
@@ -93,7 +93,7 @@ class PlacementQueue:
         kinds = {self.displaced[key].kind: key for key in reversed(self.pool)}
         return tuple(reversed(kinds.values()))
 
-    # ---- who has no node ----
+    # ---- pods without a node ----
 
     @property
     def waiting(self) -> list[Displaced]:

@@ -11,7 +11,7 @@ from scheduler_core.simulation.timeline import Closing, Hindrance, Move, Obstacl
 
 _MOST_CLOSINGS = 400
 
-Met = Sequence[tuple[str, Obstacle]]  # nodes, each with what was in its way
+Met = Sequence[tuple[str, Obstacle]]  # nodes, each with its obstacle
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ class Permission:
     rules: Rules
     forecast: Callable[[str], Forecast]
     _returns: int = 0
-    _refusals: dict[str, tuple[int, Obstacle]] = field(default_factory=dict)  # with `_returns` as it was
+    _refusals: dict[str, tuple[int, Obstacle]] = field(default_factory=dict)  # with the earlier `_returns`
 
     def refusal(self, name: str, at: datetime) -> Obstacle | None:
         """Why the node may not take a claim now; None if it may."""

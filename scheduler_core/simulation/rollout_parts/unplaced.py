@@ -44,5 +44,5 @@ def tried_again(
 
 def _kind(pod: Pod) -> Hashable:
     owner = pod.owner
-    is_alike = owner is not None and owner.kind != "StatefulSet"  # whose pods have claims of their own
+    is_alike = owner is not None and owner.kind != "StatefulSet"  # whose pods have their own claims
     return (pod.namespace, owner.kind, owner.uid or owner.name, pod.priority) if owner and is_alike else pod.key

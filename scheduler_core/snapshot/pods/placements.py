@@ -112,7 +112,7 @@ class Placements:
             self._part()
             known = None
         if known is None:
-            if self._width > len(columns):  # some pods stood in rows that are gone
+            if self._width > len(columns):  # some pods were in removed rows
                 self._settle(columns)
             value = self._memo_of_table.get(tally)
             if value is None:

@@ -452,7 +452,7 @@ def a_full_cluster() -> list[dict[str, Any]]:
 def test_a_forecast_says_whether_more_nodes_help_and_how_many_are_needed(desk: Desk, wanted: str, told: str) -> None:
     desk.server.seed(*a_full_cluster())
     output = desk.run("forecast", "n1", "--with-nodes", wanted)
-    assert output.exit_code == 3  # of the cluster as it is
+    assert output.exit_code == 3  # of the unchanged cluster
     assert told in " ".join(output.stdout.split())
 
 

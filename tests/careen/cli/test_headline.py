@@ -94,7 +94,7 @@ def test_a_remedy_found_by_the_forecast_is_shown_by_why(desk: Desk) -> None:
     assert desk.json("status")["nodes"][0]["refusals"][0]["remedy"] == row["remedy"]
 
 
-# ---- everything else that stops everybody ----
+# ---- other reasons that stop every node ----
 
 
 def test_a_pause_is_shown_with_its_reason_and_how_to_end_it(desk: Desk) -> None:

@@ -41,7 +41,7 @@ ASKED = (
     ("shadow", "--once", "--for", "1"),
 )
 
-# Their keys are names of the cluster's things, and not ours: settings, plugins, outcomes.
+# Their keys are names of the cluster, not careen's: settings, plugins, outcomes.
 OPEN = (".counts", ".settings", ".scores", ".verdicts", ".comparison")
 
 

@@ -95,7 +95,7 @@ def a_budget() -> dict[str, Any]:
     }
 
 
-# Each with what a person could type; `{folder}` is the test's own.
+# Each command with plausible arguments; `{folder}` is the test's own folder.
 CALLS: dict[str, tuple[str, ...]] = {
     "status": ("status",),
     "status, busy": ("status", "--busy"),

@@ -49,7 +49,7 @@ def on(annotations: dict[str, str]) -> NodeView:
     return a_node(annotations=annotations)
 
 
-# ---- what keeps them away ----
+# ---- annotations that keep autoscalers away ----
 
 THEIRS = [
     {},
@@ -122,7 +122,7 @@ def test_if_switched_off_no_autoscaler_annotation_is_touched() -> None:
 
 
 def ending(phase: Phase, **changes: Any) -> Decision:
-    # Switched off since: what was set goes all the same.
+    # Switched off since: annotations already set are removed anyway.
     policy = a_policy(taint_key=None, protect_from_autoscalers=False)
     return decided(a_progress(phase), policy, node={"annotations": dict(SET), **changes.pop("node", {})}, **changes)
 

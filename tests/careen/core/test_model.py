@@ -91,7 +91,7 @@ def test_the_agents_follow_the_planned_order(seed: int, order: Order) -> None:
     world.on_phase = lambda name, phase: went.append(name) if phase == "Draining" else None
     world.write_lock(
         '{"nodeID":"elsewhere","created":"2026-01-05T00:00:00Z"}'
-    )  # full, so that all of them are ready and named before the first goes
+    )  # full, so that all of them are ready and named before the first starts
     world.run(60)
     rules = RolloutRules(
         [node.view for node in world.nodes.values() if node is not None],
@@ -248,7 +248,7 @@ def test_a_failed_node_halts_the_others_until_a_person_acts(seed: int) -> None:
     while not world.content().failed:
         assert world.now < 2000, "a host that never reboots is not marked as failed"
         world.run(world.now + 100)
-    world.run(world.now + 100)  # whoever was at work beside it has finished
+    world.run(world.now + 100)  # the other working nodes have finished
     for name in NAMES:
         ask(world, name)
     halted = {name: world.reboots.get(name, 0) for name in NAMES}

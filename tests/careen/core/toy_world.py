@@ -76,8 +76,8 @@ class Node:
     """The Node object, with the world's own bookkeeping."""
 
     view: NodeView
-    cordoned_by: str = ""  # careen, person, or nobody
-    down_since: float | None = None  # since when it is down for another reason than ours
+    cordoned_by: str = ""  # careen, person, or empty
+    down_since: float | None = None  # since when it is down for a reason other than careen
 
 
 @dataclass
@@ -111,9 +111,9 @@ class World:
     log: list[str] = field(default_factory=list)
     reboots: dict[str, int] = field(default_factory=dict)
     peak: int = 0
-    last_held: dict[str, float] = field(default_factory=dict)  # when a node's claim last stood in the lock
+    last_held: dict[str, float] = field(default_factory=dict)  # when the lock last contained a node's claim
     persons_cordons: set[str] = field(default_factory=set)
-    halted_since: dict[str, float] = field(default_factory=dict)  # claim id → when the lock first told of its failure
+    halted_since: dict[str, float] = field(default_factory=dict)  # claim id → when the lock first showed its failure
     touched_by_person: set[str] = field(default_factory=set)  # nodes whose lock entry or Node a person took away
     wiped: set[str] = field(
         default_factory=set
@@ -211,7 +211,7 @@ class World:
         node = self.nodes[name]
         if (
             node is not None and not node.view.unschedulable and not self.progress(name).is_cordoned_by_us
-        ):  # else nobody could tell
+        ):  # otherwise it would be unknown
             self.say(f"a person cordons {name}")
             self.write_node(name, unschedulable=True, cordoned_by=("kubectl-cordon",))
             node.cordoned_by, node.down_since = "person", self.now
@@ -617,7 +617,7 @@ class World:
         down = long_down | self.down_because_of_us() | {name}
         most = self.policy(name).concurrency
         self.require(len(down) <= most, f"rule 1: {name} is cordoned while {sorted(down)} are down")
-        # What the cordon rests on may be ten seconds old, and its request may take a while.
+        # The facts behind the cordon may be ten seconds old, and its request may take a while.
         halted = [
             entry.node
             for entry in self.content().failed
@@ -697,7 +697,7 @@ class World:
 _ORDER = list(Evidence)
 
 
-@functools.lru_cache  # asked at every event, and mostly as it was at the last one
+@functools.lru_cache  # called at every event, usually with an unchanged result
 def _content(annotation: str | None) -> LockContent:
     found = lock.parse(annotation)
     assert isinstance(found, LockContent), found

@@ -55,7 +55,7 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 LOCK_UID = "ds-1"
 _ORDER = list(Evidence)
 
-# Of a host and its kubelet, in seconds. They are short: what ends in a deadline ends soon.
+# Durations of a host and its kubelet in seconds; short, so that deadlines end soon.
 GOES_DOWN_SECONDS = 5
 IS_DOWN_SECONDS = 5
 RESTART_SECONDS = 5
@@ -78,13 +78,13 @@ class Kind(IntEnum):
 
     LOST = 0  # the write is lost, and nothing was done
     ANSWER_LOST = 1  # the write was done, the answer is lost
-    LATE = 2  # the write is given up and lands at any later moment, if its version still stands then
-    CRASH = 3  # the process dies before what it would do next
-    STALE = 4  # the turn rests on the lock as it was before its last change
-    FROZEN = 5  # the process stands still between a decision and what it would do next
+    LATE = 2  # the sender gives up, and the write lands at any later moment if its version is still current
+    CRASH = 3  # the process dies before its next action
+    STALE = 4  # the turn uses the lock from before its last change
+    FROZEN = 5  # the process is suspended between a decision and its next action
     PAUSED = 6  # a person pauses the lock, and resumes it in a while
-    DELETED = 7  # somebody deletes the Node; its kubelet registers it again
-    SCRAPPED = 8  # the machine is gone for good, and its Node
+    DELETED = 7  # a person deletes the Node; its kubelet registers it again
+    SCRAPPED = 8  # machine and Node are removed for good
 
 
 class BrokenRule(Exception):
@@ -157,7 +157,7 @@ class SmallFleet:
             delays=self.bounds.delays or 0,
         )
 
-    # What can happen ---------------------------------------------------------------------------------------------
+    # Possible steps ----------------------------------------------------------------------------------------------
 
     def steps(self, state: State) -> Iterator[Step]:
         """Every possible next step. Raises `BrokenRule` if a rule is broken afterwards."""

@@ -69,7 +69,7 @@ async def test_a_reboot_command_is_not_killed_when_its_caller_is_cancelled(tmp_p
     pid = int(pid_file.read_text())
     gc.collect()  # a process object without references is collected, and asyncio then kills its child
     await asyncio.sleep(0.1)
-    os.kill(pid, 9)  # raises if it were gone
+    os.kill(pid, 9)  # raises if it had ended
     while Path(
         f"/proc/{pid}"
     ).exists():  # until the loop has reaped it and closes its pipes; left open they would be reported in a later test

@@ -87,7 +87,7 @@ def test_a_signal_that_cannot_be_sent_certainly_causes_no_reboot(
     assert sent == [(1, 39)]
 
 
-# ---- what can be known beforehand ----
+# ---- checks before the reboot ----
 
 
 async def why_not(*argv: str) -> str:

@@ -151,7 +151,7 @@ def test_a_plan_keeps_the_interval_of_the_cluster_between_any_two_reboots() -> N
 def test_a_plan_begins_when_the_interval_after_the_last_real_reboot_is_over() -> None:
     policy = replace(POLICY, cluster_interval_seconds=7200)
     rules = RolloutRules([a_node("n1"), a_node("n2")], policy, released_at=rfc3339(NOW - timedelta(hours=1)))
-    # One node stands for all: its refusal is the plan's word on the wait.
+    # One node represents all: its refusal is the plan's reason for the wait.
     assert list(rules.line(["n1", "n2"], NOW, lambda _name: 0)) == ["n1"]
     assert list(rules.line(["n2"], NOW, lambda _name: 0)) == []
     assert rules.next_opening(NOW) == NOW + timedelta(hours=1)

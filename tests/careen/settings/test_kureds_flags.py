@@ -118,7 +118,7 @@ KUREDS: dict[str, list[tuple[str, Any]]] = {
 FORMS = [
     pytest.param(name, text, value, id=f"{name}={text}") for name, forms in KUREDS.items() for text, value in forms
 ]
-# What makes a value of another one meaningful.
+# Settings that another setting requires.
 BESIDE = {"alert_filter_regexp": ("x",), "prometheus_url": ("http://p",)}
 
 

@@ -320,7 +320,7 @@ def test_a_pod_deleted_meanwhile_makes_the_answer_open() -> None:
     assert town.said()["default-scheduler changed-meanwhile"] == 1
 
 
-# ---- what is learned ----
+# ---- learning ----
 
 
 def test_if_the_scheduler_samples_nodes_its_search_is_learned_from_successive_bindings() -> None:

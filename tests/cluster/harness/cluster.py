@@ -96,7 +96,7 @@ class Cluster:
 
     def wait_for(self, sentence: str, condition: Callable[[], T | None], seconds: float = 60) -> T:
         """The first true result of the condition. Fails with the sentence and the agents' last log lines."""
-        patience = TimeLimit(seconds)  # seconds of a machine with nothing else to do: a slow one makes stories slow
+        patience = TimeLimit(seconds)  # seconds of an otherwise idle machine: a slow machine makes stories slow
         while True:
             try:
                 if answer := condition():

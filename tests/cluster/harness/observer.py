@@ -153,7 +153,7 @@ class Observer:
             return [life for life in self.seen.pods.values() if life.gone_at is None]
 
     def close(self) -> None:
-        # Each thread ends when its watch does, some seconds later; nobody needs to wait for that.
+        # Each thread ends with its watch, some seconds later; no wait is needed.
         self._ended.set()
 
     # -- following one collection
@@ -189,7 +189,7 @@ class Observer:
         return str(answer["metadata"]["resourceVersion"])
 
     def _stream(self, api: Api, collection: _Collection, version: str) -> None:
-        # Short watches: `close` needs one to end, and one that goes on keeps its version.
+        # Short watches: `close` waits for their end, and a new watch continues at the same version.
         while not self._ended.is_set():
             for event in api.watch(collection.path, version, seconds=5):
                 item = event["object"]

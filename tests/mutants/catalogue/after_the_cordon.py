@@ -175,7 +175,7 @@ MUTANTS = (
         "told if most is None else min(told, most)",
         "told",
     ),
-    # ---- what a working holder owes the lock ----
+    # ---- a working holder's duties to the lock ----
     Mutant(
         "put_back: the record keeps the name of a lock that is gone",
         _SHARED + "working.py:put_back",

@@ -206,7 +206,7 @@ MUTANTS = (
         "content = content.with_line(content.line.passing_over((name,)))",
         "content = content",
     ),
-    # ---- what was prepared ----
+    # ---- preparations ----
     Mutant(
         "used: what was prepared counts although something has changed",
         _PREPARING + "used",

@@ -19,10 +19,10 @@ from tests.cluster.harness.machines.hosts import Reboot
 from tests.nodes.harness.control_plane import ADDRESS
 from tests.nodes.harness.paths import IMAGE_STORE, MACHINE_ROOT, NODES, PROGRAMS, REPOSITORY
 
-# What the kernel of a container answers with that was asked for a reboot; systemd-nspawn passes it on.
+# The exit status of a container that was asked for a reboot; systemd-nspawn passes it on.
 _REBOOT = 133
 _UNITS = ("lab-boot.service", "containerd.service", "kubelet.service")
-# What would change the computer (its devices, its sysctls, its modules), and what nobody needs here.
+# Units that would change the computer (devices, sysctls, modules), and unneeded ones.
 _MASKED = (
     *(
         "systemd-udevd.service",
@@ -76,7 +76,7 @@ class Machine:
     def up(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    # -- what people do to machines
+    # -- people's actions on machines
 
     def power_on(self) -> None:
         self._wanted = True
@@ -188,7 +188,7 @@ class Machine:
             **os.environ,
             "SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network",
             "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1" if has_unified_cgroups() else "0",
-            "SYSTEMD_SECCOMP": "0",  # containers have profiles of their own, and runc needs the calls to make them
+            "SYSTEMD_SECCOMP": "0",  # containers have their own profiles, and runc needs the calls that create them
         }
         command = [
             *(str(NODES / "machine" / "in-groups"), self._group()),
@@ -196,7 +196,7 @@ class Machine:
             *("--register=no", "--keep-unit", "--settings=no", "--capability=all", "--network-bridge=br0"),
             *("--link-journal=no", "--resolv-conf=off", "--timezone=off"),
             f"--bind-ro={PROGRAMS}:/opt/lab/bin",
-            # An overlay on an overlay is none: what containers are made of lies on the disk itself.
+            # An overlay on an overlay does not work: containers' files are on the disk itself.
             f"--bind={self.folder / 'containerd'}:/var/lib/containerd",
         ]
         with (self.folder / "console.log").open("ab") as log:

@@ -82,7 +82,7 @@ class Story:
         self.identity = identity
         self.observer = self._observe(identity)
 
-    # -- what happens
+    # -- events
 
     def want_reboot(self, machines: Iterable[Machine] | None = None) -> None:
         for machine in self.machines if machines is None else machines:
@@ -111,7 +111,7 @@ class Story:
         words = ("exec", "-n", self.identity.namespace, name, "--", "/opt/careen/bin/python", "-c", program, *arguments)
         return self.lab.kubectl(*words)
 
-    # -- what is asked
+    # -- queries
 
     def node(self, machine: Machine) -> NodeSeen:
         seen = self.observer.node(machine.name)

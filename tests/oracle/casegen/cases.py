@@ -111,7 +111,7 @@ def _nominated(
     found = []
     for i in range(d.randint(1, 4) if d.maybe(flavour.nominated) else 0):
         one = pods.pod(d, flavour, storage, f"promised{i}", nodes, placed=True)
-        if not d.maybe(0.15):  # else: pending without a promise, which must change nothing
+        if not d.maybe(0.15):  # otherwise: pending without a nomination, which must change nothing
             one["status"]["nominatedNodeName"] = d.choice(nodes)
         found.append(one)
     return found

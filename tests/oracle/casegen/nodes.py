@@ -7,7 +7,7 @@ from typing import Any
 from tests.oracle.casegen import vocabulary as word
 from tests.oracle.casegen.draw import Draw
 
-IMAGES = {  # sizes below, between and above what ImageLocality tells apart
+IMAGES = {  # sizes below, between and above ImageLocality's thresholds
     "registry.example/web:v1": 31457280,
     "registry.example/cache:v1": 94371840,
     "registry.example/db:v1": 419430400,
@@ -100,7 +100,7 @@ def _allocatable(d: Draw, tidy: bool) -> dict[str, str]:
     if not tidy and d.maybe(0.03):
         del room[d.choice(("cpu", "memory", "pods"))]
     if d.maybe(0.03):
-        room["unknown-name"] = "7"  # neither native nor extended: nobody may count it
+        room["unknown-name"] = "7"  # neither native nor extended: no plugin may count it
     return room
 
 

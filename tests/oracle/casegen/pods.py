@@ -194,7 +194,7 @@ def _demands(
     if d.maybe(flavour.node_affinity * 0.4):
         spec["nodeSelector"] = {d.choice(("pool", "disk", "gen")): d.choice(("a", "b", "ssd", "1"))}
     if d.maybe(flavour.gates * 0.5):
-        spec["nodeName"] = d.choice(nodes)  # such a pod never meets the scheduler; NodeName says what it would
+        spec["nodeName"] = d.choice(nodes)  # such a pod bypasses the scheduler; NodeName shows its verdict
     if d.maybe(flavour.gates):
         spec["schedulingGates"] = [{"name": gate} for gate in d.some(("example.com/quota", "example.com/hold"), 2)]
     if d.maybe(flavour.spread):

@@ -116,7 +116,7 @@ class Storage:
         return _claim_source(f"v{number}", name)
 
     def _ephemeral(self, d: Draw, owner: Owner, volume: str) -> dict[str, Any]:
-        if owner.placed or not d.maybe(0.2):  # else the controller has not made the claim yet
+        if owner.placed or not d.maybe(0.2):  # otherwise the controller has not made the claim yet
             reference = {
                 "apiVersion": "v1",
                 "kind": "Pod",

@@ -200,7 +200,7 @@ class EventsOfACluster(RuleBasedStateMachine):
         body = {"kind": f"{kind}List", "items": [each for key, each in self.objects.items() if key[0] == kind]}
         self.cache.apply(json.dumps(body).encode() if as_bytes else body)
 
-    # ---- what is asked in between ----
+    # ---- queries in between ----
 
     @rule(pending=pods("new"))
     def somebody_asks(self, pending: Json) -> None:

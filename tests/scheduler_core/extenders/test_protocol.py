@@ -27,7 +27,7 @@ def encoded(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-# ---- what is sent ----
+# ---- requests ----
 
 
 def test_an_extender_that_is_not_cache_capable_gets_whole_nodes() -> None:
@@ -68,7 +68,7 @@ def test_a_binding_names_pod_and_node() -> None:
     }
 
 
-# ---- what comes back ----
+# ---- answers ----
 
 
 @pytest.mark.parametrize(

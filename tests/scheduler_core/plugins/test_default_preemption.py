@@ -95,7 +95,7 @@ def test_until_1_33_a_request_larger_than_the_node_was_still_tried() -> None:
 
 def test_the_message_counts_the_different_reasons_of_the_nodes() -> None:
     nodes = [*NODES, a_node("n3").offering(cpu="1", memory="1Gi", pods="10").tainted("gpu").manifest]
-    # n1 keeps a pod as important as the newcomer; on n2 nobody is less important; n3 is tainted.
+    # n1 has a pod of the incoming pod's priority; n2 has no pod of lower priority; n3 is tainted.
     result = cycle(
         wanting(), running("a", "n1", 0, "500m"), running("x", "n1", 100, "500m"), running("b", "n2", 100), nodes=nodes
     )
@@ -168,7 +168,7 @@ def test_preemption_can_free_a_read_write_once_pod_claim() -> None:
             DefaultPreemptionArgs(min_candidate_nodes_absolute=3),
             100,
             100,
-        ),  # few nodes: all are looked at, whatever the settings
+        ),  # few nodes: all are checked, whatever the settings
         (DefaultPreemptionArgs(min_candidate_nodes_absolute=3), 110, 11),
         (DefaultPreemptionArgs(min_candidate_nodes_absolute=30), 110, 30),
         (DefaultPreemptionArgs(min_candidate_nodes_absolute=0), 300, 30),

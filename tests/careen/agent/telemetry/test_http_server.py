@@ -186,7 +186,7 @@ def test_a_degraded_agent_is_healthy_and_not_ready(server: HttpServer, heartbeat
     assert get(server, "/readyz")[0] == 200
 
 
-# ---- what strangers can do with the port ----
+# ---- untrusted clients of the port ----
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/nothing", "/%00"])

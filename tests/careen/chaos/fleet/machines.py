@@ -30,13 +30,13 @@ class Host:
     is_up: bool = True
     has_need: bool = False
     need_survives: int = 0  # how many reboots the need outlives
-    behaviour: str = "works"  # works, fails, silent: what the reboot command does
+    behaviour: str = "works"  # works, fails, silent: the effect of the reboot command
     more_boots: int = 0  # how often it boots again by itself, soon after the next boots
     takes_long_to_go_down: bool = False
     is_going_down: bool = False
     is_sentinel_readable: bool = True
 
-    # What the composition of a whole agent asks of its own host beside the protocol.
+    # The methods that the composition of a whole agent uses on its own host beside the protocol.
     soft_reboots: None = None
     has_commands: bool = False
 

@@ -54,7 +54,7 @@ async def _roll_out(story: Story, plan: Plan, worlds: list[World]) -> World:
         story.prepare(world)
 
     def both(number: int, node: str, request: Request) -> Fault | None:
-        own = troubles[0](number, node, request)  # asked in any case: it counts what it has seen
+        own = troubles[0](number, node, request)  # always called: it counts what it has seen
         return plan(number, node, request) or own
 
     troubles: list[Plan] = []

@@ -90,7 +90,7 @@ class Workloads:
     def _draw(self, name: str, seconds: Seconds) -> float:
         return self._chance_of(name).uniform(*seconds)
 
-    # What there is from the beginning ------------------------------------------------------------------------
+    # The initial objects -------------------------------------------------------------------------------------
 
     def add_apps(self, apps: Iterable[App], nodes: list[str]) -> None:
         """Creates each workload with all its pods, spread evenly over the nodes."""
@@ -354,7 +354,7 @@ class Workloads:
                 if pod["spec"].get("nodeName") == node:
                     self.server.remove("pods", pod["metadata"]["name"], actor=_CONTROLLER, namespace=NAMESPACE)
 
-    # What follows from a change ------------------------------------------------------------------------------
+    # The effects of a change ---------------------------------------------------------------------------------
 
     def _on_pods(self) -> None:
         change = self.server.store.journal[-1]

@@ -188,7 +188,7 @@ class World:
             if self.is_home():
                 self.home_at = self.now
                 break
-        await asyncio.sleep(100.0)  # what lands late, lands now
+        await asyncio.sleep(100.0)  # late writes land now
 
     def is_home(self) -> bool:
         if any(host.has_need or not host.is_up or host.is_going_down for host in self.fleet.hosts.values()):

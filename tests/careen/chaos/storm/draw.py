@@ -67,7 +67,7 @@ WEATHER: Mapping[str, Weather] = {
     "people at nodes": Weather(
         acts=people.NODES, but=(*_LOCK_HANDS, "tidy", "drained", "hold", "settled", "explained")
     ),
-    # Who takes the claim id out of an entry gives that claim back.
+    # Removing the claim id from an entry releases that claim.
     "people at the lock": Weather(acts=people.LOCKS, but=(*_LOCK_HANDS, "settled")),
     "workloads": Weather(
         acts=(

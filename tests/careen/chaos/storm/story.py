@@ -45,7 +45,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     older: tuple[str, ...] = ()
     crashing_daemons: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
-    was_wrong: str = ""  # of a story that is kept: what it found
+    was_wrong: str = ""  # of a kept story: the defect that it found
 
     @property
     def shape(self) -> Shape:

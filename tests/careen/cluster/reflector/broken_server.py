@@ -29,16 +29,16 @@ _KIND = {"nodes": "Node", "pods": "Pod", "deviceclasses": "DeviceClass"}
 FAULTS = (
     "cut",  # the connection breaks
     "half a line",
-    "end",  # a watch that ends as it should
+    "end",  # a watch that ends normally
     "empty",  # 200, and nothing
     "gone",  # ERROR 410 inside the stream
     "gone at once",  # 410 instead of a watch
     "error",  # ERROR 500 inside the stream
     "busy",  # 429
     "failed",  # 503
-    "refused",  # nobody listens: the server restarts
+    "refused",  # the connection is refused: the server restarts
     "silence",
-    "again",  # the last events once more, oldest first
+    "again",  # the last events again, oldest first
     "older",  # an event of the past alone
     "page of a proxy",
     "another kind",
@@ -71,7 +71,7 @@ class BrokenServer:
         """The kinds whose every event was delivered, on watches that continue."""
         return {kind for kind, version in self._told.items() if version == self.version}
 
-    # ---- what is in the cluster ----
+    # ---- the cluster's content ----
 
     def change(self, verb: str, kind: str, name: str) -> None:
         """put: the object of this name exists, in a new version. drop: it does not exist."""

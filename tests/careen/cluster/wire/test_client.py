@@ -108,7 +108,7 @@ async def test_a_request_is_sent_with_method_path_and_body(serve, transport_to) 
     server = serve(lambda connection: connection.sendall(OK))
     response = await transport_to(server.url).send(patch())
     assert (response.status, response.body, response.headers["date"]) == (200, b"{}", "Wed, 04 Mar 2026 12:00:00 GMT")
-    await until(lambda: b"".join(server.received).endswith(b"{}"))  # the body may come in a piece of its own
+    await until(lambda: b"".join(server.received).endswith(b"{}"))  # the body may arrive in a separate piece
     sent = b"".join(server.received).decode()
     assert sent.startswith("PATCH /api/v1/nodes/n1?dryRun=All HTTP/1.1\r\n")
     assert "Authorization: Bearer one\r\n" in sent

@@ -100,7 +100,7 @@ print(json.dumps({
 }))
 """
 
-# The import of one such module, and the first use of it: what else of them has been used by then?
+# The import of one such module and its first use: which other such modules have been used by then?
 ALONE = """
 import sys
 from importlib import import_module

@@ -308,7 +308,7 @@ def test_an_unreadable_record_may_mean_a_reboot() -> None:
     assert found(a_node(annotations={keys.PROGRESS: "?"})).rebooting.endswith("so it may be rebooting")
 
 
-# ---- what keeps autoscalers away ----
+# ---- annotations that keep autoscalers away ----
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_the_start_of_a_phase_is_read_from_the_node(annotations: dict[str, str],
         ('{"version":1,"phase":"Waiting","need_since":"2026-03-04T12:00:00Z"}', NOON),
         ('{"version":1,"phase":"Waiting"}', None),
         ('{"version":1,"need_since":"soon"}', None),
-        # No patch of ours writes these, so they are not ours: a claim without its boot, a phase of another release.
+        # careen writes no such record: a claim without its boot, a phase of another release.
         ('{"version":1,"phase":"Draining","need_since":"2026-03-04T12:00:00Z"}', None),
         ('{"version":1,"phase":"Levitating","need_since":"2026-03-04T12:00:00Z"}', None),
         ('{"version":1,"claim":"c1","need_since":"2026-03-04T12:00:00Z"}', None),

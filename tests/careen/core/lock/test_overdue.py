@@ -172,7 +172,7 @@ def test_an_unreadable_mark_is_ignored_and_the_claim_still_counts(mark_text: str
     assert [(entry.node, entry.overdue) for entry in content.entries] == [("n9", None)]
 
 
-# ---- what a waiting node does and says ----
+# ---- actions and messages of a waiting node ----
 
 RECORD = a_progress(Phase.WAITING)
 
@@ -310,7 +310,7 @@ def test_other_claims_do_not_change_the_message_about_an_overdue_holder() -> Non
     assert len(told) == 1
 
 
-# ---- an idle node, when nobody waits ----
+# ---- an idle node if no node waits ----
 
 
 def idle(content: LockContent, **changes: Any) -> Decision:

@@ -301,7 +301,7 @@ def test_force_skips_pods_but_no_gates() -> None:
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.LATE_REFUSAL)
 
 
-# The gates once more.
+# The gates are evaluated again.
 
 SHUT = Window(days=frozenset())
 LATE = {

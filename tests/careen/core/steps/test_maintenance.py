@@ -316,7 +316,7 @@ def test_after_a_maintenance_a_host_that_needs_a_reboot_keeps_its_taint_and_wait
     assert the_record(decision).taint_key == OURS.key
 
 
-# ---- what is left ----
+# ---- remaining marks ----
 
 
 @pytest.mark.parametrize(

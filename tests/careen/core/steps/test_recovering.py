@@ -208,7 +208,7 @@ def test_another_nodes_kured_entry_is_ignored() -> None:
     assert kinds(idle(lock=KURED.replace("n1", "n9"))) == []
 
 
-# ---- record, label and taint are gone, and the server says who set the cordon ----
+# ---- record, label and taint are lost, and the server reports who set the cordon ----
 
 OURS, KUBECTL = ("careen-agent",), ("kubectl-cordon",)
 

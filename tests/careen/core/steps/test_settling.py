@@ -240,7 +240,7 @@ def test_the_claim_stays_until_the_boot_is_stable(uptime: float, look: float | N
         Code.SETTLING,
         pytest.approx(look),
     )
-    if WriteLock in kinds(decision):  # only to say when the claim goes
+    if WriteLock in kinds(decision):  # only to announce when the claim is released
         assert the_lock(decision).holders == ("n1",)
 
 

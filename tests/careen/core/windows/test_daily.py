@@ -217,7 +217,7 @@ NIGHTS = NamedWindow(name="nights", opens=Window(start=time(22), end=time(4)), e
         ("2026-12-23T23:00:00", True),
         ("2026-12-24T03:00:00", False),  # an excluded date is shut from midnight on
         ("2026-12-26T23:00:00", False),
-        ("2026-12-27T03:00:00", False),  # what would have begun on an excluded date does not open
+        ("2026-12-27T03:00:00", False),  # a window that would begin on an excluded date does not open
         ("2026-12-27T22:00:00", True),
     ],
 )

@@ -172,7 +172,7 @@ class ControlPlane:
             f"--service-account-signing-key-file={self.folder / 'service-accounts.key'}",
             f"--service-account-key-file={self.folder / 'service-accounts.key'}",
             *("--authorization-mode=Node,RBAC", f"--token-auth-file={self.folder / 'tokens.csv'}"),
-            # What keeps a kubelet from other Nodes, as every distribution has it.
+            # Keeps a kubelet from changing other Nodes, as in every distribution.
             "--enable-admission-plugins=NodeRestriction",
             *("--service-cluster-ip-range=10.0.0.0/16", "--allow-privileged=true"),
             *(f"--audit-policy-file={self.folder / 'audit-policy.yaml'}", f"--audit-log-path={self.audit_log}"),
@@ -248,7 +248,7 @@ class ControlPlane:
                 raise RuntimeError(f"{name} ended with {code}:\n{program.tail()}")
 
     def close(self) -> None:
-        # Clients before servers, so that nobody logs pages of refused connections.
+        # Clients stop before servers, so that they do not log pages of refused connections.
         for name in ("kwok", "scheduler", "controllers", "apiserver", "etcd"):
             if program := self._programs.pop(name, None):
                 program.kill()

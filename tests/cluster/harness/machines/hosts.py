@@ -36,7 +36,7 @@ class Launch:
     env: Mapping[str, str]
 
 
-# Given a host and the token of its pod, says how its agent is started.
+# Returns the command of a host's agent, given the host and the token of its pod.
 AgentCommand = Callable[["Host", str], Launch]
 
 
@@ -63,16 +63,16 @@ class Host:
     memory: str = "32Gi"
 
     boot_seconds: float = 2.0
-    shutdown_seconds: float = 0.0  # from the request until the machine is gone
-    ready_after_seconds: float = 0.0  # from the start of the agent after a boot until the kubelet says Ready
+    shutdown_seconds: float = 0.0  # from the request until the machine is down
+    ready_after_seconds: float = 0.0  # from the start of the agent after a boot until the kubelet reports Ready
     pods_after_seconds: float = 0.5  # from Ready until its pods are ready again
     comes_back: bool = True
-    sentinel_survives: bool = False  # a sentinel on disk, or a command that says yes for ever
+    sentinel_survives: bool = False  # a sentinel on disk, or a command that always answers yes
     agent_wanted: bool = True
     restart_seconds: float = 1.0  # a crashed agent is started again after this
     flags: list[str] = field(default_factory=list)  # for this host's agent alone
     api_server: str = ""  # as its agent is to see it: a proxy's URL; empty: the server's own
-    alias: str = ""  # tells the files of a second agent from those of the first
+    alias: str = ""  # distinguishes the files of a second agent from those of the first
 
     boot_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     reboots: list[Reboot] = field(default_factory=list)
@@ -226,7 +226,7 @@ class Host:
         if len(asked) > self._requests_taken and self._going_down_at is None:
             self._going_down_at = now + self.shutdown_seconds
         if self._going_down_at is not None and now >= self._going_down_at:
-            # Asked twice on its way down, a machine still goes down once.
+            # A machine that is asked twice during its shutdown still goes down once.
             first, self._requests_taken = asked[self._requests_taken], len(asked)
             self.go_down(now, asked_at=float(first), by_agent=True)
             return
@@ -273,7 +273,7 @@ class Host:
         self._down_until = now + self.boot_seconds
 
     def _boot(self, api: Api) -> None:
-        # One new id per boot, also when the API server does not answer and we come here again.
+        # One new id per boot, also if the API server does not answer and this runs again.
         reboot = self.reboots[-1]
         reboot.boot = reboot.boot or str(uuid.uuid4())
         self.boot_id = reboot.boot

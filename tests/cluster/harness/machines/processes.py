@@ -138,7 +138,7 @@ class Program:
 def processor_seconds(pid: int) -> float:
     """User and system time of the process and of the children that it waited for; 0 if it has ended."""
     try:
-        # Counted behind the name, which stands in parentheses.
+        # Counted after the name, which is in parentheses.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0

@@ -66,7 +66,7 @@ def score(drain: Drain) -> Score:
     for pod in drain.forecast.with_outcome(Outcome.MOVES):
         said[pod.owner].append(pod)
     for owner, pods in said.items():
-        # Who was away before comes first; pods of one owner cannot be told apart by anything else.
+        # Pods that left earlier come first; nothing else distinguishes pods of one owner.
         own = [event for event in made if event.owner == owner][drain.lacking.get(owner, 0) :]
         went = [bound[event.uid] for event in own if event.uid in bound]
         _count(result, drain.node, pods, went, max(0, evicted[owner] - len(own)), why)

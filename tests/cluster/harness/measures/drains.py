@@ -36,7 +36,7 @@ from tests.cluster.harness.api import Api, ApiError, Object
 from tests.cluster.harness.machines.control_plane import ControlPlane
 from tests.cluster.harness.measures.varied import NAMESPACE
 
-# What else comes and goes in the cluster is no drain's doing.
+# Other changes in the cluster are not caused by the drain.
 PODS, JOBS = f"/api/v1/namespaces/{NAMESPACE}/pods", f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 _JOB_SECONDS = 12.0  # a first replacement is waited for, later ones take too long
 
@@ -234,7 +234,7 @@ class Drainer:
             if time.monotonic() < jobs_until and not self._jobs_are_back():
                 since = time.monotonic()
             if time.monotonic() - max(since, watch.changed) > quiet_seconds:
-                # A watch may lag behind: what it has seen counts once a list says the same.
+                # A watch may lag behind: its events count once a list shows the same.
                 if watch.knows(self.admin.list(PODS)):
                     return
                 since = time.monotonic()

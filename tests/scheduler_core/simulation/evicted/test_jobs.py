@@ -235,7 +235,7 @@ def test_the_outcome_is_moves_if_the_job_may_fail_once_more() -> None:
         ),
         manifest("a", "n1"),
     ) == {"a": Outcome.MOVES}
-    assert outcomes(manifest("a", "n1")) == {"a": Outcome.MOVES}  # whose Job nobody has seen
+    assert outcomes(manifest("a", "n1")) == {"a": Outcome.MOVES}  # whose Job is unknown
 
 
 def test_a_pod_that_a_budget_blocks_does_not_count_as_a_failure() -> None:
