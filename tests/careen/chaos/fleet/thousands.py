@@ -15,7 +15,7 @@ from typing import Any
 from careen.cluster.wire.transport import Request
 from careen.core.facts.observation import Alert
 from careen.core.facts.phases import Phase
-from careen.core.facts.policy import AlertPolicy, Window
+from careen.core.facts.policy import AlertPolicy, BlockingPods, BlockingScope, Window
 from careen.core.facts.progress import to_annotation
 from careen.core.facts.selectors import Selector
 from careen.core.lock import content as lock
@@ -75,6 +75,20 @@ def settings(world: World, **changes: Any) -> None:
 
 def block_by_pods(world: World) -> None:
     settings(world, blocking_pod_selectors=(Selector.parse("app=web"),))
+
+
+def block_by_pods_elsewhere(world: World) -> None:
+    """One pod forbids the reboot of every node, another that of every node of its zone."""
+    selector = Selector.parse("app=web")
+    settings(
+        world,
+        blocking_pods=(
+            BlockingPods(
+                name="zone", selector=selector, scope=BlockingScope.GROUP, group="topology.kubernetes.io/zone"
+            ),
+            BlockingPods(name="all", selector=selector, namespaces=("shop", "other"), scope=BlockingScope.CLUSTER),
+        ),
+    )
 
 
 def allow_pods(world: World) -> None:
@@ -204,6 +218,7 @@ STORIES = {
     "held": Story(hold_all),
     "blocked by pods": Story(block_by_pods),
     "blocked by pods while another works": Story(both(others_hold, block_by_pods)),
+    "blocked by pods elsewhere": Story(block_by_pods_elsewhere, many_come_late, waiting=LATE + CROWD + REAL),
     "blocked by an alert": Story(fire_an_alert, many_come_late, waiting=LATE + CROWD + REAL),
     "outside the window": Story(shut_window),
     "the lock cannot be understood": Story(spoil_the_lock),
