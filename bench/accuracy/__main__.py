@@ -86,7 +86,7 @@ def measured(
 
 
 def score_of(plane: ControlPlane, engine: Engine, cluster: VariedCluster, drains: int) -> Score:
-    """That many different nodes of the cluster, drained one after another."""
+    """That many different nodes of the cluster, which are drained one after another."""
     apply(plane.admin, cluster.nodes)
     apply(plane.admin, cluster.workloads)
     drainer, result = Drainer(plane, engine), Score()

@@ -56,7 +56,7 @@ class AgentMemory:
 
 
 def memory_of(pid: int) -> AgentMemory:
-    """Read from /proc/PID/smaps_rollup."""
+    """The resident and private memory of the process with this number, read from /proc/PID/smaps_rollup."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     kib = {line.split(":")[0]: int(line.split()[1]) for line in lines}
     return AgentMemory(kib["Rss"] / 1024, (kib["Private_Clean"] + kib["Private_Dirty"]) / 1024)

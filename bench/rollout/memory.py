@@ -20,7 +20,7 @@ class ProcessMemory:
 
 
 def memory_of(pid: int) -> ProcessMemory | None:
-    """None if the process has ended."""
+    """The memory of the process with this number; None if the process has ended."""
     try:
         rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except OSError:

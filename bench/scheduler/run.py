@@ -147,7 +147,7 @@ def _node_to_drain(options: argparse.Namespace) -> str:
 
 
 def _both(options: argparse.Namespace, size: int) -> tuple[Runs, Runs, float]:
-    """One after another, never in parallel: they would share the memory bus."""
+    """Runs one process after another, never in parallel: they would share the memory bus."""
     pages, pods = _pages(options, size), _pods(options, size)
     theirs = _run([options.oracle, "time", str(pages), str(pods), str(ROUNDS)], options.core)
     _load, *ours, placing = _run(_ours("cycles", pages, pods, ROUNDS), options.core)

@@ -136,7 +136,8 @@ async def asking_budgets(nodes: tuple[NodeView, ...]) -> None:
 
 @contextmanager
 def longest_step() -> Iterator[list[float]]:
-    """The longest step of the loop so far, in seconds of processor time, including garbage collection."""
+    """Yields a list whose only item is the longest step of the event loop so far, in seconds of processor time,
+    including garbage collection."""
     run, longest = asyncio.Handle._run, [0.0]
 
     def timed(handle: asyncio.Handle) -> None:

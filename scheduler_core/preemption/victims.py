@@ -68,7 +68,7 @@ def select_victims(
 
 
 def most_important_first(pods: list[Pod]) -> list[Pod]:
-    """By priority, then by earlier start; equal pods in the order of Go's sort."""
+    """Sorts pods by priority, then by earlier start; equal pods in the order of Go's sort."""
     importances = [(-pod.priority, pod.start_time) for pod in pods]
     if len(set(importances)) == len(pods):
         return sorted(pods, key=lambda pod: (-pod.priority, math.inf if pod.start_time is None else pod.start_time))

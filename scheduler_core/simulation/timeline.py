@@ -76,7 +76,7 @@ class Wait(Value, kw_only=True):
     why: str
 
     def seconds(self, end: datetime) -> float:
-        """Its duration, counted to `end` if it is not over."""
+        """The duration of the wait, counted to `end` if it is not over."""
         return ((self.until or end) - self.since).total_seconds()
 
 

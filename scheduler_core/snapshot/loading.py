@@ -39,11 +39,11 @@ class Collector:
         return self._reader.knows(kind, api_version)
 
     def add(self, kind: str, manifest: Mapping[str, Any]) -> None:
-        """One object as a mapping."""
+        """Adds one object, given as a mapping."""
         self._keep(kind, self._reader.read(kind, manifest))
 
     def add_page(self, kind: str, page: bytes) -> None:
-        """One list body of a kind."""
+        """Adds one list body of a kind."""
         for value in self._reader.page(kind, page):
             self._keep(kind, value)
 
@@ -162,7 +162,7 @@ class PageReader:
         self._unknown: set[tuple[str, str]] = set()
 
     def add(self, page: bytes) -> None:
-        """One body. Raises ValueError for invalid JSON, too deep nesting, or a missing kind."""
+        """Adds one body. Raises ValueError for invalid JSON, too deep nesting, or a missing kind."""
         try:
             self._add(page)
         except RecursionError:

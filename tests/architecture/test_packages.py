@@ -256,7 +256,7 @@ def test_installing_both_wheels_together_needs_no_index(
     assert said.stdout == f"scheduler_core, version {scheduler_core.__version__}\n"
 
 
-def test_the_requirements_lock_does_not_list_our_own_packages() -> None:
+def test_the_requirements_lock_does_not_list_the_repositorys_own_packages() -> None:
     for kind in ("run", "build"):
         said = run([sys.executable, str(ROOT / "mk" / "lock_input.py"), kind])
         assert said.returncode == 0, said.stderr

@@ -48,7 +48,7 @@ class Shadow:
         wait_until(lambda: "follows" in self.words(), self.words)
 
     def words(self) -> str:
-        """Its output so far."""
+        """The output of the shadow so far."""
         return self._errors.read_text()
 
     def said(self) -> tuple[int, dict[str, Any]]:

@@ -304,7 +304,7 @@ def test_the_plan_starts_with_the_current_line_of_the_lock(shop: Desk) -> None:
     assert [node for node, _ in starts(shop.json("plan", *START))] == ["n3", "n2", "n1"]
 
 
-def test_orders_are_compared(shop: Desk) -> None:
+def test_the_orders_are_compared_by_their_moves(shop: Desk) -> None:
     """n1 has waited longest: its pod lands on a node that still has to reboot. With n2 and n3 done before, it moves
     once."""
     for name, day in (("n1", 2), ("n2", 3), ("n3", 3)):

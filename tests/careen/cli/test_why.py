@@ -55,7 +55,7 @@ def test_a_costly_gate_is_not_evaluated_while_a_cheap_one_refuses(desk: Desk) ->
     assert rows(desk.ok("why", "n1"))["forecast"][0::2] == ["not asked", "maintenance-window comes first"]
 
 
-def test_costly_gates_before_the_refusing_one_passed_and_later_ones_were_not_asked(desk: Desk) -> None:
+def test_costly_gates_before_the_refusing_gate_passed_and_later_gates_were_not_evaluated(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[ALERT], label="required")
     desk.lock()
     table = rows(desk.ok("why", "n1"))

@@ -300,7 +300,7 @@ def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:
     return isinstance(content, LockContent) and content.entry("n1", "c1") is None
 
 
-def test_an_idle_node_reads_the_lock_once_more_after_a_release() -> None:
+def test_an_idle_node_reads_the_lock_again_after_a_release() -> None:
     """The write that took the claim may have been delayed and land when no node waits any more."""
     given_back = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_giving_back=True), need=NO)
     assert given_back.memory.lock_due == UPTIME + 75.0

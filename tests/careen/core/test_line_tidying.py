@@ -50,7 +50,7 @@ def idle(**changes: Any) -> Decision:
 
 
 @pytest.mark.parametrize("reading", [NAMED, Unknown("503"), "garbage"])
-def test_a_node_whose_need_ended_reads_the_lock_once_more(reading: Any) -> None:
+def test_a_node_whose_need_ended_reads_the_lock_again(reading: Any) -> None:
     """The write that removes it from the line may meet a conflict, and an unreadable lock cannot be written at all."""
     home = decided(RECORD, need=NO, lock=reading, node={"labels": {keys.REBOOT_LABEL: "ready"}})
     assert (home.phase, home.reason.code) == (Phase.IDLE, Code.NEED_GONE)

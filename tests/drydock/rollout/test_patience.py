@@ -56,7 +56,7 @@ def test_each_step_of_progress_restarts_the_limit() -> None:
 @pytest.mark.parametrize(
     ("load", "ours", "expected"), [(0.0, 0, 1.0), (1.5, 0, 1.0), (60.0, 0, 30.0), (72.0, 12, 30.0), (12.0, 12, 1.0)]
 )
-def test_the_load_is_counted_per_processor_without_the_own_process(
+def test_the_load_per_processor_excludes_the_own_process(
     monkeypatch: pytest.MonkeyPatch, load: float, ours: int, expected: float
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))

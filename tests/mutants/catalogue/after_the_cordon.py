@@ -12,7 +12,7 @@ _SHARED = "core/steps/shared/"
 MUTANTS = (
     # ---- autoscalers ----
     Mutant(
-        "autoscalers: a value that a person changed is put back",
+        "autoscalers: a value that a person changed is restored",
         "core/autoscalers.py:taken_back",
         "and annotations.get(key) == value",
         "and True",
@@ -24,7 +24,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "draining: a node that an autoscaler removes is drained on",
+        "draining: a node that an autoscaler removes is drained further",
         _DRAINING + "_called_off",
         "leaving := autoscalers.left_alone(situation.node)",
         'leaving := ""',
@@ -37,7 +37,7 @@ MUTANTS = (
     ),
     # ---- draining ----
     Mutant(
-        "draining: a claim is put back although the drain is called off",
+        "draining: a claim is restored although the drain is called off",
         _DRAINING + "decide",
         "_called_off(situation) or working.put_back(situation)",
         "working.put_back(situation) or _called_off(situation)",
@@ -49,7 +49,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "_called_off: goes on although the host no longer asks",
+        "_called_off: continues although the host no longer asks",
         _DRAINING + "_called_off",
         "if situation.seen.need.answer is NeedAnswer.NO:",
         "if False:",
@@ -61,19 +61,19 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "_called_off: goes on evicting although a person uncordoned the node",
+        "_called_off: continues to evict although a person uncordoned the node",
         _DRAINING + "_called_off",
         "if not situation.node.unschedulable:",
         "if False:",
     ),
     Mutant(
-        "_unknown: evicts although the need cannot be told",
+        "_unknown: evicts although the need is unknown",
         _DRAINING + "_unknown",
         "(situation.seen.need.answer is NeedAnswer.UNKNOWN or not situation.boot)",
         "not situation.boot",
     ),
     Mutant(
-        "_unknown: evicts although the boot cannot be told",
+        "_unknown: evicts although the boot is unknown",
         _DRAINING + "_unknown",
         "(situation.seen.need.answer is NeedAnswer.UNKNOWN or not situation.boot)",
         "situation.seen.need.answer is NeedAnswer.UNKNOWN",
@@ -109,7 +109,7 @@ MUTANTS = (
         "False",
     ),
     Mutant(
-        "_go_on: the gates are not asked before the reboot",
+        "_go_on: the gates are not evaluated before the reboot",
         _DRAINING + "_go_on",
         "late_gates.decide(situation) or rebooting",
         "rebooting",
@@ -121,7 +121,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "_go_on: --reboot-delay begins anew with every look",
+        "_go_on: --reboot-delay restarts at every look",
         _DRAINING + "_go_on",
         "if waited is None:",
         "if waited is None or waited < delay:",
@@ -134,13 +134,13 @@ MUTANTS = (
         "policy",
     ),
     Mutant(
-        "late_gates: one answer that did not come undoes the drain",
+        "late_gates: one missing answer undoes the drain",
         _SHARED + "late_gates.py:decide",
         "if situation.policy.late_policy is LatePolicy.UNDO and _is_unknown(situation, gate):",
         "if False:",
     ),
     Mutant(
-        "late_gates: reboots although need, boot or clock cannot be told under --late-policy=reboot",
+        "late_gates: reboots although need, boot or clock is unknown under --late-policy=reboot",
         _SHARED + "late_gates.py:decide",
         "gate is host_state.GATE or refused.code is Code.LOCK_UNKNOWN",
         "refused.code is Code.LOCK_UNKNOWN",
@@ -158,13 +158,13 @@ MUTANTS = (
         "> 1e9",
     ),
     Mutant(
-        "began: an agent that is restarted waits anew",
+        "began: an agent that is restarted waits again from the start",
         "core/patience.py:began",
         "uptime - _told_seconds(situation)",
         "uptime",
     ),
     Mutant(
-        "after: a turn that did not look begins the patience anew",
+        "after: a turn that did not look restarts the patience",
         "core/patience.py:after",
         "decision.memory.patience.gates | still if",
         "decision.memory.patience.gates if",
@@ -177,7 +177,7 @@ MUTANTS = (
     ),
     # ---- a working holder's duties to the lock ----
     Mutant(
-        "put_back: the record keeps the name of a lock that is gone",
+        "put_back: the record keeps the name of a deleted lock",
         _SHARED + "working.py:put_back",
         "if situation.reading.object_id != situation.progress.lock:",
         "if False:",
@@ -226,7 +226,7 @@ MUTANTS = (
         "progress.is_forced",
     ),
     Mutant(
-        "rebooting: a claim is put back although the reboot is called off",
+        "rebooting: a claim is restored although the reboot is called off",
         _REBOOTING + "decide",
         "and not _is_called_off(situation)",
         "",
@@ -262,7 +262,7 @@ MUTANTS = (
         "False",
     ),
     Mutant(
-        "rebooting: announces anew although another process said that it asked",
+        "rebooting: announces again although another process said that it asked",
         _REBOOTING + "decide",
         "own.outcome is RebootOutcome.NOT_ASKED and not is_asked",
         "own.outcome is RebootOutcome.NOT_ASKED",
@@ -292,61 +292,61 @@ MUTANTS = (
         "if True:",
     ),
     Mutant(
-        "_not_asked: announces anew although the host no longer asks",
+        "_not_asked: announces again although the host no longer asks",
         _REBOOTING + "_not_asked",
         "if situation.seen.need.answer is NeedAnswer.NO:",
         "if False:",
     ),
     Mutant(
-        "_not_asked: announces anew although a person uncordoned the node",
+        "_not_asked: announces again although a person uncordoned the node",
         _REBOOTING + "_not_asked",
         "if not situation.node.unschedulable:",
         "if False:",
     ),
     Mutant(
-        "_not_asked: announces anew although pods came back",
+        "_not_asked: announces again although pods came back",
         _REBOOTING + "_not_asked",
         "if left:",
         "if False:",
     ),
     Mutant(
-        "_not_asked: the gates are not asked again",
+        "_not_asked: the gates are not evaluated again",
         _REBOOTING + "_not_asked",
         "late_gates.decide(situation) or announce",
         "announce",
     ),
     Mutant(
-        "_left: pods that could not be listed are none",
+        "_left: pods that could not be listed count as none",
         _REBOOTING + "_left",
         'return f"the pods of this node could not be listed ({pods.why})"',
         'return ""',
     ),
     Mutant(
-        "_another_process_announced: announces anew while the announcer may still ask",
+        "_another_process_announced: announces again while the announcer may still ask",
         _REBOOTING + "_another_process_announced",
         "if left_seconds > 0:",
         "if left_seconds > 1e9:",
     ),
     Mutant(
-        "_another_process_announced: announces anew although it is called off",
+        "_another_process_announced: announces again although it is called off",
         _REBOOTING + "_another_process_announced",
         "_is_called_off(situation) or is_left_alone",
         "is_left_alone",
     ),
     Mutant(
-        "_another_process_announced: announces anew although an autoscaler removes the node",
+        "_another_process_announced: announces again although an autoscaler removes the node",
         _REBOOTING + "_another_process_announced",
         "or is_left_alone or left",
         "or left",
     ),
     Mutant(
-        "_another_process_announced: announces anew although a person uncordoned the node",
+        "_another_process_announced: announces again although a person uncordoned the node",
         _REBOOTING + "_another_process_announced",
         "or left or not situation.node.unschedulable",
         "or left",
     ),
     Mutant(
-        "_stranger: a new announcement does not begin the watch anew",
+        "_stranger: a new announcement does not restart the watch",
         _REBOOTING + "_stranger",
         "(known.by, known.announcement) == (by, progress.announcement)",
         "True",
@@ -358,7 +358,7 @@ MUTANTS = (
         "is_given_back = True",
     ),
     Mutant(
-        "_nothing_happened: the claim is given back although the host may yet go down",
+        "_nothing_happened: the claim is released although the host may yet go down",
         _REBOOTING + "_nothing_happened",
         "return failing.halted(",
         'return failing.undone(situation, Code.REBOOT_NOT_HAPPENED, "") or failing.halted(',
@@ -395,19 +395,19 @@ MUTANTS = (
         "waited > 1e9",
     ),
     Mutant(
-        "what_ails: a node is given back while the kubelet reports the old boot",
+        "what_ails: a node returns to service while the kubelet reports the old boot",
         _VERIFYING + "what_ails",
         "if node.boot_id != boot_id_of(situation.boot):",
         "if False:",
     ),
     Mutant(
-        "what_ails: a node is given back that is not ready",
+        "what_ails: an unready node returns to service",
         _VERIFYING + "what_ails",
         "if not node.ready:",
         "if False:",
     ),
     Mutant(
-        "what_ails: pods that cannot be listed are well",
+        "what_ails: pods that cannot be listed count as healthy",
         _VERIFYING + "what_ails",
         'return "the pods of this node cannot be listed"',
         'return ""',
@@ -431,7 +431,7 @@ MUTANTS = (
         "with_our_taint(situation) if False else",
     ),
     Mutant(
-        "_give_back: a reboot loop goes on",
+        "_give_back: a reboot loop continues",
         _VERIFYING + "_give_back",
         "goes_on and loop_limit.is_reached(situation)",
         "False",
@@ -444,7 +444,7 @@ MUTANTS = (
     ),
     # ---- settling ----
     Mutant(
-        "settling: a claim that was released by hand is put back",
+        "settling: a claim that was released by hand is restored",
         _SETTLING + "decide",
         "if working.is_released(situation):",
         "if False:",
@@ -462,13 +462,13 @@ MUTANTS = (
         "(left := situation.policy.lock_release_delay_seconds - waited) > 1e9",
     ),
     Mutant(
-        "what_ails: workloads whose health cannot be read are well",
+        "what_ails: workloads whose health cannot be read count as healthy",
         _SETTLING + "what_ails",
         'return "the health of the displaced workloads cannot be read"',
         'return ""',
     ),
     Mutant(
-        "_is_worse: a workload that somebody changed meanwhile is compared",
+        "_is_worse: a workload that another client changed meanwhile is compared",
         _SETTLING + "_is_worse",
         "before.generation == after.generation and",
         "",
@@ -480,7 +480,7 @@ MUTANTS = (
         "after.ready < after.replicas",
     ),
     Mutant(
-        "_release: a reboot loop goes on",
+        "_release: a reboot loop continues",
         _SETTLING + "_release",
         "situation.seen.need.answer is NeedAnswer.YES and loop_limit.is_reached(situation)",
         "False",
@@ -498,32 +498,32 @@ MUTANTS = (
         "return left.with_line(left.line.naming((), at='', waiting=0))",
     ),
     Mutant(
-        "_finish: goes home although the need cannot be told",
+        "_finish: becomes idle although the need is unknown",
         _SETTLING + "_finish",
         "if situation.seen.need.answer is NeedAnswer.NO:",
         "if situation.seen.need.answer is not NeedAnswer.YES:",
     ),
     # ---- failed ----
     Mutant(
-        "failed: a node is given back on the old boot's report",
+        "failed: a node returns to service on the old boot's report",
         _FAILED + "_can_be_given_back",
         "and node.boot_id == boot_id_of(situation.boot)",
         "",
     ),
     Mutant(
-        "failed: a node is given back that is not ready",
+        "failed: an unready node returns to service",
         _FAILED + "_can_be_given_back",
         "and node.ready",
         "",
     ),
     Mutant(
-        "failed: a cordon that is not ours is lifted",
+        "failed: a foreign cordon is lifted",
         _FAILED + "_can_be_given_back",
         "situation.progress.is_cordoned_by_us and",
         "",
     ),
     Mutant(
-        "_halted: a claim that a person released is put back",
+        "_halted: a claim that a person released is restored",
         _FAILED + "_halted",
         "if working.is_released(situation):",
         "if False:",
@@ -535,7 +535,7 @@ MUTANTS = (
         "if mark := ():",
     ),
     Mutant(
-        "_halted: a retry is not heard",
+        "_halted: a retry annotation is ignored",
         _FAILED + "_halted",
         "if situation.wants_retry:",
         "if False:",
@@ -559,7 +559,7 @@ MUTANTS = (
         "situation.node.ready",
     ),
     Mutant(
-        "_wait_until_ready: a node that is handed back and never ready holds its claim without a word",
+        "_wait_until_ready: a node that is handed back and never ready holds its claim without a message",
         "core/steps/maintenance.py:_wait_until_ready",
         "if waited > situation.policy.verify_timeout_seconds:",
         "if False:",
@@ -577,7 +577,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "_released: what needs a person is tried again without one",
+        "_released: a failure that needs a person is retried automatically",
         _FAILED + "_released",
         "if not is_tried_again(progress, situation.policy):",
         "if False:",
@@ -601,7 +601,7 @@ MUTANTS = (
         "failures=before.failures",
     ),
     Mutant(
-        "halted: the lock does not tell the others of the failure",
+        "halted: the lock does not show the failure to other nodes",
         _SHARED + "failing.py:halted",
         "(*mark(situation, code.value), *_told(situation, Occasion.HALTED, sentence))",
         "_told(situation, Occasion.HALTED, sentence)",
@@ -626,7 +626,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "giving_back: a write of the claim that lands late is never looked for",
+        "giving_back: a late write of the claim is never checked for",
         _SHARED + "giving_back.py:decide",
         "lock_due=situation.seen.uptime + LATE_WRITE_SECONDS",
         "lock_due=None",
@@ -638,7 +638,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "without_claim: the taint is no longer known to be ours",
+        "without_claim: the taint is no longer known to be careen's",
         _SHARED + "giving_back.py:without_claim",
         "taint_key=progress.taint_key,",
         "",

@@ -11,25 +11,25 @@ _PREPARING = "core/steps/shared/preparing.py:"
 MUTANTS = (
     # ---- idle ----
     Mutant(
-        "idle: a need that cannot be told begins to wait",
+        "idle: an unknown need begins to wait",
         _IDLE + "decide",
         "if need.answer is NeedAnswer.YES:",
         "if need.answer is not NeedAnswer.NO:",
     ),
     Mutant(
-        "idle: what an earlier agent left stays on the node",
+        "idle: marks of an earlier agent stay on the node",
         _IDLE + "decide",
         "if _has_leftovers(situation):",
         "if False:",
     ),
     Mutant(
-        "_begin_waiting: a taint that somebody else set is recorded as ours",
+        "_begin_waiting: a taint that another client set is recorded as careen's",
         _IDLE + "_begin_waiting",
         'tainted_at=now if owned else "", taint_key=owned',
         'tainted_at=now, taint_key=situation.policy.taint_key or ""',
     ),
     Mutant(
-        "tidy_line: takes everybody out of the line when the waiting nodes cannot be listed",
+        "tidy_line: empties the line when the waiting nodes cannot be listed",
         _IDLE + "tidy_line",
         "if isinstance(waiters, tuple) else set(content.line.names)",
         "if isinstance(waiters, tuple) else set()",
@@ -54,7 +54,7 @@ MUTANTS = (
         "if False:",
     ),
     Mutant(
-        "waiting: goes home although the need cannot be told",
+        "waiting: becomes idle although the need is unknown",
         _WAITING + "_is_over",
         "if situation.seen.need.answer is NeedAnswer.NO:",
         "if situation.seen.need.answer is not NeedAnswer.YES:",
@@ -84,20 +84,20 @@ MUTANTS = (
         "tries=0",
     ),
     Mutant(
-        "_mend_taint: a taint that somebody removed stays away",
+        "_mend_taint: a taint that a person removed stays away",
         _WAITING + "_mend_taint",
         "if taints is None and owned == situation.progress.taint_key:",
         "if owned == situation.progress.taint_key:",
     ),
     # ---- looking behind the lock ----
     Mutant(
-        "_is_due: looks behind the lock at every look",
+        "_is_due: checks the holders at every look",
         _BEHIND + "_is_due",
         "if left > 0 and not is_outdated:",
         "if False:",
     ),
     Mutant(
-        "_age_seconds: a claim whose age cannot be read is never looked behind",
+        "_age_seconds: a claim whose age cannot be read is never checked",
         _BEHIND + "_age_seconds",
         "if seconds >= 0 else OTHERS_LOOK_SECONDS",
         "",
@@ -110,20 +110,20 @@ MUTANTS = (
     ),
     Mutant("look: frees ghosts in a paused lock", _BEHIND + "look", "or content.is_paused", ""),
     Mutant(
-        "_mark: marks by a clock that was never compared",
+        "_mark: marks with a clock that was never compared",
         _BEHIND + "_mark",
         "if isinstance(situation.seen.clock_skew_seconds, Unknown):",
         "if False:",
     ),
     # ---- the line ----
     Mutant(
-        "_in_line: comes although it is not its turn",
+        "_in_line: starts although it is not its turn",
         _LINE + "_in_line",
         "if turn.is_ours:",
         "if turn.is_ours or turn.places > 0:",
     ),
     Mutant(
-        "_first_of_all: everybody comes when nobody is named",
+        "_first_of_all: every node starts if none is named",
         _LINE + "_first_of_all",
         "situation.node.name in line.names[:places]",
         "situation.node.name in line.names",
@@ -153,25 +153,25 @@ MUTANTS = (
         'claim=situation.progress.claim or "claim"',
     ),
     Mutant(
-        "_claim: nothing says when the claim was taken",
+        "_claim: the record lacks the time of the claim",
         _LINE + "_claim",
         "claimed=situation.mark()",
         "claimed=None",
     ),
     Mutant(
-        "_claim: nothing says for which lock the claim is",
+        "_claim: the record lacks the lock of the claim",
         _LINE + "_claim",
         "lock=situation.reading.object_id",
         'lock=""',
     ),
     Mutant(
-        "_claim: nothing says which boot the claim is to end",
+        "_claim: the record lacks the boot that the claim is to end",
         _LINE + "_claim",
         "boot_left=situation.boot",
         'boot_left=""',
     ),
     Mutant(
-        "_claim: what the host answered under an earlier claim still counts",
+        "_claim: the host's answer under an earlier claim still counts",
         _LINE + "_claim",
         "reboot=None,",
         "",
@@ -189,7 +189,7 @@ MUTANTS = (
         "if False else",
     ),
     Mutant(
-        "_pass_on: the same costly question is asked at every look",
+        "_pass_on: the same costly gate is evaluated at every look",
         _LINE + "_pass_on",
         "not_before=situation.seen.uptime + pause",
         "not_before=0.0",
@@ -208,13 +208,13 @@ MUTANTS = (
     ),
     # ---- preparations ----
     Mutant(
-        "used: what was prepared counts although something has changed",
+        "used: a preparation counts although something has changed",
         _PREPARING + "used",
         "prepared is None or why_not(situation)",
         "prepared is None",
     ),
     Mutant(
-        "lacking: what was prepared counts before what it rests on is read anew",
+        "lacking: a preparation counts before its inputs are read again",
         _PREPARING + "lacking",
         'if why_not(situation) == "" else ()',
         'if why_not(situation) == "never" else ()',
@@ -226,13 +226,13 @@ MUTANTS = (
         'or ""',
     ),
     Mutant(
-        "why_not: whoever holds a claim, the preparation counts",
+        "why_not: the preparation counts with any holders",
         _PREPARING + "why_not",
         "or _why_others(prepared.holders, holders)",
         'or ""',
     ),
     Mutant(
-        "why_not: whatever becomes of the Nodes, the preparation counts",
+        "why_not: the preparation counts despite changed Nodes",
         _PREPARING + "why_not",
         "or _why_nodes(situation, prepared)",
         'or ""',
@@ -269,25 +269,25 @@ MUTANTS = (
     ),
     # ---- claiming ----
     Mutant(
-        "claiming: goes on although the host no longer asks",
+        "claiming: continues although the host no longer asks",
         _CLAIMING + "decide",
         "if situation.seen.need.answer is NeedAnswer.NO:",
         "if False:",
     ),
     Mutant(
-        "claiming: the cheap gates are not asked again",
+        "claiming: the cheap gates are not evaluated again",
         _CLAIMING + "decide",
         "if refused := refusals(situation, cheap, When.CLAIMED):",
         "if refused := ():",
     ),
     Mutant(
-        "claiming: goes on with another lock than the claim was meant for",
+        "claiming: continues with another lock than the claim was meant for",
         _CLAIMING + "decide",
         "if situation.reading.object_id != situation.progress.lock:",
         "if False:",
     ),
     Mutant(
-        "claiming: goes on to the cordon without an entry in the lock",
+        "claiming: continues to the cordon without an entry in the lock",
         _CLAIMING + "decide",
         "if situation.own_entry is None:",
         "if not content.entries_of(situation.node.name) and not content.entries:",
@@ -305,7 +305,7 @@ MUTANTS = (
         "in_one_zone=False",
     ),
     Mutant(
-        "_wait_a_little: one answer that did not come costs the claim",
+        "_wait_a_little: one missing answer costs the claim",
         _CLAIMING + "_wait_a_little",
         "if refused.code not in _PASSING:",
         "if True:",
@@ -317,7 +317,7 @@ MUTANTS = (
         ">= 1e9",
     ),
     Mutant(
-        "_ask_everything: the budgets are not asked under the claim",
+        "_ask_everything: the budgets are not checked under the claim",
         _CLAIMING + "_ask_everything",
         "if refused := budgets.ask(situation, When.CLAIMED):",
         "if refused := None:",
@@ -335,7 +335,7 @@ MUTANTS = (
         "return want(situation, Evidence.FLEET)",
     ),
     Mutant(
-        "_ask_everything: cordons although nobody knows how healthy the workloads are",
+        "_ask_everything: cordons although the health of the workloads is unknown",
         _CLAIMING + "_ask_everything",
         "if isinstance(situation.seen.owners, Unknown):",
         "if False:",
@@ -377,7 +377,7 @@ MUTANTS = (
         "None",
     ),
     Mutant(
-        "_wait_for: a node that claims in another lock is outwaited",
+        "_wait_for: a node that claims in another lock is ignored after a wait",
         _CLAIMING + "_wait_for",
         "isinstance(progress, UnreadableProgress) or progress.lock != mine",
         "isinstance(progress, UnreadableProgress)",
@@ -396,7 +396,7 @@ MUTANTS = (
         "min(situation.memory.claiming.claimers.values(), default=uptime)",
     ),
     Mutant(
-        "_cordon: a cordon that stood there is taken for ours",
+        "_cordon: a cordon from before the claim is taken for careen's",
         _CLAIMING + "_cordon",
         "is_cordoned_by_us=not is_foreign",
         "is_cordoned_by_us=True",
@@ -408,7 +408,7 @@ MUTANTS = (
         "send_before=None",
     ),
     Mutant(
-        "_cordon: labels that stood there already are removed afterwards",
+        "_cordon: labels from before the claim are removed afterwards",
         _CLAIMING + "_cordon",
         "if node.labels.get(key) != value",
         "",
@@ -420,7 +420,7 @@ MUTANTS = (
         "owners=()",
     ),
     Mutant(
-        "_cordon: nothing says when the drain began",
+        "_cordon: the record lacks the start of the drain",
         _CLAIMING + "_cordon",
         "drain_started=situation.mark()",
         "drain_started=None",

@@ -29,7 +29,7 @@ MUTANTS = (
         "and policy.selector.matches(pod.labels)",
     ),
     Mutant(
-        "why_it_stays: a bare pod that somebody bound by hand stays",
+        "why_it_stays: a bare pod that a person bound by hand stays",
         _PLAN + "why_it_stays",
         "and pod.owner_kind and pod.came_bound",
         "and pod.came_bound",
@@ -126,7 +126,7 @@ MUTANTS = (
         "asked.answer is EvictAnswer.BUDGET",
     ),
     Mutant(
-        "judgements: attempts that nobody judged count",
+        "judgements: attempts that no server judged count",
         _PLAN + "judgements",
         "asked.judgements if asked else 0",
         "asked.attempts if asked else 0",

@@ -9,13 +9,13 @@ _WINDOWS = "core/windows/"
 
 MUTANTS = (
     Mutant(
-        "asked: a gate of the whole drain is asked before the cordon only",
+        "asked: a gate of the whole drain is evaluated only before the cordon",
         _GATES + "__init__.py:asked",
         "if when in gate.when and",
         "if (when in gate.when and when is not When.BEFORE_REBOOT) and",
     ),
     Mutant(
-        "missing: what a gate needs is not asked for",
+        "missing: a gate's evidence is not requested",
         _GATES + "__init__.py:missing",
         "if situation.seen.lacks(evidence)",
         "if False",
@@ -33,7 +33,7 @@ MUTANTS = (
         'alert.state != "firing"',
     ),
     Mutant(
-        "alerts: careen's own alert about a stuck reboot keeps the reboot back",
+        "alerts: careen's own alert about a stuck reboot prevents the reboot",
         _GATES + "alerts.py:blocks",
         "not matches and not alert.name.startswith(OWN_ALERTS)",
         "not matches",
@@ -99,7 +99,7 @@ MUTANTS = (
         "elif False:",
     ),
     Mutant(
-        "others_down: --count-cordoned=false also leaves out our own cordons",
+        "others_down: --count-cordoned=false also leaves out careen's own cordons",
         _GATES + "budgets.py:others_down",
         "elif node.unschedulable and not cordons.is_foreign(node):",
         "elif count_cordoned and node.unschedulable and not cordons.is_foreign(node):",
@@ -201,7 +201,7 @@ MUTANTS = (
         "policy.forecast is ForecastPolicy.OFF",
     ),
     Mutant(
-        "dry-run: a pod that nobody tried is allowed",
+        "dry-run: a pod that was not tried is allowed",
         _GATES + "dry_run.py:ask",
         "answers.get(pod.uid, _UNTRIED)",
         "answers.get(pod.uid, DryRunAnswer(answer=Evictable.ALLOWED))",
@@ -225,25 +225,25 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "foreign-coordinator: a cluster that nobody could look over has none",
+        "foreign-coordinator: a cluster that could not be searched has no coordinator",
         _GATES + "foreign_coordinator.py:ask",
         'return _no(f"whether',
         'return None and _no(f"whether',
     ),
     Mutant(
-        "foreign-cordon: our own cordon keeps the node from its reboot",
+        "foreign-cordon: careen's own cordon prevents the reboot of its node",
         _GATES + "foreign_cordon.py:ask",
         "not cordons.is_foreign(node)",
         "not node.unschedulable",
     ),
     Mutant(
-        "is_cordon_proven: a cordon that somebody set beside us is ours",
+        "is_cordon_proven: a cordon that another client set too is careen's",
         "core/cordons.py:is_cordon_proven",
         "node.cordoned_by == (keys.FIELD_MANAGER,)",
         "keys.FIELD_MANAGER in node.cordoned_by",
     ),
     Mutant(
-        "is_foreign: a cordon that the record says is ours is foreign",
+        "is_foreign: a cordon that the record says is careen's is foreign",
         "core/cordons.py:is_foreign",
         "node.unschedulable and not is_recorded and",
         "node.unschedulable and",
@@ -255,31 +255,31 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "halt: nobody is kept back by another node's failure",
+        "halt: another node's failure stops no node",
         _GATES + "halt.py:ask",
         "if sentence else None",
         "if False else None",
     ),
     Mutant(
-        "hold: a lock that cannot be read holds nobody",
+        "hold: a lock that cannot be read holds no node",
         _GATES + "hold.py:ask",
         "if isinstance(lock, (Unknown, NotAsked)):\n        return",
         "if isinstance(lock, (Unknown, NotAsked)):\n        return None and",
     ),
     Mutant(
-        "hold: a lock that cannot be understood holds nobody",
+        "hold: a lock that cannot be understood holds no node",
         _GATES + "hold.py:ask",
         "if isinstance(lock, Garbage):\n        return",
         "if isinstance(lock, Garbage):\n        return None and",
     ),
     Mutant(
-        "hold: a hold whose until cannot be read has run out",
+        "hold: a hold whose until cannot be read has ended",
         _GATES + "hold.py:held_because",
         "if until is not None and until <= now:",
         "if until is None or until <= now:",
     ),
     Mutant(
-        "hold: a hold without a reason holds nobody",
+        "hold: a hold without a reason holds no node",
         _GATES + "hold.py:held_because",
         "if text is None:",
         "if not text:",
@@ -297,7 +297,7 @@ MUTANTS = (
         "seen.clock_skew_seconds > situation",
     ),
     Mutant(
-        "host-state: reboots while a package manager works",
+        "host-state: reboots while a package manager runs",
         _GATES + "host_state.py:ask",
         "if seen.need.package_manager:",
         "if False:",
@@ -321,7 +321,7 @@ MUTANTS = (
         "now",
     ),
     Mutant(
-        "window: shut in its last second",
+        "window: closed in its last second",
         _WINDOWS + "daily.py:is_open",
         "local.time().replace(microsecond=0)",
         "local.time()",
@@ -345,13 +345,13 @@ MUTANTS = (
         "(default,)",
     ),
     Mutant(
-        "reboot-now: a wish without a readable end waives the window for ever",
+        "reboot-now: a request without a readable end waives the window for ever",
         _GATES + "maintenance_window.py:is_waived",
         "until is not None and now < until",
         "until is None or now < until",
     ),
     Mutant(
-        "minimum-interval: a wish to reboot now is ignored",
+        "minimum-interval: a request to reboot now is ignored",
         _GATES + "minimum_interval.py:ask",
         "or is_waived(situation.node, situation.seen.now)",
         "",
@@ -363,13 +363,13 @@ MUTANTS = (
         "False",
     ),
     Mutant(
-        "settings: a drain goes on to its reboot with settings that are not whole",
+        "settings: a drain continues to its reboot with settings that are not whole",
         _GATES + "settings.py:ask",
         "and policy.are_settings_whole",
         "",
     ),
     Mutant(
-        "reboot-way: a host that surely cannot be rebooted is drained",
+        "reboot-way: a host that certainly cannot reboot is drained",
         _GATES + "reboot_way.py:ask",
         "or not test.obstacle",
         "or test.obstacle",

@@ -10,19 +10,19 @@ _OVERDUE = "core/lock/overdue.py:"
 MUTANTS = (
     # ---- the content ----
     Mutant(
-        "remove: takes away an entry of the node with another claim id",
+        "remove: removes an entry of the node with another claim id",
         _CONTENT + "remove",
         "(each.node == node and each.id == claim)",
         "(each.node == node)",
     ),
     Mutant(
-        "remove: takes away another node's entry with the same claim id",
+        "remove: removes another node's entry with the same claim id",
         _CONTENT + "remove",
         "(each.node == node and each.id == claim)",
         "(each.id == claim)",
     ),
     Mutant(
-        "remove_all: takes away every entry of a ghost's node",
+        "remove_all: removes every entry of a ghost's node",
         _CONTENT + "remove_all",
         "if each not in ghosts",
         "if each.node not in {ghost.node for ghost in ghosts}",
@@ -34,7 +34,10 @@ MUTANTS = (
         "remove_all(content, content.entries_of(node)[:1])",
     ),
     Mutant(
-        "put_back: doubles an entry of the node", _CONTENT + "put_back", "_without_node(content, entry.node)", "content"
+        "put_back: duplicates an entry of the node",
+        _CONTENT + "put_back",
+        "_without_node(content, entry.node)",
+        "content",
     ),
     Mutant(
         "put_back: refuses when the lock is full, although the node is down",
@@ -43,13 +46,13 @@ MUTANTS = (
         "return content if free_slots(others, concurrency) < 1 else replace(",
     ),
     Mutant(
-        "put_back: the entry does not tell the limit of its writer",
+        "put_back: the entry lacks the limit of its writer",
         _CONTENT + "put_back",
         "replace(entry, limit=concurrency)",
         "entry",
     ),
     Mutant(
-        "add: doubles an entry of the node",
+        "add: duplicates an entry of the node",
         _CONTENT + "add",
         "others = _without_node(content, entry.node)",
         "others = content",
@@ -61,7 +64,7 @@ MUTANTS = (
         "max_owners=concurrency",
     ),
     Mutant(
-        "add: the entry does not tell the limit of its writer",
+        "add: the entry lacks the limit of its writer",
         _CONTENT + "add",
         "replace(entry, limit=concurrency)",
         "replace(entry)",
@@ -89,19 +92,19 @@ MUTANTS = (
         "max([concurrency, *recorded])",
     ),
     Mutant(
-        "limit: an entry that tells no limit counts for none",
+        "limit: an entry without a limit counts for none",
         _CONTENT + "limit",
         "entry.limit or content.max_owners or 1",
         "entry.limit or concurrency",
     ),
     Mutant(
-        "free_slots: a claim that was kept after a failure halts nobody",
+        "free_slots: a claim that was kept after a failure halts no node",
         _CONTENT + "free_slots",
         "content.is_paused or content.failed",
         "content.is_paused",
     ),
     Mutant(
-        "free_slots: a pause stops nobody",
+        "free_slots: a pause stops no node",
         _CONTENT + "free_slots",
         "content.is_paused or content.failed",
         "content.failed",
@@ -119,7 +122,7 @@ MUTANTS = (
         "overdue=None",
     ),
     Mutant(
-        "confirms: a pause does not keep the reboot back",
+        "confirms: a pause does not prevent the reboot",
         _CONTENT + "confirms",
         "and not content.is_paused",
         "",
@@ -149,7 +152,7 @@ MUTANTS = (
         "return LockContent()",
     ),
     Mutant(
-        "_content: an owner at the top level that the list does not have is nobody",
+        "_content: an owner at the top level that the list does not have does not count",
         _CONTENT + "_content",
         "and head.node not in {entry.node for entry in entries}:",
         "and not entries:",
@@ -215,13 +218,13 @@ MUTANTS = (
         "and not content.line.names",
     ),
     Mutant(
-        "pause: forgets the claims that stand in the lock",
+        "pause: forgets the claims that are in the lock",
         _CONTENT + "pause",
         "replace(content, is_paused=True,",
         "replace(content, entries=(), is_paused=True,",
     ),
     Mutant(
-        "resume: forgets the claims that stand in the lock",
+        "resume: forgets the claims that are in the lock",
         _CONTENT + "resume",
         "replace(content, is_paused=False,",
         "replace(content, entries=(), is_paused=False,",
@@ -240,13 +243,13 @@ MUTANTS = (
         "if node is not None and entry.node in holders.absent:",
     ),
     Mutant(
-        "watch: a Node that carries the claim id is no proof of a holder",
+        "watch: a Node with the claim id is no proof of a holder",
         _GHOSTS + "watch",
         "if node is not None and _may_hold(node, entry):",
         "if node is not None and entry.uid == node.uid and _may_hold(node, entry):",
     ),
     Mutant(
-        "watch: a Node made anew frees its predecessor's claim at once",
+        "watch: a recreated Node frees its predecessor's claim at once",
         _GHOSTS + "watch",
         "if node is not None and entry.uid == node.uid and",
         "if node is not None and",
@@ -258,13 +261,13 @@ MUTANTS = (
         ":",
     ),
     Mutant(
-        "watch: a claim is freed as soon as its Node is gone",
+        "watch: a claim is freed as soon as its Node is deleted",
         _GHOSTS + "watch",
         "> deadline_seconds:",
         ">= 0:",
     ),
     Mutant(
-        "watch: the watch begins anew with every look",
+        "watch: the watch restarts at every look",
         _GHOSTS + "watch",
         "since.get(watch_key(entry), uptime)",
         "uptime",
@@ -300,13 +303,13 @@ MUTANTS = (
         "latest = min(at for at in told if at is not None)",
     ),
     Mutant(
-        "_marked: marks are believed although the clocks were never compared",
+        "_marked: marks are trusted although the clocks were never compared",
         _GHOSTS + "_marked",
         "if isinstance(situation.seen.clock_skew_seconds, Unknown):",
         "if False:",
     ),
     Mutant(
-        "_marked: a mark of another phase counts as one of a Node that is gone",
+        "_marked: a mark of another phase counts as one of a Node that was deleted",
         _GHOSTS + "_marked",
         "if entry.overdue is None or not entry.overdue.is_gone:",
         "if entry.overdue is None:",
@@ -355,7 +358,7 @@ MUTANTS = (
         "list(candidates)[:most]",
     ),
     Mutant(
-        "line_length: nobody is named beyond the free places",
+        "line_length: no node is named beyond the free places",
         _ORDER + "line_length",
         "+ SPARE_NAMES",
         "",
@@ -375,7 +378,7 @@ MUTANTS = (
     ),
     Mutant("_by_moves: the number of pods does not count", _ORDER + "_by_moves", "moves_of(node),", "0,"),
     Mutant(
-        "_may_not_come: who did not come when named is named first again",
+        "_may_not_come: a node that missed its turn is named first again",
         _ORDER + "_may_not_come",
         "node.name in content.line.passed or not node.ready",
         "not node.ready",
@@ -405,7 +408,7 @@ MUTANTS = (
         "if False",
     ),
     Mutant(
-        "whose_turn: nobody is passed over however long it does not come",
+        "whose_turn: no node is ever passed over",
         _ORDER + "whose_turn",
         "int((uptime - memory.line.since) // PASSED_OVER_SECONDS)",
         "0",
@@ -417,7 +420,7 @@ MUTANTS = (
         "if not memory.line.key:",
     ),
     Mutant(
-        "whose_turn: the first claim waits for nobody to show itself ready",
+        "whose_turn: the first claim does not wait for other nodes to become ready",
         _ORDER + "whose_turn",
         "left = 0.0 if content.holders else",
         "left = 0.0 if True else",
@@ -448,13 +451,13 @@ MUTANTS = (
         "if node is None:",
     ),
     Mutant(
-        "_mark: the mark of a Node that is gone is written anew with every look",
+        "_mark: the mark of a Node that was deleted is written again at every look",
         _OVERDUE + "_mark",
         "return before if before is not None and before.is_gone else",
         "return",
     ),
     Mutant(
-        "_mark: agents with other deadlines take the mark away and set it in turn",
+        "_mark: agents with other deadlines remove the mark and set it in turn",
         _OVERDUE + "_mark",
         "mark == before or",
         "",

@@ -9,19 +9,19 @@ _APPLY, _OBSERVE = "agent/apply.py:", "agent/observe.py:"
 MUTANTS = (
     # ---- hands ----
     Mutant(
-        "apply: goes on behind an action that did not surely succeed",
+        "apply: continues behind an action that did not certainly succeed",
         _APPLY + "Applier.apply",
         "return self._stopped(stop, action, tellings_of(actions[number:]))",
         "continue",
     ),
     Mutant(
-        "_stopped: what a landed write did is not told",
+        "_stopped: the effect of a landed write is not reported",
         _APPLY + "Applier._stopped",
         "if self._is_anything_written:\n            self.tell(rest)",
         "if False:\n            self.tell(rest)",
     ),
     Mutant(
-        "_stopped: tells of a write that did not land",
+        "_stopped: reports a write that did not land",
         _APPLY + "Applier._stopped",
         "if self._is_anything_written:\n            self.tell(rest)",
         "if True:\n            self.tell(rest)",
@@ -33,7 +33,7 @@ MUTANTS = (
         "False",
     ),
     Mutant(
-        "_patch_node: a patch whose fate is not known counts as landed",
+        "_patch_node: a patch with an unknown result counts as landed",
         _APPLY + "Applier._patch_node",
         "case StillUnclear(why):\n                return Stop(",
         "case StillUnclear(why):\n                return isinstance(why, bytes) and Stop(",
@@ -51,7 +51,7 @@ MUTANTS = (
         "= True, True, self._hands.api.clock.monotonic()",
     ),
     Mutant(
-        "_write_lock: a write whose fate is not known counts as landed",
+        "_write_lock: a write with an unknown result counts as landed",
         _APPLY + "Applier._write_lock",
         "case StillUnclear(why):\n                return Stop(",
         "case StillUnclear(why):\n                return isinstance(why, bytes) and Stop(",
@@ -69,7 +69,7 @@ MUTANTS = (
         "self._confirmed_at = asked_at\n            return None if error else None",
     ),
     Mutant(
-        "_confirm_claim: reboots although the claim does not stand in the lock",
+        "_confirm_claim: reboots although the claim is not in the lock",
         _APPLY + "Applier._confirm_claim",
         "if not lock.confirms(reading.content, claim.node, claim.claim):",
         "if False:",
@@ -153,7 +153,7 @@ MUTANTS = (
         "memory",
     ),
     Mutant(
-        "tellings_of: tells people of a reboot that was not confirmed",
+        "tellings_of: reports a reboot that was not confirmed",
         _APPLY + "tellings_of",
         "isinstance(each, Notify) and not is_asked",
         "isinstance(each, Notify)",
@@ -226,31 +226,31 @@ MUTANTS = (
         "read_at_uptime=self._senses.host.uptime()",
     ),
     Mutant(
-        "_evictability: a dry run is none",
+        "_evictability: a dry run is a real eviction",
         _OBSERVE + "Observer._evictability",
         "dry_run=True",
         "dry_run=False",
     ),
     Mutant(
-        "_evictability: pods that nobody had time to try are allowed",
+        "_evictability: pods that were not tried in time are allowed",
         _OBSERVE + "Observer._evictability",
         "answers = {pod.uid: _NOT_TRIED for pod in pods}",
         "answers = {pod.uid: DryRunAnswer(answer=Evictable.ALLOWED) for pod in pods}",
     ),
     Mutant(
-        "_evictability: pods that cannot be listed are none",
+        "_evictability: pods that cannot be listed count as none",
         _OBSERVE + "Observer._evictability",
         'Unknown("the pods of this node are not known")',
         "{}",
     ),
     Mutant(
-        "_owners: a working node asks after the owners of the pods that are there now",
+        "_owners: a working node reads the owners of the pods that are there now",
         _OBSERVE + "Observer._owners",
         "_recorded_phase(seen.node) not in _BEFORE_THE_DRAIN",
         "False",
     ),
     Mutant(
-        "_known: an API server that gives no answer breaks the turn",
+        "_known: an API server that gives no answer ends the turn",
         _OBSERVE + "_known",
         "return Unknown(str(error))",
         "raise",

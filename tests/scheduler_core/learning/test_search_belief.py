@@ -58,7 +58,7 @@ class HiddenScheduler:
     number: int = 0
 
     def bindings(self, count: int) -> Iterator[tuple[Snapshot, Pod, str]]:
-        """So many bindings: the cluster before, the pod, its node."""
+        """That many bindings: the cluster before, the pod, its node."""
         for _ in range(count):
             pod, before = a_comer(self.number, self.chance), self.world
             self.number += 1

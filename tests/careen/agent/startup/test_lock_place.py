@@ -72,7 +72,7 @@ async def test_a_pod_of_the_named_daemonset_needs_one_read(cluster: Asked, is_gi
     assert [request.path for request in cluster.wire.asked] == ["/api/v1/namespaces/careen/pods/careen-x7k2p"]
 
 
-async def test_our_manifests_without_their_flags_are_refused_even_where_a_kured_is_installed(cluster: Asked) -> None:
+async def test_careens_manifests_without_their_flags_are_refused_even_where_kured_is_installed(cluster: Asked) -> None:
     cluster.server.seed(a_daemonset(OURS), a_daemonset(KUREDS), a_pod())
     judged = await cluster.judge(KUREDS, is_given=False)
     assert judged.refusal == (

@@ -90,7 +90,7 @@ def test_the_metrics_show_since_when_a_gate_refuses() -> None:
     assert float(line.split()[1]) == datetime(2026, 3, 4, 12, 0, tzinfo=UTC).timestamp()
 
 
-def test_start_problems_stay_counted_while_the_self_test_is_repeated() -> None:
+def test_problems_found_at_start_stay_counted_while_the_self_test_is_repeated() -> None:
     metrics = Metrics("n1")
     metrics.show_self_test(SelfTest(obstacle="no program"), besides=1)
     assert 'careen_self_test_problems{node="n1"} 2.0' in lines(metrics)

@@ -59,8 +59,8 @@ class Shape:
 
 @dataclass
 class Persons:
-    """What people did to Nodes: cordons that nobody removed must exist at the end; marks described by a removed record
-    may remain."""
+    """People's changes of Nodes: cordons that they did not remove must exist at the end; marks described by a removed
+    record may remain."""
 
     cordons: set[str] = field(default_factory=set)
     wiped: set[str] = field(default_factory=set)

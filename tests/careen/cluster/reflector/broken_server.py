@@ -169,7 +169,7 @@ class BrokenServer:
         return [*(past[-5:] if fault == "again" else ()), *self._events(kind, position)]
 
     def _next(self, fault: str, kind: str, seen: int) -> list[bytes]:
-        """One more change."""
+        """Makes one more change."""
         if self.changes:
             self.change(*self.changes.pop(0))
         return [] if fault == "cut" else self._events(kind, seen)  # the last event is lost on its way

@@ -41,7 +41,7 @@ def test_a_status_maps_to_its_error(code: int, kind: type[errors.Refused], may_h
 
 
 @pytest.mark.parametrize("code", [200, 201, 202])
-def test_success_raises_nothing(code: int) -> None:
+def test_a_success_status_raises_no_error(code: int) -> None:
     errors.raise_unless_ok(REQUEST, answer(code), now=NOW)
 
 

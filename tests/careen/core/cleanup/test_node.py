@@ -38,7 +38,7 @@ def found(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, 
 
 
 def cleaned(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, **signed: Any) -> NodeView:
-    """The Node as it stands after the patch."""
+    """The Node after the patch."""
     patch = found(node, extent, entry, **signed).patch
     return node if patch is None else after(node, patch)
 
@@ -267,7 +267,7 @@ def test_an_unknown_key_of_careens_domain_is_removed_only_on_request(part: str) 
 
 
 @pytest.mark.parametrize("key", WORDS)
-def test_requests_that_running_agents_obey_stay(key: str) -> None:
+def test_a_cleanup_keeps_requests_that_running_agents_obey(key: str) -> None:
     node = a_node(annotations={key: "x"})
     assert cleaned(node, Extent(agents=3)) == node
     assert cleaned(node).annotations == {}

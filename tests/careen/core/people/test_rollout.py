@@ -55,7 +55,7 @@ def test_a_need_of_several_days_joins_the_roll_outs_during_it() -> None:
         "[" * 5000,
     ],
 )
-def test_nonsense_on_a_node_counts_as_no_reboot(report: str) -> None:
+def test_invalid_reports_on_a_node_count_as_no_reboot(report: str) -> None:
     nonsense = a_node("n0", annotations={keys.LAST_REBOOT: report})
     assert figures([nonsense]) is None
     assert figures([nonsense, N1]) == figures([N1])

@@ -438,7 +438,7 @@ def test_a_change_of_the_claimers_node_restarts_the_wait() -> None:
     assert later.phase is Phase.CLAIMING
 
 
-def test_holders_in_the_lock_and_the_own_node_are_no_surplus() -> None:
+def test_holders_in_the_lock_and_the_own_node_do_not_count_as_surplus() -> None:
     own = held(an_entry(limit=2), an_entry("n2", "c2", limit=2))
     fleet = a_fleet(a_node(), WORKING)
     itself = a_marked_node(RECORD)

@@ -220,7 +220,8 @@ def test_a_manual_uncordon_ends_the_maintenance_and_the_request() -> None:
 
 
 def test_a_manual_uncordon_ends_a_maintenance_under_a_cordon_left_behind() -> None:
-    """The record of a kept node was removed: the node takes a claim anew, under the cordon of its former claim."""
+    """The record of a node in maintenance was removed: the node takes a new claim, under the cordon of its former
+    claim."""
     node = asking(KEEP, unschedulable=True, cordoned_by=(keys.FIELD_MANAGER,))
     drained = decided(a_progress(Phase.CLAIMING), node=node, need=NO, lock=held(an_entry()), pods=())
     kept = decided(the_record(drained), node=node, need=NO, pods=())
@@ -236,7 +237,7 @@ def test_a_node_that_was_cordoned_before_stays_cordoned() -> None:
 
 
 def unready(request: PersonRequest | None, waited: float | None, **node: Any) -> Decision:
-    """What a node that is kept down, not ready, and was handed back so many seconds ago decides."""
+    """The decision of a node in maintenance that is not ready and whose request ended so many seconds ago."""
     record = replace(DOWN, settle_started=None if waited is None else ago(waited))
     return decided(record, a_policy(verify_timeout_seconds=600), asking(request, ready=False, **node), need=NO, pods=())
 
