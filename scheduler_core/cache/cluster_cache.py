@@ -115,8 +115,8 @@ class ClusterCache:
         if kind == "Pod":
             held = self._placed.find(key)
             return held is not None and bool(uid and held.uid) and held.uid != uid
-        row = self._placed.world.columns.row_of.get(key) if kind == "Node" else None
-        node = None if row is None else self._placed.world.nodes[row]
+        world = self._placed.world
+        node = world.node(key) if kind == "Node" and world.has_node(key) else None
         return node is not None and bool(uid and node.uid) and node.uid != uid
 
     def _put(self, kind: str, key: str, item: Item) -> bool:

@@ -26,11 +26,10 @@ class PlacedPods:
 
     def put_nodes(self, nodes: Iterable[Node]) -> bool:
         """Adds or replaces these nodes; new nodes join in this order. Returns whether something changed."""
-        rows = self.world.columns.row_of
         new: dict[str, Node] = {}
         has_changed = False
         for node in nodes:
-            if node.name not in rows:
+            if not self.world.has_node(node.name):
                 new[node.name] = node
             elif self.world.node(node.name) != node:
                 self.world, has_changed = self.world.with_node_replaced(node), True
@@ -43,7 +42,7 @@ class PlacedPods:
 
     def drop_node(self, name: str) -> bool:
         """Removes the node; its pods are kept until they are deleted too. Returns whether the node existed."""
-        if name not in self.world.columns.row_of:
+        if not self.world.has_node(name):
             return False
         self.ghosts.update({pod.key: pod for pod in self.world.pods_on(name)})
         self.world = self.world.without_node(name).with_ghosts(())
@@ -82,8 +81,7 @@ class PlacedPods:
     def _move(self, key: str, old: Pod | None, new: Pod | None) -> None:
         is_elsewhere = self.waiting.pop(key, None) or self.ghosts.pop(key, None)
         leaving = () if old is None or is_elsewhere else (old,)
-        rows = self.world.columns.row_of
-        coming = () if new is None or new.node_name not in rows else (new,)
+        coming = () if new is None or not self.world.has_node(new.node_name) else (new,)
         if leaving or coming:
             self.world = self.world.with_pods_moved(leaving, coming)
         if new is not None and not coming:

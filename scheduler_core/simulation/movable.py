@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_all, why_it_stays
-from scheduler_core.snapshot.columns import Columns
+from scheduler_core.snapshot.columns import Columns, resized
 from scheduler_core.snapshot.pods.change_log import Changes
 from scheduler_core.snapshot.pods.pod_table import PodTable
-from scheduler_core.snapshot.pods.tallies import Ints, resized
+from scheduler_core.snapshot.pods.tallies import Ints
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -29,8 +31,11 @@ class MovableTally(Value):
             counts[change.row] += change.sign * self._moves(change.pod)
         return counts
 
-    def over(self, value: Ints, old: Columns, new: Columns) -> Ints:  # noqa: ARG002
-        return resized(value, len(new))
+    def basis(self, columns: Columns) -> Hashable:  # noqa: ARG002
+        return None
+
+    def over(self, value: Ints, rows: int) -> Ints:
+        return resized(value, rows)
 
     def _moves(self, pod: Pod) -> bool:
         return not why_it_stays(pod, self.stays)

@@ -6,9 +6,9 @@ Nothing here changes when pods come and go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scheduler_core.model.node import Node
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from scheduler_core.model.taints import Taint, Toleration, first_untolerated
-from scheduler_core.snapshot.node_images import NodeImages
 from scheduler_core.snapshot.node_labels import NodeLabels
-from scheduler_core.snapshot.node_tree import NodeTree, last_moved_to, one_of_each_zone
+from scheduler_core.snapshot.nodes.node_images import NodeImages
+from scheduler_core.snapshot.nodes.node_tree import NodeTree, one_of_each_zone
 from scheduler_core.snapshot.remembered import Remembered
 
 _ALWAYS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -32,7 +32,12 @@ _OF_ALLOCATABLE: Final = (
     "by_usage",
 )
 _BY_USAGE: Final = 512
+_PARTS: Final = ("name", "labels", "images", "allocatable", "created_at")
 MOST_COUNTED: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
+
+Element = TypeVar("Element")
+Number = TypeVar("Number", bound=np.generic)
+TreeChange = Callable[[NodeTree], NodeTree]
 
 
 class Columns:
@@ -43,93 +48,89 @@ class Columns:
         nodes: tuple[Node, ...],
         labels: NodeLabels | None = None,
         images: NodeImages | None = None,
-        names: tuple[str, ...] | None = None,
     ) -> None:
         self.nodes = nodes
-        if names is not None:
-            self.__dict__["names"] = names
         self.labels = labels or NodeLabels(nodes)
         self.images = images or NodeImages(nodes)
         self._tolerated: Remembered[tuple[Toleration, ...], NDArray[np.bool_]] = Remembered()
 
-    def with_nodes(self, changed: Mapping[int, Node]) -> Self:
-        """The columns with these nodes, by row, in place of those with the same names; unaffected columns are
-        shared."""
-        nodes = list(self.nodes)
-        for row, node in changed.items():
-            nodes[row] = node
-
-        def keeps(attribute: str) -> bool:
-            return all(getattr(self.nodes[row], attribute) == getattr(node, attribute) for row, node in changed.items())
-
-        same_labels = keeps("labels")
-        images = self.images if keeps("images") else self.images.changed(tuple(nodes), changed)
-        new = type(self)(tuple(nodes), self.labels if same_labels else None, images)
-        new._take_over(self, "names", "row_of", "all_rows")
-        if same_labels and keeps("created_at"):
-            new._take_over(self, "tree", "tree_order", "tree_orders", "_shuffled")
-        elif same_labels:
-            new._take_over(self, "tree", "tree_order")
-        else:
-            new.__dict__["tree"] = self.tree.with_replaced(
-                {row: (self.nodes[row], node) for row, node in changed.items()}
-            )
-        if keeps("allocatable"):
+    def patched(
+        self,
+        length: int,
+        rows: Mapping[int, Node],
+        row_of: Mapping[str, int | None],
+        of_tree: Sequence[TreeChange],
+    ) -> Self:
+        """The columns over that many rows, with these nodes in these rows; unaffected columns are shared. `row_of` has
+        the new rows of names, None for removed nodes; `of_tree` the changes of the scheduler's tree."""
+        nodes = _patched(self.nodes, length, rows)
+        keeps = {each for each in _PARTS if length == len(self) and self._has_same(each, rows)}
+        touched = {*rows, *range(length, len(self))}
+        images = self.images if "images" in keeps else self.images.changed(nodes, touched)
+        labels: NodeLabels | None = None
+        if {"name", "labels"} <= keeps:
+            labels = self.labels
+        elif min(touched) >= len(self):
+            labels = self.labels.with_added(nodes)
+        new = type(self)(nodes, labels, images)
+        new._take_over_names(self, rows, row_of, has_same="name" in keeps)
+        new._take_over_tree(self, of_tree, has_same_ages={"name", "created_at"} <= keeps)
+        if "allocatable" in keeps:
             new._take_over(self, *_OF_ALLOCATABLE)
-        new._take_over_states(self, changed)
-        return new
-
-    def with_added(self, nodes: Sequence[Node]) -> Self:
-        """The columns with these nodes appended, in rows and in the tree; their names must be new."""
-        everything = (*self.nodes, *nodes)
-        first = len(self.nodes)
-        images = self.images.changed(everything, range(first, len(everything)))
-        names = (*self.names, *(node.name for node in nodes))
-        new = type(self)(everything, self.labels.with_added(everything), images, names)
-        new.__dict__["tree"] = self.tree.with_added(nodes)
-        new.__dict__["row_of"] = {**self.row_of, **{node.name: row for row, node in enumerate(nodes, first)}}
-        if "resources" in self.__dict__ and all(self._has_lines_for(node) for node in nodes):
+        elif "resources" in self.__dict__ and self._has_same_resources(nodes, rows):
             new._take_over(self, "resources")
-            new._append("allocatable", self, _amounts(nodes, self.resources))
-            new._append("allowed_pods", self, _int_column(nodes, PODS))
-        new._append("unschedulable", self, np.array([node.unschedulable for node in nodes], dtype=bool))
+            new._patch(self, "allocatable", rows, lambda changed: _amounts(changed, self.resources))
+            new._patch(self, "allowed_pods", rows, lambda changed: _int_column(changed, PODS))
+        new._patch(self, "unschedulable", rows, lambda changed: np.array([node.unschedulable for node in changed]))
+        if "taint_sets" in self.__dict__:
+            new.__dict__["taint_sets"] = _with_taints(self.taint_sets, length, rows)
         return new
 
-    def without_row(self, row: int) -> Self:
-        """The columns without one node. The last node takes its row, so that no other node moves; the order in the tree
-        stays."""
-        gone, last = self.nodes[row], self.nodes[-1]
-        moved = row < len(self.nodes) - 1
-        nodes = (*self.nodes[:row], last, *self.nodes[row + 1 : -1]) if moved else self.nodes[:-1]
-        names = (*self.names[:row], last.name, *self.names[row + 1 : -1]) if moved else self.names[:-1]
-        new = type(self)(nodes, None, self.images.changed(nodes, {row, len(self.nodes) - 1}), names)
-        new.__dict__["tree"] = self.tree.without(row, gone)
-        row_of = {**self.row_of, last.name: row}
-        del row_of[gone.name]
-        new.__dict__["row_of"] = row_of
-        columns = ["unschedulable"]
-        if nodes and gone.allocatable.keys() <= nodes[0].allocatable.keys():  # every resource is still there
-            new._take_over(self, "resources")
-            columns += ["allocatable", "allowed_pods"]
-        for each in columns:
-            if each in self.__dict__:
-                new.__dict__[each] = last_moved_to(self.__dict__[each], row)
-        return new
+    def _has_same(self, attribute: str, rows: Mapping[int, Node]) -> bool:
+        return all(getattr(self.nodes[row], attribute) == getattr(node, attribute) for row, node in rows.items())
 
-    def _take_over_states(self, other: Self, changed: Mapping[int, Node]) -> None:
-        if "taint_sets" in other.__dict__:
-            self.__dict__["taint_sets"] = _with_taints(other.taint_sets, changed)
-        if "unschedulable" in other.__dict__:
-            self.__dict__["unschedulable"] = unschedulable = other.unschedulable.copy()
-            for row, node in changed.items():
-                unschedulable[row] = node.unschedulable
+    def _has_same_resources(self, nodes: Sequence[Node], rows: Mapping[int, Node]) -> bool:
+        """Whether these nodes together offer the same resources, as far as a cheap check can tell."""
+        if not nodes:
+            return False
+        new = {name for node in rows.values() for name in node.allocatable}
+        left = [self.nodes[row] for row in (*rows, *range(len(nodes), len(self))) if row < len(self)]
+        gone = {name for node in left for name in node.allocatable}
+        return new <= {*self.resources, PODS} and gone <= {*nodes[0].allocatable, *_ALWAYS}
 
-    def _has_lines_for(self, node: Node) -> bool:
-        return all(name in self.resources or name == PODS for name in node.allocatable)
+    def _take_over_names(
+        self, other: Self, rows: Mapping[int, Node], row_of: Mapping[str, int | None], *, has_same: bool
+    ) -> None:
+        if has_same:
+            self._take_over(other, "names", "row_of", "all_rows")
+            return
+        if "names" in other.__dict__:
+            names = {row: node.name for row, node in rows.items()}
+            self.__dict__["names"] = _patched(other.names, len(self), names)
+        if "row_of" in other.__dict__:
+            self.__dict__["row_of"] = known = dict(other.row_of)
+            for name, row in row_of.items():
+                if row is None:
+                    known.pop(name, None)
+                else:
+                    known[name] = row
 
-    def _append(self, name: str, other: Self, more: NDArray[Any]) -> None:
+    def _take_over_tree(self, other: Self, changes: Sequence[TreeChange], *, has_same_ages: bool) -> None:
+        if changes:
+            tree = other.tree
+            for change in changes:
+                tree = change(tree)
+            self.__dict__["tree"] = tree
+        else:
+            self._take_over(other, "tree", "tree_order", *(("tree_orders", "_shuffled") if has_same_ages else ()))
+
+    def _patch(
+        self, other: Self, name: str, rows: Mapping[int, Node], column_of: Callable[[Sequence[Node]], NDArray[Any]]
+    ) -> None:
         if name in other.__dict__:
-            self.__dict__[name] = np.concatenate([other.__dict__[name], more], axis=-1)
+            self.__dict__[name] = column = resized(other.__dict__[name], len(self)).copy()
+            if rows:
+                column[..., list(rows)] = column_of(list(rows.values()))
 
     def _take_over(self, other: Self, *names: str) -> None:
         self.__dict__.update({name: other.__dict__[name] for name in names if name in other.__dict__})
@@ -302,10 +303,26 @@ def _int_column(nodes: Sequence[Node], name: str) -> NDArray[np.int64]:
 TaintSets = tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]
 
 
-def _with_taints(known: TaintSets, changed: Mapping[int, Node]) -> TaintSets:
-    sets, codes = list(known[0]), known[1].copy()
-    for row, node in changed.items():
-        if node.taints not in sets:
-            sets.append(node.taints)
-        codes[row] = sets.index(node.taints)
-    return tuple(sets), codes
+def _with_taints(known: TaintSets, length: int, rows: Mapping[int, Node]) -> TaintSets:
+    sets = {taints: code for code, taints in enumerate(known[0])}
+    codes = resized(known[1], length).copy()
+    for row, node in rows.items():
+        codes[row] = sets.setdefault(node.taints, len(sets))
+    used, codes = np.unique(codes, return_inverse=True)  # a set that no node has any more is forgotten
+    every = tuple(sets)
+    return tuple(every[code] for code in used), codes.astype(np.intp)
+
+
+def _patched(known: tuple[Element, ...], length: int, rows: Mapping[int, Element]) -> tuple[Element, ...]:
+    column = [*known[:length], *(rows[row] for row in range(len(known), length))]
+    for row, value in rows.items():
+        column[row] = value
+    return tuple(column)
+
+
+def resized(per_node: NDArray[Number], nodes: int) -> NDArray[Number]:
+    """The column with zeros for added rows, or without the removed ones. Rows are along the last axis."""
+    missing = nodes - per_node.shape[-1]
+    if missing <= 0:
+        return per_node[..., :nodes]
+    return np.concatenate([per_node, np.zeros((*per_node.shape[:-1], missing), dtype=per_node.dtype)], axis=-1)

@@ -16,7 +16,7 @@ from scheduler_core.model.node import Node
 from scheduler_core.model.pod import HostPort, Pod
 from scheduler_core.model.requests import CURRENT_RULES, RequestRules, running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from scheduler_core.snapshot.node_images import ImageState
+from scheduler_core.snapshot.nodes.node_images import ImageState
 from scheduler_core.values import Value
 
 _NO_IMAGES: Mapping[str, ImageState] = {}

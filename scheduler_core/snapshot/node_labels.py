@@ -78,6 +78,7 @@ class NodeLabels:
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
+        self.identity = object()  # another one for each index; light to keep
         self._topologies: Remembered[str, Topology] = Remembered()
         self._requirements: Remembered[Requirement, Mask] = Remembered()
         self._selections: Remembered[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = Remembered()

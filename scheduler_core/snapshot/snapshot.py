@@ -15,6 +15,7 @@ from scheduler_core.model.requests import CURRENT_RULES, RequestRules
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.nodes.changing_nodes import ChangingNodes
 from scheduler_core.snapshot.pods.placements import Placements, Tally
 from scheduler_core.snapshot.remembered import Remembered
 from scheduler_core.values import replace_value
@@ -55,8 +56,8 @@ class Snapshot:
 
     __slots__ = (
         "_infos",
+        "_nodes",
         "_remembered",
-        "columns",
         "ghosts",
         "objects",
         "pending",
@@ -67,7 +68,7 @@ class Snapshot:
     def __init__(
         self,
         *,
-        columns: Columns,
+        nodes: ChangingNodes,
         placements: Placements,
         objects: ClusterObjects,
         pending: tuple[Pod, ...] = (),
@@ -76,7 +77,7 @@ class Snapshot:
         remembered: Remembered[Hashable, Any] | None = None,
         infos: _Infos | None = None,
     ) -> None:
-        self.columns = columns
+        self._nodes = nodes
         self.placements = placements
         self.objects = objects
         self.pending = pending
@@ -96,8 +97,8 @@ class Snapshot:
         problems: tuple[ManifestError, ...] = (),
     ) -> Snapshot:
         """A snapshot of parsed values. Finished pods are left out; the order of `nodes` becomes that of the rows."""
-        columns = Columns(tuple(nodes))
-        row_of = columns.row_of
+        all_nodes = ChangingNodes.of(nodes)
+        row_of = all_nodes.columns.row_of
         placed: list[Pod] = []
         pending: list[Pod] = []
         ghosts: list[Pod] = []
@@ -105,8 +106,8 @@ class Snapshot:
             if not pod.is_finished:
                 (pending if not pod.node_name else placed if pod.node_name in row_of else ghosts).append(pod)
         return cls(
-            columns=columns,
-            placements=Placements.of(placed, columns),
+            nodes=all_nodes,
+            placements=Placements.of(placed, all_nodes.columns),
             objects=objects or ClusterObjects(),
             pending=tuple(pending),
             ghosts=tuple(ghosts),
@@ -115,7 +116,7 @@ class Snapshot:
 
     def _changed(self, **parts: Any) -> Snapshot:
         mine = {
-            "columns": self.columns,
+            "nodes": self._nodes,
             "placements": self.placements,
             "objects": self.objects,
             "pending": self.pending,
@@ -129,6 +130,11 @@ class Snapshot:
     # ---- content ----
 
     @property
+    def columns(self) -> Columns:
+        """All data about the nodes, in columns; after a change of nodes they are made on first access."""
+        return self._nodes.columns
+
+    @property
     def nodes(self) -> tuple[Node, ...]:
         return self.columns.nodes
 
@@ -138,13 +144,16 @@ class Snapshot:
 
     def row(self, node_name: str) -> int:
         """The node's row; raises UnknownNodeError if it does not exist."""
-        row = self.columns.row_of.get(node_name)
+        row = self._nodes.row_of(node_name)
         if row is None:
             raise UnknownNodeError(f"the snapshot has no node {node_name!r}")
         return row
 
+    def has_node(self, node_name: str) -> bool:
+        return self._nodes.row_of(node_name) is not None
+
     def node(self, node_name: str) -> Node:
-        return self.columns.nodes[self.row(node_name)]
+        return self._nodes[self.row(node_name)]
 
     def node_info(self, row: int, rules: RequestRules = CURRENT_RULES) -> NodeInfo:
         """One node with its pods and sums."""
@@ -255,7 +264,7 @@ class Snapshot:
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
         """Pods that were added to (1) or removed from (-1) their own nodes."""
         changes = [(sign, self.row(pod.node_name), pod) for sign, pod in moves]
-        return self._changed(placements=self.placements.after(changes, self.columns))
+        return self._changed(placements=self.placements.after(changes, self._nodes))
 
     def _placed(self, key: str) -> Pod:
         pod = self.placements.find(key)
@@ -271,8 +280,7 @@ class Snapshot:
     def with_node_cordoned(self, node_name: str, *, with_taint: bool = True) -> Snapshot:
         """The cluster shortly after a cordon: the node is unschedulable, and by default tainted by the node-lifecycle
         controller."""
-        row = self.row(node_name)
-        return self.with_node_replaced(self.columns.nodes[row].cordoned(with_taint=with_taint))
+        return self.with_node_replaced(self.node(node_name).cordoned(with_taint=with_taint))
 
     def without(self, key: str) -> Snapshot:
         """The cluster without that pod, placed or not; the same cluster if there is no such pod."""
@@ -293,13 +301,9 @@ class Snapshot:
 
     def with_nodes_replaced(self, nodes: Iterable[Node]) -> Snapshot:
         """The cluster with each of these nodes in place of the one of the same name."""
-        columns = self.columns.with_nodes({self.row(node.name): node for node in nodes})
-        counts_alike = columns.labels is self.columns.labels and columns.resources == self.columns.resources
-        return self._changed(
-            columns=columns,
-            placements=self.placements if counts_alike else self.placements.over(self.columns, columns),
-            infos=self._infos if columns.images is self.columns.images else {},
-        )
+        changed = {self.row(node.name): node for node in nodes}
+        keeps_images = all(self._nodes[row].images == node.images for row, node in changed.items())
+        return self._changed(nodes=self._nodes.with_replaced(changed), infos=self._infos if keeps_images else {})
 
     def with_node_added(self, node: Node) -> Snapshot:
         """The cluster with one more node, the last in the scheduler's order, and with its pods that were `ghosts`
@@ -308,35 +312,29 @@ class Snapshot:
 
     def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:
         """The same for several nodes, in this order."""
-        names = [node.name for node in nodes]
-        known = next((name for name in names if name in self.columns.row_of or names.count(name) > 1), None)
-        if known is not None:
-            raise ValueError(f"the snapshot has a node {known!r} already")
-        columns = self.columns.with_added(nodes)
-        come = [pod for pod in self.ghosts if pod.node_name in columns.row_of]
-        moves = [(1, columns.row_of[pod.node_name], pod) for pod in come]
-        placements = self.placements.over(self.columns, columns)
-        return self._changed(
-            columns=columns,
-            placements=placements.after(moves, columns) if moves else placements,
-            ghosts=tuple(pod for pod in self.ghosts if pod.node_name not in columns.row_of) if come else self.ghosts,
-            infos={},
-        )
+        names: set[str] = set()
+        for node in nodes:
+            if node.name in names or self.has_node(node.name):
+                raise ValueError(f"the snapshot has a node {node.name!r} already")
+            names.add(node.name)
+        come = [pod for pod in self.ghosts if pod.node_name in names]
+        ghosts = tuple(pod for pod in self.ghosts if pod.node_name not in names) if come else self.ghosts
+        larger = self._changed(nodes=self._nodes.with_added(nodes), ghosts=ghosts, infos={})
+        return larger._moved([(1, pod) for pod in come]) if come else larger
 
     def without_node(self, node_name: str) -> Snapshot:
         """The cluster without that node; its pods become `ghosts`, as in a scheduler that has not yet seen their
         deletion. The last node of the list takes its row, and every node keeps its position in the scheduler's
         order."""
-        row, last = self.row(node_name), len(self.columns) - 1
+        row, last = self.row(node_name), len(self._nodes) - 1
         gone = self.placements.on_node(row)
         moves = [(-1, row, pod) for pod in gone]
         if row != last:
             for pod in self.placements.on_node(last):
                 moves += ((-1, last, pod), (1, row, pod))
-        columns = self.columns.without_row(row)
         return self._changed(
-            columns=columns,
-            placements=self.placements.after(moves, self.columns).over(self.columns, columns),
+            nodes=self._nodes.without(row),
+            placements=self.placements.after(moves, self._nodes),
             ghosts=(*self.ghosts, *gone),
             infos={},
         )

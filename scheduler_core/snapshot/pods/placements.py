@@ -8,12 +8,14 @@ one, the second gets its own log from there. Queries change nothing but the cach
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.columns import Columns
+from scheduler_core.snapshot.nodes.changing_nodes import ChangingNodes
 from scheduler_core.snapshot.pods.affinity_groups import AffinityGroups
 from scheduler_core.snapshot.pods.change_log import ChangeLog, Changes, PodChange
 from scheduler_core.snapshot.pods.pod_classes import PodClasses
@@ -41,12 +43,35 @@ class Tally(Protocol[Value]):
         """The count after some more changes, as a new value; the old one is still in use elsewhere."""
         ...
 
-    def over(self, value: Value, old: Columns, new: Columns) -> Value | None:
-        """The same pods' count over columns in which one node changed, or was added or removed at the end; None if it
-        must be counted again. Added or removed rows have no pods."""
+    def basis(self, columns: Columns) -> Hashable:
+        """What the count uses of the nodes besides their number; if it differs, the count is made again."""
+        ...
+
+    def over(self, value: Value, rows: int) -> Value:
+        """The same pods' count over that many rows. Added or removed rows have no pods."""
         ...
 
     def __hash__(self) -> int: ...
+
+
+@dataclass(slots=True)
+class _Counted:
+    """A count at a position in the log, over that many rows."""
+
+    length: int
+    basis: Hashable
+    rows: int
+    value: Any
+
+    def over(self, tally: Tally[Any], rows: int) -> None:
+        if rows != self.rows:
+            self.rows, self.value = rows, tally.over(self.value, rows)
+
+    def copy(self) -> _Counted:
+        return _Counted(self.length, self.basis, self.rows, self.value)
+
+
+_Memo = dict[Hashable, _Counted]
 
 
 class Placements:
@@ -59,8 +84,8 @@ class Placements:
         table: PodTable,
         log: ChangeLog,
         length: int,
-        memo: dict[Hashable, list[Any]],  # how far in the log, and the count there
-        memo_of_table: dict[Hashable, Any],
+        memo: _Memo,
+        memo_of_table: _Memo,
         *,
         width: int,  # the most rows that table and log speak of: at times more than there are
         is_lent: bool = False,
@@ -79,20 +104,8 @@ class Placements:
         return cls._on(PodTable.of(pods, columns.row_of, PodClasses(), AffinityGroups()), Remembered(_REMEMBERED))
 
     @classmethod
-    def _on(cls, table: PodTable, memo_of_table: dict[Hashable, Any]) -> Placements:
+    def _on(cls, table: PodTable, memo_of_table: _Memo) -> Placements:
         return cls(table, ChangeLog(), 0, Remembered(_REMEMBERED), memo_of_table, width=table.node_count)
-
-    def over(self, old: Columns, new: Columns) -> Placements:
-        """The same pods over columns in which one node changed, or was added or removed at the end. Counts that stay
-        valid, or only grow or shrink with the change, are kept."""
-        memo: dict[Hashable, list[Any]] = Remembered(_REMEMBERED)
-        tallies: list[Any] = [tally for tally, known in self._memo.items() if known[0] <= self._length]
-        for tally in tallies:
-            value = tally.over(self.tally(tally, old), old, new)
-            if value is not None:
-                memo[tally] = [self._length, value]
-        width = max(self._width, len(old), len(new))
-        return Placements(self.table, self._log, self._length, memo, Remembered(_REMEMBERED), width=width)
 
     def lent(self) -> Placements:
         """A copy for a caller that may derive other changes: the original continues in the log."""
@@ -108,52 +121,64 @@ class Placements:
     def tally(self, tally: Tally[Value], columns: Columns) -> Value:
         """The current count. The value is shared and must not be written to."""
         known = self._memo.get(tally)
-        if known is not None and known[0] > self._length:  # placements derived from this one have counted on
+        if known is not None and known.length > self._length:  # placements derived from this one have counted on
             self._part()
             known = None
-        if known is None:
-            if self._width > len(columns):  # some pods were in removed rows
-                self._settle(columns)
-            value = self._memo_of_table.get(tally)
-            if value is None:
-                value = self._memo_of_table[tally] = tally.count(columns, self.table)
-            known = self._memo[tally] = [0, value]
-        if known[0] < self._length:
-            changes = Changes(self._log, known[0], self._length)
-            known[:] = self._length, tally.after(known[1], changes, columns, self.table)
-        result: Value = known[1]
+        if known is None or known.basis != tally.basis(columns):
+            known = self._memo[tally] = self._counted(tally, columns)
+        if known.length < self._length:
+            known.over(tally, max(self._width, known.rows))  # the log may name removed rows
+            changes = Changes(self._log, known.length, self._length)
+            known.length, known.value = self._length, tally.after(known.value, changes, columns, self.table)
+        known.over(tally, len(columns))
+        result: Value = known.value
         return result
+
+    def _counted(self, tally: Tally[Any], columns: Columns) -> _Counted:
+        """The count over the table alone."""
+        if self._width > len(columns):  # the table may name removed rows
+            self._settle(columns)
+        basis, rows = tally.basis(columns), len(columns)
+        known = self._memo_of_table.get(tally)
+        if known is None or known.basis != basis:
+            known = self._memo_of_table[tally] = _Counted(0, basis, rows, tally.count(columns, self.table))
+        known.over(tally, rows)
+        return known.copy()
 
     def _part(self) -> None:
         """Leaves the log to the placements that continued it and starts a new one here."""
         self._log = self._log.up_to(self._length)
-        memo: dict[Hashable, list[Any]] = Remembered(_REMEMBERED)
-        memo.update({tally: [*known] for tally, known in self._memo.items() if known[0] <= self._length})
+        memo: _Memo = Remembered(_REMEMBERED)
+        memo.update({tally: known.copy() for tally, known in self._memo.items() if known.length <= self._length})
         self._memo = memo
         self._is_lent = False
 
-    def after(self, changes: Sequence[tuple[int, int, Pod]], columns: Columns) -> Placements:
+    def after(self, changes: Sequence[tuple[int, int, Pod]], nodes: ChangingNodes) -> Placements:
         """The placements after pods were added to (1) or removed from (-1) rows, in this order."""
         if self._length >= max(_CHANGES_PER_TABLE, len(self.table.pods) // _PODS_PER_CHANGE):
-            self._settle(columns)
+            self._settle(nodes.columns)
         if self._is_lent or len(self._log) > self._length:  # another placement continues from here
             own = self.lent()
             own._part()
-            return own._after(changes)
-        return self._after(changes)
+            return own._after(changes, len(nodes))
+        return self._after(changes, len(nodes))
 
-    def _after(self, changes: Sequence[tuple[int, int, Pod]]) -> Placements:
+    def _after(self, changes: Sequence[tuple[int, int, Pod]], rows: int) -> Placements:
         kinds, affinities = self.table.kinds, self.table.affinities
         for sign, row, pod in changes:
             self._log.append(PodChange(sign, row, pod, kinds.number_of(pod), affinities.number_of(pod.spec)))
-        return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table, width=self._width)
+        width = max(self._width, rows)
+        return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table, width=width)
 
     def _settle(self, columns: Columns) -> None:
         """The same placements on their own table; counts that were requested since the last table are kept, the others
         are forgotten."""
-        asked: list[Any] = [tally for tally, known in self._memo.items() if known[0] <= self._length]
-        counted: dict[Hashable, Any] = Remembered(_REMEMBERED)
-        counted.update({tally: self.tally(tally, columns) for tally in asked})
+        asked: list[Any] = [tally for tally, known in self._memo.items() if known.length <= self._length]
+        counted: _Memo = Remembered(_REMEMBERED)
+        for tally in asked:
+            basis = tally.basis(columns)
+            if self._memo[tally].basis == basis:
+                counted[tally] = _Counted(0, basis, len(columns), self.tally(tally, columns))
         self.table = self.table.with_changes(self.changes, len(columns))
         self._log, self._length = ChangeLog(), 0
         self._memo, self._memo_of_table = Remembered(_REMEMBERED), counted

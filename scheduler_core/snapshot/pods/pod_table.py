@@ -21,7 +21,7 @@ Rows = NDArray[np.intp]
 # Above so many classes one pass over all pods is quicker than gathering class by class (measured with 150,000 pods).
 _MANY_CLASSES = 64
 
-# Registers keep so many entries without a pod, and as many as there are with one: numbering anew costs the answers.
+# Registers keep so many entries without a pod: numbering anew costs the answers, which are few for each entry.
 _SPARE_ENTRIES = 64
 
 
@@ -95,7 +95,7 @@ class PodTable:
 
     def with_changes(self, changes: Iterable[PodChange], node_count: int) -> Self:
         """The table after the changes, over that many nodes. Remaining pods keep their position if possible. Registers
-        of which most entries have no pod any more are rebuilt."""
+        with many entries that have no pod any more are rebuilt."""
         gone, come = self._sorted(changes)
         sources = _sources(len(self.pods), gone, len(come))
 
@@ -106,10 +106,10 @@ class PodTable:
         kinds, classes = self.kinds, column(self.classes, [c.class_number for c in come])
         affinities, groups = self.affinities, column(self.groups, [c.group for c in come])
         used = np.unique(classes)
-        if _is_mostly_unused(len(used), len(kinds)):
+        if _has_many_unused(len(used), len(kinds)):
             kinds, classes = kinds.only(used.tolist()), np.searchsorted(used, classes)
         used = np.unique(groups[groups >= 0])
-        if _is_mostly_unused(len(used), len(affinities)):
+        if _has_many_unused(len(used), len(affinities)):
             affinities = affinities.only(used.tolist())
             groups = np.where(groups >= 0, np.searchsorted(used, groups), groups)
         new = type(self)(
@@ -197,5 +197,5 @@ def _sources(count: int, gone: list[int], come: int) -> Rows:
     return sources
 
 
-def _is_mostly_unused(used: int, entries: int) -> bool:
-    return entries > 2 * used + _SPARE_ENTRIES
+def _has_many_unused(used: int, entries: int) -> bool:
+    return entries > used + _SPARE_ENTRIES

@@ -3,7 +3,7 @@ affinity terms."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from itertools import count
 from typing import Final, Literal
 
@@ -14,7 +14,7 @@ from scheduler_core.model.kept_with_spec import kept_with_spec
 from scheduler_core.model.pod import HostPort, Pod, PodSpec
 from scheduler_core.model.requests import RequestRules, Requests, incoming_requests, running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from scheduler_core.snapshot.columns import MOST_COUNTED, Columns
+from scheduler_core.snapshot.columns import MOST_COUNTED, Columns, resized
 from scheduler_core.snapshot.node_labels import Topology
 from scheduler_core.snapshot.pods.affinity_groups import Newcomer, Pulls
 from scheduler_core.snapshot.pods.change_log import Changes
@@ -84,11 +84,13 @@ class UsageTally(Value):
         stamps[[kind[0] for kind, _ in left]] = next(_STAMPS)
         return _usage(sums, stamps)
 
-    def over(self, value: Usage, old: Columns, new: Columns) -> Usage | None:
-        if tuple(old.resources) != tuple(new.resources):
-            return None
-        sums = resized(value.sums, len(new))
-        return _usage(sums, _stamped(sums))
+    def basis(self, columns: Columns) -> Hashable:
+        return tuple(columns.resources)
+
+    def over(self, value: Usage, rows: int) -> Usage:
+        stamps = resized(value.stamps, rows)
+        stamps[len(value.pods) :] = next(_STAMPS)
+        return _usage(resized(value.sums, rows), stamps)
 
 
 def _usage(sums: Ints, stamps: Ints) -> Usage:
@@ -97,14 +99,6 @@ def _usage(sums: Ints, stamps: Ints) -> Usage:
 
 def _stamped(sums: Ints) -> Ints:
     return np.full(sums.shape[1], next(_STAMPS), dtype=np.int64)
-
-
-def resized(per_node: Ints, nodes: int) -> Ints:
-    """The column with zeros for added rows, or without the removed ones."""
-    missing = nodes - per_node.shape[-1]
-    if missing <= 0:
-        return per_node[..., :nodes]
-    return np.concatenate([per_node, np.zeros((*per_node.shape[:-1], missing), dtype=np.int64)], axis=-1)
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
@@ -152,8 +146,11 @@ class QueryTally(Value):
             counts[change.row] += change.sign
         return counts
 
-    def over(self, value: Ints, old: Columns, new: Columns) -> Ints:  # noqa: ARG002
-        return resized(value, len(new))
+    def basis(self, columns: Columns) -> Hashable:  # noqa: ARG002
+        return None
+
+    def over(self, value: Ints, rows: int) -> Ints:
+        return resized(value, rows)
 
 
 class HostPortTally(Value):
@@ -175,15 +172,18 @@ class HostPortTally(Value):
         columns: Columns,
         table: PodTable,  # noqa: ARG002 - the protocol's
     ) -> Mapping[HostPort, Ints]:
-        ports = dict(value)
-        for change in changes:
-            for port in change.pod.spec.host_ports:
-                ports[port] = ports[port].copy() if port in ports else np.zeros(len(columns), dtype=np.int64)
-                ports[port][change.row] += change.sign
+        relevant = [(change, port) for change in changes for port in change.pod.spec.host_ports]
+        ports, rows = dict(value), max(len(columns), *(1 + change.row for change, _ in relevant), 0)
+        for change, port in relevant:
+            ports[port] = ports[port].copy() if port in ports else np.zeros(rows, dtype=np.int64)
+            ports[port][change.row] += change.sign
         return ports
 
-    def over(self, value: Mapping[HostPort, Ints], old: Columns, new: Columns) -> Mapping[HostPort, Ints]:  # noqa: ARG002
-        return {port: resized(users, len(new)) for port, users in value.items() if users.any()}
+    def basis(self, columns: Columns) -> Hashable:  # noqa: ARG002
+        return None
+
+    def over(self, value: Mapping[HostPort, Ints], rows: int) -> Mapping[HostPort, Ints]:
+        return {port: resized(users, rows) for port, users in value.items() if users.any()}
 
 
 HOST_PORTS: Final = HostPortTally()
@@ -221,7 +221,8 @@ class PullTally(Value):
         self, value: Mapping[str, Pull], changes: Changes, columns: Columns, table: PodTable
     ) -> Mapping[str, Pull]:
         matched = self._pulls(table)
-        relevant = changes.of_groups(matched.keys())
+        # Pods on a row that was removed were added and removed again.
+        relevant = [change for change in changes.of_groups(matched.keys()) if change.row < len(columns)]
         if not relevant:
             return value
         pulls = {key: Pull(pull.weights.copy(), pull.terms.copy()) for key, pull in value.items()}
@@ -230,8 +231,11 @@ class PullTally(Value):
                 _add(pulls, columns.labels.topology(key), weight, np.array([change.row]), change.sign)
         return pulls
 
-    def over(self, value: Mapping[str, Pull], old: Columns, new: Columns) -> Mapping[str, Pull] | None:
-        return value if old.labels is new.labels else None
+    def basis(self, columns: Columns) -> Hashable:
+        return columns.labels.identity
+
+    def over(self, value: Mapping[str, Pull], rows: int) -> Mapping[str, Pull]:  # noqa: ARG002
+        return value
 
     def _pulls(self, table: PodTable) -> Pulls:
         if self.kind == "keeps off":

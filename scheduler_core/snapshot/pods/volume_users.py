@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Final
 
 from msgspec import field
@@ -56,7 +56,10 @@ class VolumeUsersTally(Value):
             _count_uses(uses, change.pod, change.sign)
         return VolumeUsers(by_row, uses)
 
-    def over(self, value: VolumeUsers, old: Columns, new: Columns) -> VolumeUsers:  # noqa: ARG002
+    def basis(self, columns: Columns) -> Hashable:  # noqa: ARG002
+        return None
+
+    def over(self, value: VolumeUsers, rows: int) -> VolumeUsers:  # noqa: ARG002
         return value
 
 

@@ -48,18 +48,18 @@ class NodeTree(Value, eq=False):
 
     def with_added(self, nodes: Sequence[Node]) -> NodeTree:
         """The tree after these nodes were added in this order; their rows follow the others."""
-        tree = self
-        for node in nodes:
-            tree = tree._joined_by(zone_key(node))
-        return tree
-
-    def _joined_by(self, zone: str) -> NodeTree:
-        appeared, count = self.zones.get(zone, (self.now, 0))
+        zones, appeared = dict(self.zones), []
+        for now, node in enumerate(nodes, self.now):
+            zone = zone_key(node)
+            moment, count = zones.get(zone, (now, 0))
+            zones[zone] = (moment, count + 1)
+            appeared.append(moment)
+        now = self.now + len(appeared)
         return NodeTree(
-            {**self.zones, zone: (appeared, count + 1)},
-            np.append(self.zone_of, appeared),
-            np.append(self.joined, self.now),
-            self.now + 1,
+            zones,
+            np.concatenate([self.zone_of, np.array(appeared, dtype=np.int64)]),
+            np.concatenate([self.joined, np.arange(self.now, now, dtype=np.int64)]),
+            now,
         )
 
     def without(self, row: int, node: Node) -> NodeTree:

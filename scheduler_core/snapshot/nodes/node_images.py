@@ -116,4 +116,5 @@ def _take_row(places: dict[str, _Place], name: str, row: int, nodes: tuple[Node,
     else:
         # A first row beyond these nodes is the old row of the last node, which is removed as well.
         was_first = rows[0] == row and left[0] < len(nodes)
-        places[name] = (_sizes(nodes, left[0])[name] if was_first else size), left
+        # The next row may have lost the image as well; it is handled later.
+        places[name] = (_sizes(nodes, left[0]).get(name, size) if was_first else size), left
