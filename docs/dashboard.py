@@ -1,5 +1,5 @@
-"""The Grafana dashboard, as rows of a table: what is shown, how, and the query. `make docs` writes
-the files of `manifests/dashboard/` from it.
+"""The Grafana dashboards, as rows of tables: what is shown, how, and the query. `make docs` writes
+the files of `manifests/dashboard/` and `manifests/shadow-monitoring/` from them.
 
 Every query aggregates by node or code, so that an agent whose pod is replaced stays one line."""
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from scheduler_core.values import Value
@@ -140,13 +141,110 @@ PANELS: tuple[Panel, ...] = (
     ),
 )
 
+OF_THE_SHADOW: tuple[Panel, ...] = (
+    Panel(
+        title="Agreement of the last day",
+        says="Share of the compared pods of which the forecast's rules and the scheduler agree.",
+        kind="stat",
+        query=(
+            '1 - (sum(increase(careen_shadow_pods_total{outcome="disagreed"}[1d])) or vector(0)) / '
+            'sum(increase(careen_shadow_pods_total{outcome=~"agreed|disagreed"}[1d]))'
+        ),
+        unit="percentunit",
+    ),
+    Panel(
+        title="Another configuration",
+        says="1 while kube-scheduler probably has another configuration than careen was told.",
+        kind="stat",
+        query="max(careen_shadow_other_configuration)",
+    ),
+    Panel(
+        title="Kinds that cannot be followed",
+        says="The log of the shadow says which, and why.",
+        kind="stat",
+        query="max(careen_shadow_troubled_kinds)",
+    ),
+    Panel(
+        title="Pods that wait for their comparison",
+        says="Where this grows, bindings come faster than they can be compared.",
+        kind="stat",
+        query="max(careen_shadow_waiting)",
+    ),
+    Panel(
+        title="Compared pods by outcome",
+        says="Per second. `cannot-say` counts in no share.",
+        kind="timeseries",
+        query="sum by (outcome) (rate(careen_shadow_pods_total[1h]))",
+        legend="{{outcome}}",
+        unit="ops",
+        width=12,
+        height=8,
+    ),
+    Panel(
+        title="Disagreements by profile and reason",
+        says="In the last hour. docs/shadow.md explains the reasons.",
+        kind="timeseries",
+        query='sum by (profile, reason) (increase(careen_shadow_pods_total{outcome="disagreed"}[1h])) > 0',
+        legend="{{profile}}: {{reason}}",
+        width=12,
+        height=8,
+    ),
+    Panel(
+        title="Events of the API server",
+        says="Bytes per second of the shadow's watches.",
+        kind="timeseries",
+        query="sum(rate(careen_shadow_event_bytes_total[5m]))",
+        legend="events",
+        unit="Bps",
+        width=12,
+        height=8,
+    ),
+    Panel(
+        title="Memory",
+        says="Resident memory of the shadow.",
+        kind="timeseries",
+        query="max by (instance) (process_resident_memory_bytes and on (instance) careen_shadow_troubled_kinds)",
+        legend="{{instance}}",
+        unit="bytes",
+        width=12,
+        height=8,
+    ),
+)
 
-def dashboard() -> str:
+
+class Board(Value, kw_only=True):
+    """One dashboard. `uid` is also its file's name."""
+
+    uid: str
+    title: str
+    says: str
+    panels: tuple[Panel, ...]
+    config_map: str
+
+
+REBOOTS = Board(
+    uid="careen",
+    title="careen: reboots",
+    says="Which nodes want a reboot, what keeps them from it, and how the roll-out goes.",
+    panels=PANELS,
+    config_map="careen-dashboard",
+)
+SHADOW = Board(
+    uid="careen-shadow",
+    title="careen: forecast and scheduler",
+    says="How often the forecast's rules and kube-scheduler agree, and what following the cluster costs.",
+    panels=OF_THE_SHADOW,
+    config_map="careen-shadow-dashboard",
+)
+BOARDS = (REBOOTS, SHADOW)
+
+
+def dashboard(board: Board = REBOOTS) -> str:
     """The JSON that Grafana imports, with a variable for the data source."""
     made = {
-        "uid": "careen",
-        "title": "careen: reboots",
-        "description": "Which nodes want a reboot, what keeps them from it, and how the roll-out goes.",
+        "uid": board.uid,
+        "title": board.title,
+        "description": board.says,
         "tags": ["careen", "kubernetes"],
         "timezone": "browser",
         "editable": True,
@@ -157,15 +255,15 @@ def dashboard() -> str:
         "templating": {
             "list": [{"type": "datasource", "name": "source", "label": "Data source", "query": "prometheus"}]
         },
-        "panels": _placed(),
+        "panels": _placed(board.panels),
     }
     return json.dumps(made, indent=2) + "\n"
 
 
-def _placed() -> list[dict[str, Any]]:
+def _placed(panels: tuple[Panel, ...]) -> list[dict[str, Any]]:
     """Panels from left to right, a new row where the line is full."""
     placed, x, y, tallest = [], 0, 0, 0
-    for number, panel in enumerate(PANELS, 1):
+    for number, panel in enumerate(panels, 1):
         if x + panel.width > WIDTH:
             x, y, tallest = 0, y + tallest, 0
         placed.append(_panel(number, panel, x, y))
@@ -189,24 +287,26 @@ def _panel(number: int, panel: Panel, x: int, y: int) -> dict[str, Any]:
     }
 
 
-def config_map() -> str:
+def config_map(board: Board = REBOOTS) -> str:
     """The same JSON in a ConfigMap; Grafana's sidecar loads those with this label."""
     return (
         "# Written by `make docs` from docs/dashboard.py; edit that file, not this one.\n"
         "apiVersion: v1\n"
         "kind: ConfigMap\n"
         "metadata:\n"
-        "  name: careen-dashboard\n"
+        f"  name: {board.config_map}\n"
         "  namespace: careen\n"
         "  labels:\n"
         '    grafana_dashboard: "1"\n'
         "data:\n"
-        "  careen.json: |\n"
-        f"{textwrap.indent(dashboard(), '    ')}"
+        f"  {board.uid}.json: |\n"
+        f"{textwrap.indent(dashboard(board), '    ')}"
     )
 
 
 PAGES: dict[str, Callable[[], str]] = {
     "manifests/dashboard/careen.json": dashboard,
     "manifests/dashboard/config-map.yaml": config_map,
+    "manifests/shadow-monitoring/careen-shadow.json": partial(dashboard, SHADOW),
+    "manifests/shadow-monitoring/config-map.yaml": partial(config_map, SHADOW),
 }

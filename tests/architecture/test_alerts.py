@@ -11,36 +11,57 @@ import pytest
 import yaml
 
 from careen.agent.telemetry.metrics import Metrics
+from careen.agent.telemetry.shadow_metrics import ShadowMetrics, Traffic
 from careen.core.facts.observation import Alert
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import AlertPolicy
 from careen.core.gates import GATES
 from careen.core.gates.alerts import blocks
+from careen.shadow.outcomes import Agreement, AgreementReason, Compared
+from careen.shadow.tally import RunCounts
 from tests.architecture.source_tree import ROOT
 from tests.patience import run
 
-RULES: dict[str, Any] = yaml.safe_load((ROOT / "manifests" / "alerts" / "alerts.yaml").read_text())["spec"]
+FILES = [ROOT / "manifests" / folder / "alerts.yaml" for folder in ("alerts", "shadow-monitoring")]
+RULES: dict[str, Any] = {
+    "groups": [group for file in FILES for group in yaml.safe_load(file.read_text())["spec"]["groups"]]
+}
 ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
 names = [alert["alert"] for alert in ALERTS]
 
 
 def exported() -> set[str]:
-    return set(re.findall(r"^# TYPE (\S+)", Metrics("n1").exposition().decode(), re.MULTILINE))
+    """By an agent, and by a shadow that has compared a pod."""
+    return types_in(Metrics("n1").exposition()) | types_in(SHADOW.exposition())
+
+
+def types_in(exposition: bytes) -> set[str]:
+    return set(re.findall(r"^# TYPE (\S+)", exposition.decode(), re.MULTILINE))
+
+
+COMPARED = Compared(pod="a/b", profile="default-scheduler", at="", reason=AgreementReason.FIRST, node="n1")
+TALLY = RunCounts()
+TALLY.add(COMPARED)
+TRAFFIC = Traffic(events=0, bytes=0, lists=0, troubled=0, waiting=0, nodes=0, pods=0)
+SHADOW = ShadowMetrics(TALLY, lambda: TRAFFIC)
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
-def test_an_alert_uses_only_metrics_that_the_agent_exports(alert: dict[str, Any]) -> None:
+def test_an_alert_uses_only_metrics_that_are_exported(alert: dict[str, Any]) -> None:
     asked = set(re.findall(r"\b(?:careen|kured)_\w+", alert["expr"]))
     assert asked
     assert asked - exported() == set()
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
-def test_an_alert_uses_only_existing_phases_and_gates(alert: dict[str, Any]) -> None:
-    phases = {name for value in re.findall(r'phase=~?"([^"]+)"', alert["expr"]) for name in value.split("|")}
-    gates = {name for value in re.findall(r'gate=~?"([^"]+)"', alert["expr"]) for name in value.split("|")}
-    assert phases <= {phase.value for phase in Phase}
-    assert gates <= {gate.name for gate in GATES}
+def test_an_alert_uses_only_existing_phases_gates_and_outcomes(alert: dict[str, Any]) -> None:
+    def named(label: str) -> set[str]:
+        values = re.findall(rf'\b{label}=~?"([^"]+)"', alert["expr"])
+        return {name for value in values for name in value.split("|")}
+
+    assert named("phase") <= {phase.value for phase in Phase}
+    assert named("gate") <= {gate.name for gate in GATES}
+    assert named("outcome") <= {outcome.value for outcome in Agreement}
 
 
 @pytest.mark.parametrize("name", names)
@@ -127,6 +148,12 @@ def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"'
     ]
 
 
+def counted(outcome: str, reason: str, values: str) -> dict[str, str]:
+    """The counter of a shadow for this reason, minute by minute."""
+    labels = f'profile="default-scheduler",outcome="{outcome}",reason="{reason}"'
+    return {"series": f"careen_shadow_pods_total{{{labels}}}", "values": values}
+
+
 # Expected alerts: alert, scraped series, {minute: labels of the firing alerts}.
 STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str]]]]] = {
     "a need of a week, whose agent is replaced every second day": (
@@ -210,6 +237,34 @@ STORIES: dict[str, tuple[str, list[dict[str, str]], dict[int, list[dict[str, str
             *series("careen_last_turn_seconds", (0, 60, 0), (70, 180, 0), labels='node="n2"'),
         ],
         {100: [], 120: [{"node": "n1"}], 170: [{"node": "n1"}]},
+    ),
+    "a shadow that disagrees on three of ten pods, and agrees again": (
+        "CareenShadowDisagrees",
+        [
+            counted("agreed", "first", "0+7x120 840+10x600"),
+            counted("disagreed", "other-node", "0+3x120 360x600"),
+        ],
+        {1: [], 30: [{}], 2 * HOUR: [{}], 9 * HOUR: []},
+    ),
+    "a shadow that disagrees on every pod from its start": (
+        "CareenShadowDisagrees",
+        [counted("disagreed", "refused-node", "0+1x120")],
+        {20: [], HOUR: [{}]},
+    ),
+    "a shadow that disagrees on three pods of a quiet night": (
+        "CareenShadowDisagrees",
+        [counted("disagreed", "other-node", "0+1x3 3x400"), counted("agreed", "first", "0+1x9 9x400")],
+        {30: [], 5 * HOUR: []},
+    ),
+    "a scheduler with another configuration, told by a shadow that is replaced": (
+        "CareenShadowOtherConfiguration",
+        series("careen_shadow_other_configuration", (0, 60, 1), (62, 120, 1), (120, 180, 0), labels='job="shadow"'),
+        {10: [], 30: [{}], 100: [{}], 150: []},
+    ),
+    "a shadow that may not list a kind any more": (
+        "CareenShadowCannotFollow",
+        series("careen_shadow_troubled_kinds", (0, 20, 0), (20, 60, 1), labels='job="shadow"'),
+        {10: [], 30: [], 50: [{}]},
     ),
     "settings that no agent can use": (
         "CareenSettingsUnusable",

@@ -11,17 +11,14 @@ import yaml
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from careen.agent.telemetry.metrics import Metrics
 from careen.core.facts.phases import Phase
-from docs.dashboard import PAGES, PANELS, WIDTH, Panel, config_map, dashboard
+from docs.dashboard import BOARDS, OF_THE_SHADOW, PAGES, PANELS, WIDTH, Board, Panel, config_map, dashboard
 from tests.architecture.source_tree import ROOT
+from tests.architecture.test_alerts import exported
 
-titles = [panel.title for panel in PANELS]
-
-
-def exported() -> set[str]:
-    """Each name that a query may use: counters have `_total` in the exposition."""
-    return set(re.findall(r"^# TYPE (\S+)", Metrics("n1").exposition().decode(), re.MULTILINE))
+ALL_PANELS = [*PANELS, *OF_THE_SHADOW]
+titles = [panel.title for panel in ALL_PANELS]
+boards = pytest.mark.parametrize("board", BOARDS, ids=[board.uid for board in BOARDS])
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -29,15 +26,17 @@ def test_the_generated_dashboard_is_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text() == PAGES[name](), "run `make docs`"
 
 
-def test_the_config_map_holds_the_dashboard() -> None:
-    held = yaml.safe_load(config_map())
+@boards
+def test_the_config_map_holds_the_dashboard(board: Board) -> None:
+    held = yaml.safe_load(config_map(board))
     assert held["metadata"]["labels"] == {"grafana_dashboard": "1"}
-    assert held["data"] == {"careen.json": dashboard()}
+    assert held["data"] == {f"{board.uid}.json": dashboard(board)}
 
 
-def test_every_field_exists_in_grafanas_types() -> None:
+@boards
+def test_every_field_exists_in_grafanas_types(board: Board) -> None:
     """Grafana's generated types write the fields that they read, so an unknown field would be missing."""
-    given = json.loads(dashboard())
+    given = json.loads(dashboard(board))
     written = json.loads(JSONEncoder().encode(Dashboard.from_json(given)))
     assert lost(given, written) == []
 
@@ -61,7 +60,7 @@ def test_a_field_unknown_to_grafana_is_reported() -> None:
     assert lost(given, json.loads(JSONEncoder().encode(Dashboard.from_json(given)))) == [".panels[0].gridPos.depth"]
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=titles)
+@pytest.mark.parametrize("panel", ALL_PANELS, ids=titles)
 def test_a_panel_uses_only_existing_metrics_and_phases(panel: Panel) -> None:
     asked = set(re.findall(r"\b(?:careen|kured|process)_\w+", panel.query))
     assert asked
@@ -70,9 +69,10 @@ def test_a_panel_uses_only_existing_metrics_and_phases(panel: Panel) -> None:
     assert phases <= {phase.value for phase in Phase}
 
 
-def test_panels_do_not_overlap() -> None:
+@boards
+def test_panels_do_not_overlap(board: Board) -> None:
     taken: set[tuple[int, int]] = set()
-    for panel in json.loads(dashboard())["panels"]:
+    for panel in json.loads(dashboard(board))["panels"]:
         place = panel["gridPos"]
         cells = {
             (x, y)
