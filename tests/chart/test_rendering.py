@@ -104,6 +104,22 @@ def test_every_name_contains_the_release_name(tmp_path: Path) -> None:
     assert {each["metadata"]["namespace"] for each in found.values() if "namespace" in each["metadata"]} == {"y"}
 
 
+@pytest.mark.parametrize("has_service_monitor", [False, True])
+def test_a_service_monitor_replaces_the_agents_pod_monitor_and_not_the_shadows(
+    tmp_path: Path, has_service_monitor: bool
+) -> None:
+    components = {"alerts": True, "shadow": True, "shadow-monitoring": True}
+    found = rendered(
+        tmp_path, values={"components": components, "metrics": {"create": has_service_monitor}}, release="careen"
+    )
+    selected = [
+        each["spec"]["selector"]["matchLabels"]["name"] for each in found.values() if each["kind"] == "PodMonitor"
+    ]
+    assert sorted(selected) == (["careen-shadow"] if has_service_monitor else ["careen", "careen-shadow"])
+    pods = [each["spec"]["template"]["metadata"]["labels"] for each in found.values() if each["kind"] == "Deployment"]
+    assert [each["name"] for each in pods] == ["careen-shadow"]
+
+
 @pytest.mark.parametrize("values", FILES, ids=lambda path: path.stem)
 def test_a_values_file_renders_its_golden_file(tmp_path: Path, values: Path) -> None:
     assert difference(tmp_path, values) == golden(values).read_text(), (
