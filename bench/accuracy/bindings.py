@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.accuracy.records import DrainRecord
@@ -12,28 +12,56 @@ from scheduler_core.simulation.evicted.replacements import replacement_of
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import replace_value
 from tests.cluster.harness.measures.drains import PodEvent
+from tests.cluster.harness.measures.varied import NAMESPACE
 
 _BOUND = re.compile(r'"Successfully bound pod to node" pod="([^"]+)" node="([^"]+)"')
+_AT = re.compile(r"^[IWE]\d{4} (\d\d):(\d\d):([\d.]+) ", re.MULTILINE)
+_DAY = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A pod, the node that it was bound to, and the cluster before."""
+    """A pod, the node that it was bound to, and the cluster before. `pod` is None if only its name is known."""
 
     before: Snapshot
-    pod: Pod
+    pod: Pod | None
     node: str
 
 
 def bindings(record: DrainRecord, listed: Snapshot) -> Iterator[Binding]:
-    """The bindings of the drain, and those after the uncordon, which only the scheduler's log has. A pod without a
-    similar one in the list is skipped, like any pod that a watch misses."""
+    """The bindings of the drain, and those after the uncordon, which only the scheduler's log has. The records have no
+    events of pods in other namespaces, and a list does not have a similar pod for each one: of these, only the binding
+    is known."""
     watched = _Watched(listed.with_node_cordoned(record.node))
+    bound = {event.title for event in record.events if event.kind == "bound"}
+    between = _between(_BOUND.findall(record.log), bound)
     for event in sorted(record.events, key=lambda event: event.version):
+        if event.kind == "bound":
+            for title, node in between.pop(event.title, ()):
+                yield watched.bound(title, node)
         yield from watched.follow(event)
     watched.world = watched.world.with_node_uncordoned(record.node)
-    for title, node in _BOUND.findall(record.log):
-        yield from watched.bound_later(title, node)
+    for title, node in (each for rest in between.values() for each in rest):
+        yield watched.bound(title, node)
+
+
+def others(record: DrainRecord) -> tuple[int, float]:
+    """The number of bound pods in other namespaces than the drained workloads', and the seconds in which they were."""
+    times = [(int(h) * 60 + int(m)) * 60 + float(s) for h, m, s in _AT.findall(record.log)]
+    number = sum(not title.startswith(f"{NAMESPACE}/") for title, _ in _BOUND.findall(record.log))
+    return number, (times[-1] - times[0]) % _DAY if times else 0.0
+
+
+def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[str, list[tuple[str, str]]]:
+    """The logged bindings of all other pods, by the known pod that was bound next; at last those after all of them."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    waiting: list[tuple[str, str]] = []
+    for title, node in logged:
+        if title not in known:
+            waiting.append((title, node))
+        elif waiting:
+            found[title], waiting = waiting, []
+    return {**found, "": waiting}
 
 
 class _Watched:
@@ -55,13 +83,13 @@ class _Watched:
             fresh = replacement_of(like) if like.node_name else like
             self.coming[event.title] = replace_value(fresh, name=name, uid=event.uid)
         elif event.kind == "bound":
-            yield from self.bound_later(event.title, event.node)
+            yield self.bound(event.title, event.node)
 
-    def bound_later(self, title: str, node: str) -> Iterator[Binding]:
-        pod = self.coming.pop(title, None)
+    def bound(self, title: str, node: str) -> Binding:
+        pod, before = self.coming.pop(title, None), self.world
         if pod is not None:
-            yield Binding(self.world, pod, node)
-            self.world = self.world.with_pod_placed(pod, node)
+            self.world = before.with_pod_placed(pod, node)
+        return Binding(before, pod, node)
 
 
 def _owner(pod: Pod) -> str:

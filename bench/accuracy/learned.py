@@ -16,23 +16,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.accuracy.__main__ import misses, share
-from bench.accuracy.bindings import bindings
+from bench.accuracy.bindings import bindings, others
 from bench.accuracy.drained import KINDS
 from bench.accuracy.records import DrainRecord, paths, read
-from bench.accuracy.sampled import begun, interval, record, total
+from bench.accuracy.sampled import begun, interval, record, seed_of, total
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.learning.search_belief import SearchBelief
 from scheduler_core.simulation.drain import most_searches, simulate_drain
 from scheduler_core.snapshot.loading import load_pages
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import replace_value
 from tests.cluster.harness.measures.accuracy import Score, score
 from tests.cluster.harness.measures.drains import foretold
 
 INTRODUCTION = """# What bindings teach where the scheduler samples, measured
 
-Written by `make bench-accuracy-learned` on {cores} cores; the clusters' seeds were drawn with {seed}. Clusters, drains
-and columns are those of [sampled.md](sampled.md). *Learned*: forecast with what was learned from the bindings of the
-cluster's earlier drains, {least} or more; earlier drains do not count. *Without*: the same drains, forecast without."""
+Written by `make bench-accuracy-learned` on {cores} cores; the clusters' seeds were drawn with {seed}. Clusters,
+drains and columns are those of [sampled.md](sampled.md). *Learned*: forecast with what was learned from the bindings of
+the cluster's earlier drains, {least} or more; earlier drains do not count. *Without*: the same drains, forecast
+without."""
 HEADER = (
     "cluster",
     "drains",
@@ -66,12 +68,15 @@ def main() -> None:
     parser.add_argument("--kind", action="append", choices=list(KINDS), help="of clusters; otherwise varied")
     parser.add_argument("--clusters", type=int, default=10, help="of each kind")
     parser.add_argument("--drains", type=int, default=8, help="nodes drained in each cluster")
+    parser.add_argument("--also", type=Path, action="append", help="a folder with earlier records: judged as well")
     given, folder, seed = begun(parser, "learned")
-    print(INTRODUCTION.format(cores=os.cpu_count(), seed=seed, least=LEAST_BINDINGS), flush=True)
+    folders = [folder, *(given.also or ())]
+    seeds = " and ".join(str(seed_of(each, None)) for each in folders)
+    print(INTRODUCTION.format(cores=os.cpu_count(), seed=seeds, least=LEAST_BINDINGS), flush=True)
     for kind in given.kind or ["varied"]:
         if not given.replay:
             record(folder, kind, seed, given.clusters, given.drains)
-        pairs = judged(folder, kind)
+        pairs = [pair for each in folders for pair in judged(each, kind)]
         if pairs:
             print(f"\n## {KINDS[kind].title}", *section(pairs), sep="\n", flush=True)
 
@@ -89,19 +94,28 @@ def judged(folder: Path, kind: str) -> list[LearnedPair]:
 def judge(drains: Sequence[Path]) -> list[LearnedPair]:
     """Learns from the drains of one cluster in turn, and forecasts those with enough earlier bindings."""
     scheduler, belief, found = Scheduler(), None, []
+    number, seconds, known = 0, 0.0, frozenset[str]()
     for path in drains:
         done = read(path)
         listed = load_pages(done.happened.pages)
-        belief = belief or SearchBelief.unknown(listed, scheduler)
+        uids = frozenset(pod.uid for pod in listed.placed_pods)
+        if belief is None or not uids & known:  # an interrupted bench makes the cluster, and its scheduler, again
+            belief, number, seconds = SearchBelief.unknown(listed, scheduler), 0, 0.0
+        known = uids
         if belief.bindings >= LEAST_BINDINGS:
             found.append(_pair(done, listed, belief, scheduler))
-        belief = learned_from(done, listed, belief, scheduler)
+        more, took = others(done)
+        number, seconds = number + more, seconds + took
+        belief = replace_value(learned_from(done, listed, belief, scheduler), others=number / max(1.0, seconds))
     return found
 
 
 def learned_from(done: DrainRecord, listed: Snapshot, belief: SearchBelief, scheduler: Scheduler) -> SearchBelief:
     """The belief after the bindings of this drain."""
     for seen in bindings(done, listed):
+        if seen.pod is None:
+            belief = belief.unseen(seen.before)
+            continue
         try:
             expected = belief.expect(seen.before, scheduler, seen.pod)
         except NoProfileError:

@@ -15,6 +15,7 @@ from scheduler_core.simulation.searches import Likely
 from scheduler_core.snapshot.snapshot import Snapshot
 
 _MOST_KEPT: Final = 200
+_MOST_OTHERS: Final = 1e6
 
 
 class _KeptSearch(msgspec.Struct, frozen=True):
@@ -27,6 +28,8 @@ class _KeptSearch(msgspec.Struct, frozen=True):
 class _StoredBelief(msgspec.Struct, frozen=True):
     bindings: int
     searches: tuple[_KeptSearch, ...]
+    strides: tuple[int, ...] = ()
+    others: float = 0.0
 
 
 def to_mapping(belief: SearchBelief, snapshot: Snapshot) -> Mapping[str, Any]:
@@ -36,7 +39,9 @@ def to_mapping(belief: SearchBelief, snapshot: Snapshot) -> Mapping[str, Any]:
         _KeptSearch(_name(snapshot, each.search), round(each.weight, 6), each.search.workers, each.search.order)
         for each in likeliest
     ]
-    found: dict[str, Any] = msgspec.to_builtins(_StoredBelief(belief.bindings, tuple(kept)))
+    found: dict[str, Any] = msgspec.to_builtins(
+        _StoredBelief(belief.bindings, tuple(kept), belief.strides, round(belief.others, 4))
+    )
     return found
 
 
@@ -49,6 +54,8 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
         return None
     if not len(snapshot.nodes) or any(not 0.0 <= each.weight <= 1.0 or each.workers < 1 for each in kept.searches):
         return None
+    if not 0.0 <= kept.others <= _MOST_OTHERS or any(stride < 0 for stride in kept.strides):
+        return None
     followed = [
         Likely(Search(start, each.workers, each.order), each.weight)
         for each in kept.searches
@@ -57,7 +64,13 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
     total = sum(each.weight for each in followed)
     if not followed or total > 1.001:
         return None
-    return SearchBelief(followed=tuple(followed), doubt=max(0.0, 1.0 - total), bindings=max(0, kept.bindings))
+    return SearchBelief(
+        followed=tuple(followed),
+        doubt=max(0.0, 1.0 - total),
+        bindings=max(0, kept.bindings),
+        strides=kept.strides,
+        others=kept.others,
+    )
 
 
 def learnt_searches(written: Any, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...] | None:

@@ -4,7 +4,10 @@ If the scheduler checks only a part of the nodes, the start of its search decide
 moves the start by a computable number. So each binding shows which of the possible starts (with numbers of workers and
 node orders) predicted it: a Bayes filter over them. A part of the weight is always left to none of them (`doubt`): the
 true search may be another one, because the scheduler restarted, searched its nodes in an unknown order, or ran cycles
-that were not observed."""
+that were not observed.
+
+A binding whose pod is unknown moves the start, too. By how much is not known, but most cycles of a cluster process
+about as many nodes: the last observed ones show how many."""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ from scheduler_core.cycle import CycleResult, Scheduler
 from scheduler_core.learning.expectation import Expectation
 from scheduler_core.model.pod import Pod
 from scheduler_core.sampling import Search
-from scheduler_core.simulation.searches import Likely, in_known_orders, possible_searches
+from scheduler_core.simulation.searches import STEPS, Likely, in_known_orders, possible_searches
 from scheduler_core.snapshot.snapshot import Snapshot
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
 # The number of searches that are followed from binding to binding; a binding costs about 0.2 ms for each of them.
 MOST_FOLLOWED: Final = 1000
@@ -33,23 +36,25 @@ _LOST: Final = 0.005
 _TRIED_AGAIN: Final = 0.05
 # The least likely searches with less than this weight are dropped.
 _FORGOTTEN: Final = 0.002
-# How far the next start is from the computed one. Parallel workers finish nodes that no longer count, and the snapshot
-# never equals the scheduler's exactly: measured by bench/accuracy.
-_STEPS: Final[Mapping[int, float]] = {
-    0: 0.8, 1: 0.05, -1: 0.05, 2: 0.025, -2: 0.025, 3: 0.015, -3: 0.015, 5: 0.01, -5: 0.01,
-}  # fmt: skip
-
+# The number of observed cycles that show how far an unknown one moves the start.
+_MOST_STRIDES: Final = 32
+# The part of the unknown cycles that move it by any number of nodes.
+_UNLIKE: Final = 0.1
 _Kind = tuple[int, int]  # number of workers, order of nodes
 _Weights = NDArray[np.float64]
 
 
 class SearchBelief(Value, kw_only=True):
     """The probability of each search to be the scheduler's next, after `bindings` observations. The weights of
-    `followed` and `doubt` add up to 1. A frozen value: learning gives a new belief."""
+    `followed` and `doubt` add up to 1. `strides` are the numbers of nodes by which the last observed cycles moved the
+    start, `others` the number of pods per second that are bound besides those of drains (0 if nobody counts them). A
+    frozen value: learning gives a new belief."""
 
     followed: tuple[Likely, ...] = ()
     doubt: float = 1.0
     bindings: int = 0
+    strides: tuple[int, ...] = ()
+    others: float = 0.0
 
     @classmethod
     def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchBelief:
@@ -87,7 +92,25 @@ class SearchBelief(Value, kw_only=True):
         for each in expected.born:
             _of(found, each.search, expected.nodes)[each.search.start % expected.nodes] += born * each.weight / lost
         kept = _likeliest(found, lost)
-        return SearchBelief(followed=kept, doubt=1.0 - sum(each.weight for each in kept), bindings=self.bindings + 1)
+        return replace_value(
+            self,
+            followed=kept,
+            doubt=1.0 - sum(each.weight for each in kept),
+            bindings=self.bindings + 1,
+            strides=(*self.strides, _stride(expected, weights))[-_MOST_STRIDES:],
+        )
+
+    def unseen(self, snapshot: Snapshot) -> SearchBelief:
+        """The belief after the binding of a pod that is unknown: it moved the start as the observed cycles did, or by
+        any number of nodes. `snapshot` is the cluster; numbers of workers and node orders stay as likely as they
+        were."""
+        nodes, found = len(snapshot.nodes), dict[_Kind, _Weights]()
+        if not self.followed or not nodes:
+            return self
+        for each in self.followed:
+            _of(found, each.search, nodes)[each.search.start % nodes] += each.weight
+        kept = _likeliest({kind: _strode(line, self.strides) for kind, line in found.items()}, 1.0)
+        return replace_value(self, followed=kept, doubt=1.0 - sum(each.weight for each in kept))
 
     def starts(self) -> tuple[tuple[int, float], ...]:
         """The positions where the next search may start, in the scheduler's node order, with their weights, the most
@@ -107,7 +130,14 @@ class SearchBelief(Value, kw_only=True):
         ends = np.cumsum([each.weight for each in every])
         places = np.searchsorted(ends, (np.arange(most) + 0.5) / most * ends[-1])
         return tuple(
-            Likely(every[place].search, 1.0 / most, number, spread[number * 7 % len(spread)].search)
+            Likely(
+                search=every[place].search,
+                weight=1.0 / most,
+                number=number,
+                lost=spread[number * 7 % len(spread)].search,
+                others=self.others,
+                strides=self.strides,
+            )
             for number, place in enumerate(places, start=1)
         )
 
@@ -125,6 +155,23 @@ def _moved(followed: Sequence[tuple[Likely, CycleResult]], weights: _Weights, no
     return {kind: _blurred(line) for kind, line in found.items()}
 
 
+def _stride(expected: Expectation, weights: _Weights) -> int:
+    """The number of nodes that this cycle moved the start, by the search that is now the most likely."""
+    if not len(weights):
+        return 0
+    likely, result = expected.followed[int(weights.argmax())]
+    return 0 if result.next_start is None else (result.next_start - likely.search.start) % expected.nodes
+
+
+def _strode(line: _Weights, strides: Sequence[int]) -> _Weights:
+    """The weights by start after a cycle that moved it by one of these, or by any number of nodes."""
+    anywhere = np.full(len(line), line.sum() / len(line))
+    if not strides:
+        return anywhere
+    moved: _Weights = sum((np.roll(line, stride) for stride in strides), np.zeros(len(line))) / len(strides)
+    return _blurred(moved) * (1.0 - _UNLIKE) + anywhere * _UNLIKE
+
+
 def _of(found: dict[_Kind, _Weights], search: Search, nodes: int) -> _Weights:
     kind = (search.workers, search.order)
     if kind not in found:
@@ -133,7 +180,7 @@ def _of(found: dict[_Kind, _Weights], search: Search, nodes: int) -> _Weights:
 
 
 def _blurred(line: _Weights) -> _Weights:
-    blurred: _Weights = sum((share * np.roll(line, step) for step, share in _STEPS.items()), np.zeros(len(line)))
+    blurred: _Weights = sum((share * np.roll(line, step) for step, share in STEPS.items()), np.zeros(len(line)))
     return blurred
 
 

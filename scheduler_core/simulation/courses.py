@@ -11,6 +11,7 @@ scheduler checks only a part of the nodes, a course also has the searches that l
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,12 +23,17 @@ from scheduler_core.simulation.course_parts.eviction_rounds import EvictionRound
 from scheduler_core.simulation.course_parts.placement_queue import PlacementQueue
 from scheduler_core.simulation.evicted.jobs import JobsAfter, after_evictions
 from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of
-from scheduler_core.simulation.searches import Draw, Likely, Way, are_few, ways, weight_of
+from scheduler_core.simulation.searches import Draw, Likely, Way, after_others, are_few, ways, weight_of
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
 NOTHING_DRAWN = Draw()
 _NEXT_ROUND = "(the next round first)"  # in no API name
+# The time since the cycle before, in which other pods may be bound: a drain evicts about ten pods a second, a
+# StatefulSet waits until the evicted pod has ended, and a Job ten seconds and more.
+_SECONDS_BEFORE: Mapping[Recreation, float] = defaultdict(
+    lambda: 0.1, {Recreation.AFTER_IT_IS_GONE: 1.0, Recreation.MUCH_LATER: 5.0}
+)
 _MOST_PREEMPTIONS = 200  # a chain of preemptions always ends, because priorities fall; this guards against a bug here
 
 
@@ -191,6 +197,7 @@ class Course:
         if not self.searches:
             result = self.scheduler.schedule(self.world, each.replacement)
             return {"": Way("", result, (), ())}
+        self.searches = after_others(self.searches, each.pod.key, _SECONDS_BEFORE[recreation_of(each.pod)])
         searches = tuple(dict.fromkeys(likely.search for likely in self.searches))
         results = dict(zip(searches, self.scheduler.schedule_each(self.world, each.replacement, searches), strict=True))
         found = ways(each.pod.key, self.searches, [results[likely.search] for likely in self.searches])

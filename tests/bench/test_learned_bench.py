@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bench.accuracy import learned
-from bench.accuracy.bindings import bindings
+from bench.accuracy.bindings import bindings, others
 from bench.accuracy.learned import HEADER, LearnedPair, judged, section
-from bench.accuracy.records import write
+from bench.accuracy.records import DrainRecord, write
+from scheduler_core.learning.search_belief import SearchBelief
 from scheduler_core.snapshot.loading import load_pages
 from tests.bench.test_sampled_bench import a_record
 from tests.cluster.harness.measures.accuracy import Score
@@ -18,21 +21,59 @@ from tests.cluster.harness.measures.accuracy import Score
 def test_a_binding_is_reported_with_the_cluster_before_it() -> None:
     record = a_record("n1")
     (seen,) = bindings(record, load_pages(record.happened.pages))
+    assert seen.pod is not None
     assert (seen.pod.key, seen.node, seen.pod.node_name) == ("varied/web-2", "n1", "")
     assert seen.before.node("n0").unschedulable
     assert [pod.terminating for pod in seen.before.pods_on("n0")] == [True]
     assert seen.before.pods_on("n1") == ()
 
 
-def test_a_pod_without_a_node_is_bound_once_and_other_pods_are_skipped() -> None:
-    record = a_record("n1")
+def logged(record: DrainRecord, *titles: str) -> DrainRecord:
+    """The record, with the scheduler's log of such bindings, one a second."""
+    line = 'I1122 23:59:{:02}.500000 1 x.go:1] "Successfully bound pod to node" pod="{}" node="n0" evaluatedNodes=2\n'
+    log = "".join(line.format(second + 58, title) for second, title in enumerate(titles))
+    return msgspec.structs.replace(record, log=log)
+
+
+def test_a_pod_without_a_node_is_bound_after_the_node_was_given_back() -> None:
+    record = logged(a_record("n1"), "varied/web-2")
     record.events.pop()
-    line = '"Successfully bound pod to node" pod="{}" node="n0" evaluatedNodes=2 feasibleNodes=2\n'
-    log = "".join(line.format(title) for title in ("varied/web-2", "varied/web-2", "other/stranger"))
-    later = type(record)(**{name: getattr(record, name) for name in record.__struct_fields__} | {"log": log})
-    (seen,) = bindings(later, load_pages(record.happened.pages))
+    (seen,) = bindings(record, load_pages(record.happened.pages))
+    assert seen.pod is not None
     assert (seen.pod.key, seen.node) == ("varied/web-2", "n0")
     assert not seen.before.node("n0").unschedulable
+
+
+def test_of_other_pods_only_their_bindings_are_known_in_the_order_of_the_log() -> None:
+    record = logged(a_record("n1"), "other/first", "varied/web-2", "other/second")
+    seen = [binding.pod and binding.pod.key for binding in bindings(record, load_pages(record.happened.pages))]
+    assert seen == [None, "varied/web-2", None]
+
+
+def test_pods_of_other_namespaces_are_counted_by_the_second() -> None:
+    assert others(logged(a_record("n1"), "other/a", "varied/web-2")) == (1, pytest.approx(1.0))
+    assert others(a_record("n1")) == (0, 0.0)
+
+
+def test_what_was_learned_of_a_cluster_that_was_made_again_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupted bench makes the cluster again, with another scheduler."""
+    first, second = a_record("n1"), a_record("n1")
+    pages = [re.sub(r'"uid": ?"([^"]+)"', r'"uid":"again-\1"', page) for page in second.pages]
+    paths = [tmp_path / "varied-2-000007" / f"{number}.json.gz" for number in range(3)]
+    for path, record in zip(paths, (first, first, msgspec.structs.replace(second, pages=pages)), strict=True):
+        write(path, record)
+    monkeypatch.setattr(learned, "LEAST_BINDINGS", 1)
+    begun: list[int] = []
+    unknown = SearchBelief.unknown
+    monkeypatch.setattr(
+        learned.SearchBelief,
+        "unknown",
+        lambda *given: begun.append(len(begun)) or unknown(*given),  # type: ignore[func-returns-value]
+    )
+    learned.judge(paths)
+    assert len(begun) == 2
 
 
 @pytest.mark.parametrize(("least", "counted"), [(0, 3), (20, 0)])

@@ -315,8 +315,8 @@ class _Run:
         say(f"{target}: {size:,} bytes compressed", err=True)
 
     def _learnt(self) -> Mapping[str, Any] | None:
-        belief = self._shadow.belief
-        return to_mapping(belief, self._feed.cache.snapshot()) if belief and belief.followed else None
+        belief = self._shadow.learnt
+        return None if belief is None else to_mapping(belief, self._feed.cache.snapshot())
 
 
 def _profiles(asked: Asked, scheduler: Scheduler) -> tuple[str, ...]:

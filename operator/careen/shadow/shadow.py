@@ -13,6 +13,7 @@ from typing import Final
 from careen.core.facts.times import rfc3339
 from careen.shadow.answers import answer, compared
 from careen.shadow.doubts import CLOSE_SECONDS, RecentChanges, ScheduledPod, note_order
+from careen.shadow.other_pods import OtherPods
 from careen.shadow.outcomes import Agreement, AgreementReason, Compared, outcome_of
 from careen.shadow.pod_events import PodNews, read_news
 from careen.shadow.tally import RunCounts
@@ -21,6 +22,7 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.learning.search_belief import SearchBelief
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import replace_value
 
 MOST_WAITING: Final = 200
 """So many landings may wait for their comparison; what comes beyond is counted and not compared."""
@@ -54,6 +56,7 @@ class Shadow:
         self._turn = 0
         self._landed: deque[ScheduledPod] = deque()
         self._changes = RecentChanges()
+        self._others = OtherPods(monotonic())
         self._is_following = False
         self._news: PodNews | None = None
         self._held: Pod | None = None
@@ -125,6 +128,7 @@ class Shadow:
         self._refused.discard(news.key)
         if news.node:
             self._count(news, AgreementReason.FIRST_SEEN_BOUND)
+            self._went_by(news)
             return
         self._turn += 1
         self._turns[news.key] = self._turn
@@ -143,12 +147,20 @@ class Shadow:
         reason = self._why_not(landed)
         if reason is not None:
             self._count(news, reason)
+            self._went_by(news)
         else:
             landed.earlier = self._changes.before(landed)
             note_order(landed, self._landed)
             self._landed.append(landed)
         if news.node:
             self._changes.bound(held, news.node)
+            if news.scheduler in self._scheduler.runners:
+                self._others.bound(held, before, self._monotonic())
+
+    def _went_by(self, news: PodNews) -> None:
+        """Nothing can be said of this pod, but its cycle moved the start of the search: all profiles share it."""
+        if news.node and self.belief is not None and news.scheduler in self._scheduler.runners:
+            self.belief = self.belief.unseen(self._cache.snapshot())
 
     def _why_not(self, landed: ScheduledPod) -> AgreementReason | None:
         if landed.pod.spec.scheduler_name not in self._profiles:
@@ -168,6 +180,13 @@ class Shadow:
         self.tally.add(
             Compared(pod=news.key, profile=news.scheduler, at=rfc3339(self._now()), reason=reason, node=news.node)
         )
+
+    @property
+    def learnt(self) -> SearchBelief | None:
+        """What a forecast may begin with; None where nothing was learned."""
+        if self.belief is None or not self.belief.followed:
+            return None
+        return replace_value(self.belief, others=self._others.per_second(self._monotonic()))
 
     # ---- comparisons ----
 

@@ -357,3 +357,44 @@ def test_an_unreadable_line_is_skipped(line: bytes) -> None:
     town.shadow.before("Pod", line)
     town.shadow.after("Pod", has_changed=False)
     assert town.said() == {}
+
+
+def learned_town(configuration: Json | None = None) -> Town:
+    """A cluster of 130 nodes, of which one binding was compared."""
+    town = Town({f"n{number:03}": str(4 + number % 9) for number in range(130)}, configuration)
+    town.comes("first")
+    town.bound("first", "n003")
+    town.said()
+    return town
+
+
+TWO_PROFILES = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": "second"}],
+}
+
+
+@pytest.mark.parametrize(("scheduler", "is_moved"), [("second", True), ("foreign", False)])
+def test_a_pod_of_another_profile_moves_the_start_of_the_search(scheduler: str, is_moved: bool) -> None:
+    """All profiles of a scheduler share it."""
+    town = learned_town(TWO_PROFILES)
+    before = town.shadow.belief
+    town.comes("web", scheduler=scheduler)
+    town.bound("web", "n001", scheduler=scheduler)
+    assert (town.shadow.belief != before) is is_moved
+
+
+def test_a_pod_that_was_first_seen_with_a_node_moves_the_start_of_the_search() -> None:
+    town = learned_town()
+    before = town.shadow.belief
+    town.event("ADDED", pod("web", on="n001"))
+    assert town.shadow.belief != before
+    assert town.shadow.tally.counts["default-scheduler", AgreementReason.FIRST_SEEN_BOUND] == 1
+
+
+def test_a_dump_says_how_many_pods_are_bound_in_a_second() -> None:
+    town = learned_town()
+    assert town.shadow.learnt is not None
+    assert town.shadow.learnt.others == pytest.approx(1 / 60)
+    assert Town().shadow.learnt is None

@@ -18,7 +18,13 @@ from scheduler_core.snapshot.dump import DumpWriter, Header, read_dump
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_node
 
-BELIEF = SearchBelief(followed=(Likely(Search(7, 1, -1), 0.6), Likely(Search(120, 4, -1), 0.3)), doubt=0.1, bindings=12)
+BELIEF = SearchBelief(
+    followed=(Likely(Search(7, 1, -1), 0.6), Likely(Search(120, 4, -1), 0.3)),
+    doubt=0.1,
+    bindings=12,
+    strides=(103, 0, 110),
+    others=0.5,
+)
 
 
 def town(names: range = range(150)) -> Snapshot:
@@ -40,6 +46,13 @@ def test_a_belief_is_the_same_after_a_dump() -> None:
     assert kept is not None
     assert kept.followed == BELIEF.followed
     assert (kept.bindings, pytest.approx(kept.doubt)) == (12, 0.1)
+    assert (kept.strides, kept.others) == ((103, 0, 110), 0.5)
+
+
+def test_a_dump_of_an_earlier_release_says_nothing_of_other_pods() -> None:
+    kept = from_mapping({"bindings": 1, "searches": [SEARCH]}, town())
+    assert kept is not None
+    assert (kept.strides, kept.others) == ((), 0.0)
 
 
 def test_starts_follow_their_nodes_when_others_come_and_go() -> None:
@@ -87,6 +100,10 @@ SEARCH = {"node": "n001", "weight": 0.5}
         {"bindings": 1, "searches": [{**SEARCH, "workers": 0}]},
         {"bindings": 1, "searches": [{**SEARCH, "order": "x"}]},
         {"bindings": None, "searches": [SEARCH]},
+        {"bindings": 1, "searches": [SEARCH], "others": -1.0},
+        {"bindings": 1, "searches": [SEARCH], "others": 1e300},
+        {"bindings": 1, "searches": [SEARCH], "strides": [-1]},
+        {"bindings": 1, "searches": [SEARCH], "strides": "x"},
     ],
 )
 def test_an_invalid_belief_is_none(written: Any) -> None:

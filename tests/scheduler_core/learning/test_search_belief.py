@@ -16,6 +16,7 @@ from scheduler_core.learning.search_belief import MOST_FOLLOWED, SearchBelief
 from scheduler_core.model.pod import Pod
 from scheduler_core.sampling import Search
 from scheduler_core.simulation.drain import simulate_drain
+from scheduler_core.simulation.searches import Likely
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.testing.builders import a_node, a_pod, manifests
@@ -153,6 +154,65 @@ def test_an_unpredicted_node_gives_no_information_about_the_start() -> None:
     elsewhere = next(name for name in world.node_names if name not in expected.shares)
     assert belief.told(expected, elsewhere).doubt < belief.doubt + 0.05
     assert belief.told(expected, "no such node").doubt < belief.doubt + 0.05
+
+
+@pytest.mark.parametrize("seed", [21, 22, 23])
+def test_the_binding_of_an_unknown_pod_moves_the_start_as_the_known_ones_did(seed: int) -> None:
+    scheduler = hidden(seed)
+    belief = learned(scheduler, 20)
+    list(scheduler.bindings(1))
+    after = belief.unseen(scheduler.world)
+    near = {(scheduler.search.start + step) % NODES for step in range(-6, 7)}
+    assert sum(weight for start, weight in after.starts() if start in near) > 0.4
+    assert sum(each.weight for each in after.followed) + after.doubt == pytest.approx(1.0)
+    assert {each.search.workers for each in after.followed} <= {each.search.workers for each in belief.followed}
+    assert (after.bindings, after.strides) == (belief.bindings, belief.strides)
+
+
+def test_sets_hold_while_every_third_binding_is_of_an_unknown_pod() -> None:
+    """Pods that come and go between those that are known; a belief that is not told of them is too sure."""
+    inside = {True: 0, False: 0}
+    for seed in range(31, 37):
+        for is_told in inside:
+            scheduler = hidden(seed)
+            belief = learned(scheduler, 20)
+            for number, (world, pod, node) in enumerate(scheduler.bindings(24)):
+                if number % 3 == 2:
+                    belief = belief.unseen(world) if is_told else belief
+                    continue
+                expected = belief.expect(world, SCHEDULER, pod)
+                inside[is_told] += node in expected.named
+                belief = belief.told(expected, node)
+    assert inside[True] >= 0.93 * 6 * 16
+    assert inside[True] > inside[False]
+
+
+def test_without_observed_cycles_an_unknown_pod_leaves_every_start_as_likely() -> None:
+    world = a_cluster(24)
+    after = SearchBelief(followed=(Likely(Search(7, 2, -1), 0.9),), doubt=0.1).unseen(world)
+    assert len(after.starts()) == NODES
+    assert max(weight for _, weight in after.starts()) == pytest.approx(0.9 / NODES)
+    assert SearchBelief().unseen(world) == SearchBelief()
+    assert after.unseen(load_objects([])) == after
+
+
+def test_strides_are_those_of_the_last_observed_cycles() -> None:
+    scheduler = hidden(25)
+    belief, moved = SearchBelief.unknown(scheduler.world, SCHEDULER), []
+    for _ in range(40):
+        start = scheduler.search.start
+        belief = learned(scheduler, 1, belief)
+        moved.append((scheduler.search.start - start) % NODES)
+    assert len(belief.strides) == 32
+    assert sum(mine == true for mine, true in zip(belief.strides[-20:], moved[-20:], strict=True)) >= 18
+
+
+def test_searches_expect_the_other_pods_of_the_cluster() -> None:
+    scheduler = hidden(26)
+    belief = replace_value(learned(scheduler, 10), others=2.0)
+    (others,) = {each.others for each in belief.searches(scheduler.world, SCHEDULER, 16)}
+    (strides,) = {each.strides for each in belief.searches(scheduler.world, SCHEDULER, 16)}
+    assert (others, strides) == (2.0, belief.strides)
 
 
 def test_if_every_node_is_checked_nothing_is_learned() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 
 from scheduler_core.config.configuration import Configuration, ExtenderSettings
 from scheduler_core.cycle import Scheduler
+from scheduler_core.sampling import Search
 from scheduler_core.simulation.courses import Course, follow
 from scheduler_core.simulation.drain import _first_course, most_searches, run_drain, simulate_drain
 from scheduler_core.simulation.evicted.replacements import moves_all
 from scheduler_core.simulation.forecast import Forecast, Outcome
-from scheduler_core.simulation.searches import MOST_SEARCHES, possible_searches
+from scheduler_core.simulation.searches import MOST_SEARCHES, Likely, after_others, possible_searches
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 from tests.scheduler_core.simulation.test_drain import a_budget, a_node, a_pod
@@ -185,3 +187,43 @@ def test_a_drain_of_a_large_cluster_stays_within_the_limit_of_searches(monkeypat
     cluster = [*(a_node(f"n{number:03}") for number in range(130)), *(a_pod(f"web-{n}", "n000") for n in range(2))]
     (forecast,) = simulate_drain(load_objects(cluster), ["n000"], made_at="")
     assert 1 < forecast.courses <= 32
+
+
+def numbered(count: int, **more: Any) -> tuple[Likely, ...]:
+    return tuple(Likely(Search(5), 1.0 / count, number, Search(50), **more) for number in range(1, count + 1))
+
+
+def test_other_pods_move_the_starts_by_their_strides() -> None:
+    after = after_others(numbered(2000, others=0.5, strides=(100, 110)), "default/mine", 1.0)
+    starts = Counter(each.search.start for each in after)
+    assert 0.6 < starts[5] / 2000 < 0.73  # two of three: none comes
+    assert 0.08 < starts[105] / 2000 < 0.15
+    assert 0.08 < starts[115] / 2000 < 0.15
+    assert set(starts) & {205, 215, 225}
+    assert sum(each.weight for each in after) == pytest.approx(1.0)
+
+
+def test_the_start_is_lost_if_nobody_knows_how_far_other_pods_move_it() -> None:
+    assert {each.search.start for each in after_others(numbered(200, others=1.0), "default/mine", 1.0)} == {5, 50}
+    assert {
+        each.search.start for each in after_others(numbered(50, others=1e9, strides=(1,)), "default/mine", 1.0)
+    } == {50}
+
+
+def test_where_no_other_pods_come_the_searches_stay() -> None:
+    searches = numbered(8, strides=(100,))
+    assert after_others(searches, "default/mine", 100.0) is searches
+    assert after_others((), "default/mine", 100.0) == ()
+
+
+def test_a_learned_drain_under_churn_names_more_nodes() -> None:
+    """A StatefulSet's pods wait until those before them have ended, and by then other pods have been bound."""
+    snapshot = drawn_cluster(5)
+    said = [
+        simulate_drain(snapshot, ["n0000"], made_at="", searches=numbered(64, others=others, strides=(101, 113, 120)))[
+            0
+        ]
+        for others in (0.0, 5.0)
+    ]
+    sizes = [sum(len(pod.landing) for pod in each.pods) for each in said]
+    assert sizes[1] > sizes[0]
