@@ -18,12 +18,13 @@ from typing import Any
 
 from scheduler_core.cycle import CycleResult, NoProfileError, Scheduler
 from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.course_parts.any_start import shares_of_any_start
 from scheduler_core.simulation.course_parts.displaced import Displaced
 from scheduler_core.simulation.course_parts.eviction_rounds import EvictionRounds
 from scheduler_core.simulation.course_parts.placement_queue import PlacementQueue
 from scheduler_core.simulation.evicted.jobs import JobsAfter, after_evictions
 from scheduler_core.simulation.evicted.replacements import Recreation, recreation_of
-from scheduler_core.simulation.searches import Draw, Likely, Way, after_others, are_few, ways, weight_of
+from scheduler_core.simulation.searches import Draw, Likely, Shares, Way, after_others, are_few, ways, weight_of
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
@@ -72,6 +73,7 @@ class Course:
     choices: tuple[str, ...] = ()  # the open choice, as `_find_choices` describes it
     preemptions: int = 0
     tells_scores: bool = True  # of the nodes taken in the main course, and of the next best
+    counts_any_start: bool = False  # of each pod in the main course: nothing is known of the search
     is_main: bool = True  # takes the scheduler's own pick at each tie, and the first of each pool
     is_over: bool = False
     is_cut: bool = False  # courses were left out
@@ -184,7 +186,9 @@ class Course:
             unknown = (
                 f"is scheduled by {each.pod.spec.scheduler_name}, whose profile is not known here (--scheduler-config)"
             )
-        tried = replace_value(each, result=result, unknown=unknown, is_after_cut=self.is_cut)
+        tried = replace_value(
+            each, result=result, unknown=unknown, is_after_cut=self.is_cut, any_start=self._any_start(each, result)
+        )
         self.queue.tried(tried)
         if any(found) or (result is not None and (result.node is not None or result.preemption is not None)):
             self.landing = OpenLanding(tried, found if self.searches else {})
@@ -204,6 +208,14 @@ class Course:
         if set(found) == {""}:
             self.searches = found[""].searches
         return found
+
+    def _any_start(self, each: Displaced, result: CycleResult | None) -> Shares:
+        """In the main course, where each node's share may be too small for the few searches that are followed."""
+        if not (self.is_main and self.counts_any_start and result and result.sample):
+            return ()
+        every = self.scheduler.schedule(self.world, each.replacement)
+        is_shuffled = self.scheduler.kube_version.shuffles_first_nodes
+        return shares_of_any_start(every, result.sample.looked_at, is_order_known=not is_shuffled)
 
     def _follow(self, each: Displaced, way: Way) -> None:
         """The way that some of the searches take. It has no node if an extender refused every node that they found."""

@@ -86,8 +86,10 @@ def simulate_drain(
     nodes = max(1, len(snapshot.nodes))
     most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // nodes))
     scheduler = Scheduler(configuration, kube_version)
+    follows_few = searches is None and start is None
     if searches is None:
         searches = possible_searches(snapshot, scheduler, most_courses or most_searches(nodes), start)
+        follows_few = follows_few and len(searches) < MOST_SEARCHES
     most = max(most, len(searches))
     return run_drain(
         snapshot,
@@ -98,6 +100,7 @@ def simulate_drain(
         most_courses=most,
         with_pending=True,
         stays=stays,
+        counts_any_start=follows_few,
     ).forecasts
 
 
@@ -128,17 +131,19 @@ def run_drain(
     searches: tuple[Likely, ...] = (),
     stays: StaysBecause = moves_all,
     draw: Draw = NOTHING_DRAWN,
+    counts_any_start: bool = False,
 ) -> FinishedDrain:
     """Like `simulate_drain`, for callers that continue from its result.
 
     `with_details` adds notes, the changes that would place a pending pod (whose search costs more than the drain
     itself), and for each moving pod all nodes that may take it, their scores, and the sentence. `with_pending`: pending
     pods of the snapshot need a node beside the displaced ones. `draw` chooses the courses to follow if there are more
-    than `most_courses`.
+    than `most_courses`. `counts_any_start`: nothing is known of the scheduler's search, and the named nodes are also
+    those of searches that are not followed.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_course(snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details)
-    first.searches = searches
+    first.searches, first.counts_any_start = searches, counts_any_start
     courses = follow(first, most_courses, draw)
     told = _Told(snapshot, tuple(node_names), scheduler, courses, landings(courses), with_details, stays)
     notes, main = tuple(told.notes()) if with_details else (), courses[0]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from scheduler_core.cycle import NodeSample
 from scheduler_core.model.pod import Pod
+from scheduler_core.simulation.course_parts.any_start import weighed
 from scheduler_core.simulation.course_parts.displaced import Displaced
 from scheduler_core.simulation.courses import Course
 
@@ -26,7 +27,7 @@ class Landing:
 
     `nodes` are the nodes that it may take; `homeless` is the first course in which it finds none, with its state there.
     `is_cut`: earlier courses were left out, so a node may be missing from `nodes`. `sample`: in some course the
-    scheduler checks fewer nodes than fit; then `weights` gives the probability of each node.
+    scheduler checks fewer nodes than fit; then `weights` gives the probability of each node in the followed `searches`.
     """
 
     main: Displaced
@@ -35,6 +36,7 @@ class Landing:
     is_cut: bool = False
     sample: NodeSample | None = None
     weights: dict[str, float] = field(default_factory=dict)
+    searches: int = 0
     homeless_weight: float = 0.0
     preempts_in_part: bool = False  # the scheduler may find others to preempt, on nodes that it begins with by chance
 
@@ -55,8 +57,9 @@ class Landing:
         of `nodes`, by name, each with the share 0."""
         if self.sample is None or not self.weights:
             return tuple((name, 0.0) for name in sorted(self.nodes))
-        total, held, named = sum(self.weights.values()) + self.homeless_weight, 0.0, []
-        for name, weight in sorted(self.weights.items(), key=lambda pair: (-pair[1], pair[0])):
+        weights = weighed(self.weights, self.searches, self.main.any_start)
+        total, held, named = sum(weights.values()) + self.homeless_weight, 0.0, []
+        for name, weight in sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])):
             named.append((name, weight / total))
             held += weight / total
             if held >= CONFIDENCE:
@@ -66,6 +69,7 @@ class Landing:
     def add(self, course: Course, each: Displaced) -> None:
         """Adds the pod matched with this one in one more course."""
         self.nodes.update(each.choices, *(names for names, _ in each.shares))
+        self.searches += len(course.searches)
         for names, share in each.shares:
             for name in names:
                 self.weights[name] = self.weights.get(name, 0.0) + share * course.weight / len(names)

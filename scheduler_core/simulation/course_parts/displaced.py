@@ -30,6 +30,7 @@ class Displaced(Value):
     unknown: str = ""  # why its node is unknown here
     choices: tuple[str, ...] = ()
     shares: Shares = ()  # the probability of each node in this course; empty if unknown
+    any_start: Shares = ()  # the same if nothing is known of the search; in the main course only
     score: int | None = None  # the total of the node, in the main course where several could take the pod
     runner_up: tuple[str, int] | None = None  # the best of the others
     is_after_cut: bool = False  # judged when courses had been left out already
@@ -57,6 +58,7 @@ def joined(mine: Displaced, my_weight: float, theirs: Displaced, their_weight: f
     return replace_value(
         mine,
         result=told.result,
+        any_start=told.any_start,
         score=told.score,
         runner_up=told.runner_up,
         choices=tuple(dict.fromkeys((*mine.choices, *theirs.choices))),

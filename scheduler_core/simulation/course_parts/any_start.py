@@ -1,0 +1,105 @@
+"""Where one pod goes if nothing is known of the scheduler's search: any start, and any order of nodes.
+
+A forecast follows some of the possible searches through the whole drain. Those that it does not follow come to other
+nodes, and the fewer it follows, the more of these nodes it misses: the best of a tenth of 5,000 nodes is one of thirty.
+For one pod alone all searches can be counted. `weighed` adds as much of that count as the followed searches confirm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler_core.cycle import CycleResult
+from scheduler_core.simulation.searches import Shares
+
+_NEGLIGIBLE: Final = 1e-4
+# The number of followed searches that the count may be worth.
+_WORTH: Final = (0.5, 2.0, 8.0, 32.0, 128.0, 512.0, 4096.0)
+
+_Weights = NDArray[np.float64]
+
+
+def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: bool) -> Shares:
+    """The share of each node over all starts of a search that stops at `wanted` nodes that fit. `result` is of the
+    cycle that looks at every node. Half of the weight is that of random orders of nodes, unless the order is known.
+    Nodes of equal score have equal shares."""
+    if result.table is None:
+        return ((result.best, 1.0),) if result.node else ()
+    columns = result.table.nodes.snapshot.columns
+    totals = np.zeros(len(columns), dtype=np.int64)
+    totals[result.table.nodes.rows] = result.table.total
+    rows = columns.in_tree_order(result.table.nodes.rows)
+    by_age, random = _by_age(totals[rows], wanted), _by_rank(totals[rows], wanted)
+    mixed = by_age if is_order_known else (by_age + random) / 2.0
+    return tuple(((columns.names[rows[place]],), float(mixed[place])) for place in np.flatnonzero(mixed))
+
+
+def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str, float]:
+    """The weights of nodes to which `number` searches came so often, with what other searches would add by `prior`.
+
+    The prior is worth as many searches as makes each of the followed ones most likely if the others are known. The sum
+    of the weights is that of `counts`."""
+    total = sum(counts.values())
+    if not prior or total <= 0 or number < 2:
+        return dict(counts)
+    before = {name: share / len(names) for names, share in prior for name in names}
+    names = list(dict.fromkeys((*counts, *before)))
+    told = np.array([counts.get(name, 0.0) for name in names]) / total * number
+    expected = np.array([before.get(name, 0.0) for name in names]) + _NEGLIGIBLE / len(names)
+    expected /= expected.sum()
+    worth = max(_WORTH, key=lambda each: _likelihood(told, expected, number, each))
+    weights = (told + worth * expected) / (number + worth) * total
+    return {name: float(weight) for name, weight in zip(names, weights, strict=True)}
+
+
+def _likelihood(told: _Weights, expected: _Weights, number: int, worth: float) -> float:
+    """Of each search's node, by the other searches and the prior."""
+    seen = told > 0
+    others = np.maximum(told[seen] - 1.0, 0.0)
+    return float((told[seen] * np.log((others + worth * expected[seen]) / (number - 1 + worth))).sum())
+
+
+def _groups(totals: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+    """Places of equal totals, the highest first."""
+    order = np.argsort(-totals, kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(totals[order])) + 1)
+
+
+def _by_rank(totals: NDArray[np.int64], wanted: int) -> _Weights:
+    """The share of each place if the order is random: a node is taken if it is found and no better one is."""
+    fitting = len(totals)
+    shares, none_before, better = np.zeros(fitting), 1.0, 0
+    for places in _groups(totals):
+        left = fitting - better - np.arange(len(places))
+        none = none_before * float(np.prod(np.maximum(left - wanted, 0) / left))
+        shares[places] = (none_before - none) / len(places)
+        none_before, better = none, better + len(places)
+        if none < _NEGLIGIBLE:
+            break
+    return shares
+
+
+def _by_age(totals: NDArray[np.int64], wanted: int) -> _Weights:
+    """The share of each place if the order is known: the starts from which the search finds it and no better one."""
+    fitting = len(totals)
+    shares, is_open = np.zeros(fitting), np.ones(fitting, dtype=bool)
+    for places in _groups(totals):
+        here = np.zeros(fitting)
+        here[places] = 1.0
+        found = _sums(here, wanted)
+        taken = np.where(is_open & (found > 0.5), 1.0 / np.maximum(found, 1.0), 0.0)
+        shares[places] = _sums(taken[::-1], wanted)[::-1][places] / fitting
+        is_open &= found < 0.5
+        if not is_open.any():
+            break
+    return shares
+
+
+def _sums(line: _Weights, wanted: int) -> _Weights:
+    """The sum of as many values from each place on; the line is a circle."""
+    wanted = min(wanted, len(line))
+    ends = np.concatenate(([0.0], np.cumsum(np.concatenate((line, line[:wanted])))))
+    return ends[wanted : wanted + len(line)] - ends[: len(line)]
