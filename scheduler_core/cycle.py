@@ -429,7 +429,7 @@ class NodeScores(Value):
 
 
 class ScoresByName(Mapping[str, NodeScores]):
-    """A table of scores, read by node name."""
+    """A table of scores that can be read by node name."""
 
     def __init__(self, table: ScoreTable) -> None:
         self._table = table

@@ -127,12 +127,12 @@ def _cells(each: Score) -> Iterator[str]:
 
 
 def share(part: int, whole: int) -> str:
-    """ "3 of 4 (75.0 %)"."""
+    """Hits, total and percentage as text: "3 of 4 (75.0 %)"."""
     return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"
 
 
 def misses(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
-    """Each miss with its reason."""
+    """The lines of a page that list each miss with its reason."""
     found = [(name, miss) for name, each in rows for miss in each.misses]
     if found:
         yield "\nMisses:\n"

@@ -29,7 +29,7 @@ class DrainRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cluster(self) -> str:
-        """The name of the cluster in tables."""
+        """The cluster's name for tables."""
         return f"{self.seed}: {self.size} nodes"
 
     @property

@@ -99,7 +99,7 @@ def seed(server: RunningServer) -> None:
 
 @contextlib.contextmanager
 def an_agent(server: RunningServer, folder: Path, *flags: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The agent as a process, ended by SIGTERM."""
+    """Runs the agent as a process and ends it by SIGTERM."""
     (folder / "var/run").mkdir(parents=True, exist_ok=True)
     (folder / "boot_id").write_text("boot-1\n")
     kubeconfig = server.write_kubeconfig(folder / "kubeconfig", user="agent")

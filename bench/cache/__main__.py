@@ -114,7 +114,7 @@ def _row(cache: ClusterCache, events: int, speed: float | None, asked: float) ->
 
 
 def _asked(cache: ClusterCache) -> float:
-    """The time that a snapshot and a decision on it take."""
+    """The time of a snapshot and of one decision on it."""
     pod = pod_from_manifest(cluster.pods_to_place(200, 1)[0])
     began = time.process_time()
     Scheduler().schedule(cache.snapshot(), pod)

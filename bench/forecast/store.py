@@ -42,7 +42,7 @@ class FilledControlPlane(ControlPlane):
         super().start_api_server()
 
     def _wait_until_ready(self, patience_seconds: float = 1800) -> None:
-        """The server is ready when it has read everything."""
+        """Returns when the server has read everything and is ready."""
         super()._wait_until_ready(patience_seconds)
 
     def _start_the_rest(self) -> None:

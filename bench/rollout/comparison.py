@@ -36,7 +36,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A compared property of a run."""
+    """A property of a run that the table compares."""
 
     name: str
     of: Callable[[Run], float | None]

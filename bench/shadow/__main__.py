@@ -62,7 +62,7 @@ def main() -> None:
 
 
 class Bench:
-    """One size of cluster."""
+    """The figures of one size of cluster."""
 
     def __init__(self, folder: Path, nodes: int, rate: float) -> None:
         place = folder / f"{nodes}-1"

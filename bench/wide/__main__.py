@@ -70,7 +70,7 @@ class RequestCounts:
 
 
 def kind_of(request: Request) -> str:
-    """`GET nodes`, `LIST pods`: the verb and the resource."""
+    """The verb and the resource of a request, such as `GET nodes` or `LIST pods`."""
     words = request.path.strip("/").split("/")
     words = words[words.index("v1") + 1 :]
     words = words[2:] if words[0] == "namespaces" and len(words) > 2 else words

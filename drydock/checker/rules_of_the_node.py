@@ -148,7 +148,7 @@ def agents_write_their_own_node_only(evidence: RolloutTrace) -> Iterator[Breach]
 
 
 def pods_leave_by_eviction(evidence: RolloutTrace) -> Iterator[Breach]:
-    """A plain deletion does not check a budget."""
+    """Pods are evicted, never deleted directly: a deletion does not check a budget."""
     for write in writes_to(evidence, "pods"):
         if agent_node(write.actor) and write.verb == "delete":
             yield Breach(

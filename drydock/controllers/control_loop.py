@@ -35,7 +35,7 @@ class Controller:
 
 
 async def run_controllers(verbs: Verbs, controllers: Sequence[Controller]) -> None:
-    """Runs until cancelled."""
+    """Runs the controllers until cancelled."""
     await asyncio.gather(*(_run(verbs, controller) for controller in controllers))
 
 

@@ -106,7 +106,7 @@ class Hosts:
         self._reboots: dict[str, asyncio.Task[None]] = {}
 
     def need_reboot(self, name: str) -> None:
-        """A kernel was installed: the host needs a reboot."""
+        """Simulates the installation of a kernel: the host needs a reboot."""
         host = self.by_name[name]
         host.sentinel.touch()
         self._record(host, "need")

@@ -219,7 +219,7 @@ async def _let_the_time_pass(scene: Scene) -> None:
 
 
 async def _say_nothing(_scene: Scene) -> None:
-    """The violation is the missing write."""
+    """Does nothing: the violation is the missing write."""
 
 
 async def _mark_without_saying_why(scene: Scene) -> None:

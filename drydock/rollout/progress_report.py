@@ -19,7 +19,7 @@ _PREFIX = "careen.dev/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLine:
-    """One node as shown to people."""
+    """The fields of one node that people see."""
 
     name: str
     zone: str

@@ -22,7 +22,7 @@ from scheduler_core.snapshot.snapshot import Snapshot
 
 
 class ClusterCache:
-    """Not thread-safe.
+    """A cluster in memory that follows events; not thread-safe.
 
     Nodes, pods, counts and other objects equal those of a snapshot loaded from the same objects. Three of them also
     depend on the history: the order of `pending`, the rows of nodes, and the scheduler's order of nodes, in which a

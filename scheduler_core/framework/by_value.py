@@ -24,7 +24,8 @@ Distinct = tuple[Sequence[T], NDArray[np.intp]]
 def refusals_by_value(
     nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], Verdict], question: Hashable
 ) -> Refusals:
-    """The answer of a filter whose verdict depends on this field. `question` has all that the rule reads besides."""
+    """The answer of a filter whose verdict depends on this field. `question` has everything else that the rule
+    reads."""
     known: tuple[NDArray[Any], Mapping[int, Verdict]] | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct
@@ -34,7 +35,7 @@ def refusals_by_value(
 
 
 def scores_by_value(nodes: NodeList, distinct: Distinct[T], rule: Callable[[T], int], question: Hashable) -> Scores:
-    """The same for a score."""
+    """The scores of a plugin whose score depends on this field. `question` has everything else that the rule reads."""
     known: Scores | None = nodes.snapshot.columns.by_value.get(question)
     if known is None:
         values, places = distinct

@@ -137,7 +137,7 @@ class Nomination(Value, kw_only=True):
 
 
 class PostFilterResult(Value):
-    """`nomination` None keeps an earlier nomination."""
+    """The result of PostFilter; `nomination` None keeps an earlier nomination."""
 
     verdict: Verdict
     nomination: Nomination | None = None

@@ -61,12 +61,12 @@ SKIP: Final = Verdict(VerdictCode.SKIP)
 
 
 def unschedulable(*reasons: str) -> Verdict:
-    """Refused, but evicting other pods may help."""
+    """The verdict "refused, but evicting other pods may help"."""
     return Verdict(VerdictCode.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Verdict:
-    """Refused, and evicting other pods will not help."""
+    """The verdict "refused, and evicting other pods will not help"."""
     return Verdict(VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 

@@ -30,7 +30,7 @@ def judge(case: Case) -> dict[str, dict[str, Any]]:
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod | str:
-    """The pod, or an error message."""
+    """The pod to judge, or an error message."""
     problem = next((p for p in snapshot.problems if p.kind == "Pod" and p.key == key), None)
     if problem is not None:
         return str(problem)

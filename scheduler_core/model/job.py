@@ -40,5 +40,5 @@ class Job(Value, kw_only=True):
 
     @property
     def key(self) -> str:
-        """ "namespace/name"."""
+        """The Job's key, "namespace/name"."""
         return f"{self.namespace}/{self.name}"

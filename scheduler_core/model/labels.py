@@ -110,7 +110,7 @@ class Answering(Protocol[Answer]):
 
 
 class OneNode(Value):
-    """A node as selectors see it."""
+    """The parts of a node that selectors read."""
 
     labels: Labels
     name: str
@@ -198,5 +198,5 @@ def is_label_key(text: str) -> bool:
 
 
 def is_label_value(text: str) -> bool:
-    """Empty, or like a name part of at most 63 characters."""
+    """Whether the text is a valid label value: empty, or like a name part of at most 63 characters."""
     return text == "" or (len(text) <= 63 and _NAME_PART.fullmatch(text) is not None)

@@ -202,7 +202,7 @@ class Pod(Value, kw_only=True):
 
     @property
     def key(self) -> str:
-        """ "namespace/name"."""
+        """The pod's key, "namespace/name"."""
         return f"{self.namespace}/{self.name}"
 
     @property
@@ -211,7 +211,7 @@ class Pod(Value, kw_only=True):
 
     @property
     def is_finished(self) -> bool:
-        """Succeeded or failed: the scheduler ignores it."""
+        """Whether the pod has succeeded or failed, so that the scheduler ignores it."""
         return self.phase in ("Succeeded", "Failed")
 
     def on_node(self, node_name: str) -> Pod:

@@ -91,7 +91,7 @@ class DynamicResources(Value):
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Nothing was reserved."""
+        """Does nothing, because nothing was reserved."""
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:  # noqa: ARG002 -- the point's signature
         """Does nothing: the real plugin adds the pod to its claims' status, which is the caller's task here."""
@@ -154,7 +154,7 @@ def _find_claim(pod: Pod, entry: PodResourceClaim, objects: ClusterObjects) -> R
 
 
 def _hopeless_request(claim: ResourceClaim, objects: ClusterObjects) -> Verdict | None:
-    """A request that no device could ever serve."""
+    """The refusal of a claim with a request that no device could ever satisfy; None if it has none."""
     for request in claim.requests:
         if request.class_name is None:
             return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")

@@ -28,7 +28,7 @@ class Happening(Value):
 
 
 class ActiveRoom:
-    """The active pods in order, and the pods in flight."""
+    """The pods that may be tried now, in order, and the pods in flight."""
 
     def __init__(self, goes_before: QueueOrder) -> None:
         self._heap: KeyedHeap[QueuedPod] = KeyedHeap(lambda queued: queued.key, goes_before)

@@ -27,7 +27,7 @@ SPREAD_PLUGIN = "PodTopologySpread"
 
 
 class Room(Enum):
-    """Where a pod of the queue is."""
+    """The part of the queue in which a pod is."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"

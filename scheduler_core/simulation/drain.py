@@ -450,7 +450,7 @@ def _sample_clause(sample: NodeSample | None) -> str:
 
 
 def listed(names: Sequence[str], word: str) -> str:
-    """ "a", "a or b", "a, b or c"."""
+    """Alternatives as text: "a", "a or b", "a, b or c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 

@@ -77,7 +77,7 @@ class PodForecast(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """namespace/name, for sentences."""
+        """The pod's key for sentences, namespace/name."""
         return f"{self.namespace}/{self.name}"
 
 

@@ -44,5 +44,5 @@ def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterabl
 
 
 def counted(number: int, noun: str) -> str:
-    """ "1 pod", "2 pods"."""
+    """A number of pods as text: "1 pod", "2 pods"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

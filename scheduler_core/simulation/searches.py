@@ -191,7 +191,7 @@ def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -
 
 
 def weight_of(searches: Sequence[Likely]) -> float:
-    """The sum of their probabilities."""
+    """The sum of the searches' probabilities."""
     return sum(each.weight for each in searches)
 
 

@@ -24,7 +24,7 @@ class Step(StrEnum):
 
 
 class Span(Value, kw_only=True):
-    """One step of one node."""
+    """One step of one node, with its beginning and its end."""
 
     step: Step
     start: datetime
@@ -160,7 +160,7 @@ class Timeline(Value, kw_only=True):
 
     @property
     def pending_seconds(self) -> float:
-        """The sum over `pending`."""
+        """The sum of the waits in `pending`."""
         return sum(wait.seconds(self.ends) for wait in self.pending)
 
     def most_at_once(self, members: Iterable[str] | None = None) -> int:

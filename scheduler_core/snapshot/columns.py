@@ -276,7 +276,7 @@ class Columns:
 
     @cached_property
     def cordons(self) -> tuple[tuple[bool, bool], NDArray[np.intp]]:
-        """`unschedulable` in the same form."""
+        """`unschedulable` in the form of a column."""
         return (False, True), self.unschedulable.astype(np.intp)
 
     @cached_property

@@ -88,7 +88,7 @@ class NodeInfo(Value, kw_only=True):
         return self.cluster_images.get(name) if any(name in image.names for image in self.node.images) else None
 
     def with_pod(self, pod: Pod) -> Self:
-        """The node with one more pod."""
+        """The node with one pod added."""
         return self._changed((*self.pods, pod), pod, 1, self.used_ports.union(pod.spec.host_ports))
 
     def without_pod(self, pod: Pod) -> Self:

@@ -131,7 +131,7 @@ class NodeLabels:
         return found
 
     def meeting(self, expression: Requirement) -> Mask:
-        """Nodes whose labels meet it. Not to be written to."""
+        """Nodes whose labels meet the requirement. Must not be written to."""
         known = self._requirements.get(expression)
         if known is None:
             topology = self.topology(expression.key)
@@ -140,6 +140,6 @@ class NodeLabels:
         return known
 
     def named(self, field: Requirement) -> Mask:
-        """Nodes whose field metadata.name meets it."""
+        """Nodes whose field metadata.name meets the requirement."""
         answers = (OneNode({}, node.name).named(field) for node in self._nodes)
         return np.fromiter(answers, dtype=bool, count=len(self._nodes))

@@ -101,7 +101,7 @@ class PodBuilder(_Builder):
         return self.with_field("spec.containers", list(containers))
 
     def on(self, node_name: str) -> Self:
-        """Running on a node."""
+        """Makes the pod run on a node."""
         return self.with_field("spec.nodeName", node_name).with_field("status.phase", "Running")
 
     def terminating(self) -> Self:

@@ -73,7 +73,7 @@ def _largest(found: Iterator[tuple[Module, ast.ClassDef | _Function, int]]) -> l
 
 
 def main() -> None:
-    """Prints a table of each."""
+    """Prints a table of each kind of size."""
     for title, found in (("parameters", signatures()), ("fields", classes())):
         print(f"| {title} | of |\n|---:|---|")
         print("".join(f"| {each.number} | {each.where} |\n" for each in found[:8]))

@@ -49,7 +49,7 @@ def link_or_copy(source: str, target: str) -> None:
 
 @pytest.fixture(scope="module")
 def slim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """site-packages as in the image."""
+    """A copy of site-packages with the image's removals."""
     site = tmp_path_factory.mktemp("image") / "site-packages"
     not_in_the_image = {"mypy", "mypyc", "ruff", "pytest", "_pytest", "hypothesis", "grimp", "importlinter"}
     shutil.copytree(
@@ -192,7 +192,7 @@ IMAGE = {"python_version": "3.11", "python_full_version": "3.11.0", "sys_platfor
 
 
 def locked(file: str) -> dict[str, tuple[str, list[str]]]:
-    """name → version, hashes."""
+    """The locked packages: name → version, hashes."""
     text = (ROOT / file).read_text()
     blocks = re.findall(r"^([\w.-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE)
     # Only pinned requirements with hashes: no index URL, no requirement without a hash.

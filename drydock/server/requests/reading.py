@@ -35,7 +35,7 @@ async def body_of(request: web.Request) -> dict[str, Any]:
 
 
 def decoded(raw: bytes) -> Any:
-    """JSON of any shape: a JSON patch is a list."""
+    """The body's JSON, of any type: a JSON patch is a list."""
     try:
         return msgspec.json.decode(raw)
     except msgspec.DecodeError as error:

@@ -36,7 +36,7 @@ class Reach(Value):
     negative_selectors_reach_all: bool
 
     def namespaces(self, term: PodAffinityTerm) -> frozenset[str] | None:
-        """Names, or None for every namespace."""
+        """The names of the namespaces, or None for every namespace."""
         selector = term.namespace_selector
         if selector.requirements is None:
             return term.namespaces
@@ -45,7 +45,7 @@ class Reach(Value):
         return term.namespaces | self.snapshot.namespaces_selected(selector)
 
     def query(self, terms: tuple[PodAffinityTerm, ...]) -> PodQuery:
-        """Pods that all of these terms select."""
+        """The query for pods that all of these terms select."""
         return _query(tuple((self.namespaces(term), term) for term in terms))
 
     def newcomer(self, pod: Pod) -> Newcomer:

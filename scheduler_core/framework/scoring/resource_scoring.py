@@ -44,7 +44,7 @@ class Strategy(Value):
 
 
 def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
-    """The strategy of the arguments."""
+    """The scoring strategy that the arguments name."""
     if args.strategy == "MostAllocated":
         return Strategy(_most_allocated)
     if args.strategy == "RequestedToCapacityRatio":
@@ -136,7 +136,7 @@ def _most_allocated(used: Ints, allocatable: Ints) -> Ints:
 
 
 def _along(scores: Ints, used: Ints, allocatable: Ints) -> Ints:
-    """`scores` has one score for each percent."""
+    """Interpolates the score; `scores` has one score for each percent."""
     utilization = np.clip(used * 100 // allocatable, 0, FULL)  # out of bounds where the product overflows
     found: Ints = scores[np.where(used > allocatable, FULL, utilization)]
     return found

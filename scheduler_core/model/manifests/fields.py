@@ -93,7 +93,7 @@ def _requirement_problem(requirement: Requirement, operators: frozenset[str]) ->
 
 
 def node_selector(written: wire.WireNodeSelector) -> NodeSelector:
-    """Terms of which one must match."""
+    """The node selector's terms, of which one must match."""
     return NodeSelector(tuple(node_selector_term(term) for term in written.node_selector_terms or ()))
 
 
@@ -112,7 +112,7 @@ def _field_problem(requirement: Requirement) -> str:
 
 
 def node_affinity(written: wire.WireNodeAffinity) -> NodeAffinityRules:
-    """Required and preferred terms."""
+    """The required and the preferred terms of an affinity."""
     return NodeAffinityRules(
         required=None if written.required is None else node_selector(written.required),
         preferred=tuple(PreferredNodeTerm(p.weight, node_selector_term(p.preference)) for p in written.preferred or ()),

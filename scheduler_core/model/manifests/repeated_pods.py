@@ -41,7 +41,7 @@ class _PodPage(msgspec.Struct, gc=False):
 
 
 class _Texts(Generic[Written]):
-    """Decoded structures by text."""
+    """Decoded structures, found by their text."""
 
     def __init__(self, shape: Any) -> None:
         self._decoder: msgspec.json.Decoder[Written] = msgspec.json.Decoder(shape)

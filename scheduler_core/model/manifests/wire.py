@@ -295,7 +295,7 @@ class WireNode(Wire, frozen=True):
 
 
 class WireTemplateSpec(Wire, frozen=True):
-    """spec of a pod template, as far as it names a node."""
+    """The spec of a pod template, with only the fields that name a node."""
 
     node_name: str = ""
 
@@ -305,7 +305,7 @@ class WireTemplate(Wire, frozen=True):
 
 
 class WireSelectorSpec(Wire, frozen=True):
-    """spec of a ReplicaSet or StatefulSet."""
+    """The spec of a ReplicaSet or StatefulSet."""
 
     selector: WireSelector | None = None
     replicas: int | None = None
@@ -318,7 +318,7 @@ class WireSelectingController(Wire, frozen=True):
 
 
 class WireLabelledSpec(Wire, frozen=True):
-    """spec of a Service or ReplicationController."""
+    """The spec of a Service or ReplicationController."""
 
     selector: Pairs | None = None
     replicas: int | None = None

@@ -38,7 +38,7 @@ class Displaced(Value):
 
     @property
     def kind(self) -> Hashable:
-        """See `kind_of`."""
+        """The kind of the pod; see `kind_of`."""
         return kind_of(self.pod)
 
 

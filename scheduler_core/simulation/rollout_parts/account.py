@@ -16,7 +16,7 @@ Met = Sequence[tuple[str, Obstacle]]  # nodes, each with its obstacle
 
 @dataclass(slots=True)
 class Account:
-    """All events, in their order."""
+    """Every event so far, in order."""
 
     visits: list[Visit] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)

@@ -25,10 +25,10 @@ class Rules(Protocol):
         """Why the drained node may not reboot now, so that its drain is undone."""
 
     def claimed(self, node: str, at: datetime) -> None:
-        """The node holds a claim from now on."""
+        """Records that the node has a claim from now on."""
 
     def released(self, node: str, at: datetime) -> None:
-        """The node's claim was given back."""
+        """Records that the node's claim was released."""
 
     def next_opening(self, at: datetime) -> datetime | None:
         """The first instant after `at` at which a refusal may end by the clock alone; None if there is none."""

@@ -53,7 +53,7 @@ class ChangeLog:
         return self._start + len(self._all)
 
     def append(self, change: PodChange) -> None:
-        """Adds a change."""
+        """Adds a change to the log."""
         place = len(self)
         self._all.append(change)
         self._of_pod[change.pod.key].append(place)
@@ -122,7 +122,7 @@ class ChangeLog:
         return earlier + self._between(self._of_group, numbers, start, end)
 
     def between(self, start: int, end: int) -> Iterator[PodChange]:
-        """Changes in order."""
+        """The changes between two positions, in order."""
         if self._before is not None and start < self._start:
             yield from self._before.between(start, min(end, self._start))
         yield from self._all[max(start - self._start, 0) : max(end - self._start, 0)]

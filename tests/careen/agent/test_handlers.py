@@ -1,4 +1,4 @@
-"""The ConfigMap is followed with kopf: live, frugally, and without writing on it."""
+"""The ConfigMap is followed with kopf: changes take effect at once, with few requests, and kopf never writes to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def config_map(name: str = "careen", **data: str) -> dict[str, object]:
 
 
 class Follower:
-    """Follows until the test ends; `seen` collects what was reported."""
+    """Follows the ConfigMap until the test ends; `seen` collects the reports."""
 
     def __init__(self, credentials: Callable[[], Credentials]) -> None:
         self.seen: list[SeenConfigMap | None] = []
@@ -64,7 +64,7 @@ class Follower:
 
 
 def edit(transport: ClientTransport, method: Method = "PATCH", name: str = "careen", **data: str) -> None:
-    """A person's kubectl."""
+    """Acts as a person with kubectl."""
     request = Request(
         method=method,
         path=f"/api/v1/namespaces/careen/configmaps/{name}",
@@ -130,7 +130,7 @@ def test_kopf_writes_nothing_and_watches_only_the_config_map(server: RunningServ
 def test_kopf_discovers_only_one_api_group(
     server: RunningServer, transport: ClientTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whole discovery is five requests from each agent at each start."""
+    """A complete discovery is five requests of each agent at each start."""
     asked: list[str] = []
 
     def noting(path: str) -> dict[str, Any] | None:
@@ -167,7 +167,7 @@ def test_kopfs_retry_delays_never_run_out() -> None:
     [("3", "3.0"), ("1000000000", "60.0"), ("Fri, 31 Dec 2199 23:59:59 GMT", "60.0"), ("nan", None), ("soon", None)],
 )
 def test_a_retry_after_header_delays_kopf_by_a_minute_at_most(header: str, seconds: str | None) -> None:
-    """It would not read the settings again for years."""
+    """Otherwise it would not read the settings again for years."""
     from kopf._cogs.clients.errors import APITooManyRequestsError
 
     handlers._bound_retry_after()

@@ -205,7 +205,7 @@ async def test_other_coordinators_are_looked_up_once_per_claim_and_again_before_
 
 
 async def test_evidence_wanted_under_a_claim_is_read_even_after_a_write(shell: Shell) -> None:
-    """The cordon depends on the lock at that moment."""
+    """The cordon depends on the lock at that moment, so the lock is read again."""
     put_in_phase(shell, Phase.CLAIMING)
     observer = shell.observer()
     seen = await observer.begin(Memory(), Phase.CLAIMING, POLICY)

@@ -40,7 +40,7 @@ POLICY = Policy(node_name="n1", daemonset_namespace="careen", daemonset_name="ca
 
 
 class Killed(BaseException):
-    """The process ends between two instructions."""
+    """Raised to end the process between two instructions."""
 
 
 class OnVirtualTime(Meddling):

@@ -66,7 +66,7 @@ async def test_a_misscheduled_kured_pod_counts_as_running(cluster: Cluster) -> N
 
 @pytest.mark.parametrize("text", ['{"nodeID":"n7"}', "\x1b[31mred", '{"nodeID":"manual"}'])
 async def test_a_lock_on_another_daemonset_without_pods_is_ignored(cluster: Cluster, text: str) -> None:
-    """Any tenant can write it."""
+    """Any tenant can write such an annotation."""
     cluster.put_daemonset("tenant", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     cluster.put_daemonset("kube-system", "other", image="other:1", scheduled=0, annotations={KEY: text})
     assert await found(cluster) == ()
@@ -80,7 +80,7 @@ async def test_a_lock_on_a_daemonset_with_pods_counts_in_any_namespace(cluster: 
 
 @pytest.mark.parametrize("text", ['{"maxOwners":2,"locks":[]}', '{"nodeID":""}', " "])
 async def test_a_lock_without_a_holder_is_not_live(cluster: Cluster, text: str) -> None:
-    """Kured with --concurrency above 1 leaves it behind."""
+    """kured with --concurrency above 1 leaves it behind."""
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     assert await found(cluster) == ()
 

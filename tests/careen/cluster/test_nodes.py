@@ -128,7 +128,7 @@ async def test_the_undo_removes_taint_and_cordon(cluster: Cluster) -> None:
 
 
 def test_an_uncordon_is_written_as_by_kubectl() -> None:
-    """The API omits the field if it is false."""
+    """The API omits the field if it is false, so the patch removes it."""
     assert merge_patch(PatchNode(purpose="", resource_version="7", unschedulable=False), "7")["spec"] == {
         "unschedulable": None
     }

@@ -224,7 +224,7 @@ def test_a_waiting_node_being_removed_becomes_idle_and_leaves_the_line() -> None
 
 
 def test_an_idle_node_being_removed_leaves_the_line() -> None:
-    """The write that removed it may have failed."""
+    """The write that removed the node from the line may have failed."""
     line = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
     due = remembering(lock_due=UPTIME - 1)
     made = decided(node={"taints": (DISRUPTED,)}, lock=line, memory=due, waiters=(a_node("n2"),))

@@ -83,7 +83,7 @@ class Story:
         return decision
 
     def restart(self) -> None:
-        """Another process, which remembers nothing."""
+        """Continues in another process, which remembers nothing."""
         self.memory = Memory()
 
     def until_undone(self, most: float, step: float = 2.0, *, lives: float = 1e9, **changes: Any) -> float:

@@ -468,7 +468,7 @@ class SmallFleet:
         return self._next(self._checked(state), index)
 
     def _next(self, state: State, index: int, **changes: Any) -> State:
-        """The first of the actions is complete."""
+        """The state after the first of the turn's actions."""
         agent = state.agents[index]
         acts = agent.acts[1:]
         agent = agent._replace(acts=acts, due=state.now if acts else _on_grid(state.now + agent.look), **changes)

@@ -61,7 +61,7 @@ class Node(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """The Node has no mark of careen."""
+        """Whether the Node has no mark of careen."""
         return not self.is_cordoned and not self.taints and keys.REBOOT_LABEL not in dict(self.labels)
 
 

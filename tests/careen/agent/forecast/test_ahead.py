@@ -118,7 +118,7 @@ async def test_the_deadline_applies_to_a_prestarted_process_and_no_other_is_trie
 
 
 async def test_the_deadline_starts_with_the_request(tmp_path: Path, started: Started) -> None:
-    """However long the process has waited until then."""
+    """The deadline does not depend on how long the process has waited until then."""
     async with running_server() as server:
         put_cluster(server)
         for seconds in growing(1.0):

@@ -390,7 +390,7 @@ class Agents:
         return answer
 
     def answered_before(self, request: Request) -> Response | None:
-        """An earlier answer to the same request."""
+        """An earlier answer to the same request, still in a cache."""
         at, answer = self._answers.get(_question(request), (-STALE_SECONDS, None))
         return answer if self._loop.time() - at < STALE_SECONDS else None
 
@@ -458,7 +458,7 @@ class Wire:
         return self._agents.land(self._process.node, request)
 
     async def _be_cut_off(self, request: Request) -> None:
-        """Raises while the agent has no network."""
+        """Raises an error while the agent has no network."""
         agents = self._agents
         until, how = agents.cut_off.get(self._process.node, (0.0, CutOff.SILENT))
         if asyncio.get_running_loop().time() >= until:

@@ -27,7 +27,7 @@ QUESTIONS = frozenset(
 
 
 class CallSite(NamedTuple):
-    """One call in the source."""
+    """One call in careen's source."""
 
     file: str  # below careen/
     function: str  # with the functions and classes around it

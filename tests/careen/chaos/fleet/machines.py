@@ -151,7 +151,7 @@ class Fleet:
             self.later(host.chance.uniform(*seconds), lambda: self._go_down(host, boot))
 
     def lose_power(self, name: str) -> None:
-        """Goes down without a request."""
+        """The machine goes down without a request."""
         host = self.hosts[name]
         self._go_down(host, host.boot, "down" if host.is_going_down else "lost")
 

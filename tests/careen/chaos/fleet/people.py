@@ -193,7 +193,7 @@ def spoil_lock(world: World, _name: str) -> None:
 
 
 def mend_lock(world: World, _name: str) -> None:
-    """The person who made it unreadable removes it."""
+    """The person who made the lock unreadable removes the bad content."""
     edit_lock(world, lambda lock: lock or None)
 
 

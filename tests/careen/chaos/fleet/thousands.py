@@ -36,7 +36,7 @@ Obstacle = Callable[[World], None]
 
 
 def nothing(world: World) -> None:
-    """For a scenario in which nodes only wait."""
+    """Does nothing, for a scenario in which nodes only wait."""
 
 
 def edit(world: World, change: Callable[[LockContent], LockContent]) -> None:

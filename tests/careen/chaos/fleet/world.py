@@ -71,7 +71,7 @@ def nothing_goes_wrong(_number: int, _node: str, _request: object) -> None:
 
 
 class World:
-    """Must be created inside a running (virtual) loop."""
+    """The world; it must be created inside a running (virtual) loop."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def told(self) -> str:
-        """A text for the reader of a failure."""
+        """The story as a text for the reader of a failure."""
         head = {
             name: value
             for name, value in msgspec.to_builtins(self).items()

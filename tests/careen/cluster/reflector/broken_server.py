@@ -108,7 +108,7 @@ class BrokenServer:
     # ---- lists ----
 
     async def send(self, request: Request) -> Response:
-        """A page of a list."""
+        """Answers with a page of a list."""
         self.requests.append(request)
         fault = self.list_faults.pop(0) if self.list_faults else ""
         if fault == "refused":
@@ -137,7 +137,7 @@ class BrokenServer:
     # ---- watches ----
 
     async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """A watch."""
+        """Answers with a watch."""
         self.requests.append(request)
         await asyncio.sleep(0)
         kind = _KIND[request.path.rsplit("/", 1)[-1]]

@@ -21,7 +21,7 @@ def a_window(expression: str, hours: float, *excluded: Dates, zone: ZoneInfo = B
 
 
 def stretches(window: NamedWindow, begin: str, *, hours: int) -> list[tuple[str, str]]:
-    """From opening to closing, in UTC."""
+    """The hours between opening and closing, in UTC."""
     at = datetime.fromisoformat(begin).replace(tzinfo=UTC)
     end, changes = at + timedelta(hours=hours), []
     assert not openings.is_open((window,), at)

@@ -29,7 +29,7 @@ def test_the_history_keeps_the_newest_five_reboots() -> None:
 
 
 def test_the_same_reboot_is_recorded_once() -> None:
-    """The patch was lost and is made again."""
+    """The patch was lost and is sent again."""
     node = telling(with_one_more(a_node(), ONE))
     assert reboots_of(telling(with_one_more(node, ONE))) == (ONE,)
 
