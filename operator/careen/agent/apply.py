@@ -200,12 +200,8 @@ class Applier:
                 self._node = node if patch.unschedulable is None else None
                 self._is_node_written, self._is_anything_written, self._node_written_at = True, True, began
                 return None
-            case Rejected(why):
-                return Stop(f"{patch.purpose}: {why}", is_refusal=True)
-            case Stale(why):
-                return Stop(f"{patch.purpose}: {why}", is_stale=True)
-            case StillUnclear(why):
-                return Stop(f"{patch.purpose}: {why}")
+            case failed:
+                return _stop(patch.purpose, failed)
 
     async def _write_lock(self, wanted: WriteLock) -> Stop | None:
         began = self._hands.api.clock.monotonic()
@@ -214,12 +210,8 @@ class Applier:
                 self._is_anything_written = True
                 self._lock, self._lock_written_at = lock_now, began
                 return None
-            case Rejected(why):
-                return Stop(f"{wanted.purpose}: {why}", is_refusal=True)
-            case Stale(why):
-                return Stop(f"{wanted.purpose}: {why}", is_stale=True)
-            case StillUnclear(why):
-                return Stop(f"{wanted.purpose}: {why}")
+            case failed:
+                return _stop(wanted.purpose, failed)
 
     async def _confirm_claim(self, claim: ConfirmClaim) -> Stop | None:
         # The age of the confirmation counts from the request: the answer lacks changes made after the server read it.
@@ -330,3 +322,7 @@ def tellings_of(actions: tuple[Action, ...]) -> tuple[PostEvent | Notify, ...]:
     """The reports of these actions, without messages about a reboot that was not confirmed."""
     is_asked = any(isinstance(each, ConfirmClaim | AskReboot) for each in actions)
     return tuple(each for each in actions if isinstance(each, PostEvent) or (isinstance(each, Notify) and not is_asked))
+
+
+def _stop(purpose: str, failed: Rejected | Stale | StillUnclear) -> Stop:
+    return Stop(f"{purpose}: {failed.why}", is_refusal=isinstance(failed, Rejected), is_stale=isinstance(failed, Stale))

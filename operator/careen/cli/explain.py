@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from careen.agent.forecast.child import supported
-from careen.cli.support.files import dump_of, text_of
-from careen.cli.support.options import Connection, connection_options, output_option, show
+from careen.cli.support.files import dump_of
+from careen.cli.support.options import (
+    Connection,
+    connection_options,
+    dump_option,
+    output_option,
+    scheduler_config_option,
+    show,
+)
 from careen.cli.support.screen import BadInput, no_such_node, say
 from careen.report.explain_report import explain_json, explain_text
-from scheduler_core.config.configuration import Configuration
-from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.record import explain as explain_pod
@@ -29,19 +34,8 @@ World = tuple[Snapshot, str]  # and the release of its scheduler
 @click.argument("pod", metavar="NAMESPACE/POD")
 @click.option("--node", metavar="NODE", help="Every plugin's answer on this node.")
 @click.option("--all", "every_node", is_flag=True, help="A line for each node, instead of one for each reason.")
-@click.option(
-    "--from",
-    "dump",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="A dump of `careen snapshot` instead of a cluster.",
-)
-@click.option(
-    "--scheduler-config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.",
-)
+@dump_option
+@scheduler_config_option()
 @output_option
 @connection_options
 def explain(
@@ -56,7 +50,9 @@ def explain(
 ) -> None:
     """What each plugin of the scheduler says about a pod on each node, if it had to be placed now. Nothing is
     changed."""
-    configuration = _configuration(scheduler_config)
+    from careen.cli.support.scheduler_configuration import given_configuration
+
+    configuration = given_configuration(scheduler_config)
     snapshot, version = _from_dump(dump) if dump else connection.ask(_from_cluster)
     try:
         record = explain_pod(Scheduler(configuration, version), snapshot, _find(snapshot, pod))
@@ -93,17 +89,6 @@ def _from_dump(path: Path) -> World:
 def _say(note: str) -> None:
     if note:
         say(f"Note: {note}.", err=True)
-
-
-def _configuration(path: Path | None) -> Configuration | None:
-    if path is None:
-        return None
-    from careen.settings import yaml_text
-
-    try:
-        return Configuration.from_mapping(yaml_text.load(text_of(path, "--scheduler-config")))
-    except (ConfigurationError, yaml_text.BadYaml) as error:
-        raise BadInput(f"--scheduler-config {path}: {error}") from error
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod:

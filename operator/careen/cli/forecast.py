@@ -15,7 +15,14 @@ from careen.agent.clock import SystemClock
 from careen.agent.forecast.forecaster import Limits, Mistake, forecast_together
 from careen.agent.forecast.order import NodesToAdd
 from careen.cli.support.files import text_of, try_to_read
-from careen.cli.support.options import Connection, connection_options, output_option, show
+from careen.cli.support.options import (
+    Connection,
+    connection_options,
+    dump_option,
+    output_option,
+    scheduler_config_option,
+    show,
+)
 from careen.cli.support.screen import BadInput
 from careen.core.facts.observation import Unknown
 from careen.report.forecast_report import NOT_KNOWN, exit_code_of_all, forecasts_json, forecasts_text
@@ -86,19 +93,8 @@ class NodesWanted(click.ParamType[NodesToAdd]):
 
 @click.command()
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
-@click.option(
-    "--from",
-    "dump",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="A dump of `careen snapshot` instead of a cluster.",
-)
-@click.option(
-    "--scheduler-config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.",
-)
+@dump_option
+@scheduler_config_option()
 @click.option(
     "--with-nodes",
     type=NodesWanted(),

@@ -16,7 +16,14 @@ from careen.agent.forecast.child import supported
 from careen.cli.support.agents_settings import ANY_NODE, Agents, agents_of
 from careen.cli.support.connection import Cluster, look_at_lock
 from careen.cli.support.files import Written, dump_of, why
-from careen.cli.support.options import Connection, connection_options, output_option, show
+from careen.cli.support.options import (
+    Connection,
+    connection_options,
+    dump_option,
+    output_option,
+    scheduler_config_option,
+    show,
+)
 from careen.cli.support.progress import told
 from careen.cli.support.scheduler_configuration import agents_configuration, given_configuration
 from careen.cli.support.screen import did_you_mean, no_such_node, say
@@ -201,13 +208,7 @@ class _Rollout(Value, kw_only=True):
 @click.option(
     "--waiting", is_flag=True, help="Only the nodes that ask for a reboot now; otherwise, without NODE, all of them."
 )
-@click.option(
-    "--from",
-    "dump",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="A dump of `careen snapshot` instead of a cluster.",
-)
+@dump_option
 @click.option(
     "--start",
     "begins",
@@ -274,12 +275,7 @@ class _Rollout(Value, kw_only=True):
     help="Simulate the roll-out with so many random seeds and give ranges, where anything is left to chance; each "
     "takes as long as the first.",
 )
-@click.option(
-    "--scheduler-config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the default profile.",
-)
+@scheduler_config_option()
 @click.option(
     "--report",
     type=Written(),

@@ -20,7 +20,7 @@ from careen.cli.snapshot import write_snapshot
 from careen.cli.support.agents_settings import agents_of
 from careen.cli.support.connection import watching_transport
 from careen.cli.support.files import Written, why
-from careen.cli.support.options import Connection, connection_options, output_option, show
+from careen.cli.support.options import Connection, connection_options, output_option, scheduler_config_option, show
 from careen.cli.support.scheduler_configuration import agents_configuration, given_configuration
 from careen.cli.support.screen import BadInput, say
 from careen.cluster.reflector.cluster_feed import ClusterFeed
@@ -74,12 +74,7 @@ class Asked(Value, kw_only=True):
     metavar="FILE",
     help="Where to write, at the end or on SIGUSR1, a dump for `forecast --from` and `plan --from`.",
 )
-@click.option(
-    "--scheduler-config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="The KubeSchedulerConfiguration of the cluster's scheduler; otherwise the one that the agents were given.",
-)
+@scheduler_config_option(otherwise="the one that the agents were given")
 @click.option(
     "--profile", "profiles", multiple=True, metavar="NAME", help="A schedulerName to compare; otherwise all profiles."
 )

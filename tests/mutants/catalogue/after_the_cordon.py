@@ -8,6 +8,7 @@ _DRAINING, _REBOOTING, _VERIFYING, _SETTLING, _FAILED = (
     f"core/steps/{name}.py:" for name in ("draining", "rebooting", "verifying", "settling", "failed")
 )
 _SHARED = "core/steps/shared/"
+_LATE = _SHARED + "late_gates.py:"
 
 MUTANTS = (
     # ---- autoscalers ----
@@ -25,7 +26,7 @@ MUTANTS = (
     ),
     Mutant(
         "draining: a node that an autoscaler removes is drained further",
-        _DRAINING + "_called_off",
+        _LATE + "called_off",
         "leaving := autoscalers.left_alone(situation.node)",
         'leaving := ""',
     ),
@@ -49,8 +50,8 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "_called_off: continues although the host no longer asks",
-        _DRAINING + "_called_off",
+        "called_off: continues although the host no longer asks",
+        _LATE + "called_off",
         "if situation.seen.need.answer is NeedAnswer.NO:",
         "if False:",
     ),
@@ -294,8 +295,8 @@ MUTANTS = (
     Mutant(
         "_not_asked: announces again although the host no longer asks",
         _REBOOTING + "_not_asked",
-        "if situation.seen.need.answer is NeedAnswer.NO:",
-        "if False:",
+        "if (found := late_gates.called_off(situation)) is not None:\n        return found",
+        "",
     ),
     Mutant(
         "_not_asked: announces again although a person uncordoned the node",

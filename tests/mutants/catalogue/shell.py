@@ -35,8 +35,8 @@ MUTANTS = (
     Mutant(
         "_patch_node: a patch with an unknown result counts as landed",
         _APPLY + "Applier._patch_node",
-        "case StillUnclear(why):\n                return Stop(",
-        "case StillUnclear(why):\n                return isinstance(why, bytes) and Stop(",
+        "return _stop(patch.purpose, failed)",
+        "return None if isinstance(failed, StillUnclear) else _stop(patch.purpose, failed)",
     ),
     Mutant(
         "_patch_node: the next turn rests on the Node of a cordon's answer, which others change just then",
@@ -53,14 +53,14 @@ MUTANTS = (
     Mutant(
         "_write_lock: a write with an unknown result counts as landed",
         _APPLY + "Applier._write_lock",
-        "case StillUnclear(why):\n                return Stop(",
-        "case StillUnclear(why):\n                return isinstance(why, bytes) and Stop(",
+        "return _stop(wanted.purpose, failed)",
+        "return None if isinstance(failed, StillUnclear) else _stop(wanted.purpose, failed)",
     ),
     Mutant(
-        "_write_lock: a missing right is tried again like a conflict",
-        _APPLY + "Applier._write_lock",
-        'return Stop(f"{wanted.purpose}: {why}", is_refusal=True)',
-        'return Stop(f"{wanted.purpose}: {why}")',
+        "_stop: a missing right is tried again like a conflict",
+        _APPLY + "_stop",
+        "is_refusal=isinstance(failed, Rejected)",
+        "is_refusal=False",
     ),
     Mutant(
         "_confirm_claim: reboots although the lock cannot be read",

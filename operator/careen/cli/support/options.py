@@ -10,7 +10,8 @@ import functools
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -138,6 +139,22 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="A table for people, or JSON or YAML for programs.",
     )(command)
+
+
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def dump_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--from FILE`, as the argument `dump`."""
+    return click.option(
+        "--from", "dump", type=_FILE, metavar="FILE", help="A dump of `careen snapshot` instead of a cluster."
+    )(command)
+
+
+def scheduler_config_option(*, otherwise: str = "the default profile") -> Callable[..., Any]:
+    """`--scheduler-config FILE`; `otherwise`: what counts without it."""
+    about = f"The KubeSchedulerConfiguration of the cluster's scheduler; otherwise {otherwise}."
+    return click.option("--scheduler-config", type=_FILE, metavar="FILE", help=about)
 
 
 def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:

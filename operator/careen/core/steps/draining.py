@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import autoscalers
 from careen.core.actions import Evict
 from careen.core.decision import Decision, Refusal
 from careen.core.drain import drain_plan
@@ -20,7 +19,7 @@ from careen.core.people import asked
 from careen.core.situation import Situation
 from careen.core.steps import maintenance, rebooting
 from careen.core.steps.shared import failing, late_gates, working
-from careen.core.writing import Status, Stay, Transition, move, stay, undo
+from careen.core.writing import Status, Stay, Transition, move, stay
 
 LOOK_SECONDS = 2.0
 
@@ -32,31 +31,13 @@ def decide(situation: Situation) -> Decision:
 
 def _called_off(situation: Situation) -> Decision | None:
     """Undo the drain at once if there is a reason to; None if there is none."""
-    if situation.seen.need.answer is NeedAnswer.NO:
-        return undo(
-            situation,
-            Status(Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"),
-            Transition(Phase.WAITING, situation.progress),
-        )
-    if leaving := autoscalers.left_alone(situation.node):
-        return undo(
-            situation,
-            Status(Code.BEING_REMOVED, f"{leaving}; the drain is undone"),
-            Transition(Phase.WAITING, situation.progress),
-        )
+    if (found := late_gates.called_off(situation)) is not None:
+        return found
     refused = hold.ask(situation, When.BEFORE_REBOOT)
     if refused is not None and refused.code is not Code.LOCK_UNKNOWN:
-        return undo(
-            situation,
-            Status(refused.code, f"{refused.sentence}: the drain is undone", refusals=(refused,)),
-            Transition(Phase.WAITING, situation.progress),
-        )
+        return late_gates.undone(situation, refused, refused.code)
     if (unusable := settings.ask(situation, When.BEFORE_REBOOT)) is not None:
-        return undo(
-            situation,
-            Status(unusable.code, f"{unusable.sentence}: the drain is undone", refusals=(unusable,)),
-            Transition(Phase.WAITING, situation.progress),
-        )
+        return late_gates.undone(situation, unusable, unusable.code)
     if not situation.node.unschedulable:
         return failing.undone(
             situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node during the drain: it stays in service"

@@ -155,18 +155,8 @@ def _is_called_off(situation: Situation) -> bool:
 def _not_asked(situation: Situation) -> Decision:
     """This process announced the reboot and certainly did not ask the host, because the claim was gone or its
     confirmation too old: undo, or ask the gates again and announce again."""
-    if situation.seen.need.answer is NeedAnswer.NO:
-        return undo(
-            situation,
-            Status(Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"),
-            Transition(Phase.WAITING, situation.progress),
-        )
-    if leaving := autoscalers.left_alone(situation.node):
-        return undo(
-            situation,
-            Status(Code.BEING_REMOVED, f"{leaving}; the drain is undone"),
-            Transition(Phase.WAITING, situation.progress),
-        )
+    if (found := late_gates.called_off(situation)) is not None:
+        return found
     if not situation.node.unschedulable:
         return failing.undone(
             situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node before the reboot: it stays in service"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from careen.core import patience
+from careen.core import autoscalers, patience
 from careen.core.decision import Decision, Refusal
+from careen.core.facts.observation import NeedAnswer
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import LatePolicy, Policy
 from careen.core.facts.reasons import Code
@@ -34,16 +35,34 @@ def decide(situation: Situation) -> Decision | None:
         if situation.policy.late_policy is LatePolicy.UNDO and _is_unknown(situation, gate):
             return wait_patiently(situation, refused)
         if undoes(gate, situation.policy):
-            return undo(
-                situation,
-                Status(
-                    _code(refused, is_word=gate is hold.GATE),
-                    f"{refused.sentence}: the drain is undone",
-                    refusals=(refused,),
-                ),
-                Transition(Phase.WAITING, situation.progress),
-            )
+            return undone(situation, refused, _code(refused, is_word=gate is hold.GATE))
     return None
+
+
+def called_off(situation: Situation) -> Decision | None:
+    """Undo the drain if the host no longer asks for a reboot or an autoscaler removes the node; None if neither."""
+    if situation.seen.need.answer is NeedAnswer.NO:
+        return undo(
+            situation,
+            Status(Code.NEED_GONE, "the host no longer asks for a reboot: the drain is undone"),
+            Transition(Phase.WAITING, situation.progress),
+        )
+    if leaving := autoscalers.left_alone(situation.node):
+        return undo(
+            situation,
+            Status(Code.BEING_REMOVED, f"{leaving}; the drain is undone"),
+            Transition(Phase.WAITING, situation.progress),
+        )
+    return None
+
+
+def undone(situation: Situation, refused: Refusal, code: Code) -> Decision:
+    """Undo the drain because of this refusal."""
+    return undo(
+        situation,
+        Status(code, f"{refused.sentence}: the drain is undone", refusals=(refused,)),
+        Transition(Phase.WAITING, situation.progress),
+    )
 
 
 def undoes(gate: Gate, policy: Policy) -> bool:
