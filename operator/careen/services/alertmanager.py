@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from careen.core.facts.observation import Alert, Unknown
-from careen.services.asking import Access, answer_of, read_json
+from careen.services.asking import Access, UnusableAnswer, answer_of, read_json
 from careen.services.prometheus import AlertSource
 
 PATH = "/api/v2/alerts"
@@ -67,10 +67,10 @@ class Several:
 
 
 def _alerts_of(rows: Any) -> tuple[Alert, ...]:
-    """Raises TypeError, KeyError or ValueError if the answer is not a list of alerts: a partly parsed answer may lack
-    the alert that matters."""
+    """Raises `UnusableAnswer`, KeyError or TypeError if the answer is not a list of alerts: a partly parsed answer may
+    lack the alert that matters."""
     if not isinstance(rows, list):
-        raise TypeError("it is no list of alerts")
+        raise UnusableAnswer("it is no list of alerts")
     found = [_alert(row) for row in rows]
     return tuple(
         sorted((each for each in found if each is not None), key=lambda each: (each.name, sorted(each.labels.items())))
@@ -80,11 +80,11 @@ def _alerts_of(rows: Any) -> tuple[Alert, ...]:
 def _alert(row: Mapping[str, Any]) -> Alert | None:
     labels, status = row["labels"], row["status"]
     if not isinstance(labels, dict) or not all(isinstance(each, str) for each in labels.values()):
-        raise TypeError("the labels of an alert are no texts")
+        raise UnusableAnswer("the labels of an alert are no texts")
     if status["state"] == "suppressed" or status.get("silencedBy") or status.get("inhibitedBy"):
         return None
     if status["state"] not in ("active", "unprocessed"):
-        raise ValueError("the state of an alert is none that Alertmanager has")
+        raise UnusableAnswer("the state of an alert is none that Alertmanager has")
     # An alert that Alertmanager has not processed yet may turn out to be silenced. It counts as active.
     own = {key: value for key, value in labels.items() if key != "alertname"}
     return Alert(name=labels.get("alertname", "an alert without a name"), state="firing", labels=own)

@@ -4,6 +4,7 @@ the reason if there is no answer."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from scheduler_core.values import Value
 
 T = TypeVar("T")
 
+_LOG = logging.getLogger("careen.services")
 _LONGEST_WHY = 300
 
 
@@ -31,6 +33,10 @@ class Access(Value, kw_only=True):
 
 class CannotAsk(Exception):
     """A credential cannot be read; the message says why. No request was sent."""
+
+
+class UnusableAnswer(ValueError):
+    """The server's answer cannot be used; the message says why."""
 
 
 class CredentialsRejected(Exception):
@@ -55,11 +61,20 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         return Unknown(f"{shown} was not asked: {error}")
     except CredentialsRejected as error:
         return Unknown(f"{shown} refuses these credentials ({error})")
+    except UnusableAnswer as error:
+        return Unknown(f"{shown} gave no usable answer: {str(error)[:_LONGEST_WHY]}")
+    except OSError as error:
+        # All errors of requests are OSErrors.
+        from careen.cluster.wire import network_errors
+
+        if type(error) is OSError:  # a file of certificates that requests cannot find
+            return Unknown(f"{shown} was not asked: {error}"[:_LONGEST_WHY])
+        return Unknown(f"{server} at {network_errors.told(error, url)}"[:_LONGEST_WHY])
     except Exception as error:
-        # Clients raise many kinds of errors: those of requests, KeyError for status=error with 200, JSONDecodeError for
-        # a login proxy's page. After any of them the answer is unknown.
-        why = f"{type(error).__name__}: {error}".replace(url, without_login(url))
-        return Unknown(f"{shown} gave no usable answer: {why[:_LONGEST_WHY]}")
+        # Clients raise many kinds of errors: KeyError for status=error with 200, JSONDecodeError for a login proxy's
+        # page. After any of them the answer is unknown.
+        _LOG.debug("%s: %s: %s", shown, type(error).__name__, str(error).replace(url, without_login(url)))
+        return Unknown(f"{shown} gave no usable answer: it has another form than expected")
 
 
 def read_json(
@@ -75,8 +90,9 @@ def read_json(
     """One request with the token of `access`: the undecoded JSON and the headers of an answer with status 200. Of a
     longer answer than `most_mebibytes` no more than that is read. `arguments` are those of `requests.request`.
 
-    Raises `CannotAsk`; `CredentialsRejected` with the status and `if_rejected`; ValueError for any other status and for
-    a longer answer; the errors of requests and urllib3 if the connection fails. `answer_of` handles all of them."""
+    Raises `CannotAsk`; `CredentialsRejected` with the status and `if_rejected`; `UnusableAnswer` for any other status
+    and for a longer answer; the errors of requests and urllib3 if the connection fails. `answer_of` handles all of
+    them."""
     import requests  # most agents of a fleet never ask
 
     headers = {"Accept": "application/json"}
@@ -95,11 +111,11 @@ def read_json(
         if answer.status_code in REJECTIONS:
             raise CredentialsRejected(f"status {answer.status_code}{if_rejected}")
         if answer.status_code != 200:
-            raise ValueError(f"status {answer.status_code}")
+            raise UnusableAnswer(f"status {answer.status_code}")
         most = most_mebibytes * 2**20
         content: bytes = answer.raw.read(most + 1, decode_content=True)
         if len(content) > most:
-            raise ValueError(f"the answer is longer than {most_mebibytes} MiB")
+            raise UnusableAnswer(f"the answer is longer than {most_mebibytes} MiB")
         return content, answer.headers
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from careen.core.facts.observation import Alert, Sample, Unknown
-from careen.services.asking import REJECTIONS, Access, CredentialsRejected, answer_of, secret_in
+from careen.services.asking import REJECTIONS, Access, CredentialsRejected, UnusableAnswer, answer_of, secret_in
 
 T = TypeVar("T")
 
@@ -101,9 +101,11 @@ class Prometheus:
             except Exception as error:
                 if statuses and statuses[-1] in REJECTIONS:
                     raise CredentialsRejected(f"status {statuses[-1]}: {self._what_was_shown()}") from error
+                if statuses and statuses[-1] != 200:
+                    raise UnusableAnswer(f"status {statuses[-1]}") from error
                 raise
         if not isinstance(rows, list):
-            raise TypeError("its result is no list")  # an empty object is not an empty list of alerts
+            raise UnusableAnswer("its result is no list")  # an empty object is not an empty list of alerts
         return rows
 
     def _credentials(self) -> tuple[dict[str, str] | None, tuple[str, str] | None]:

@@ -14,7 +14,7 @@ import msgspec
 
 from careen.core.facts.observation import Unknown
 from careen.core.facts.times import from_rfc3339, rfc3339
-from careen.services.asking import Access, answer_of, read_json
+from careen.services.asking import Access, UnusableAnswer, answer_of, read_json
 
 CREATED_BY = "careen"
 _PATH = "/api/v2/silences"
@@ -79,7 +79,7 @@ class Silences:
         content, _ = self._ask("POST", _PATH, silence)
         answer = msgspec.json.decode(content)
         if not isinstance(answer, dict) or not isinstance(answer.get("silenceID"), str) or not answer["silenceID"]:
-            raise TypeError("it names no silence")
+            raise UnusableAnswer("it names no silence")
 
     def _end(self) -> str:
         standing, _ = self._standing()
@@ -92,7 +92,7 @@ class Silences:
         content, date = self._ask("GET", _PATH)
         rows = msgspec.json.decode(content)
         if not isinstance(rows, list):
-            raise TypeError("it is no list of silences")
+            raise UnusableAnswer("it is no list of silences")
         return [row for row in rows if self._is_ours(row)], date
 
     def _is_ours(self, row: Any) -> bool:
@@ -100,7 +100,7 @@ class Silences:
         is_live = row["status"]["state"] in _LIVE
         is_ours = row["createdBy"] == CREATED_BY and row["comment"] == self._comment
         if is_live and is_ours and not (isinstance(row["id"], str) and _ID.fullmatch(row["id"])):
-            raise ValueError("the id of a silence is none")
+            raise UnusableAnswer("the id of a silence is none")
         return is_live and is_ours
 
     def _ask(self, method: str, path: str, body: Any = None) -> tuple[bytes, datetime | None]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,11 +19,13 @@ from careen.services.asking import (
     Access,
     CannotAsk,
     CredentialsRejected,
+    UnusableAnswer,
     answer_of,
     read_json,
     secret_in,
     without_login,
 )
+from careen.services.prometheus import AlertSource, Prometheus
 from careen.services.silences import Silences
 from tests.patience import LONG_SECONDS
 
@@ -43,17 +46,28 @@ async def test_an_answer_is_returned() -> None:
     [
         (CannotAsk("no token"), f"{SHOWN} was not asked: no token"),
         (CredentialsRejected("status 401: a token"), f"{SHOWN} refuses these credentials (status 401: a token)"),
-        (KeyError("data"), f"{SHOWN} gave no usable answer: KeyError: 'data'"),
-        (ValueError(f"GET {URL}/x"), f"{SHOWN} gave no usable answer: ValueError: GET http://127.0.0.1:9/x"),
-        (RecursionError("deep"), f"{SHOWN} gave no usable answer: RecursionError: deep"),
+        (UnusableAnswer("status 503"), f"{SHOWN} gave no usable answer: status 503"),
+        (KeyError("data"), f"{SHOWN} gave no usable answer: it has another form than expected"),
+        (ValueError(f"GET {URL}/x"), f"{SHOWN} gave no usable answer: it has another form than expected"),
+        (RecursionError("deep"), f"{SHOWN} gave no usable answer: it has another form than expected"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, f"{URL}"), f"{SHOWN} refused the connection"),
     ],
 )
 async def test_any_exception_of_a_request_is_unknown_and_shows_no_login(error: Exception, why: str) -> None:
     assert await answer_of("Ours", URL, 60.0, lambda: raising(error)) == Unknown(why)
 
 
+@pytest.mark.parametrize("source", [Alertmanager, Prometheus])
+async def test_a_server_that_does_not_listen_is_told_without_names_of_the_client(
+    source: Callable[..., AlertSource], unused_tcp_port: int
+) -> None:
+    url = f"http://127.0.0.1:{unused_tcp_port}"
+    answer = await source(url, timeout_seconds=LONG_SECONDS).active_alerts()
+    assert answer == Unknown(f"{source.__name__} at {url} refused the connection")
+
+
 async def test_a_long_error_text_is_cut() -> None:
-    answer = await answer_of("Ours", URL, 60.0, lambda: raising(ValueError("x" * 10_000)))
+    answer = await answer_of("Ours", URL, 60.0, lambda: raising(UnusableAnswer("x" * 10_000)))
     assert isinstance(answer, Unknown)
     assert len(answer.why) < 400
 
@@ -117,7 +131,7 @@ async def test_an_alertmanager_whose_answer_has_no_end_is_unknown() -> None:
     with an_endless_answer() as url:
         alerts = await Alertmanager(url, timeout_seconds=LONG_SECONDS).active_alerts()
         silence = await Silences(url, node="n1", matchers=[], timeout_seconds=LONG_SECONDS).end()
-    told = f"Alertmanager at {url} gave no usable answer: ValueError: the answer is longer than"
+    told = f"Alertmanager at {url} gave no usable answer: the answer is longer than"
     assert (alerts, silence) == (Unknown(f"{told} 64 MiB"), Unknown(f"{told} 16 MiB"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 import ssl
 import threading
@@ -168,7 +169,7 @@ async def test_a_server_with_an_untrusted_certificate_gets_no_request() -> None:
     with running_server() as server:
         answer = await Prometheus(server.url, timeout_seconds=LONG_SECONDS).active_alerts()
         assert isinstance(answer, Unknown)
-        assert "certificate verify failed" in answer.why
+        assert "shows a certificate that is not trusted" in answer.why
         assert server.shown == []
 
 
@@ -195,7 +196,8 @@ async def test_a_client_certificate_is_sent_from_two_files_or_one(tmp_path: Path
             == SLOW
         )
         assert await ask(server, certificate_file=str(both)) == SLOW
-        assert "gave no usable answer" in await why(server)
+        # The server ends the handshake; how that looks here depends on when its end is read.
+        assert re.search("ended the TLS handshake|closed the connection|gave no usable answer", await why(server))
 
 
 async def test_a_password_in_the_url_is_used_and_not_shown() -> None:

@@ -47,9 +47,11 @@ def was_surely_not_sent(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    """By the underlying error of the system or of TLS, if there is one; else by the library's class."""
-    found = (_of_the_system(each) for each in _chain(error))
-    return next((words for words in found if words), "") or _of_the_library(error)
+    """By the underlying error of the system or of TLS, if there is one; else by the library's outermost class that is
+    known."""
+    chain = _chain(error)
+    found = (*map(_of_the_system, chain), *map(_of_the_library, reversed(chain)))
+    return next((words for words in found if words), "gave no usable answer")
 
 
 def _of_the_system(error: BaseException) -> str:
@@ -75,7 +77,7 @@ def _of_the_library(error: BaseException) -> str:
         return "did not accept the connection in time"
     if isinstance(error, exceptions.ReadTimeoutError | TimeoutError):
         return "did not answer in time"
-    return "gave no usable answer"
+    return ""
 
 
 def _of_tls(error: ssl.SSLError) -> str:

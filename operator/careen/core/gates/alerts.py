@@ -28,7 +28,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if isinstance(active, (Unknown, NotAsked)):
         return _no(
             Code.ALERTS_UNKNOWN,
-            f"the alert source gave no usable answer: {active.why}",
+            f"the alerts are not known: {active.why}",
         )
     names = sorted({alert.name for alert in active if blocks(alert, policy)})
     if not names:
