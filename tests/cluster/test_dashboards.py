@@ -49,9 +49,9 @@ class Panel(NamedTuple):
     queries: tuple[str, ...]
 
 
-def panels() -> Iterator[Panel]:
-    """Every panel of every dashboard, with its variables filled in."""
-    for file in sorted((ROOT / "manifests" / "dashboard").glob("*.json")):
+def panels(folder: str = "dashboard") -> Iterator[Panel]:
+    """Every panel of the dashboards in a folder of manifests/, with its variables filled in."""
+    for file in sorted((ROOT / "manifests" / folder).glob("*.json")):
         for panel in json.loads(file.read_text())["panels"]:
             yield Panel(panel["title"], panel["type"], tuple(filled(each["expr"]) for each in panel["targets"]))
 
@@ -63,11 +63,11 @@ def filled(query: str) -> str:
     return query
 
 
-def alerts() -> list[Any]:
-    """The groups of the rule files."""
+def alerts(folder: str = "alerts") -> list[Any]:
+    """The groups of the rule files in a folder of manifests/."""
     objects = (
         item
-        for file in sorted((ROOT / "manifests" / "alerts").glob("*.yaml"))
+        for file in sorted((ROOT / "manifests" / folder).glob("*.yaml"))
         for item in yaml.safe_load_all(file.read_text())
     )
     return [group for item in objects if item["kind"] == "PrometheusRule" for group in item["spec"]["groups"]]
@@ -151,6 +151,16 @@ def metric_of(series: str) -> str:
 def selectors(expression: str) -> set[str]:
     """Each series that an expression asks for, with its labels."""
     return set(re.findall(r"\b(?:careen|kured|kube|process)_\w+(?:\{[^}]*\})?", expression))
+
+
+def test_prometheus_understands_every_query_about_the_shadow(prometheus: Prometheus, story: Story) -> None:
+    """Its metrics are not scraped here: an error is one of the query's form."""
+    story.wait_for("Prometheus is ready", prometheus.is_ready)
+    queries = [query for panel in panels("shadow-monitoring") for query in panel.queries]
+    queries += [rule["expr"] for group in alerts("shadow-monitoring") for rule in group["rules"]]
+    assert len(queries) > 5
+    for query in queries:
+        prometheus.query(query)
 
 
 def test_a_query_that_prometheus_refuses_is_an_error(prometheus: Prometheus, story: Story) -> None:
