@@ -92,7 +92,12 @@ def test_only_one_module_counts_the_omitted_items_of_a_sentence() -> None:
 
 
 def test_only_one_module_says_that_evidence_was_not_requested() -> None:
-    found = {module.where for module in all_modules() for text in module.strings() if text.startswith("nobody asked")}
+    found = {
+        module.where
+        for module in all_modules()
+        for text in module.strings()
+        if text.startswith("not asked in this turn")
+    }
     assert found == {"operator/careen/core/facts/observation.py"}
 
 

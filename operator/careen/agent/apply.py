@@ -97,7 +97,7 @@ class Owed(Value, kw_only=True):
 
 
 async def _no_silence() -> None:
-    """Where no Alertmanager is to be asked."""
+    """For an agent without an Alertmanager."""
 
 
 class Hands(Value, kw_only=True):
@@ -191,7 +191,7 @@ class Applier:
 
     async def _patch_node(self, patch: PatchNode) -> Stop | None:
         if patch.send_before is not None and self._hands.host.uptime() >= patch.send_before:
-            return Stop(f"{patch.purpose}: what it rests on is too old by now")
+            return Stop(f"{patch.purpose}: its facts are too old by now")
         began = self._hands.api.clock.monotonic()
         match await patch_node(self._hands.api, self._hands.node_name, patch):
             case Landed(node):
@@ -221,7 +221,7 @@ class Applier:
         except ClusterError as error:
             return Stop(f"the claim cannot be confirmed: {error}")
         if not lock.confirms(reading.content, claim.node, claim.claim):
-            return Stop("the claim does not stand in the lock any more, or the lock is paused")
+            return Stop("the lock does not have the claim any more, or is paused")
         self._confirmed_at = asked_at
         return None
 

@@ -107,7 +107,7 @@ class Loop:
             self._after_turn(turned)
             return self._after(turned)
         except Exception:
-            _LOG.exception("what follows a turn broke")
+            _LOG.exception("the work after a turn broke")
             return self._broken()
 
     def _starts_the_rest(self) -> bool:
@@ -115,7 +115,7 @@ class Loop:
         try:
             self._after_first_turn()
         except Exception:
-            _LOG.exception("what follows the first turn could not be started")
+            _LOG.exception("the work after the first turn could not be started")
             return False
         return True
 
@@ -136,7 +136,7 @@ class Loop:
             return min(turned.decision.look_again_seconds, order.LONGEST_LOOK_SECONDS)
         self._metrics.turns.labels(self._place.node, "stopped").inc()
         _LOG.log(
-            logging.ERROR if turned.stop.is_refusal else logging.INFO, "not done, looking again: %s", turned.stop.why
+            logging.ERROR if turned.stop.is_refusal else logging.INFO, "not done, tries again: %s", turned.stop.why
         )
         return self._pause_after_failure(
             _FIRST_PAUSE_AFTER_CONFLICT_SECONDS if turned.stop.is_stale else _FIRST_PAUSE_SECONDS
@@ -165,7 +165,7 @@ class Loop:
         self._metrics.show_refusals(decision.refusals)
         self._metrics.show_overdue(decision.memory.behind.overdue)
         if not turned.is_told:
-            return  # the actions failed, so the phase did not change; the next turn decides anew
+            return  # the actions failed, so the phase did not change; the next turn decides again
         self._place.phase, self._place.reason = turned.phase.value if turned.phase else "", decision.reason.code.value
         news = (decision.phase.value, decision.reason.code.value)
         if news == self._told:
@@ -195,5 +195,5 @@ class Loop:
             return await self._need.has_changed()
         except Exception as error:
             # The next turn reads the need again and reports an error; here the pause between turns must be kept.
-            _LOG.warning("the need cannot be looked at between turns: %r", error)
+            _LOG.warning("the need cannot be read between turns: %r", error)
             return False

@@ -1,8 +1,6 @@
-"""Messages to people: kured's three and four more, worded from the settings, logged, and sent in the
-background.
+"""Messages to people: kured's three and four more, with texts from the settings; logged, and sent in the background.
 
-Not part of a turn: a message that cannot be sent is logged and counted, and nothing waits for it.
-"""
+A message that cannot be sent is logged and counted; no turn waits for it."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ class Messenger:
         send: Callable[..., Awaitable[Sequence[Delivery]]] = send,
         figures: Callable[[], Awaitable[Figures | None]] | None = None,
     ) -> None:
-        """`figures`: looks up what a roll-out came to; asked only where somebody is told of its end."""
+        """`figures` reads the figures of a roll-out; called only if a message about its end is sent."""
         self._node = node
         self._settings = settings
         self._metrics = metrics
@@ -57,8 +55,8 @@ class Messenger:
         metrics.show_receivers(self._services())
 
     def tell(self, message: Notify) -> None:
-        """Logs the message and sends it to whom the settings name, if they want to hear of the occasion; at once, and
-        without waiting for anything."""
+        """Logs the message and sends it to the receivers in the settings, if these include the occasion. Returns at
+        once."""
         if message.occasion not in self._settings().notify_on or self._is_told(message):
             return
         targets = self._receivers()
@@ -74,20 +72,19 @@ class Messenger:
         self._in_background(self._deliver(message, "" if is_looked_up else self._worded(message), targets))
 
     def is_wanted(self, occasion: Occasion) -> bool:
-        """Whether the settings name the occasion, and a receiver, a file of receivers or an old hook."""
+        """Whether the settings name the occasion, and a receiver, a file of receivers or kured's old hook."""
         settings = self._settings()
         is_anybody_told = settings.notify_url or settings.notify_url_file or settings.slack_hook_url
         return occasion in settings.notify_on and bool(is_anybody_told)
 
     def _worded(self, message: Notify, found: Figures | None = None) -> str:
-        """The text, which the log gets as well."""
+        """The text of the message, which the log gets as well."""
         text = wording(message, self._settings(), self._node, found)
         _LOG.info("message to people: %s", text, extra={"occasion": message.occasion.value})
         return text
 
     def _receivers(self) -> tuple[Target, ...]:
-        """The receivers that the settings and their files name now. A problem with a file counts as a message that was
-        not sent."""
+        """The receivers in the settings and their files now. A problem with a file counts as a failed message."""
         settings = self._settings()
         found = notification_files.read(settings.notify_url_file)
         self._count([Delivery(service="file", why=why) for why in (*found.unread, *found.refused)])
@@ -100,7 +97,7 @@ class Messenger:
         return {target.service for target in targets} | ({"file"} if settings.notify_url_file else set())
 
     def _is_told(self, message: Notify) -> bool:
-        """Whether a message for this occasion of this claim was sent before; only the newest claim is remembered."""
+        """Whether a message for this occasion of this claim was sent before. Remembers only the newest claim."""
         event = (message.occasion, message.claim)
         if not message.claim or event in self._told:
             return bool(message.claim)
@@ -113,7 +110,7 @@ class Messenger:
             async with asyncio.timeout(seconds):
                 await self._is_quiet.wait()
         except TimeoutError:
-            _LOG.info("a message to people is still on its way; it is left to itself")
+            _LOG.info("a message to people is still being sent; the agent does not wait for it")
 
     async def _deliver(self, message: Notify, text: str, targets: Sequence[Target]) -> None:
         try:
@@ -129,7 +126,7 @@ class Messenger:
         for outcome in outcomes:
             self._metrics.messages.labels(self._node, outcome.service, "failed" if outcome.why else "sent").inc()
             if outcome.why:
-                _LOG.warning("the message to people by %s was not sent: %s", outcome.service, outcome.why)
+                _LOG.warning("the message to people through %s was not sent: %s", outcome.service, outcome.why)
 
 
 def receivers(settings: Settings, in_files: tuple[Target, ...] = ()) -> tuple[Target, ...]:
@@ -161,7 +158,7 @@ def wording(message: Notify, settings: Settings, node: str, figures: Figures | N
 
 
 def _values(message: Notify, settings: Settings, node: str, figures: Figures | None) -> dict[str, str]:
-    """What each field of a template stands for. What is not known is said to be so."""
+    """The value of each field of a template; an unknown value becomes `unknown`."""
     seconds = figures.seconds if figures is not None else message.seconds
     found = {name: str(getattr(figures, name)) if figures is not None else "unknown" for name in FIGURES}
     values = {

@@ -151,7 +151,7 @@ class Observer:
             uptime=senses.host.uptime(),
             chance=Chance(claim_id=secrets.token_hex(8), jitter=senses.chance()),
             memory=memory,
-            clock_skew_seconds=Unknown("the API server has not told its time yet") if skew is None else skew,
+            clock_skew_seconds=Unknown("the API server has not sent its time yet") if skew is None else skew,
             node=node,
             boot_id=senses.host.read_boot_id(),
             need=need,
@@ -253,7 +253,7 @@ class Observer:
             seen = replace(seen, **await self._lock(seen, policy))
         content = seen.lock.content if isinstance(seen.lock, LockReading) else None
         if not isinstance(content, LockContent):
-            return {"lock": seen.lock, "holders": Unknown("the lock is not known, so its holders are not either")}
+            return {"lock": seen.lock, "holders": Unknown("the lock is unknown, and so are its holders")}
         return {"lock": seen.lock, "holders": await _known(self._read_holders(content.nodes))}
 
     async def _read_holders(self, names: Iterable[str]) -> Holders:
@@ -292,7 +292,7 @@ class Observer:
             return {"queries": {}}
         source = self._senses.metrics()
         if source is None:
-            return {"queries": Unknown("there is no Prometheus to ask: --prometheus-url is not given")}
+            return {"queries": Unknown("no Prometheus is configured: --prometheus-url is missing")}
         answers = await asyncio.gather(
             *(source.samples(each.query, fresh_seconds=each.fresh_seconds) for each in policy.health_queries)
         )

@@ -88,7 +88,7 @@ class Rescue:
     def _show(self) -> None:
         self._hands.metrics.broken_turns.labels(self._hands.node_name).set(self._count)
 
-    # ---- when ----
+    # ---- when to undo ----
 
     async def _why_undo(self, node: dict[str, Any], fault: str) -> str:
         """Why a claim or a drain is undone now; empty if it is not. A hold or a pause undoes it at once."""
@@ -108,7 +108,7 @@ class Rescue:
         try:
             return rescue.is_paused((await self._hands.lock.read()).text)
         except Exception as error:  # this may be the error that breaks the turns
-            _LOG.info("it is unknown whether the lock is held by hand: %r", error)
+            _LOG.info("cannot tell whether the lock is held by hand: %r", error)
             return False
 
     def _circumstances(self, because: str, policy: Policy | None) -> rescue.Circumstances:
@@ -121,7 +121,7 @@ class Rescue:
             labels=policy.pre_reboot_labels if policy else {},
         )
 
-    # ---- what is told ----
+    # ---- reports ----
 
     async def _say(self, node: dict[str, Any], fault: str) -> None:
         now = self._hands.api.clock.monotonic()
@@ -137,7 +137,7 @@ class Rescue:
             self._post(node, f"a turn of the agent broke: {fault}; see its log")
 
     def _gave_back(self, node: dict[str, Any], sentence: str) -> bool:
-        _LOG.error("given back without a turn: %s", sentence)
+        _LOG.error("the claim was given back outside of a turn: %s", sentence)
         self._told_at = self._hands.api.clock.monotonic()
         self._post(node, sentence)
         self._hands.notify(Notify(occasion=Occasion.FAILED, sentence=f"Node {self._hands.node_name}: {sentence}"))
@@ -186,7 +186,7 @@ class Rescue:
         )
         if response is not None and response.status not in (200, 409):
             _LOG.error(
-                "the Node cannot be told that turns break: %s %s",
+                "the broken turns cannot be reported on the Node: %s %s",
                 response.status,
                 response.body[:200].decode("utf-8", "replace"),
             )

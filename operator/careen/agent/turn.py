@@ -49,7 +49,7 @@ class _Debt(Value, kw_only=True):
 
 
 class NeverDecided(Exception):
-    """The decision kept wanting evidence, which is a bug. Nothing was applied."""
+    """The decision asked for evidence again and again, which is a bug. No action was applied."""
 
 
 class Mind:
@@ -116,7 +116,7 @@ class Mind:
             self._debts = (*self._debts[1 - _MOST_DEBTS :], _Debt(owed=applied.owed, decision=decision, node_uid=uid))
 
     def _pay(self, node: NodeView | Gone | Unknown) -> None:
-        """Sends the reports of an unclear patch if the Node shows that it landed. If not, this turn decides anew."""
+        """Sends the reports of an unclear patch if the Node shows that it landed. If not, this turn decides again."""
         if not isinstance(node, NodeView):
             return
         landed = [each for each in self._debts if node.uid == each.node_uid and stands(each.owed.patch, node)]

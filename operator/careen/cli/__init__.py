@@ -43,24 +43,30 @@ COMMANDS: tuple[CommandEntry, ...] = (
     ),
     CommandEntry("plan", "careen.cli.plan", "plan", "Simulate the whole roll-out: order, moves, risks, finish time."),
     CommandEntry(
-        "explain", "careen.cli.explain", "explain", "What each plugin of the scheduler says about a pod on each node."
+        "explain", "careen.cli.explain", "explain", "Show each scheduler plugin's verdict on a pod for each node."
     ),
+    CommandEntry("shadow", "careen.cli.shadow", "shadow", "Compare the forecast's rules with kube-scheduler, live."),
     CommandEntry(
-        "shadow", "careen.cli.shadow", "shadow", "How often the forecast's rules and kube-scheduler agree, live."
+        "snapshot", "careen.cli.snapshot", "snapshot", "Save the cluster's state that a forecast reads to a file."
     ),
-    CommandEntry("snapshot", "careen.cli.snapshot", "snapshot", "Save to a file what a forecast reads of the cluster."),
     CommandEntry(
         "lock", "careen.cli.lock", "lock", "Show the lock, pause the cluster, resume it, or free a claim by hand."
     ),
     CommandEntry("hold", "careen.cli.hold", "hold", "Keep one node from rebooting, with a reason and an end."),
-    CommandEntry("unhold", "careen.cli.hold", "unhold", "Let a held node go on."),
-    CommandEntry("retry", "careen.cli.retry", "retry", "Let a node whose reboot failed try again."),
-    CommandEntry("reboot", "careen.cli.reboot", "reboot", "Ask for the reboot of one node, by the agents' own rules."),
+    CommandEntry("unhold", "careen.cli.hold", "unhold", "Remove the hold of a node."),
+    CommandEntry("retry", "careen.cli.retry", "retry", "Let a node that failed try again."),
+    CommandEntry("reboot", "careen.cli.reboot", "reboot", "Ask one node to reboot, by the agents' own rules."),
     CommandEntry(
-        "drain", "careen.cli.maintenance", "drain", "Drain one node by the agents' own rules; --end hands it back."
+        "drain",
+        "careen.cli.maintenance",
+        "drain",
+        "Drain one node by the agents' own rules; --end puts it back into service.",
     ),
     CommandEntry(
-        "maintenance", "careen.cli.maintenance", "maintenance", "Drain a node and keep it down; --end hands it back."
+        "maintenance",
+        "careen.cli.maintenance",
+        "maintenance",
+        "Drain a node and keep it down; --end puts it back into service.",
     ),
     CommandEntry(
         "cleanup", "careen.cli.cleanup", "cleanup", "Remove careen's marks from the cluster, after its DaemonSet."
@@ -133,7 +139,7 @@ def _version() -> str:
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """Reboots a Kubernetes fleet node by node, and knows beforehand where every pod will land."""
+    """Reboots a Kubernetes fleet node by node, and forecasts where every pod will land."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

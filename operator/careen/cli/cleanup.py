@@ -31,24 +31,28 @@ from scheduler_core.values import Value
 
 
 @click.command()
-@click.option("--yes", is_flag=True, help="Change the cluster; without it only what would go is shown.")
-@click.option("--kured", "with_kureds", is_flag=True, help="Also what kured left: annotations, claims, their cordons.")
+@click.option(
+    "--yes", is_flag=True, help="Change the cluster; without this flag the command only shows what it would remove."
+)
+@click.option("--kured", "with_kureds", is_flag=True, help="Also remove kured's annotations, claims and their cordons.")
 @click.option(
     "--unknown",
     "with_unknown",
     is_flag=True,
-    help="Also keys of careen's domain, and claims, that this release does not know: another release left them.",
+    help="Also remove keys of careen's domain, and claims, that this release does not know: another release left them.",
 )
 @click.option(
     "--key",
     "also",
     multiple=True,
     metavar="KEY",
-    help="Also labels, annotations and soft taints under this key; may be given several times.",
+    help="Also remove labels, annotations and soft taints with this key; may be given several times.",
 )
-@click.option("--even-rebooting", is_flag=True, help="Go on although a node is in the middle of a reboot.")
+@click.option("--even-rebooting", is_flag=True, help="Go on even if a node is in the middle of a reboot.")
 @click.option(
-    "--even-with-agents", is_flag=True, help="Go on although agents run, which write again what their nodes need."
+    "--even-with-agents",
+    is_flag=True,
+    help="Go on even if agents run; they will write the marks that their nodes need again.",
 )
 @output_option
 @cluster_command
@@ -170,7 +174,7 @@ def _still_running(scene: CleanupInput) -> str:
         return ""
     return (
         f"{_may_still_run(agents, scene.title)}. Delete the DaemonSet first and wait until its pods are gone, or give "
-        "--even-with-agents if none of them works."
+        "--even-with-agents if none of them runs."
     )
 
 
@@ -180,7 +184,7 @@ def _rebooting(found: Cleanup) -> str:
         return ""
     return (
         f"{listed(busy)}. Wait until {'it is' if len(busy) == 1 else 'they are'} back, or give --even-rebooting if "
-        "you know better."
+        "you know that the host is not rebooting."
     )
 
 

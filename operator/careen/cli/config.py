@@ -39,8 +39,8 @@ _WHERE = {"kubeconfig", "ds_namespace", "ds_name", "config_map", "node_id"}
 @click.option(
     "--here",
     is_flag=True,
-    help="The settings that an agent started here, with these flags and this environment, would have; "
-    "otherwise those of the cluster's agents, as their DaemonSet starts them.",
+    help="Show the settings of an agent started here, with these flags and this environment; otherwise those of the "
+    "cluster's agents, as their DaemonSet starts them.",
 )
 @output_option
 @agent_options
@@ -59,7 +59,7 @@ def config(*, here: bool, output: str, **values: Any) -> None:
         raise BadInput(f"{error.message}; or give --here") from error
     except ClusterError as error:
         raise click.ClickException(
-            f"the cluster's settings cannot be read: {error}; with --here no cluster is asked"
+            f"the cluster's settings cannot be read: {error}; with --here the command reads no cluster"
         ) from error
     show(output, text=lambda width: _text(resolved, notes, width), value=lambda: _json(resolved, notes))
 
@@ -77,7 +77,7 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
     else:
         launch = await launch_of_agents(api, basics)
     resolved = settings_of(launch, basics, await config_map_data(api, basics) if api else {})
-    asked = f"ConfigMap {title_of(basics)}" if api else "no ConfigMap, because no cluster was asked"
+    asked = f"ConfigMap {title_of(basics)}" if api else "no ConfigMap, because the command read no cluster"
     unread = [f"{name} comes from a Secret if there is one, which is not read here" for name in launch.unread]
     return resolved, (f"flags and environment from {launch.where}; {asked}", *unread, *resolved.notes)
 

@@ -39,8 +39,8 @@ def _need_embedded_cluster() -> None:
     """Raises `UsageError` if careen is installed without its embedded cluster, as in the image and the wheel."""
     if find_spec("drydock") is None:
         raise click.UsageError(
-            "the demo's embedded cluster is not installed here; it comes with careen's source: run `make "
-            "demo` in a checkout of it"
+            "the demo's embedded cluster is not installed here; it is part of careen's source: run `make demo` in a "
+            "checkout"
         )
 
 
@@ -75,7 +75,7 @@ class _NoVerdict(click.ClickException):
     type=int,
     default=1,
     show_default=True,
-    help="What chance is drawn from: boot ids, timings, faults, ties of the scheduler.",
+    help="The random seed: of boot ids, timings, faults and the scheduler's ties.",
 )
 @click.option(
     "--concurrency", type=click.IntRange(1), default=2, show_default=True, help="How many nodes may be down at once."
@@ -83,14 +83,14 @@ class _NoVerdict(click.ClickException):
 @click.option(
     "--faults",
     is_flag=True,
-    help="An API server that loses answers and refuses at random, an outage, and agents that are killed.",
+    help="Inject faults: the API server loses answers, refuses at random and fails for a while, and agents are killed.",
 )
 @click.option(
     "--break",
     "broken_rule",
     metavar="RULE",
     callback=_rule,
-    help="Make an agent break this rule, to see that the judge notices (exit code 1).",
+    help="Make an agent break this rule, to check that the judge notices (exit code 1).",
 )
 @click.option(
     "--serve",
@@ -111,10 +111,10 @@ class _NoVerdict(click.ClickException):
 @click.option(
     "--patience",
     type=click.FloatRange(min=0),
-    help="Longest time for the roll-out in seconds; by default it grows with the number of nodes and follows "
-    "the computer: longer on a busy one, anew after each reboot.",
+    help="Longest time for the roll-out in seconds; the default grows with the number of nodes and is longer on a "
+    "busy computer, and starts again after each reboot.",
 )
-@click.option("--plain", is_flag=True, help="Lines instead of a live table, as when the output is no terminal.")
+@click.option("--plain", is_flag=True, help="Print lines instead of a live table, as without a terminal.")
 def demo(
     *,
     nodes: int,
@@ -159,14 +159,14 @@ def demo(
         except GaveUp as error:
             raise _NoVerdict(f"no verdict: {error}") from error
         except PartDied as error:
-            raise _NoVerdict(f"{error}; nothing that was seen here proves anything") from error
+            raise _NoVerdict(f"{error}; this run proves nothing") from error
         except OSError as error:
             if error.filename is not None:
                 raise _NoVerdict(f"cannot write {error.filename}: {why(error)}; nothing was judged") from error
             if not port or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                 raise
             raise _NoVerdict(
-                f"port {port} of 127.0.0.1 cannot be had: {os.strerror(error.errno)}; leave --port out to "
+                f"port {port} of 127.0.0.1 cannot be used: {os.strerror(error.errno)}; leave --port out to "
                 "take any free one"
             ) from error
     sys.exit(code)
@@ -197,7 +197,7 @@ async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain:
     try:
         return await _run(plan, folder, serve=serve, plain=plain, is_kept=is_kept)
     except asyncio.CancelledError:
-        say("stopped; agents and API server are gone", err=True)
+        say("stopped; agents and API server have ended", err=True)
         return 130
 
 

@@ -32,8 +32,8 @@ World = tuple[Snapshot, str]  # and the release of its scheduler
 
 @click.command()
 @click.argument("pod", metavar="NAMESPACE/POD")
-@click.option("--node", metavar="NODE", help="Every plugin's answer on this node.")
-@click.option("--all", "every_node", is_flag=True, help="A line for each node, instead of one for each reason.")
+@click.option("--node", metavar="NODE", help="Show every plugin's answer for this node.")
+@click.option("--all", "every_node", is_flag=True, help="Print a line for each node, instead of one for each reason.")
 @dump_option
 @scheduler_config_option()
 @output_option

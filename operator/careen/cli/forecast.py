@@ -73,7 +73,7 @@ class NodesWanted(click.ParamType[NodesToAdd]):
         if not sign or not template:
             self.fail(f"{value!r} is not of the form TEMPLATE=N, such as node-07=2", param, ctx)
         if not (number.isascii() and number.isdecimal()) or len(number) > 9 or not 1 <= int(number) <= MOST:
-            self.fail(f"{number!r} is no number of nodes from 1 to {MOST}", param, ctx)
+            self.fail(f"{number!r} is not a number of nodes from 1 to {MOST}", param, ctx)
         if "/" not in template and not template.endswith(_ENDINGS):
             return NodesToAdd(int(number), name=template)
         return NodesToAdd(int(number), manifest=self._manifest(Path(template), param, ctx))
@@ -99,7 +99,8 @@ class NodesWanted(click.ParamType[NodesToAdd]):
     "--with-nodes",
     type=NodesWanted(),
     metavar="TEMPLATE=N",
-    help="Also say what N more nodes would do for the pods that find no room, and how many are needed. TEMPLATE is a "
+    help="Also show how many of the pods without room N more nodes would take, and how many nodes are needed. "
+    "TEMPLATE is a "
     "Node of the cluster, or a YAML or JSON file (with / in its path or such an ending) with a Node.",
 )
 @click.option(
@@ -108,7 +109,7 @@ class NodesWanted(click.ParamType[NodesToAdd]):
     default=120,
     show_default=True,
     metavar="SECONDS",
-    help="How long reading the cluster and simulating may take.",
+    help="The time limit for reading the cluster and for the simulation.",
 )
 @output_option
 @connection_options
@@ -146,8 +147,7 @@ def forecast(
     made = asked.answer
     if isinstance(made, Mistake) and (dump or scheduler_config or with_nodes):
         # The simulation gets the text without the file's name.
-        named = made.why.replace("--scheduler-config names", f"--scheduler-config names {scheduler_config},", 1)
-        raise BadInput(named.replace(", what is no", ", which is no", 1))
+        raise BadInput(made.why.replace("--scheduler-config", f"--scheduler-config {scheduler_config}", 1))
     if isinstance(made, Mistake | Unknown):
         raise NotMade(made.why)
     if asked.note and not scheduler_config:

@@ -18,7 +18,7 @@ from careen.report.fleet_report import phase_of
 
 @click.command()
 @click.argument("node")
-@click.option("--reason", required=True, metavar="TEXT", help="Why; `careen why` shows it.")
+@click.option("--reason", required=True, metavar="TEXT", help="The reason; `careen why` shows it.")
 @click.option(
     "--until",
     metavar="WHEN",
@@ -29,7 +29,7 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
     """Keep NODE from rebooting. A drain that is under way is undone; a reboot that was asked for still happens."""
     if not reason.strip() or "until=" in reason:
         raise click.BadParameter(
-            "it must be a text, and may not contain `until=`; use --until for the end", param_hint="--reason"
+            "the reason must not be empty or contain `until=`; use --until for the end", param_hint="--reason"
         )
     end = end_of(until, cluster.clock.now()) if until else None
     # One line, because everything that shows it is one.
@@ -38,7 +38,7 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if before := seen.annotations.get(keys.HOLD):
-            say(f"{node} was held already: {before}. That is being replaced.")
+            say(f"{node} was held already: {before}. The new one replaces it.")
         return {keys.HOLD: text}
 
     seen = await annotate_node(cluster, node, "hold", change)
@@ -61,9 +61,9 @@ async def unhold(cluster: Cluster, *, node: str) -> None:
 def _what_now(node: NodeView) -> str:
     phase = phase_of(node)
     if phase == Phase.DRAINING:
-        return f"{node.name} is draining: it undoes that at its next look."
+        return f"{node.name} is draining: its agent undoes the drain at its next look."
     if phase in WORKING:
-        return f"{node.name} is {phase}: this reboot goes on to its end, the next one waits."
+        return f"{node.name} is {phase}: this reboot goes on to its end; the hold counts for the next one."
     return (
         f"{node.name} does not reboot until `careen unhold "
         f"{node.name}`{' or that instant' if 'until=' in node.annotations.get(keys.HOLD, '') else ''}."

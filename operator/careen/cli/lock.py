@@ -49,7 +49,7 @@ async def show_lock(cluster: Cluster, *, output: str) -> None:
 
 
 @lock.command()
-@click.option("--reason", default="", metavar="TEXT", help="Why; `careen why` shows it.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason; `careen why` shows it.")
 @cluster_command
 async def pause(cluster: Cluster, *, reason: str) -> None:
     """Keep every node from starting. Nodes at work undo their drain, or finish the reboot they are in."""
@@ -89,7 +89,11 @@ async def resume(cluster: Cluster) -> None:
 
 @lock.command()
 @click.argument("node")
-@click.option("--yes", is_flag=True, help="Do not ask, not even for the claim of a node at work.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Do not ask for confirmation, not even for the claim of a node that is draining or rebooting.",
+)
 @cluster_command
 async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
     """Free the claim of NODE by hand, so that the next may go. Only for a node that failed or that is gone."""
@@ -98,11 +102,10 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
     if working and not yes:
         assert isinstance(seen, NodeView)
         say(
-            f"{node} is {seen.annotations[keys.PHASE]}: it works under this claim, will put it back and say so. "
-            f"Until then another node may start, and one more than allowed be down. `careen hold {node}` "
-            "stops it properly."
+            f"{node} is {seen.annotations[keys.PHASE]}: it needs this claim and will put it back. Until then another "
+            f"node may start, so one node too many may be down. `careen hold {node}` stops the node properly."
         )
-        click.confirm("Free the claim all the same?", abort=True)
+        click.confirm("Free the claim anyway?", abort=True)
 
     def released(content: LockContent) -> LockContent | None:
         entries = content.entries_of(node)
@@ -117,7 +120,7 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         return claims.release_by_hand(content, node)
 
     if await _rewrite(cluster, "release by hand", released):
-        say("Freed: the next node may go.")
+        say("Freed: the next node may start.")
 
 
 def _paused_already(before: str, given: str) -> str:
@@ -150,7 +153,7 @@ async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent
             raise click.ClickException(
                 f"it is not known whether the lock was changed: {outcome.why}; look with `careen lock show`"
             )
-        say("Somebody changed the lock at the same moment; reading it again.")
+        say("Another client changed the lock at the same moment; reading it again.")
     raise click.ClickException(
         f"the lock changed {TRIES} times while it was being written; nothing was changed, try again"
     )

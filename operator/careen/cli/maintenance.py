@@ -21,13 +21,19 @@ from careen.report.fleet_report import phase_of
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--end", is_flag=True, help="Hand the node back: uncordon it, settle, release its claim."),
-        click.option("--no-wait", is_flag=True, help="Only ask; otherwise the command waits until it is done."),
+        click.option(
+            "--end",
+            is_flag=True,
+            help="Put the node back into service: uncordon it, wait for its workloads, release its claim.",
+        ),
+        click.option(
+            "--no-wait", is_flag=True, help="Only ask; otherwise the command waits until the node is drained."
+        ),
         click.option("--now", "is_now", is_flag=True, help="Also outside the maintenance window."),
         click.option(
             "--until",
             metavar="WHEN",
-            help="When the node is handed back by itself: a duration such as 90m, or an instant such as "
+            help="When the node goes back into service by itself: a duration such as 90m, or an instant such as "
             "2026-03-04T18:00:00Z.",
         ),
     ):
@@ -37,7 +43,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @click.argument("node")
-@click.option("--reason", default="", metavar="TEXT", help="Why; shown to everybody who asks.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason; `careen why` shows it.")
 @_options
 @cluster_command
 async def drain(cluster: Cluster, *, node: str, **given: Any) -> None:
@@ -47,7 +53,7 @@ async def drain(cluster: Cluster, *, node: str, **given: Any) -> None:
 
 @click.command()
 @click.argument("node")
-@click.option("--reason", default="", metavar="TEXT", help="Why; needed unless the node is handed back.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason; required without --end.")
 @_options
 @cluster_command
 async def maintenance(cluster: Cluster, *, node: str, **given: Any) -> None:
@@ -56,7 +62,7 @@ async def maintenance(cluster: Cluster, *, node: str, **given: Any) -> None:
     It holds a claim all the while, so it counts like a node that reboots. The machine may be rebooted by hand: the
     node stays in maintenance, and the new boot is verified when it is handed back."""
     if not given["end"] and not given["reason"].strip():
-        raise click.UsageError("give a --reason: `careen why` shows it to people who wait for this claim")
+        raise click.UsageError("give a --reason: people who wait for this claim see it in `careen why`")
     await _keep(cluster, node, Wish.MAINTENANCE, **given)
 
 
@@ -75,19 +81,25 @@ async def _keep(
         is_now=is_now,
     )
     await ask(cluster, node, request)
-    say(f"Asked: {node} is drained when it is its turn, and kept down until `careen {wish} {node} --end`; {IDLE_LOOK}.")
+    say(
+        f"Asked: {node} is drained when it is next in line, and stays down until `careen {wish} {node} --end`; "
+        f"{IDLE_LOOK}."
+    )
     if not no_wait:
         found = await wait_for(
             cluster, node, lambda seen: phase_of(seen) == Phase.MAINTENANCE or keys.REQUEST not in seen.annotations
         )
         if phase_of(found) != Phase.MAINTENANCE:
-            raise click.ClickException(f"{node} is not kept down: the request was taken back, or its end has come")
+            raise click.ClickException(f"{node} is not kept down: the request was withdrawn, or its time is over")
 
 
 async def _hand_back(cluster: Cluster, node: str, wish: Wish, *, no_wait: bool) -> None:
     if not await withdraw(cluster, node, wish):
-        say(f"Nobody asks for {'a drain' if wish is Wish.DRAIN else 'maintenance'} of {node}; nothing was changed.")
+        say(
+            f"There is no request for {'a drain' if wish is Wish.DRAIN else 'maintenance'} of {node}; nothing was "
+            "changed."
+        )
         return
-    say(f"Handed back: the agent of {node} uncordons it, lets its workloads settle and gives its claim back.")
+    say(f"Asked: the agent of {node} uncordons it, waits for its workloads and gives its claim back.")
     if not no_wait:
         await wait_for(cluster, node, is_at_rest)

@@ -206,7 +206,7 @@ class _Rollout(Value, kw_only=True):
 @click.command()
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
 @click.option(
-    "--waiting", is_flag=True, help="Only the nodes that ask for a reboot now; otherwise, without NODE, all of them."
+    "--waiting", is_flag=True, help="Only the nodes that need a reboot now; otherwise, without NODE, all nodes."
 )
 @dump_option
 @click.option(
@@ -214,35 +214,35 @@ class _Rollout(Value, kw_only=True):
     "begins",
     type=_Instant(),
     metavar="INSTANT",
-    help="When the roll-out begins (RFC 3339); otherwise now, or when the dump was taken.",
+    help="When the roll-out begins (RFC 3339); the default is now, or the time of the dump.",
 )
 @click.option(
     "--order",
     "line",
     type=click.Choice([each.value for each in Order]),
-    help="In which order the nodes go; otherwise as the agents do (their --order). fewest-moves is opt-in: it "
-    "counts pods, and not what they are worth.",
+    help="The order of the nodes; the default is the agents' --order. fewest-moves counts pods, not how important "
+    "they are.",
 )
 @click.option("--compare", is_flag=True, help="Simulate all orders and show them side by side.")
 @click.option(
     "--boot",
     type=_Duration(),
     metavar="DURATION",
-    help="From the drained node to the node given back; otherwise measured by each node's last reboot, 3m "
-    "where none is.",
+    help="The time from the drained node to the node back in service; the default is measured by each node's last "
+    "reboot, or 3m.",
 )
 @click.option(
     "--drain",
     type=_Duration(),
     metavar="DURATION",
-    help="From the cordon to the empty node; otherwise measured by the last reboots, 1m where none is.",
+    help="The time from the cordon to the empty node; the default is measured by the last reboots, or 1m.",
 )
 @click.option(
     "--settle",
     type=_Duration(),
     metavar="DURATION",
-    help="From the node given back to workloads as healthy as before; otherwise measured by the last reboots, 30s "
-    "where none is.",
+    help="The time from the node back in service to workloads as healthy as before; the default is measured by the "
+    "last reboots, or 30s.",
 )
 @click.option(
     "--handover",
@@ -250,7 +250,7 @@ class _Rollout(Value, kw_only=True):
     default=5.0,
     show_default="5s",
     metavar="DURATION",
-    help="From a claim given back to the next one taken.",
+    help="The time between giving back a claim and taking the next one.",
 )
 @click.option(
     "--set",
@@ -272,8 +272,8 @@ class _Rollout(Value, kw_only=True):
     default=5,
     show_default=True,
     metavar="NUMBER",
-    help="Simulate the roll-out with so many random seeds and give ranges, where anything is left to chance; each "
-    "takes as long as the first.",
+    help="Simulate the roll-out with this many random seeds and show ranges, if its outcome depends on chance; each "
+    "seed takes as long as the first.",
 )
 @scheduler_config_option()
 @click.option(
@@ -354,7 +354,7 @@ def _write_report(path: Path, made: Plan) -> str:
     try:
         path.write_text(plan_html(made), encoding="utf-8")
     except OSError as error:
-        return f"the report could not be written: {path}: {why(error)}; the plan itself is above"
+        return f"the report could not be written: {path}: {why(error)}; the plan above is complete"
     say(f"The report is in {path}.", err=True)
     return ""
 
@@ -371,7 +371,7 @@ async def _from_cluster(cluster: Cluster) -> _World:
     lock = (await look_at_lock(cluster)).state
     notes = [note] if note else []
     if isinstance(lock, LockContent) and lock.is_paused:
-        notes.append("the cluster is paused now; the plan counts from its resumption")
+        notes.append("the cluster is paused now; the plan assumes that it has been resumed")
     return _World(
         snapshot=snapshot,
         views=tuple(views.get(node.name) or _view(node) for node in snapshot.nodes),
@@ -389,7 +389,7 @@ def _from_dump(path: Path) -> _World:
     dump = dump_of(path)
     version, note = supported(dump.header.kube_version)
     notes = [
-        "a dump has no annotations: holds, measured durations and the age of needs are not known",
+        "a dump has no annotations: holds, measured durations and the age of needs are unknown",
         *([note] if note else []),
         *_unread(dump.snapshot),
     ]
@@ -456,13 +456,13 @@ def _kept_down(world: _World) -> list[str]:
 def _left_alone(world: _World) -> list[str]:
     """Nodes that the agents skip, because an autoscaler is removing them."""
     names = [view.name for view in world.views if removed_by(view)]
-    why = "left alone, because an autoscaler is removing the node; it is planned only by name"
+    why = "left out, because an autoscaler is removing the node; name the node to plan it"
     return [f"{first_few(names)}: {why}"] if names else []
 
 
 def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:
-    """The cluster before the roll-out: a node that careen is working on is planned as if it had not begun, and one in
-    maintenance as if it were handed back."""
+    """The cluster before the roll-out: the plan assumes that nodes under a claim have not begun, and that nodes in
+    maintenance are back in service."""
     kept = {view.name for view in world.views if phase_of(view) == Phase.MAINTENANCE}
     begun = {view.name for view in world.views if works(view) and view.name in chosen} - kept
     if not (busy := begun | kept):
@@ -474,9 +474,10 @@ def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[
             views[place] = replace(view, unschedulable=progress.prior_unschedulable)
             if not progress.prior_unschedulable:
                 snapshot = snapshot.with_node_uncordoned(view.name)
+    is_one = len(begun) == 1
     note = (
-        f"{listed(sorted(begun))} {'is' if len(begun) == 1 else 'are'} at work already, and planned as if "
-        f"{'it' if len(begun) == 1 else 'they'} had not begun"
+        f"{listed(sorted(begun))} {'is' if is_one else 'are'} already rebooting; the plan assumes that "
+        f"{'it has' if is_one else 'they have'} not begun"
     )
     return replace(world, snapshot=snapshot, views=tuple(views)), [note] if begun else []
 
@@ -543,8 +544,8 @@ def _durations(world: _World, policy: Policy, request: _Request) -> tuple[Durati
     if boot is None and measured.measured:
         notes.append(
             f"{count_of(measured.measured, 'node')} of {len(world.views)} "
-            f"{'says' if measured.measured == 1 else 'say'} how long the last reboot took; the others are "
-            "planned with the median"
+            f"{'says' if measured.measured == 1 else 'say'} how long the last reboot took; the plan uses their "
+            "median for the others"
         )
     elif boot is None:
         assumed.append("--boot")
@@ -555,7 +556,7 @@ def _durations(world: _World, policy: Policy, request: _Request) -> tuple[Durati
         if each.measured
     ]
     if assumed:
-        notes.append(f"durations are assumed, not measured; give {listed(assumed)} to plan with yours")
+        notes.append(f"the durations are assumptions, not measurements; give {listed(assumed)} to use your own")
     durations = Durations(
         held_back=policy.drain.delay_seconds,
         drain=drained + policy.balancer_settle_seconds + policy.reboot_delay_seconds,
@@ -575,5 +576,5 @@ def _not_foreseen(policy: Policy) -> list[str]:
 
 def _agents_note(agents: Agents, *, given_config: bool) -> list[str]:
     if agents.settings is None and not agents.note:
-        return ["the agents' settings are not in a dump: the defaults stand in, change them with --set"]
+        return ["a dump does not contain the agents' settings: the plan uses the defaults; change them with --set"]
     return [agents.note] if agents.note and not (given_config and agents.settings) else []

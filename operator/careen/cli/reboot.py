@@ -17,10 +17,10 @@ from careen.report.fleet_report import phase_of
 
 @click.command()
 @click.argument("node")
-@click.option("--reason", default="", metavar="TEXT", help="Why; shown by `careen why`, and kept in the history.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason; `careen why` and the history show it.")
 @click.option("--now", "is_now", is_flag=True, help="Also outside the maintenance window and the minimum interval.")
 @click.option("--no-wait", is_flag=True, help="Only ask; otherwise the command waits until the node has rebooted.")
-@click.option("--end", is_flag=True, help="Take the request back, as long as the host was not asked.")
+@click.option("--end", is_flag=True, help="Withdraw the request; possible until the reboot is announced.")
 @cluster_command
 async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_wait: bool, end: bool) -> None:
     """Ask for a reboot of NODE. Its agent waits for its turn, drains and verifies as always.
@@ -29,13 +29,11 @@ async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_w
     if end:
         _refuse_too_late(await read_node_or_fail(cluster, node))
         taken = await withdraw(cluster, node, Wish.REBOOT)
-        say(f"The request for {node} is taken back." if taken else f"Nobody asks for a reboot of {node}.")
+        say(f"The request for {node} is withdrawn." if taken else f"There is no request for a reboot of {node}.")
         return
     before = await read_node_or_fail(cluster, node)
     if not before.boot_id:
-        raise BadInput(
-            f"the kubelet of {node} has not reported which boot it runs, so no other one could be told from it"
-        )
+        raise BadInput(f"the kubelet of {node} has not reported its boot id, so a new boot could not be recognised")
     wish = PersonRequest(
         wish=Wish.REBOOT,
         reason=" ".join(reason.split()),
@@ -44,7 +42,7 @@ async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_w
         is_now=is_now,
     )
     await ask(cluster, node, wish)
-    say(f"Asked: {node} reboots when it is its turn{', whatever the window' if is_now else ''}; {IDLE_LOOK}.")
+    say(f"Asked: {node} reboots when it is next in line{', in or outside its window' if is_now else ''}; {IDLE_LOOK}.")
     if no_wait:
         return
     after = await wait_for(cluster, node, lambda seen: keys.REQUEST not in seen.annotations and is_at_rest(seen))
@@ -53,14 +51,14 @@ async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_w
 
 def _tell(after: NodeView, before: NodeView) -> None:
     if after.boot_id == before.boot_id:
-        raise click.ClickException(f"{after.name} did not reboot: somebody took the request back")
-    say(f"{after.name} has rebooted and is given back.")
+        raise click.ClickException(f"{after.name} did not reboot: the request was withdrawn")
+    say(f"{after.name} has rebooted and is back in service.")
 
 
 def _refuse_too_late(node: NodeView) -> None:
     """A request can be taken back until the reboot is announced; from then on the host may be on its way down."""
     if phase_of(node) == Phase.REBOOTING and keys.REQUEST in node.annotations:
         raise BadInput(
-            f"it is too late: the reboot of {node.name} was announced, and its host may have been asked; "
-            f"`careen why {node.name}` shows what comes of it"
+            f"it is too late: the reboot of {node.name} was announced, and the host may already be going down; "
+            f"`careen why {node.name}` shows the outcome"
         )

@@ -64,7 +64,7 @@ class Asked(Value, kw_only=True):
 @click.option(
     "--once",
     is_flag=True,
-    help=f"Print the table and end after --for or --bindings; otherwise after {_ONCE_SECONDS} s.",
+    help=f"Print the table and end after --for or --bindings; the default is {_ONCE_SECONDS} s.",
 )
 @click.option("--for", "seconds", type=click.IntRange(min=1), metavar="SECONDS", help="How long to follow the cluster.")
 @click.option("--bindings", type=click.IntRange(min=1), metavar="N", help="How many pods to compare.")
@@ -72,23 +72,32 @@ class Asked(Value, kw_only=True):
     "--snapshot",
     type=Written(),
     metavar="FILE",
-    help="Where to write, at the end or on SIGUSR1, a dump for `forecast --from` and `plan --from`.",
+    help="The file for a dump for `forecast --from` and `plan --from`, written at the end or on SIGUSR1.",
 )
 @scheduler_config_option(otherwise="the one that the agents were given")
 @click.option(
-    "--profile", "profiles", multiple=True, metavar="NAME", help="A schedulerName to compare; otherwise all profiles."
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME",
+    help="A schedulerName to compare; the default is all profiles.",
 )
 @click.option(
-    "--last", type=click.IntRange(min=0), default=10, show_default=True, metavar="N", help="Disagreements to show."
+    "--last",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How many disagreements to show.",
 )
 @click.option(
-    "--metrics-host", default="", metavar="HOST", help="The address of --metrics-port; otherwise all addresses."
+    "--metrics-host", default="", metavar="HOST", help="The address for --metrics-port; the default is all addresses."
 )
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Serve /metrics, /healthz and /readyz there; 0 for any free one.",
+    help="The port for /metrics, /healthz and /readyz; 0 takes any free one.",
 )
 @output_option
 @connection_options
@@ -110,8 +119,8 @@ def shadow(
     agree. It lists and watches; nothing is changed.
 
     Without --once, --for or --bindings it goes on until it is interrupted, and prints the table then. Exit code 0: they
-    agree. 3: so seldom that the scheduler probably has another configuration than careen was told. 4: no pod was bound
-    of which something can be said."""
+    agree. 3: so seldom that the scheduler probably has another configuration than careen was told. 4: no bound pod
+    could be compared."""
     asked = Asked(
         seconds=seconds or (_ONCE_SECONDS if once and bindings is None else None),
         bindings=bindings,

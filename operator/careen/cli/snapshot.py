@@ -23,7 +23,7 @@ from scheduler_core.snapshot.dump import DumpWriter, Header
 
 @click.command()
 @click.option(
-    "--file", "-f", "target", type=Written(), metavar="FILE", help="Where to write it; otherwise standard output."
+    "--file", "-f", "target", type=Written(), metavar="FILE", help="The file to write; the default is standard output."
 )
 @cluster_command
 async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
@@ -33,7 +33,7 @@ async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
     at it before you give it away (`zcat dump.json.gz`)."""
     if target is None and sys.stdout.isatty():
         raise click.UsageError(
-            "a dump is no text for a terminal: give --file FILE, or send it on with `careen snapshot > dump.json.gz`"
+            "a dump cannot be shown on a terminal: give --file FILE, or redirect it: `careen snapshot > dump.json.gz`"
         )
     kept, size = await write_snapshot(cluster, await server_version(cluster.api), target)
     say(f"{count_of(kept, 'list page')}, {size:,} bytes compressed", err=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--busy", is_flag=True, help="Leave out nodes that have nothing to do.")
+@click.option("--busy", is_flag=True, help="Leave out idle nodes.")
 @output_option
 @cluster_command
 async def status(cluster: Cluster, *, busy: bool, output: str) -> None:

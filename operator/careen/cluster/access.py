@@ -72,14 +72,17 @@ _VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete
 def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str, forecast: bool) -> tuple[Right, ...]:
     """Every right that an agent needs, in the order of a node's phases."""
     rights = (
-        Right(verb="get", resource="nodes", name=node, because="each turn begins with the own Node"),
+        Right(verb="get", resource="nodes", name=node, because="each turn begins with a read of the agent's own Node"),
         Right(
-            verb="patch", resource="nodes", name=node, because="taint, cordon and progress are written on the own Node"
+            verb="patch",
+            resource="nodes",
+            name=node,
+            because="the agent writes taint, cordon and progress on its own Node",
         ),
         Right(
             verb="list",
             resource="nodes",
-            because="concurrency and budgets count nodes that are down",
+            because="concurrency and budgets count the down nodes",
             part=OptionalRight.NODES,
         ),
         Right(
@@ -96,30 +99,34 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             group="apps",
             namespace=namespace,
             name=daemonset,
-            because="claims are written into the lock",
+            because="agents write their claims into the lock",
             part=OptionalRight.PATCH,
         ),
         Right(
             verb="list",
             resource="daemonsets",
             group="apps",
-            because="another coordinator, such as kured, must be seen",
+            because="the agent must notice another coordinator, such as kured",
             part=OptionalRight.COORDINATORS,
         ),
         Right(verb="list", resource="pods", because="the pods of the node are drained"),
         Right(
             verb="get",
             resource="pods",
-            because="an eviction answered with 404 must be told from a missing API, and the agent's own "
-            "DaemonSet from another",
+            because="the agent must distinguish an evicted pod from a missing API, and its own DaemonSet from another",
         ),
-        Right(verb="create", resource="pods", subresource="eviction", because="pods are evicted, never deleted"),
+        Right(
+            verb="create",
+            resource="pods",
+            subresource="eviction",
+            because="the agent evicts pods, and never deletes them",
+        ),
         *(
             Right(
                 verb=verb,
                 resource=resource,
                 group=group,
-                because="owners of displaced pods must be as well as before",
+                because="the owners of displaced pods must become as healthy as before",
                 part=OptionalRight.OWNERS,
             )
             for group, resource in (
@@ -134,14 +141,14 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             verb="create",
             resource="events",
             namespace="default",
-            because="changes of mind are told as Events of the Node",
+            because="the agent reports changes of its decision as Events of the Node",
             part=OptionalRight.EVENTS,
         ),
         Right(
             verb="create",
             resource="events",
             namespace=namespace,
-            because="settings that cannot be used are told as Events of the ConfigMap",
+            because="the agent reports unusable settings as Events of the ConfigMap",
             part=OptionalRight.EVENTS,
         ),
         Right(
@@ -149,7 +156,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
             resource="configmaps",
             namespace=namespace,
             name=config_map,
-            because="settings are read before anything is done",
+            because="the agent reads its settings before it does anything",
             part=OptionalRight.SETTINGS,
         ),
         *(
@@ -158,7 +165,7 @@ def needed_rights(*, node: str, namespace: str, daemonset: str, config_map: str,
                 resource="configmaps",
                 namespace=namespace,
                 name=config_map,
-                because="settings are read live",
+                because="the agent follows changes of its settings",
                 part=OptionalRight.FOLLOWING,
             )
             for verb in ("list", "watch")
@@ -199,7 +206,8 @@ class _Rule(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     resource_names: list[str] = []
 
     def gives(self, right: Right) -> bool:
-        """As RBAC's authorizer reads it: pkg/apis/rbac/v1/evaluation_helpers.go."""
+        """Whether the rule grants the right, as RBAC's authorizer decides it:
+        pkg/apis/rbac/v1/evaluation_helpers.go."""
         resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
         return (
             _has(self.verbs, right.verb)

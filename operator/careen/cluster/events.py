@@ -72,8 +72,8 @@ async def post_event(
 
 
 async def is_first(api: ClusterApi, subject: Subject, *, reason: str, sentence: str, host: str, once: str) -> bool:
-    """Whether this warning is the first of its name, so that whoever posted it speaks for all. Where the server does
-    not say, it is taken for the first: better told twice than not at all."""
+    """Posts this warning and returns whether it is the first with its name, so that only one of many agents sends the
+    message. Without the server's answer it counts as the first: two messages are better than none."""
     at = rfc3339(api.clock.now())
     body = event(subject, reason=reason, sentence=sentence, is_warning=True, host=host, at=at, once=once)
     try:
@@ -83,7 +83,8 @@ async def is_first(api: ClusterApi, subject: Subject, *, reason: str, sentence: 
     except Conflict:
         return False
     except Forbidden:
-        return subject.kind == "Node"  # under kured's roles no agent may ask, and every waiting one would tell the same
+        # under kured's roles no agent has the right, and all waiting agents would send the same message
+        return subject.kind == "Node"
     except ClusterError:
         return True
     return True

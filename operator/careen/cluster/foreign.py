@@ -81,7 +81,7 @@ def _pods(daemonset: objects.DaemonSet) -> int:
 
 
 def _held(annotation: str | None) -> str:
-    """The lock's state in words; empty if nobody holds it. Kured leaves an empty list of claims."""
+    """The lock's state in words; empty if it has no holder. Kured leaves an empty list of claims."""
     content = parse(annotation)
     if isinstance(content, Garbage):
         return "it cannot be understood"
@@ -91,7 +91,7 @@ def _held(annotation: str | None) -> str:
 
 
 def _names(content: LockContent) -> str:
-    return first_few(content.holders, _SHOWN_HOLDERS)  # names: what is none has become "unreadable entry 1"
+    return first_few(content.holders, _SHOWN_HOLDERS)  # unreadable names are already replaced by "unreadable entry 1"
 
 
 def _has_kureds_image(daemonset: objects.DaemonSet) -> bool:

@@ -26,7 +26,7 @@ class LockStore:
         self._annotation = annotation
 
     async def read(self) -> LockReading:
-        """The lock as it is now. Raises `ClusterError`; a missing DaemonSet is `NotFound`, and no "free" lock."""
+        """The lock as it is now. Raises `ClusterError`; a missing DaemonSet is `NotFound`, not a free lock."""
         return self._reading(await self._api.get(self._path, objects.LockObject))
 
     async def write(self, wanted: WriteLock) -> Written[LockReading]:

@@ -100,8 +100,8 @@ def stands(patch: PatchNode, node: NodeView) -> bool:
 
 
 def _of_others_than_controllers(taints: Iterable[Taint]) -> set[Taint]:
-    """Without the taints of cordons and conditions: the node controller sets and removes them, often right after a
-    patch."""
+    """The taints without those of cordons and conditions: the node controller sets and removes these, often right after
+    a patch."""
     return {taint for taint in taints if not taint.key.startswith("node.kubernetes.io/")}
 
 

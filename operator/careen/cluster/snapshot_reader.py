@@ -18,7 +18,7 @@ T = TypeVar("T")
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 
-# Looked at for every pod: namespace selectors, default spread constraints, budgets.
+# Needed for every pod: namespace selectors, default spread constraints, budgets.
 ALWAYS = (
     NODES,
     PODS,
@@ -30,7 +30,7 @@ ALWAYS = (
     "/apis/policy/v1/poddisruptionbudgets",
 )
 
-# Looked at only for pods with claims on volumes.
+# Needed only for pods with claims on volumes.
 VOLUMES = (
     "/api/v1/persistentvolumeclaims",
     "/api/v1/persistentvolumes",
@@ -41,11 +41,11 @@ VOLUMES = (
     "/apis/storage.k8s.io/v1/volumeattachments",
 )
 
-# Looked at only for pods with claims on devices; served as v1 since 1.34, as betas before.
+# Needed only for pods with claims on devices; served as v1 since 1.34, as betas before.
 DEVICE_VERSIONS = ("v1", "v1beta2", "v1beta1")
 DEVICES = ("/apis/resource.k8s.io/{version}/resourceclaims", "/apis/resource.k8s.io/{version}/deviceclasses")
 
-# Looked at only for pods of Jobs: does the Job replace a pod that is evicted.
+# Needed only for pods of Jobs: whether the Job replaces an evicted pod.
 JOBS = ("/apis/batch/v1/jobs",)
 
 # Keys in the JSON of a pod. A pod that has one of these words in an annotation costs some requests, no more.

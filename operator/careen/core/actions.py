@@ -62,8 +62,8 @@ class ConfirmClaim(Value, kw_only=True):
 class EvictPod(Value, kw_only=True):
     """One pod to evict, by UID. `grace_seconds` None keeps the pod's own grace period.
 
-    `comer_of` is the owner (`drain_plan.owner_of`) of a pod that arrived in spite of the cordon; the memory counts
-    such pods by owner. It is empty for any other pod."""
+    `comer_of` is the owner (`drain_plan.owner_of`) of a pod that was created after the cordon; the memory counts such
+    pods by owner. It is empty for any other pod."""
 
     namespace: str
     name: str

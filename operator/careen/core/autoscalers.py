@@ -64,4 +64,4 @@ def removed_by(node: NodeView) -> str:
 def left_alone(node: NodeView) -> str:
     """A sentence that says why a reboot of this node is pointless; empty if it is not."""
     who = removed_by(node)
-    return f"{who} is removing this node: it is left alone" if who else ""
+    return f"{who} is removing this node, so careen leaves it alone" if who else ""

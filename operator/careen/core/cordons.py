@@ -24,6 +24,6 @@ def is_foreign(node: NodeView) -> bool:
 
 
 def foreign_author(node: NodeView) -> str:
-    """The field managers that set a foreign cordon, or "somebody": a list of Nodes has no managed fields here, and
-    some servers never have them."""
+    """The field managers that set a foreign cordon, or "somebody": careen's lists of Nodes have no managed fields, and
+    some servers never report them."""
     return ", ".join(name for name in node.cordoned_by if name != keys.FIELD_MANAGER) or "somebody"

@@ -115,7 +115,7 @@ def _disown_cordon(situation: Situation) -> Decision | None:
         situation,
         Status(
             Code.UNCORDONED_BY_HAND,
-            situation.node.annotations.get(keys.REASON, "somebody uncordoned the node"),
+            situation.node.annotations.get(keys.REASON, "another client uncordoned the node"),
             refusals=stored_refusals(situation.node),
         ),
         Transition(situation.phase, replace(progress, is_cordoned_by_us=False)),
@@ -184,7 +184,10 @@ def _overdue(content: LockContent) -> tuple[tuple[str, str], ...]:
 def _unreadable(observation: Observation, policy: Policy, node: NodeView, why: str) -> Decision:
     """Change nothing that the record may describe, and say on the Node what to do. The one exception: when the need
     ends, careen removes a soft taint whose name proves that it is ours."""
-    sentence = f"{why}; nothing is done until a person removes it: kubectl annotate node {node.name} {keys.PROGRESS}-"
+    sentence = (
+        f"{why}; careen does nothing until a person removes the annotation: "
+        f"kubectl annotate node {node.name} {keys.PROGRESS}-"
+    )
     decision = _powerless(observation, Code.PROGRESS_UNREADABLE, sentence)
     ours = own_taint.by_name(node, policy) if observation.need.answer is NeedAnswer.NO else frozenset()
     taints = own_taint.without(node, ours)

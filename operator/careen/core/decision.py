@@ -77,5 +77,5 @@ class Decision(Value, kw_only=True):
     actions: tuple[Action, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     wants: frozenset[Evidence] = frozenset()
-    expects_turn: bool = False
-    """Whether this node's turn comes soon: the shell then gets the forecasting process ready."""
+    starts_soon: bool = False
+    """Whether this node may start soon: the shell then gets the forecasting process ready."""

@@ -45,7 +45,7 @@ LABEL = {
 }
 
 SOON_SECONDS = 0.0  # after a write of our own the next step follows at once
-PASSING_SECONDS = 3.0  # a state that lasts less than this is not worth a request or an Event
+PASSING_SECONDS = 3.0  # a state that ends sooner is not worth a request or an Event
 RETELL_SECONDS = 15.0  # the agent rewrites a sentence of the same code at most this often
 _SHOWN_PODS = 110  # a full node by the kubelet's default; 256 KiB of annotations are the limit
 _SHOWN_NODES = 20  # equally good nodes shown per pod
@@ -108,7 +108,7 @@ def want(situation: Situation, *evidence: Evidence) -> Decision:
     """Ask the shell for more evidence; the shell then decides again."""
     return Decision(
         phase=situation.phase,
-        reason=Reason(code=Code.TAKING_CLAIM, sentence="more has to be known first"),
+        reason=Reason(code=Code.TAKING_CLAIM, sentence="needs more evidence"),
         memory=situation.memory,
         look_again_seconds=0.0,
         wants=frozenset(evidence),

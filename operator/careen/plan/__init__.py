@@ -1,1 +1,1 @@
-"""Plans a roll-out by the agents' own rules. Only `careen plan` and the reports use it."""
+"""Simulates a roll-out under the agents' own rules. Only `careen plan` and the reports use it."""

@@ -1,4 +1,4 @@
-"""How long a plan expects each node to be down: measured if the nodes' last reboots tell, otherwise assumed."""
+"""How long a plan expects each node to be down: measured by the nodes' last reboots, otherwise assumed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _LONGEST_SECONDS = 86_400  # a report of more than a day is a mistake, not a boo
 
 
 class Typical(Value, kw_only=True):
-    """The usual seconds of a step: the median of so many nodes, or an assumption if none has measured it."""
+    """The usual seconds of a step: the median of `measured` nodes, or an assumption if that is 0."""
 
     seconds: float
     measured: int
 
 
 class Boots(Value, kw_only=True):
-    """Seconds from the drained node to the node given back: of single nodes, and for all others; how many were
-    measured."""
+    """The seconds from the drained node to the node back in service: of single nodes, and for all others; and how many
+    nodes were measured."""
 
     of: Mapping[str, float]
     others: float
@@ -33,19 +33,19 @@ class Boots(Value, kw_only=True):
 
 
 def measured_drains(nodes: Iterable[NodeView]) -> Typical:
-    """How long the drains before the last reboots took."""
+    """The duration of the drains before the last reboots."""
     return _typical(nodes, "drainSeconds", ASSUMED_DRAIN_SECONDS)
 
 
 def measured_settling(nodes: Iterable[NodeView]) -> Typical:
-    """How long after the last reboots the claims were kept: until the workloads were as healthy as before."""
+    """How long the nodes kept their claims after the last reboots, until the workloads were as healthy as before."""
     return _typical(nodes, "settleSeconds", ASSUMED_SETTLE_SECONDS)
 
 
 def measured_boots(nodes: Iterable[NodeView], *, drain_seconds: float, pause_seconds: float = 0.0) -> Boots:
-    """From `careen.dev/last-reboot`, which counts from the beginning of the drain; the others get the median of
-    those that have one. `drain_seconds` is the drain of a node that did not measure its own, `pause_seconds` what
-    passes between the drained node and its reboot."""
+    """The times in `careen.dev/last-reboot`, which count from the beginning of the drain; nodes without one get the
+    median. `drain_seconds`: the assumed drain of a node that did not measure its own; `pause_seconds`: the pause
+    between the end of the drain and the reboot."""
     of: dict[str, float] = {}
     for node in nodes:
         report = object_of(node.annotations.get(keys.LAST_REBOOT))

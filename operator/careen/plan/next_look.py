@@ -1,8 +1,7 @@
-"""When the agent of a node will look or try again, as far as the Node's record and the lock tell it
-to somebody else.
+"""When the agent of a node will look or try again, estimated from the Node's record and the lock.
 
-The steps say so exactly, in every decision; a test holds that no decision sleeps longer than what is said here.
-"""
+The agent itself knows the exact time from its last decision; a test checks that no decision sleeps longer than this
+estimate."""
 
 from __future__ import annotations
 
@@ -25,16 +24,16 @@ from scheduler_core.values import Value
 
 
 class NextLook(Value, kw_only=True):
-    """`seconds` until the node is tried again (known to the second), or at most until its agent looks again."""
+    """`seconds`: the exact time until the node tries again, or the longest time until its agent looks again."""
 
     seconds: float
     is_retry: bool = False
 
     @property
     def sentence(self) -> str:
-        """For a person."""
+        """The estimate as a sentence."""
         if self.is_retry:
-            return f"it is tried again in {span(round(self.seconds))}" if self.seconds >= 1 else "it is tried again now"
+            return f"its agent tries again {f'in {span(round(self.seconds))}' if self.seconds >= 1 else 'now'}"
         return f"its agent looks again within {span(round(self.seconds))}"
 
 
@@ -67,7 +66,7 @@ _LOOKS = {
     Phase.FAILED: failing.LOOK_SECONDS,
 }
 
-_ANY_NUMBER = int(order.LONGEST_LOOK_SECONDS * order.LOOKS_PER_SECOND)  # of waiting nodes: no pause gets longer
+_ANY_NUMBER = int(order.LONGEST_LOOK_SECONDS * order.LOOKS_PER_SECOND)  # the longest pause of a waiting node
 _COSTLY = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 
 
@@ -87,7 +86,7 @@ def _of_the_waiting(node: NodeView, lock: LockContent | Garbage | Unknown, polic
 
 
 def _until_the_retry(node: NodeView, progress: Progress, policy: Policy, now: datetime) -> float | None:
-    """None if there is no automatic retry: a person has to ask for it."""
+    """The seconds until the automatic retry; None if only a person can start one."""
     since = from_rfc3339(node.annotations.get(keys.SINCE, ""))
     if since is None or progress.claim or not failed.is_tried_again(progress, policy):
         return None

@@ -10,8 +10,8 @@ from scheduler_core.values import Value
 
 
 class Ranges(Value, kw_only=True):
-    """Each pair is the least and the most over the seeds, of which there is one where nothing is left to chance.
-    `not_clean`: in how many of them a node does not reboot in one window, or a pod finds no room."""
+    """Each pair has the least and the most over all seeds; there is only one seed if nothing depends on chance.
+    `not_clean`: with how many seeds a node does not reboot in one window, or a pod finds no room."""
 
     seeds: int
     moves: tuple[int, int]
@@ -27,7 +27,7 @@ class Ranges(Value, kw_only=True):
 
 
 def ranges_of(timelines: Iterable[Timeline]) -> Ranges:
-    """Over at least one timeline; none of them is kept."""
+    """The ranges of at least one timeline. The timelines are not kept."""
     figures = [
         (len(each.moves), each.double_moves, each.ends, each.pending_seconds, each.is_clean) for each in timelines
     ]

@@ -48,8 +48,8 @@ from scheduler_core.simulation.timeline import Obstacle
 
 
 class RolloutRules:
-    """`Rules` of scheduler_core's rollout.py, as the agents under this policy would go. Mutable: it keeps the
-    lock's content."""
+    """`Rules` of scheduler_core's rollout.py: what the agents with this policy would do. Mutable: it keeps the lock's
+    content."""
 
     def __init__(
         self,
@@ -60,19 +60,19 @@ class RolloutRules:
         moves: Mapping[str, int] | None = None,
         released_at: str = "",
     ) -> None:
-        """`nodes` is every node of the cluster, as it stands before the roll-out; none of them works under a
-        claim. `named`: the agents' line now. `moves`: how many pods a drain of each would evict, for those who
-        do not say so themselves yet. `released_at`: when the last reboot of the cluster ended, as the lock has it."""
-        # The forecasts have left out already what the selector leaves alone, and their pods bear no labels to
-        # ask it again.
+        """`nodes`: every node of the cluster before the roll-out; none of them holds a claim. `named`: the agents' line
+        now. `moves`: how many pods a drain of each node would evict, for nodes without that annotation. `released_at`:
+        when the last reboot of the cluster ended, by the lock."""
+        # The forecasts already leave out pods that the selector does not match, and their pods have no labels to check
+        # again.
         self._policy = replace(policy, drain=replace(policy.drain, selector=None))
         self._gates = {known: foreseen(known) for known in Foreseen}
         self._content = LockContent(line=Line(names=named), released_at=released_at)
         self._zone: str | None = None
         self._rest: tuple[datetime, tuple[str, ...]] | None = None
         fleet = {node.name: node for node in nodes}
-        # Whose absence the budgets would notice; holders are in the lock. Thousands of sound Nodes need not be
-        # gone through for every question.
+        # The nodes that the budgets count; holders are in the lock. So a question need not go through thousands of
+        # healthy Nodes.
         self._fleet = tuple(_plain(node) for node in fleet.values() if _counts_for_the_budgets(node))
         self._sizes = _group_sizes(fleet.values(), policy)
         self._waiters = Waiters((_ready(node, moves or {}) for node in fleet.values()), policy)
@@ -84,11 +84,11 @@ class RolloutRules:
         }
         self._windows = WindowGroups(fleet.values(), policy)
 
-    # ---- what rollout.py asks ----
+    # ---- the questions of rollout.py ----
 
     def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """The next few of the waiting; nobody while no place is free. A node whose windows are shut is not in the
-        line, as its agent would not call it ready."""
+        """The next few waiting nodes; none while no slot is free. A node with closed windows is not in the line,
+        because its agent would not label it ready."""
         if not lock.free_slots(self._content, self._policy.concurrency):
             return ()
         if self._rests(at):
@@ -119,7 +119,7 @@ class RolloutRules:
         return self._content.line.names[: self._content.line.abreast]
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:
-        """The first gate that refuses."""
+        """The refusal of the first gate that refuses; None if all pass."""
         situation = self._situation(node, at, forecast)
         for gate in self._gates[Foreseen.WITH_FORECAST if forecast else Foreseen.WITHOUT_FORECAST]:
             if gate is maintenance_window.GATE and self._windows.is_open(node, at):
@@ -130,7 +130,8 @@ class RolloutRules:
         return None
 
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
-        """As `steps/shared/late_gates.py` decides: a person's word always, the rest by --late-policy."""
+        """As in `steps/shared/late_gates.py`: a person's hold or pause always counts, other refusals by
+        --late-policy."""
         situation = self._situation(node, at, None)
         for gate in self._gates[Foreseen.WITHOUT_FORECAST]:
             if When.BEFORE_REBOOT not in gate.when or not late_gates.undoes(gate, self._policy):
@@ -140,37 +141,37 @@ class RolloutRules:
         return None
 
     def claimed(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature
-        """Puts the claim into the lock; the rollout asks only when a place is free."""
+        """Adds the claim to the lock; the roll-out calls this only if a slot is free."""
         view = self._waiters[node]
         entry = Entry(
             node=node, id=node, uid=view.uid, groups=tuple(sorted(order.groups(view, self._policy))), zone=view.zone
         )
         added = lock.add(self._content, entry, self._policy.concurrency, in_one_zone=self._policy.order is Order.ZONE)
-        assert added is not None, "a node was let in beyond the limit"
+        assert added is not None, "a node took a claim beyond the limit"
         self._content = added
 
     def released(self, node: str, at: datetime) -> None:
-        """Takes the claim out of the lock; its zone is finished first."""
+        """Removes the claim from the lock; the nodes of its zone come next."""
         self._content = lock.remove(self._content, node, node)
         if self._policy.cluster_interval_seconds:
             self._content = lock.released(self._content, rfc3339(at))
         self._zone = self._waiters[node].zone
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """When windows that are shut open next, or the instant from which a gate no longer refuses a node."""
+        """When the next closed window opens, or a gate stops refusing a node."""
         instants = self._ends_of_waits[bisect_right(self._ends_of_waits, at) :][:1]
         again = cluster_interval.ends(self._content, self._policy, at)
         instants += [each for each in (again, self._windows.next_opening(at)) if each is not None and each > at]
         return min(instants, default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """The last second of the windows that are open at this instant, or of the next ones."""
+        """The last second of the windows that are open at this instant, or otherwise of the next ones."""
         return self._windows.next_closing(at)
 
-    # ---- how ----
+    # ---- details ----
 
     def _rests(self, at: datetime) -> bool:
-        """Whether the interval of the cluster keeps every node back but one that a person wants to reboot now."""
+        """Whether --cluster-minimum-interval keeps back all nodes except those that a person asked to reboot now."""
         if not self._policy.cluster_interval_seconds or self._wanted_now:
             return False
         again = cluster_interval.ends(self._content, self._policy, at)
@@ -216,17 +217,17 @@ class RolloutRules:
 
 
 def _group_sizes(nodes: Iterable[NodeView], policy: Policy) -> dict[str, int]:
-    """How many nodes each group has, for budgets that are a share of it."""
+    """The number of nodes of each group, for budgets in percent."""
     shares = [budget for budget in policy.budgets if budget.percent is not None]
     return Counter(group for node in nodes for budget in shares if (group := budget.group_of(node.labels)) is not None)
 
 
 def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:
-    """As the order looks at it: ready to go, with its pods counted, its need's beginning and nothing else of a
-    record."""
+    """The node as the order needs it: labelled ready, with the number of its pods and the begin of its need, without
+    the rest of its record."""
     since = order.need_since(node)
     annotations = {key: value for key, value in node.annotations.items() if key != keys.PROGRESS}
-    if since[:1] == "2":  # a year, not the mark of an unknown beginning
+    if since[:1] == "2":  # a real year, not the placeholder of an unknown beginning
         annotations[keys.PROGRESS] = to_annotation(Progress(need_since=since))
     if node.name in moves:
         annotations.setdefault(keys.MOVES, str(moves[node.name]))
@@ -234,14 +235,14 @@ def _ready(node: NodeView, moves: Mapping[str, int]) -> NodeView:
 
 
 def _plain(node: NodeView) -> NodeView:
-    """As the budgets look at it: only what is wrong with it for other reasons than ours."""
+    """The node as the budgets need it: without careen's own marks, so that only other causes count as down."""
     return replace(
         node, annotations={}, labels={key: value for key, value in node.labels.items() if key != keys.REBOOT_LABEL}
     )
 
 
 def _counts_for_the_budgets(node: NodeView) -> bool:
-    """Whether the budgets count the Node even while it holds no claim: as down, or as a member of the control plane."""
+    """Whether the budgets count the Node even without a claim: because it is down, or belongs to the control plane."""
     return node.unschedulable or not node.ready or node.is_control_plane
 
 
@@ -255,7 +256,7 @@ def _pod(pod: PodForecast) -> PodView:
 
 
 def _binding_owner(pod: PodForecast, node: str) -> OwnerHealth:
-    """The controller as the gate looks at it, by the forecast's word ("ReplicaSet shop/cart-5d9")."""
+    """The controller in the form that the gate needs, from the forecast's text ("ReplicaSet shop/cart-5d9")."""
     kind, _, rest = pod.owner.partition(" ")
     namespace, _, name = rest.partition("/")
     return OwnerHealth(
@@ -277,12 +278,13 @@ _SUBJECTS: Mapping[Code, str] = {
     Code.QUORUM: "the control plane's quorum",
     Code.LIMIT_REACHED: "--concurrency is used up",
     Code.HELD: "held by a person",
-    Code.CORDONED: "cordoned by somebody",
+    Code.CORDONED: "cordoned, not by careen",
 }
 
 
 def _subject(refused: Refusal, forecast: Forecast | None) -> str:
-    """What is in the way in words that nodes share, so that they can be counted together."""
+    """The cause of a refusal in words without the node's name, so that nodes with the same cause can be counted
+    together."""
     if refused.code in {Code.BUDGET_SPENT, Code.NODES_DOWN}:
         first, _, last = refused.sentence.rpartition("; ")
         return last if refused.code is Code.BUDGET_SPENT else first

@@ -1,8 +1,8 @@
-"""The waiting nodes of a planned roll-out, sorted once, so that the order need not look at thousands of them
-for every question.
+"""The waiting nodes of a planned roll-out, sorted once, so that the order need not compare thousands of them for every
+question.
 
-Who comes next is decided in order.py alone: this only leaves out who cannot be among the next few, because
-others that are alike come first."""
+Only order.py decides which node comes next: this module leaves out nodes that cannot be among the next few, because
+similar nodes come before them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from careen.core.lock.order import among_alike, groups, line_length, need_since
 
 
 class Waiters:
-    """Nodes by name, and in kinds: nodes of one kind differ for the order only in their need's age, their
-    moves, and their name."""
+    """Nodes by name and by kind. For the order, nodes of one kind differ only in the age of their need, their moves and
+    their name."""
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
         self._policy = policy
-        by = (
-            _by_age if policy.order is Order.FEWEST_MOVES else among_alike
-        )  # there moves are counted anew for every question
+        # this order counts the moves again for every question
+        by = _by_age if policy.order is Order.FEWEST_MOVES else among_alike
         self._nodes = {node.name: node for node in nodes}
         kinds: dict[tuple[object, ...], list[str]] = {}
         for node in sorted(self._nodes.values(), key=by):
@@ -36,11 +35,11 @@ class Waiters:
         return self._nodes[name]
 
     def short_list(self, waiting: Iterable[str], content: LockContent, movable: Callable[[str], int]) -> list[NodeView]:
-        """Enough of these nodes for the order to find among them the same next ones as among all: the first of
-        each kind, and who is named.
+        """A selection in which the order finds the same next nodes as among all: the named nodes and the first of each
+        kind.
 
-        As many of a kind as a line is long are enough. If all of those fit, the line is full before the next of
-        the kind is looked at; if one does not, no later one of its kind fits."""
+        As many nodes of each kind as the line has names are enough. If they all fit, the line is full before the next
+        node of the kind is considered; if one does not fit, no later one of its kind does."""
         here = set(waiting).difference(content.holders)
         most = line_length(content, self._policy)
         chosen = dict.fromkeys(name for name in content.line.names if name in here)

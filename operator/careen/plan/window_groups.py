@@ -1,7 +1,7 @@
 """The windows of a planned roll-out's nodes: groups of nodes that share their windows, and when each group's are open.
 
-A plan asks thousands of times. The answer is kept for as long as it holds, so that the calendar is gone through once
-for each change of a group."""
+A plan asks thousands of times. Each answer is kept while it is valid, so the calendar is searched once for each change
+of a group."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from careen.core.windows import openings
 from careen.core.windows.values import NamedWindow
 from scheduler_core.values import Value
 
-_FAR = timedelta(days=8)  # openings.py follows windows that are open so far and no farther
+_FAR = timedelta(days=8)  # how far openings.py follows open windows
 
 
 class _Stretch(Value):
-    """From one change of a group's windows to the next; `until` None: for ever."""
+    """The time from one change of a group's windows to the next; `until` None: for ever."""
 
     begin: datetime
     until: datetime | None
@@ -29,7 +29,7 @@ class _Stretch(Value):
 
 
 class WindowGroups:
-    """Which windows each node has, and when they are open. Mutable: it keeps the stretch that was asked about last."""
+    """The windows of each node, and when they are open. Mutable: it keeps the last stretch."""
 
     def __init__(self, nodes: Iterable[NodeView], policy: Policy) -> None:
         groups: dict[tuple[NamedWindow, ...], int] = {}
@@ -49,13 +49,13 @@ class WindowGroups:
         return all(self._stretch(group, at).is_open for group in range(len(self._windows)))
 
     def next_opening(self, at: datetime) -> datetime | None:
-        """When the first of the groups that are shut opens; None when none is shut, or none ever opens."""
+        """When the first closed group opens; None if none is closed, or if none ever opens."""
         shut = (each for group in range(len(self._windows)) if not (each := self._stretch(group, at)).is_open)
         return min((each.until for each in shut if each.until is not None), default=None)
 
     def next_closing(self, at: datetime) -> datetime | None:
-        """The last second before all windows are shut, from this instant or from the next opening on; None when
-        there is no such second within eight days of that."""
+        """The last second before all windows are closed, from this instant or the next opening on; None if they do not
+        all close within eight days."""
         opened = at if openings.is_open(self._all, at) else openings.change_after(self._all, at)
         shut = None if opened is None else openings.change_after(self._all, opened)
         return None if shut is None else shut - timedelta(seconds=1)

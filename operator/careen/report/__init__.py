@@ -1,1 +1,2 @@
-"""Values → text and JSON. Knows no server and no command, so what people read is tested letter by letter."""
+"""Turns values into text and JSON. This package uses no server and no command, so tests can compare its output letter
+by letter."""

@@ -9,7 +9,7 @@ from careen.core.cleanup.marks import CleanupMark
 from careen.report.tables import count_of, listed, paragraph, table
 from scheduler_core.values import Value
 
-LONGEST_NOW = 60  # of what stands there: a forecast is kilobytes of JSON
+LONGEST_NOW = 60  # characters shown of a value: a forecast is kilobytes of JSON
 
 
 class Cleaned(Value, kw_only=True):
@@ -24,8 +24,8 @@ class Cleaned(Value, kw_only=True):
 
 
 class Cleanup(Value, kw_only=True):
-    """All of it. `notes` are sentences on what could not be looked at, or should be known; `refused` is why nothing was
-    changed at all."""
+    """A whole cleanup. `notes`: sentences about objects that could not be read, and warnings; `refused`: why the
+    cleanup changed nothing."""
 
     nodes: tuple[Cleaned, ...]
     lock: Cleaned
@@ -82,11 +82,13 @@ def _marks(cleanup: Cleanup, column: tuple[str, Any], width: int | None) -> str:
 
 
 def _warnings(cleanup: Cleanup, width: int | None) -> list[str]:
-    """For a dry run: the nodes that would make the real one refuse."""
+    """For a dry run: the nodes that would make the real cleanup refuse."""
     if cleanup.is_applied or cleanup.refused:
         return []
     busy = [each for each in cleanup.nodes if each.rebooting]
-    return [paragraph(f"{each.name}: {each.rebooting}; --yes refuses for its sake", width=width) for each in busy]
+    return [
+        paragraph(f"{each.name}: {each.rebooting}; because of it, --yes would refuse", width=width) for each in busy
+    ]
 
 
 def _short(text: str) -> str:
@@ -101,8 +103,8 @@ def _sentence(cleanup: Cleanup) -> str:
     where = _where(touched, cleanup.lock)
     if not cleanup.is_applied:
         if not marks:
-            return "There is nothing of careen's to remove."
-        return f"Nothing was changed: with --yes, {count_of(marks, 'mark')} would go from {where}."
+            return "There are no marks of careen to remove."
+        return f"Nothing was changed: --yes would remove {count_of(marks, 'mark')} from {where}."
     left = f" {len(cleanup.failed)} could not be cleaned: {_names(cleanup.failed)}." if cleanup.failed else ""
     return (f"{count_of(marks, 'mark')} removed from {where}." if marks else "Nothing was removed.") + left
 

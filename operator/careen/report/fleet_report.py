@@ -1,4 +1,5 @@
-"""A fleet in a table: every node's phase, since when, its turn, and the reason; and the lock above it."""
+"""A fleet as a table: every node's phase, since when, its place in the line and the reason, with the lock above the
+table."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ _ORDER = (
 def fleet_text(
     nodes: Sequence[NodeView], lock: LockState, now: datetime, *, only_busy: bool = False, width: int | None = None
 ) -> str:
-    """The lock's line, the table, and how many nodes are in which phase."""
+    """The sentence of the lock, the table, and the number of nodes in each phase."""
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
     lines = [paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width)]
     lines += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in stray_claims(lock, nodes)]
@@ -48,7 +49,7 @@ def fleet_text(
                 node.name,
                 phase_of(node),
                 age(_since(node), now),
-                turn_of(node, lock),
+                place_of(node, lock),
                 *([cordon_of(node)] if with_cordons else []),
                 reason_of(node),
             ]
@@ -57,7 +58,7 @@ def fleet_text(
         lines += [
             "",
             table(
-                ["NODE", "PHASE", "SINCE", "TURN", *(["CORDON"] if with_cordons else []), "REASON"], rows, width=width
+                ["NODE", "PHASE", "SINCE", "LINE", *(["CORDON"] if with_cordons else []), "REASON"], rows, width=width
             ),
         ]
     lines += ["", *under_way] if (under_way := expected_text(nodes, now, width=width)) else []
@@ -88,7 +89,7 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
         "since": node.annotations.get(keys.SINCE),
         "reason": node.annotations.get(keys.REASON, ""),
         "label": node.labels.get(keys.REBOOT_LABEL, ""),
-        "turn": turn_of(node, lock),
+        "turn": place_of(node, lock),
         "refusals": [
             {
                 "gate": each.gate,
@@ -108,7 +109,7 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
 
 
 def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
-    """Most urgent phase first; the waiting in the order of their turn; then by name."""
+    """The nodes with the most urgent phase first, waiting nodes in the order of the line, then by name."""
     named = lock.line.names if isinstance(lock, LockContent) else ()
 
     def key(node: NodeView) -> tuple[int, int, str]:
@@ -120,12 +121,12 @@ def in_order(nodes: Sequence[NodeView], lock: LockState) -> list[NodeView]:
 
 
 def phase_of(node: NodeView) -> str:
-    """The phase as it stands on the Node; Idle when nothing of careen does."""
+    """The phase that the Node shows; Idle if it shows none."""
     return node.annotations.get(keys.PHASE, Phase.IDLE.value)
 
 
-def turn_of(node: NodeView, lock: LockState) -> str:
-    """`holder`, `next`, or how far the node is towards its turn: `ready` (its cheap gates pass) or `required`."""
+def place_of(node: NodeView, lock: LockState) -> str:
+    """`holder`, `next`, or for a node that is not named yet `ready` (its cheap gates pass) or `required`."""
     if isinstance(lock, LockContent) and node.name in lock.holders:
         return "holder"
     if isinstance(lock, LockContent) and node.name in lock.line.names:
@@ -150,7 +151,7 @@ def reason_of(node: NodeView) -> str:
 
 
 def unreadable(node: NodeView) -> str:
-    """Why the node's phase is unknown, also to its own agent; empty if its record can be read."""
+    """Why the node's phase is unknown, even to its own agent; empty if its record can be read."""
     record = node.written
     return record.why if isinstance(record, UnreadableProgress) else ""
 

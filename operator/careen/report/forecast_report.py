@@ -13,7 +13,7 @@ from careen.core.facts.times import from_rfc3339
 from careen.report.tables import age, count_of, listed, paragraph, table
 from scheduler_core.simulation.forecast import Forecast, NodesAnswer, Outcome, PodForecast
 
-# Exit codes of `careen forecast`, for scripts: 1 and 2 are taken by errors.
+# Exit codes of `careen forecast`, for scripts: 1 and 2 mean errors.
 CLEAN, SOMETHING_STUCK, NOT_KNOWN = 0, 3, 4
 
 
@@ -34,7 +34,7 @@ def exit_code_of_all(forecasts: Sequence[Forecast]) -> int:
 def forecasts_text(
     forecasts: Sequence[Forecast], now: datetime, policy: Policy | None = None, *, width: int | None = None
 ) -> str:
-    """One block for each node, and what more nodes would do."""
+    """One block for each node, and the effect of more nodes, if the caller asked for it."""
     blocks = [forecast_text(each, now, policy, width=width, others=len(forecasts) - 1) for each in forecasts]
     answers = [nodes_text(each.more_nodes) for each in forecasts[:1] if each.more_nodes]
     return "\n\n".join([*blocks, *(paragraph(each, width=width) for each in answers)])
@@ -67,8 +67,7 @@ def forecast_text(
     if forecast.already_pending:
         lines.append(
             paragraph(
-                f"{count_of(forecast.already_pending, 'pod')} of the cluster had no node before: not this "
-                "drain's doing.",
+                f"{count_of(forecast.already_pending, 'pod')} of the cluster had no node even before this drain.",
                 width=width,
             )
         )
@@ -79,10 +78,10 @@ def forecast_text(
 
 
 def nodes_text(answer: NodesAnswer) -> str:
-    """Would they help, whom not and why, and how many are needed."""
+    """Whether the added nodes would help, which pods they do not help and why, and how many are needed."""
     nodes = f"{count_of(answer.count, 'more node')} like {answer.template}"
     if not answer.pods:
-        return f"With {nodes}: no difference, because every pod finds a place without."
+        return f"With {nodes}: no difference, because every pod finds a place without them."
     placed = f"{len(answer.placed)} of the {count_of(answer.pods, 'pod')} that {_find(answer.pods)} no room"
     told = [f"With {nodes}, {placed} would find a place."]
     reasons: dict[str, list[str]] = {}
@@ -103,7 +102,7 @@ def _needed(answer: NodesAnswer) -> str:
     if not answer.best_count:
         return f"No number of such nodes helps ({tried})."
     most = f"{answer.best_count} place the most, {answer.best_placed}"
-    return f"No number of such nodes is enough for all ({tried}): {most}."
+    return f"No number of such nodes helps all of them ({tried}): {most}."
 
 
 def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
@@ -136,7 +135,7 @@ _NOTHING_SAID: Mapping[str, Any] = {
     "remedies": [],
     "budget": None,
 }
-"""What `PodForecast` leaves out where it is so: every pod of the report has every key."""
+"""The defaults that `PodForecast` leaves out of its JSON: in the report every pod has every key."""
 
 
 def verdict(forecast: Forecast, policy: Policy | None = None) -> str:
@@ -176,8 +175,8 @@ def _way_out(pod: PodForecast) -> str:
 
 
 def _landing(pod: PodForecast) -> str:
-    """The node, or the nodes between which the scheduler would draw a lot, or the most likely ones with their
-    shares; with a sign behind them where others are possible."""
+    """The node; or the equal nodes among which the scheduler would choose at random; or the most likely nodes with
+    their shares. A sign after them says that other nodes are possible."""
     shown = [f"{name} {share:.0%}" for name, share in zip(pod.landing, pod.shares, strict=False)] or pod.landing
     named = listed(shown, most=3).replace(", ", "|").replace(" and ", "|+").replace(" more", "")
     return f"{named}|{keys.AND_OTHERS}" if pod.is_cut and named else named

@@ -24,12 +24,12 @@ from careen.report.openings import opening_told
 from careen.report.tables import age, count_of, listed, paragraph
 from scheduler_core.values import Value
 
-_ASKED_IN_TURN = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
+_ASKED_LAST = frozenset(gate.name for gate in GATES if gate.cost is Cost.COSTLY)
 _SHOWN_CODES = 3  # the rest is in the table, and in `careen why`
 
 
 class Headline(Value, kw_only=True):
-    """`why` nothing starts, `since` when at least, and what `ways_out` there are, one sentence each."""
+    """`why` nothing starts, `since` when at least, and the `ways_out`, one sentence each."""
 
     why: str
     code: str
@@ -40,7 +40,7 @@ class Headline(Value, kw_only=True):
 def headline(
     nodes: Sequence[NodeView], lock: LockState, now: datetime, policy: Policy | None = None
 ) -> Headline | None:
-    """None if no node waits, or one may start. With the agents' `policy` includes when a window opens."""
+    """None if no node waits, or if one may start. With the agents' `policy` the headline says when a window opens."""
     waiting = [node for node in nodes if phase_of(node) == Phase.WAITING]
     if not waiting:
         return None
@@ -49,13 +49,13 @@ def headline(
 
 
 def asks_for_policy(nodes: Iterable[NodeView]) -> bool:
-    """Whether the headline needs the agents' policy, to tell when their window opens."""
+    """Whether the headline needs the agents' policy, to say when their window opens."""
     return any(refusal.code is Code.OUTSIDE_WINDOW for node in nodes for refusal in stored_refusals(node))
 
 
 def headline_text(found: Headline, now: datetime, *, width: int | None = None) -> str:
-    """The sentence, and below it what would change it."""
-    since = f" It has been so for {age(found.since, now)}." if found.since else ""
+    """The sentence, followed by the remedies."""
+    since = f" This has lasted for {age(found.since, now)}." if found.since else ""
     lines = [paragraph(f"{found.why}.{since}", width=width)]
     if found.ways_out:
         lines += ["What would change it:", *(paragraph(each, indent="  ", width=width) for each in found.ways_out)]
@@ -74,7 +74,7 @@ def headline_json(found: Headline | None) -> dict[str, Any] | None:
     }
 
 
-# ---- what stops everybody ----
+# ---- what stops all nodes ----
 
 
 def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: LockState) -> Headline | None:
@@ -102,13 +102,13 @@ def _by_the_lock(waiting: Sequence[NodeView], nodes: Sequence[NodeView], lock: L
 
 
 def _waiting_for_holders(who: str, nodes: Sequence[NodeView], lock: LockContent) -> Headline | None:
-    """Every place in the lock is taken by a node that exists; claims that nobody is behind are told below the
-    lock's line."""
+    """Existing nodes hold every claim that the lock allows. Claims without a holder are reported elsewhere, below the
+    sentence of the lock."""
     holders = [node for node in nodes if node.name in lock.holders]
     if not holders or len(lock.holders) < max(lock.max_owners, 1) or len(holders) < len(lock.holders):
         return None
     told = "; ".join(f"{node.name} is {phase_of(node)}{_said(node)}" for node in holders[:3])
-    ways = (f"`careen why {holders[0].name}` says how far it is.", _remedy(Code.LIMIT_REACHED))
+    ways = (f"`careen why {holders[0].name}` shows its progress.", _remedy(Code.LIMIT_REACHED))
     return Headline(
         why=f"Nothing more will start: {who} for {listed([node.name for node in holders])}: {told}",
         code=Code.LIMIT_REACHED.value,
@@ -122,20 +122,18 @@ def _said(node: NodeView) -> str:
     return f" ({reason})" if reason else ""
 
 
-# ---- what stops each of them ----
+# ---- what stops single nodes ----
 
 
 def _by_their_refusals(
     waiting: Sequence[NodeView], now: datetime, policy: Policy | None, *, is_free: bool
 ) -> Headline | None:
-    """All of them refused; or, while nobody holds a claim, those whose turn it was: the others' turn comes only
-    after theirs."""
+    """Gates refuse all waiting nodes; or, while the lock has no claim, costly gates refuse the first nodes in line, and
+    the others come only after those."""
     everybody = {node.name: _refusals_now(node, now) for node in waiting}
     refused = {name: refusals for name, refusals in everybody.items() if refusals}
     left = sorted(everybody.keys() - refused.keys())
-    if left and not (
-        is_free and any(each.gate in _ASKED_IN_TURN for refusals in refused.values() for each in refusals)
-    ):
+    if left and not (is_free and any(each.gate in _ASKED_LAST for refusals in refused.values() for each in refusals)):
         return None
     by_code = _by_code(refused)
     since = max(
@@ -204,11 +202,11 @@ def _of_all(sentence: str, refusals: dict[str, Refusal]) -> str:
 
 
 def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) -> str:
-    return "and when it opens could not be read" if policy is None else opening_told(policy, refused, now)
+    return "and the time of its opening could not be read" if policy is None else opening_told(policy, refused, now)
 
 
 def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
-    """What was proven for these nodes first, then what the reason itself knows."""
+    """The remedies: first those that a simulation has proven for these nodes, then the general one of the reason."""
     name, example = _example(refusals)
     proven = [f"{name}: {example.remedy}."] if example.remedy else []
     return [*proven, _remedy(code, name if len(refusals) == 1 else "NODE")]

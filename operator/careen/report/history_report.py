@@ -20,10 +20,10 @@ _ON_THE_WAY = frozenset({*WORKING, Phase.SETTLING} - {Phase.MAINTENANCE})
 
 
 def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None = None) -> str:
-    """Every reboot in the Nodes' histories, the newest first."""
+    """Every reboot in the Nodes' histories, newest first."""
     reboots = _all(nodes)
     if not reboots:
-        return "No Node tells of a reboot by careen."
+        return "No Node has a record of a reboot by careen."
     rows = [
         [
             name,
@@ -36,7 +36,7 @@ def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None 
         for name, each in reboots
     ]
     names = {name for name, _ in reboots}
-    told = f"{count_of(len(reboots), 'reboot')} of {count_of(len(names), 'node')}; a Node tells of its last five."
+    told = f"{count_of(len(reboots), 'reboot')} of {count_of(len(names), 'node')}; a Node keeps its last five."
     header = ["NODE", "BACK AT", "AGE", "TOOK", "MOVES", "WHY"]
     return f"{table(header, rows, width=width)}\n\n{paragraph(told, width=width)}"
 
@@ -70,8 +70,8 @@ class Expected(Value, kw_only=True):
 
 
 def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
-    """For each node that drains, reboots, is verified or settles: when it should be back in service, as far as a
-    reboot of it or of others was measured."""
+    """For each node that is draining, rebooting, verifying or settling: when it should be back in service, estimated
+    from measured reboots of this node or of others."""
     lengths = {node.name: _last_length(node) for node in nodes}
     known = [length for length in lengths.values() if length is not None]
     usual = round(median(known)) if known else None

@@ -1,4 +1,4 @@
-"""The lock in words: who holds a claim, whether it is paused, who is next."""
+"""The lock in words: which nodes hold claims, whether the lock is paused, which nodes are next."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ def _held(content: LockContent, now: datetime) -> str:
 
 
 class StrayClaim(Value, kw_only=True):
-    """A claim in the lock whose Node does not exist, or is another one than took it."""
+    """A claim in the lock whose Node does not exist, or was replaced by another Node of the same name."""
 
     node: str
     is_another: bool
 
     @property
     def sentence(self) -> str:
-        """What it is, and what becomes of it."""
+        """A sentence that describes the claim and says how it is freed."""
         what = (
-            f"the Node {self.node} that took it was replaced by another of its name"
+            f"the Node {self.node} that took it was replaced by another Node of the same name"
             if self.is_another
             else f"there is no Node {self.node}"
         )
         return (
-            f"a claim is held by {self.node}, but {what}. It is freed by itself once that has been so for "
-            "longer than the reboot deadline; "
-            f"`careen lock release {self.node}` frees it at once, on your word that the host is not at work."
+            f"a claim is held by {self.node}, but {what}. careen frees it when this has lasted longer than the "
+            f"reboot deadline; `careen lock release {self.node}` frees it at once, if you know that the host is down "
+            "or idle."
         )
 
 
@@ -93,7 +93,7 @@ def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
 def lock_text(
     state: LockState, nodes: Mapping[str, NodeView], now: datetime, *, where: str, width: int | None = None
 ) -> str:
-    """Everything about the lock; `nodes` are the holders' Nodes as far as they exist, `where` names the object."""
+    """Everything about the lock; `nodes` are the holders' existing Nodes, `where` names the object."""
     lines = [paragraph(f"Lock on {where}: {lock_sentence(state, now)}")]
     if isinstance(state, LockContent) and state.entries:
         rows = [_row(entry, nodes.get(entry.node), now) for entry in state.entries]
@@ -124,7 +124,7 @@ def _phase(entry: Entry, node: NodeView | None) -> str:
 
 
 def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
-    """The same for programs. `state` is held, free, paused, garbage or unknown; `raw` the annotation as it stands."""
+    """The same for programs. `state` is held, free, paused, garbage or unknown; `raw` is the unchanged annotation."""
     if not isinstance(state, LockContent):
         is_garbage = isinstance(state, Garbage)
         return {**dict.fromkeys(_KEYS), "state": "garbage" if is_garbage else "unknown", "why": state.why, "raw": raw}

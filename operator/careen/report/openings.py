@@ -12,7 +12,8 @@ from careen.report.tables import age
 
 
 def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> datetime | None:
-    """`now` when a window of one of these nodes is open; else when the first opens; None when none ever does."""
+    """`now` if a window of one of these nodes is open; else the instant of the first opening; None if none ever
+    opens."""
     found = {openings.windows_of(policy, node.labels) for node in nodes}
     if any(openings.is_open(windows, now) for windows in found):
         return now
@@ -21,7 +22,8 @@ def next_opening(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> da
 
 
 def in_zone(at: datetime, zone: tzinfo) -> str:
-    """`Fri 2026-03-06 22:00 CET (Europe/Berlin)`: the zone is named, whatever its letters are that day."""
+    """`Fri 2026-03-06 22:00 CET (Europe/Berlin)`: with the zone's name, because its abbreviation changes with daylight
+    saving."""
     local = at.astimezone(zone)
     letters, name = local.strftime("%Z"), str(zone)
     shown = f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
@@ -29,17 +31,17 @@ def in_zone(at: datetime, zone: tzinfo) -> str:
 
 
 def opening_told(policy: Policy, nodes: Iterable[NodeView], now: datetime) -> str:
-    """The end of a sentence about windows that are shut."""
+    """The end of a sentence about closed windows."""
     opening = next_opening(policy, nodes, now)
     if opening == now:
-        return "which has opened meanwhile"
+        return "which has opened in the meantime"
     if opening is None:
         return "which never opens"
     return f"which opens at {in_zone(opening, policy.window.zone)}, in {age(now, opening)}"
 
 
 def shut_at(policy: Policy, nodes: Sequence[NodeView], begins: datetime) -> list[str]:
-    """A sentence for a plan that begins while every window of its nodes is shut; none when one is open."""
+    """A sentence for a plan that begins while all windows of its nodes are closed; empty if one is open."""
     opening = next_opening(policy, nodes, begins)
     if not nodes or opening == begins:
         return []

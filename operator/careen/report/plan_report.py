@@ -1,5 +1,4 @@
-"""A simulated roll-out for people and programs: the nodes in order, what moves, what is at risk and what to do
-about it."""
+"""A simulated roll-out for people and programs: the order of the nodes, the moves, the risks and their remedies."""
 
 from __future__ import annotations
 
@@ -22,11 +21,12 @@ class Origin(Value, kw_only=True):
     """The source of a plan. An empty text means unknown."""
 
     taken_at: datetime  # of the snapshot
-    kubernetes: str = ""  # release of the cluster, as far as the simulation follows it
+    kubernetes: str = ""  # the Kubernetes release that the simulation reproduces
     server: str = ""
     context: str = ""  # of the kubeconfig
     dump: str = ""  # the file, if no cluster was asked
-    settings: Mapping[str, str] = field(default_factory=dict)  # those that a plan follows, as flags would give them
+    # the settings that affect a plan, in the notation of flags
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 class Plan(Value, kw_only=True):
@@ -46,14 +46,14 @@ class Plan(Value, kw_only=True):
 
 
 class Risk(Value, kw_only=True):
-    """A risk that a person should consider before the roll-out, and its remedy."""
+    """A risk that a person should consider before the roll-out, with its remedy."""
 
     what: str
     remedy: str
 
 
 def is_clean(plan: Plan) -> bool:
-    """Whether every node reboots, in one window, and no pod is left without room, whatever is drawn."""
+    """Whether with every seed all nodes reboot in one window and no pod is left without room."""
     return plan.timeline.is_clean and not (plan.ranges and plan.ranges.not_clean)
 
 
@@ -85,11 +85,7 @@ def plan_text(plan: Plan, *, width: int | None = None) -> str:
 
 def headline(plan: Plan) -> str:
     """The plan's summary, in one sentence."""
-    marked = (
-        f" (not as the agents go: they are set to --order={plan.agents_line})"
-        if plan.line is not plan.agents_line
-        else ""
-    )
+    marked = f" (the agents use another order: --order={plan.agents_line})" if plan.line is not plan.agents_line else ""
     nodes = count_of(len(plan.timeline.nodes), "node")
     return (
         f"Plan for {nodes} from {instant(plan, plan.timeline.begins)}, {plan.concurrency} at a time, order "
@@ -127,13 +123,13 @@ def summary(plan: Plan) -> list[str]:
         sentences.append(ranges_sentence(plan, plan.ranges))
     if ties := sum(1 for move in timeline.moves if move.choices > 1):
         sentences.append(
-            f"{count_of(ties, 'move')} could as well have gone to another node of the same score: another "
-            "draw gives a slightly other plan."
+            f"{count_of(ties, 'move')} could equally go to another node of the same score: another seed gives a "
+            "slightly different plan."
         )
     if unseen := sum(1 for move in timeline.moves if move.is_open):
         sentences.append(
-            f"{count_of(unseen, 'move')} may go to another node: more nodes fit than kube-scheduler looks at, "
-            "unless its percentageOfNodesToScore is 100."
+            f"{count_of(unseen, 'move')} may go to another node: kube-scheduler examines only a part of the fitting "
+            "nodes, unless its percentageOfNodesToScore is 100."
         )
     if pending := timeline.pending:
         longest = max(pending, key=lambda wait: wait.seconds(timeline.ends))
@@ -156,9 +152,9 @@ def summary(plan: Plan) -> list[str]:
 def ranges_sentence(plan: Plan, ranges: Ranges) -> str:
     """ "Over 5 seeds: 38-44 moves, 2-5 double moves, finished Thu 2026-01-01 14:05-14:12." """
     if not plan.timeline.is_open:
-        return "Nothing in it is left to chance: every seed gives the same plan."
+        return "No step of the plan depends on chance: every seed gives the same plan."
     if ranges.is_single:
-        return "Another seed may give another plan: --seeds=5 shows by how much."
+        return "Another seed may give another plan: --seeds=5 shows the differences."
     first, last = _without_zone(plan, ranges.ends[0]), instant(plan, ranges.ends[1])
     is_one = ranges.ends[0] == ranges.ends[1]
     ends = last if is_one else f"{first}-{last.removeprefix(f'{ranges.ends[0].astimezone(plan.zone):%a %Y-%m-%d} ')}"
@@ -174,7 +170,7 @@ def _range(least: int, most: int) -> str:
 
 
 def _inside(plan: Plan) -> str:
-    """Whether the end lies in the window that the roll-out began in."""
+    """A clause that says whether the roll-out ends in the window in which it begins."""
     if plan.closes is None:
         return ""
     if plan.timeline.closings:
@@ -183,7 +179,7 @@ def _inside(plan: Plan) -> str:
 
 
 def facts(plan: Plan) -> list[tuple[str, str]]:
-    """The source of the plan as names and values, without unknown ones."""
+    """The source of the plan as names and values, without unknown values."""
     origin = plan.origin
     if origin is None:
         return []
@@ -209,7 +205,7 @@ def risks(plan: Plan) -> list[Risk]:
             Risk(
                 what=f"{count_of(len(undone), 'drain')} would be undone "
                 f"({listed([visit.node for visit in undone])}): {undone[0].undone}",
-                remedy="Start earlier, lengthen the window by a drain's length, or set --late-policy=reboot.",
+                remedy="Start earlier, lengthen the window by the time of one drain, or set --late-policy=reboot.",
             )
         )
     if timeline.closings:
@@ -226,22 +222,23 @@ def risks(plan: Plan) -> list[Risk]:
             Risk(
                 what=f"draining {node} leaves {listed([wait.pod for wait in waits], most=3)} without room, "
                 f"{waited(timeline, longest)}: {longest.why.rstrip('.')}",
-                remedy=f"Add room or scale down before; `careen forecast {node}` names the single change that "
+                remedy=f"Add room or scale down beforehand; `careen forecast {node}` names the single change that "
                 f"would place each pod, and with `--with-nodes {node}=1` says whether more nodes would.",
             )
         )
     if plan.ranges and plan.ranges.not_clean and timeline.is_clean:
         found.append(
             Risk(
-                what=f"with {plan.ranges.not_clean} of {plan.ranges.seeds} seeds a node does not reboot in one window, "
-                "or a pod finds no room",
-                remedy="Leave more room on the nodes, or lengthen the window: this plan is one draw of several.",
+                what=f"with {plan.ranges.not_clean} of {plan.ranges.seeds} seeds a node does not reboot in one "
+                "window, or a pod finds no room",
+                remedy="Leave more room on the nodes, or lengthen the window: this plan is only one of several "
+                "possible ones.",
             )
         )
     if timeline.lost:
         found.append(
             Risk(
-                what=f"{listed(timeline.lost)} will not be created again: no controller does it, or a Job has "
+                what=f"{listed(timeline.lost)} will not be created again: they have no controller, or their Job has "
                 "no retry left",
                 remedy="Recreate them by hand, or give them a controller, or let the Job ignore evictions "
                 "(podFailurePolicy).",
@@ -250,8 +247,8 @@ def risks(plan: Plan) -> list[Risk]:
     if timeline.unknown:
         found.append(
             Risk(
-                what=f"where {listed(timeline.unknown)} would go cannot be told",
-                remedy="Give their scheduler's configuration with --scheduler-config, or look at them by hand.",
+                what=f"where {listed(timeline.unknown)} would go is unknown",
+                remedy="Give their scheduler's configuration with --scheduler-config, or check them by hand.",
             )
         )
     return found
@@ -263,7 +260,7 @@ def comparison(plan: Plan) -> list[tuple[Order, Timeline]]:
 
 
 def order_note(plan: Plan, line: Order) -> str:
-    """Which of the orders the agents follow, and which would need a change of settings."""
+    """A note on an order: whether the agents follow it, or would need another setting."""
     if line is plan.agents_line:
         return "as the agents go"
     return "the default" if line is Order.OLDEST else "opt-in"
@@ -317,18 +314,18 @@ def _ranges_json(plan: Plan, ranges: Ranges) -> dict[str, Any]:
 
 
 def instant(plan: Plan, at: datetime) -> str:
-    """`Thu 2026-01-01 06:00 CET`, in the window's zone, with the seconds where there are any."""
+    """`Thu 2026-01-01 06:00 CET`, in the window's zone, with seconds unless they are 0."""
     return f"{_without_zone(plan, at)} {at.astimezone(plan.zone):%Z}"
 
 
 def _without_zone(plan: Plan, at: datetime) -> str:
-    """For a column that names the zone above it."""
+    """The same without the zone, for a column whose title has it."""
     local = at.astimezone(plan.zone)
     return f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
 
 
 def waited(timeline: Timeline, wait: Wait) -> str:
-    """The duration, or that it never ends."""
+    """The duration of the wait, or a clause that says that it never ends."""
     return f"for {_seconds(wait.seconds(timeline.ends))}" if wait.until else "to the end of the plan and beyond"
 
 
@@ -369,11 +366,11 @@ _REMEDIES: Mapping[str, str] = {
     "hold": "Lift the hold with `careen unhold` when it is no longer needed.",
     "maintenance-window": "Widen the window, or mark the node with careen.dev/reboot-now.",
     "minimum-interval": "Wait, or lower --minimum-interval.",
-    "budgets": "Bring the nodes that are down back into service, or raise the budget.",
-    "forecast": "Add room, lower a disruption budget's demand, or allow it with --forecast-pending-allowed; "
+    "budgets": "Bring the down nodes back into service, or raise the budget.",
+    "forecast": "Add room, relax a disruption budget, or allow pending pods with --forecast-pending-allowed; "
     "`careen forecast` has the details.",
     "dry-run-evictions": "Add a replica or relax the disruption budget; `careen forecast` names it.",
-    "time": "Plan for more days with --days.",
+    "time": "Simulate more days with --days.",
 }
 
 

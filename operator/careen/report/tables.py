@@ -1,4 +1,4 @@
-"""Text for a terminal: columns as kubectl prints them, paragraphs, ages. What the columns hold is in the neighbours."""
+"""Text for a terminal: columns as kubectl prints them, paragraphs, ages. The other modules fill the columns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from scheduler_core.sentences import first_few
 
 GAP = "   "  # kubectl's distance between two columns
 _LONGEST_PARAGRAPH = 4 * LONGEST_LINE  # several sentences
-NARROWEST_LAST = 30  # a last column folded narrower than this is harder to read than one that runs over
+NARROWEST_LAST = 30  # narrower columns are harder to read than lines that are too long
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:
-    """Aligned columns with a header line; the last column is folded to `width`, or runs on when that is None.
+    """Aligned columns with a header line; the last column is folded to `width`, or not folded if that is None.
 
     An empty cell is shown as a dash, so that every row has as many words for `awk` as columns before the last.
     """
@@ -34,19 +34,19 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | 
 
 
 def paragraph(text: str, *, indent: str = "", width: int | None = None) -> str:
-    """One paragraph, every line indented, folded to `width`. Line breaks in the text are none of the paragraph's."""
+    """One paragraph, every line indented, folded to `width`. Line breaks in the text become spaces."""
     text = one_line(text, _LONGEST_PARAGRAPH)
     return "\n".join(indent + line for line in _folded(text, None if width is None else width - len(indent)))
 
 
 def as_json(value: Any) -> str:
-    """The machine-readable form of a report: indented, keys in the order given, times as RFC 3339, null for whatever
-    there is nothing to say about."""
+    """The machine-readable form of a report: indented, keys in the given order, times as RFC 3339, null for missing
+    values."""
     return json_text(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
 def plain(value: Any) -> Any:
-    """The value in what JSON and YAML know. An empty text says nothing, and null says so for every type."""
+    """The value in the types of JSON and YAML. An empty text becomes null, like every other missing value."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -61,15 +61,14 @@ def plain(value: Any) -> Any:
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """How long ago, in the two largest units: 4d3h, 3h12m, 12m5s, 5s; a dash when not known.
+    """How long ago, in the two largest units: 4d3h, 3h12m, 12m5s, 5s; a dash if unknown.
 
-    An instant ahead of `now` (clocks differ) is 0s.
-    """
+    An instant in the future (clocks differ) is 0s."""
     return "-" if since is None else duration(now - since)
 
 
 def duration(span: timedelta) -> str:
-    """A length of time in its two largest units, as `age` writes it."""
+    """A duration in its two largest units, as in `age`."""
     seconds = max(0, int(span.total_seconds()))
     days, seconds = divmod(seconds, 86400)
     hours, seconds = divmod(seconds, 3600)
@@ -90,7 +89,7 @@ def listed(names: Sequence[str], *, most: int = 5) -> str:
 
 
 def _fit_row(row: Sequence[str]) -> list[str]:
-    """One long name must not push the columns of all other rows off the screen."""
+    """The row with its long cells cut: one long name must not push the columns of all other rows off the screen."""
     return [*(one_line(text, LONGEST_CELL) or "-" for text in row[:-1]), one_line(row[-1]) or "-"]
 
 

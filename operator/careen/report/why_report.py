@@ -1,7 +1,7 @@
-"""Why a node does not reboot: every gate's answer, since when, and what would change it.
+"""Why a node does not reboot: every gate's answer, since when, and the remedy.
 
-What the agent was told stands on the Node; what a person did since then – a hold, a pause – is looked at
-afresh, because the agent will see it at its next look."""
+The Node has the agent's last answers. A hold or a pause that a person set since then is read again here, because the
+agent sees it only at its next look."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from scheduler_core.values import Value
 
 
 class Answer(StrEnum):
-    """What a gate says, as far as it can be told from outside the agent."""
+    """A gate's answer, as far as it is known outside the agent."""
 
     YES = "yes"
     REFUSES = "refuses"
-    WILL_REFUSE = "will refuse"  # a person's word that the agent has not looked at yet
+    WILL_REFUSE = "will refuse"  # a person's hold or pause that the agent has not seen yet
     NOT_ASKED = "not asked"
 
 
 class GateAnswer(Value, kw_only=True):
-    """One line: the gate, its answer, and for a refusal why, since when, and what would change it."""
+    """One line: the gate and its answer; for a refusal also why, since when, and the remedy."""
 
     gate: str
     answer: Answer
@@ -56,9 +56,9 @@ class GateAnswer(Value, kw_only=True):
 
 
 class NodeStory(Value, kw_only=True):
-    """What was read about one node. `agents` are the careen pods on it; `holders` the Nodes of those who hold
-    claims, as far as they exist, if they were looked for; `policy` what the agents obey and `fleet_size` how
-    many there are, if that is known."""
+    """The facts about one node. `agents`: the careen pods on it. `holders`: the existing Nodes of the claims' holders;
+    None if they were not read. `policy`: the agents' policy, and `fleet_size`: how many agents there are; both None if
+    unknown."""
 
     node: NodeView
     lock: LockState
@@ -70,7 +70,7 @@ class NodeStory(Value, kw_only=True):
 
     @property
     def phase(self) -> str:
-        """The phase as it stands on the Node."""
+        """The phase that the Node shows."""
         return phase_of(self.node)
 
     @property
@@ -99,8 +99,8 @@ def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
 
 
 def _said_since(story: NodeStory) -> list[Refusal]:
-    """What the lock and the Node say now, whether the agent has seen it or not: a person's words, and other
-    nodes' failures."""
+    """The refusals by a person's hold or pause and by other nodes' failures, as lock and Node are now, even if the
+    agent has not seen them yet."""
     found = []
     gate = hold_gate.GATE.name
     if isinstance(story.lock, LockContent) and story.lock.is_paused:
@@ -127,7 +127,8 @@ def _said_since(story: NodeStory) -> list[Refusal]:
 
 
 def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
-    """The sentence on the Node does not change from look to look; when the window opens is added here."""
+    """The refusal with the instant at which the window opens. The Node's sentence leaves it out, so that it need not
+    change at each look."""
     if refusal.code is not Code.OUTSIDE_WINDOW or story.policy is None:
         return refusal
     told = opening_told(story.policy, [story.node], story.now)
@@ -156,20 +157,21 @@ def _too_long(refusal: Refusal, now: datetime) -> str:
 
 
 def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) -> GateAnswer:
-    """Gates are asked in order; the costly ones one after the other, and only when no cheap one refuses."""
+    """The answer of a gate without a refusal. The agent asks costly gates one after the other, and only if no cheap
+    gate refuses."""
     if story.phase == Phase.IDLE:
-        return _not_asked(gate, "there is nothing to decide")
+        return _not_asked(gate, "nothing to decide")
     if story.phase == Phase.FAILED:
-        return _not_asked(gate, "the failure comes first")
+        return _not_asked(gate, "the failure must be resolved first")
     if story.phase == Phase.WAITING and When.READY not in gate.when:
-        return _not_asked(gate, "it is asked under a claim")
+        return _not_asked(gate, "only a node with a claim asks it")
     if story.phase == Phase.WAITING and gate.cost is Cost.COSTLY:
         before = [each.name for each in GATES[: GATES.index(gate)] if each.name in refusing]
         after = [each.name for each in GATES[GATES.index(gate) :] if each.name in refusing]
         if before:
             return _not_asked(gate, f"{before[0]} comes first")
         if not after:
-            return _not_asked(gate, "it is asked when it is the node's turn")
+            return _not_asked(gate, "only the next node in line asks it")
     return GateAnswer(gate=gate.name, answer=Answer.YES)
 
 
@@ -178,7 +180,7 @@ def _not_asked(gate: Gate, sentence: str) -> GateAnswer:
 
 
 def remedy_for(code: Code, node: str) -> str:
-    """What would change it, with the node's name put in."""
+    """The remedy of the code, with this node's name."""
     return REASONS[code].remedy.replace("NODE", node)
 
 
@@ -194,7 +196,7 @@ def summary(story: NodeStory) -> str:
 
 
 def remedies(story: NodeStory) -> list[str]:
-    """What a person can do, one sentence each, the node's own failure first."""
+    """The remedies for a person, one sentence each, that of the node's own failure first."""
     found = []
     progress = story.progress
     if isinstance(progress, UnreadableProgress):
@@ -209,8 +211,8 @@ def remedies(story: NodeStory) -> list[str]:
 
 
 def agent_remark(story: NodeStory) -> str:
-    """A sentence when no agent works on the node: then nothing on it is up to date. Empty when one does, or it
-    is not known."""
+    """A sentence if no agent runs on the node, because then its annotations are outdated. Empty if one runs, or if that
+    is unknown."""
     if isinstance(story.agents, Unknown):
         return ""
     if not story.agents:
@@ -224,39 +226,38 @@ def agent_remark(story: NodeStory) -> str:
 
 
 def cordon_sentence(story: NodeStory) -> str:
-    """Whose cordon the node carries, as far as that can be told; empty when it carries none."""
+    """The author of the node's cordon, if known; empty without a cordon."""
     node, progress = story.node, story.progress
     if not node.unschedulable:
         return ""
     if isinstance(progress, Progress) and progress.is_cordoned_by_us:
         return f"{node.name} is cordoned by careen, for the claim it holds"
     if is_cordon_proven(node):
-        return f"{node.name} is cordoned by careen, and nothing says for which claim: its agent lifts it"
+        return f"{node.name} has a cordon of careen without a claim: its agent removes it"
     if node.cordoned_by:
         return f"{node.name} is cordoned by {listed(node.cordoned_by)}, not by careen alone, and stays so"
     return (
-        f"{node.name} is cordoned, and the API server does not say by whom. If nobody knows of it, it may be "
-        "what is left of a claim whose record "
-        f"was removed: `kubectl uncordon {node.name}`"
+        f"{node.name} is cordoned, but the API server does not report who did it. The cordon may be left over from a "
+        f"claim whose record was removed; to remove the cordon: `kubectl uncordon {node.name}`"
     )
 
 
-def turn_sentence(story: NodeStory) -> str:
-    """Where the node stands in the line; empty when it stands in none."""
+def line_sentence(story: NodeStory) -> str:
+    """The node's place in the line; empty if it is not in the line."""
     if not isinstance(story.lock, LockContent):
         return ""
     name = story.node.name
     if name in story.lock.holders:
         return f"{name} holds a claim"
     if name in (line := story.lock.line.names):
-        return f"{name} is named: number {line.index(name) + 1} of {len(line)} to go next"
+        return f"{name} is named as number {line.index(name) + 1} of {len(line)} to go next"
     if story.node.labels.get(keys.REBOOT_LABEL) == "ready":
-        return f"{name} is ready and waits to be named"
+        return f"{name} is ready and not yet among the named nodes"
     return ""
 
 
 def next_sentence(story: NodeStory) -> str:
-    """When something will be done next; empty when that cannot be told."""
+    """When the agent looks or tries again; empty if unknown."""
     looked = _next_look(story)
     return looked.sentence if looked else ""
 
@@ -269,7 +270,8 @@ def _next_look(story: NodeStory) -> NextLook | None:
 
 
 def _next_opening(story: NodeStory) -> datetime | None:
-    """When the node's windows open; None while one is open, when none ever does, and when the policy is not known."""
+    """When the first of the node's windows opens; None if one is open, if none ever opens, or if the policy is
+    unknown."""
     if story.policy is None:
         return None
     found = next_opening(story.policy, [story.node], story.now)
@@ -277,7 +279,7 @@ def _next_opening(story: NodeStory) -> datetime | None:
 
 
 def strays(story: NodeStory) -> tuple[StrayClaim, ...]:
-    """Claims with nobody behind them, that a waiting node waits for."""
+    """The claims without a holder for which this node waits."""
     if story.holders is None or story.phase != Phase.WAITING:
         return ()
     return stray_claims(story.lock, [*story.holders, story.node])
@@ -289,8 +291,8 @@ def why_text(story: NodeStory, *, width: int | None = None) -> str:
         paragraph(f"{summary(story).rstrip('.')}.", width=width),
         paragraph(f"Lock: {lock_sentence(story.lock, story.now)}.", width=width),
     ]
-    if turn := turn_sentence(story):
-        lines.append(paragraph(f"Turn: {turn}."))
+    if place := line_sentence(story):
+        lines.append(paragraph(f"Line: {place}."))
     if cordon := cordon_sentence(story):
         lines.append(paragraph(f"Cordon: {cordon}.", width=width))
     if warning := story.node.annotations.get(keys.WARNING):

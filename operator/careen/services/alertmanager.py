@@ -21,7 +21,8 @@ _MOST_MEBIBYTES = 64
 
 
 class Alertmanager:
-    """One Alertmanager. Each member of a cluster has all alerts and silences, so any address will do."""
+    """One Alertmanager. Each member of an Alertmanager cluster has all alerts and silences, so any address is
+    enough."""
 
     def __init__(self, url: str, *, timeout_seconds: float, access: Access | None = None) -> None:
         self._url = url.rstrip("/")
@@ -29,7 +30,7 @@ class Alertmanager:
         self._access = access or Access()
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Asks once, in a thread, with a deadline of its own besides the client's."""
+        """Queries once, in a thread, with a deadline for the whole query besides the client's own."""
         return await answer_of(
             "Alertmanager", self._url, self._timeout_seconds, lambda: _alerts_of(msgspec.json.decode(self._read()))
         )
@@ -58,7 +59,7 @@ class Several:
         self._sources = tuple(sources)
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Queries all of them at once. An alert that two sources have is returned twice."""
+        """Queries all of them at once. An alert of two sources is returned twice."""
         answers = await asyncio.gather(*(source.active_alerts() for source in self._sources))
         for answer in answers:
             if isinstance(answer, Unknown):
@@ -70,7 +71,7 @@ def _alerts_of(rows: Any) -> tuple[Alert, ...]:
     """Raises `UnusableAnswer`, KeyError or TypeError if the answer is not a list of alerts: a partly parsed answer may
     lack the alert that matters."""
     if not isinstance(rows, list):
-        raise UnusableAnswer("it is no list of alerts")
+        raise UnusableAnswer("it is not a list of alerts")
     found = [_alert(row) for row in rows]
     return tuple(
         sorted((each for each in found if each is not None), key=lambda each: (each.name, sorted(each.labels.items())))
@@ -80,11 +81,11 @@ def _alerts_of(rows: Any) -> tuple[Alert, ...]:
 def _alert(row: Mapping[str, Any]) -> Alert | None:
     labels, status = row["labels"], row["status"]
     if not isinstance(labels, dict) or not all(isinstance(each, str) for each in labels.values()):
-        raise UnusableAnswer("the labels of an alert are no texts")
+        raise UnusableAnswer("the labels of an alert are not strings")
     if status["state"] == "suppressed" or status.get("silencedBy") or status.get("inhibitedBy"):
         return None
     if status["state"] not in ("active", "unprocessed"):
-        raise UnusableAnswer("the state of an alert is none that Alertmanager has")
+        raise UnusableAnswer("an alert has a state that Alertmanager does not know")
     # An alert that Alertmanager has not processed yet may turn out to be silenced. It counts as active.
     own = {key: value for key, value in labels.items() if key != "alertname"}
     return Alert(name=labels.get("alertname", "an alert without a name"), state="firing", labels=own)

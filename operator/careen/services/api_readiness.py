@@ -1,7 +1,7 @@
 """The API server's own readiness, including its etcd: `/readyz?verbose` names every check.
 
 Every account may read the path (ClusterRole system:public-info-viewer); `/readyz/etcd` alone would need a rule of its
-own. Behind a load balancer one API server answers for itself and for the etcd member that it uses."""
+own. Behind a load balancer, one API server answers only for itself and its own etcd member."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which URLs are apprise's own, told from shoutrrr's without loading the library.
+"""Recognises apprise's own URLs without loading the library.
 
-Pure and small; loaded when a URL is met that is not shoutrrr's. Whether the library takes a URL in every detail is
-asked of it, in a child process, when the agent starts (`notify.py`). A test compares the names with the library's."""
+Pure and small; loaded at the first URL that is not shoutrrr's. When the agent starts, `notify.py` asks the library in a
+child process whether it accepts the whole URL. A test compares the names with the library's."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _SCHEMES = """
 """
 """Schemes of apprise 2.2 that work without a package that the image does not carry."""
 
-# What follows SCHEME:// in apprise's forms of the services that shoutrrr has too, as far as no form of shoutrrr looks
-# the same. gotify is not among them: its two forms differ in nothing but TLS.
+# The rest of the URL after SCHEME:// in apprise's form, for services that shoutrrr has too, unless shoutrrr has a form
+# that looks the same. gotify is missing because its two forms differ only in TLS.
 _FORMS = {
     "bark": r"[^@/?#]+/[^/?#]+",  # HOST/KEY
     "discord": r"([^@/?#]+@)?\d+/[^/?#]+",  # [BOT@]WEBHOOK-ID/TOKEN
@@ -45,7 +45,7 @@ _FORMS = {
     "zulip": r"[^@:/?#]+@[^/?#]+/[^/?#]+",  # BOT@ORGANIZATION/TOKEN
 }
 
-# The addresses that services themselves hand out, of those that apprise takes as they are.
+# Hosts of webhook addresses that services give out and that apprise accepts unchanged.
 _PASTED = re.compile(
     r"https://(hooks\.slack\.com/services/[^/]+/[^/]+/[^/]+|discord(app)?\.com/api/webhooks/\d+/"
     r"|signals\.firehydrant\.com/v1/process/|api\.flock\.com/hooks/sendMessage/|maker\.ifttt\.com/use/"
@@ -63,16 +63,16 @@ _PASTED = re.compile(
 
 
 def is_scheme(scheme: str) -> bool:
-    """Whether apprise has a service of this name that the image can serve."""
+    """Whether apprise has a service with this scheme that works in the image."""
     return scheme in _SCHEMES.split()
 
 
 def is_form_of(scheme: str, text: str) -> bool:
-    """Whether the URL of a service that shoutrrr has too is written as apprise writes it, and not as shoutrrr does."""
+    """Whether the URL has apprise's form and not shoutrrr's, for a service that both have."""
     form = _FORMS.get(scheme)
     return form is not None and re.match(form, text.partition("://")[2]) is not None
 
 
 def is_pasted(text: str) -> bool:
-    """Whether the address is one that a service hands out and that apprise knows by its host."""
+    """Whether the URL is a webhook address that a service gave out and whose host apprise knows."""
     return _PASTED.match(text) is not None

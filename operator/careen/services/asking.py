@@ -27,7 +27,7 @@ class Access(Value, kw_only=True):
     username: str = ""  # with the password: basic authentication
     password_file: str = ""
     ca_file: str = ""  # whose certificates are trusted, instead of the system's
-    certificate_file: str = ""  # our own; with its key in the same file if `key_file` is empty
+    certificate_file: str = ""  # the agent's own; with its key in the same file if `key_file` is empty
     key_file: str = ""
 
 
@@ -47,7 +47,7 @@ REJECTIONS = (401, 403)
 
 
 async def answer_of(server: str, url: str, timeout_seconds: float, question: Callable[[], T]) -> T | Unknown:
-    """What `question` returns, called once in a thread; unknown with the reason if it raises or takes too long.
+    """The result of `question`, called once in a thread; unknown with the reason if it raises or takes too long.
 
     The client's own deadline is `timeout_seconds` and applies to each read; the whole query has twice that. `server` is
     the product's name for the reason, which shows `url` without the login in it."""
@@ -120,7 +120,7 @@ def read_json(
 
 
 def without_login(url: str) -> str:
-    """The address without a name and password in it."""
+    """The URL without its user name and password."""
     return re.sub(r"(?<=://)[^/?#]*@", "", url)
 
 

@@ -1,10 +1,9 @@
-"""Where messages to people go: shoutrrr's URLs, which kured takes, apprise's own, and addresses that services hand out,
-as targets for the library that sends here.
+"""Parses the URLs of messages' receivers (shoutrrr's, which kured accepts, apprise's own, and webhook addresses of
+services) into targets for apprise.
 
 Pure, and loads no library, because every agent validates its settings with it. Almost any part of a URL may be a
 secret, so error messages and representations of targets contain only the name of the service. The forms are those of
-shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/).
-"""
+shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/)."""
 
 from __future__ import annotations
 
@@ -130,7 +129,7 @@ class _Parts:
         return plain if self.is_set("disabletls", default=False) else secured
 
     def refuse_rest(self) -> None:
-        """Raises ValueError if an unused parameter does more than change a message's look."""
+        """Raises ValueError if an unused parameter could change more than a message's look."""
         if any(key.lower() not in _DRESS for key in self._query):
             # A secret with an unquoted `&` ends in a parameter's name, so no name of the URL is shown.
             known = ", ".join(sorted(self._known)) or "none"
@@ -156,7 +155,7 @@ def parse(text: str) -> Target:
 
 
 def is_native(text: str) -> bool:
-    """Whether any of the URLs, which stand one per line or with commas between, is the library's own."""
+    """Whether any of the URLs, separated by line breaks or commas, is apprise's own."""
     return any(_is_native(each) for each in several(text))
 
 
@@ -168,8 +167,8 @@ def _is_native(text: str) -> bool:
 
 
 def several(text: str) -> list[str]:
-    """Several URLs, one per line or with commas between: a comma divides only where another URL begins, because
-    URLs hold commas too."""
+    """The targets of several URLs, separated by line breaks or commas. A comma separates only if another URL follows,
+    because URLs may contain commas."""
     return [part for part in (each.strip() for each in _BETWEEN.split(text)) if part]
 
 
@@ -181,7 +180,7 @@ def _unknown() -> str:
 
 
 def _shoutrrrs(service: str, text: str, over: str) -> Target:
-    """shoutrrr's form, or apprise's own of the same service where it cannot be mistaken for one of shoutrrr's."""
+    """The target of a URL in shoutrrr's form, or in apprise's form if that cannot be mistaken for shoutrrr's."""
     parts = _Parts(service, text, over=over)
     try:
         target = _SERVICES[service](parts)
@@ -204,7 +203,7 @@ def _native(service: str, text: str) -> Target:
 
 
 def _pasted(text: str) -> Target:
-    """An address that a service hands out, as it is."""
+    """The target of a webhook address as the service gave it out."""
     from careen.services import apprise_urls, teams  # few agents have one
 
     try:
@@ -236,8 +235,8 @@ def slack_hook(text: str) -> Target | None:
 
 
 def secrets_of(target: Target) -> tuple[str, ...]:
-    """Every piece of the target's address that is long enough to be a secret, longest first: to be blotted out
-    of foreign sentences."""
+    """The parts of the target's address that are long enough to be a secret, longest first; other programs' messages
+    are printed without them."""
     pieces = {
         each
         for text in (target.url, unquote(target.url), *target.headers.values(), *target.fields.values())
@@ -252,8 +251,7 @@ _SHORTEST_SECRET = 4
 
 
 def _url(scheme: str, login: str, host: str, *path: str, port: int | None = None, **query: str) -> str:
-    """A URL of the library; `login` is quoted already, everything else is not. Pictures and footers are
-    switched off, being the library's own."""
+    """A URL for apprise; only `login` is already quoted. Switches off apprise's pictures and footers."""
     tail = "/".join(quote(part, safe="") for part in path if part)
     asked = urlencode({key: value for key, value in query.items() if value})
     place = (f"[{host}]" if ":" in host else quote(host, safe="")) + ("" if port is None else f":{port}")
@@ -290,7 +288,7 @@ def _discord(parts: _Parts) -> Target:
 
 
 def _generic(parts: _Parts) -> Target:
-    """Any web server. Parameters that say nothing to careen belong to its address, as in shoutrrr."""
+    """Any web server. As in shoutrrr, parameters that careen does not know become part of its address."""
     parts.need("generic://HOST/PATH or generic+https://HOST/PATH", parts.host)
     template, key = parts.taken("template").lower(), parts.taken("messagekey") or "message"
     if template not in ("", "json"):
@@ -355,7 +353,7 @@ def _matrix(parts: _Parts) -> Target:
     rooms = _list(parts.taken("rooms", "room")) or ([f"#{parts.fragment}"] if parts.fragment else [])
     parts.need("matrix://USER:PASSWORD@HOST/?rooms=ROOM", parts.password, parts.host, *rooms[:1] or [""])
     scheme = parts.secure("matrix", "matrixs")
-    # Without a user the password is an access token. Without `e2ee=no` a library for encryption would be wanted.
+    # Without a user the password is an access token. `e2ee=no`: otherwise apprise needs a library for encryption.
     login, token = (_login(parts.user, parts.password), "") if parts.user else ("", parts.password)
     return Target(
         service="matrix",
@@ -425,7 +423,7 @@ def _pushover(parts: _Parts) -> Target:
 
 
 def _rocketchat(parts: _Parts) -> Target:
-    """The channel may stand behind the tokens, or behind a `#`, which begins a fragment."""
+    """The channel may come after the tokens, or after a `#`, where it is the URL's fragment."""
     parts.need(
         "rocketchat://[USER@]HOST/TOKEN-A/TOKEN-B[/CHANNEL|/@RECIPIENT]",
         parts.host,
@@ -435,7 +433,7 @@ def _rocketchat(parts: _Parts) -> Target:
     channel = parts.path[2] if len(parts.path) > 2 else parts.fragment
     where = channel if not channel or channel[0] in "@#" else f"#{channel}"
     login = f"{_login(parts.user)}:" if parts.user else ""
-    # The library looks for `TOKEN-A/TOKEN-B` as it stands, so these two are not quoted.
+    # apprise expects `TOKEN-A/TOKEN-B` unquoted.
     parts.need("tokens of letters and digits", *(part if part.isalnum() else "" for part in parts.path[:2]))
     return Target(
         service="rocketchat",
@@ -464,7 +462,7 @@ def _slack(parts: _Parts) -> Target:
             url=_url("slack", _login(bot if is_login else parts.user or bot), *tokens, image="no", footer="no"),
         )
     parts.need("slack://xoxb:TOKEN@CHANNEL", parts.raw_host, parts.user if parts.user.startswith("xo") else "")
-    # The library tells a channel's id from its name by what stands before it.
+    # apprise distinguishes a channel's id from its name by the character before it.
     mark = "+" if re.fullmatch(r"[CGD][A-Z0-9]{8,}", parts.raw_host) else "#"
     return Target(
         service="slack",
@@ -478,7 +476,7 @@ def _smtp(parts: _Parts) -> Target:
     sender, to = parts.taken("from", "fromaddress"), _list(parts.taken("to", "toaddresses"))
     parts.need("smtp://USER:PASSWORD@HOST:PORT/?from=ADDRESS&to=ADDRESS", parts.host, sender, *to[:1] or [""])
     port = parts.port or 25
-    parts.taken("auth")  # found out when the two servers talk
+    parts.taken("auth")  # negotiated with the server
     return Target(
         service="smtp",
         title=parts.taken("subject", "title"),
@@ -498,16 +496,17 @@ def _smtp(parts: _Parts) -> Target:
 
 
 def _encryption(parts: _Parts, port: int) -> str:
-    """A server that cannot encrypt is refused unless the URL says so; shoutrrr would go on in the clear."""
+    """The encryption that the URL asks for. By default a server without encryption is refused; shoutrrr would send in
+    clear text."""
     word, starts = parts.taken("encryption").lower(), parts.is_set("usestarttls", default=True)
     found = {"": "", "auto": "", "none": "insecure", "explicittls": "starttls", "implicittls": "ssl"}.get(word)
     if found is None:
-        raise ValueError("smtp: encryption is none of Auto, None, ExplicitTLS, ImplicitTLS")
+        raise ValueError("smtp: encryption must be Auto, None, ExplicitTLS or ImplicitTLS")
     return found or ("ssl" if port == 465 else "starttls" if starts else "insecure")
 
 
 def _teams(parts: _Parts) -> Target:
-    """The library no longer knows these webhooks of Office connectors; where one still answers, it takes a text."""
+    """apprise no longer supports these webhooks of Office connectors; those that still answer accept plain text."""
     from careen.services import teams  # few agents have one
 
     host = parts.taken("host")

@@ -1,9 +1,8 @@
-"""Messages to people, sent by a short-lived child process within a deadline; which targets there are is
-`notification_urls.py`'s.
+"""Sends messages to people from a short-lived child process, within a deadline.
 
-The library for it is large, and a webhook may hang: neither may cost the resident agent anything. Addresses
-hold secrets: they go to the child through its standard input, never on a command line, and nothing that is said
-about a failure has any of them."""
+A child process, because apprise is large and a webhook may hang; neither may cost the resident agent anything.
+Addresses contain secrets: the child gets them through its standard input, never on a command line, and no message about
+a failure contains them."""
 
 from __future__ import annotations
 
@@ -24,15 +23,15 @@ _LONGEST_WHY = 200
 
 
 class Delivery(Value, kw_only=True):
-    """What became of a message for one target; `why` is empty when it was sent."""
+    """The outcome for one target; `why` is empty if the message was sent."""
 
     service: str
     why: str = ""
 
 
 async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
-    """Sends the message to each target at once; an outcome each, in their order. Never raises for what a server
-    does."""
+    """Sends the message to all targets at once; one outcome for each, in their order. Never raises because of a
+    server's answer."""
     wanted = [target for target in targets if target.way is not DeliveryMethod.LOG]
     if not wanted:
         return ()
@@ -48,8 +47,8 @@ async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple
 
 
 async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
-    """Those of the library's own URLs that it does not take, each with the reason. Without an answer within `seconds`
-    nothing is refused: sending will tell."""
+    """The URLs of apprise's own form that it does not accept, each with the reason. Without an answer within `seconds`
+    none counts as refused: an attempt to send will show the problem."""
     asked = [target for target in targets if target.is_native]
     if not asked:
         return ()
@@ -65,7 +64,7 @@ async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delive
 
 
 async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
-    """Fills in the answers as they come; what to say of the others."""
+    """Stores the answers as they come; returns the reason for targets without an answer."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -1,8 +1,8 @@
-"""The process that sends one message to people: `python -m careen.services.notify_child`, order on stdin, a
-line on stdout for each target.
+"""The process that sends one message to people: `python -m careen.services.notify_child`, request on stdin, a line on
+stdout for each target.
 
-The only importer of apprise. It ends itself after its deadline, so that it can outlive an agent that is stopped
-while a message is on its way."""
+The only module that imports apprise. The process ends itself after its deadline, so it may outlive an agent that stops
+while a message is being sent."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _LONGEST_WHY = 200  # characters: the agent reads line by line
 
 
 def main() -> int:
-    """Reads the order, sends, prints `{"target": number, "why": sentence}` as each is done; no sentence: it was
-    sent. Without a text nothing is sent, and the library is asked whether it takes the targets' URLs."""
+    """Reads the request, sends, and prints `{"target": number, "why": sentence}` for each target; the sentence is empty
+    if the message was sent. Without a text it sends nothing and checks whether apprise accepts the targets' URLs."""
     order = json.load(sys.stdin)
-    signal.alarm(math.ceil(order["seconds"]))  # ends the process, whatever hangs
+    signal.alarm(math.ceil(order["seconds"]))  # ends the process even if a request hangs
     said = _Said()
     logging.getLogger("apprise").addHandler(said)
     logging.getLogger("apprise").propagate = False
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 class _Said(logging.Handler):
-    """What the library warned of last, by thread: it returns no more than yes and no."""
+    """The last warning of apprise in each thread: apprise itself returns only yes or no."""
 
     def __init__(self) -> None:
         super().__init__(level=logging.WARNING)
@@ -59,7 +59,7 @@ class _Said(logging.Handler):
 
 
 def refusal(target: Target) -> str:
-    """Why the library does not take the target's URL, in words that hold no part of it; empty where it does."""
+    """Why apprise does not accept the target's URL, without any part of the URL; empty if it does."""
     from apprise import Apprise
     from apprise.manager_plugins import NotificationManager
 
@@ -73,13 +73,13 @@ def refusal(target: Target) -> str:
 
 
 def tell(text: str, target: Target, seconds: float, said: _Said) -> str:
-    """Sends the message to one target; why not, or nothing."""
+    """Sends the message to one target; returns why that failed, or an empty text."""
     try:
         return (
             _by_library(text, target, said) if target.way is DeliveryMethod.APPRISE else _by_post(text, target, seconds)
         )
     except Exception as error:
-        # The words of an exception may hold the address, and that the secret.
+        # The text of an exception may contain the address, and so the secret.
         return type(error).__name__
 
 
@@ -90,7 +90,7 @@ def _by_library(text: str, target: Target, said: _Said) -> str:
     server = Apprise.instantiate(target.url, asset=sender.asset)  # `add` would look for several URLs in the text
     if server is None or not sender.add(server):
         return "the address is not accepted"
-    said.last.pop(threading.get_ident(), None)  # another target's, with that one's secrets
+    said.last.pop(threading.get_ident(), None)  # another target's warning, with its secrets
     if sender.notify(body=text, title=target.title, body_format=NotifyFormat.TEXT):
         return ""
     return blotted(said.last.get(threading.get_ident(), "not sent"), target)
@@ -114,7 +114,7 @@ def _by_post(text: str, target: Target, seconds: float) -> str:
 
 
 def blotted(sentence: str, target: Target) -> str:
-    """The sentence with every piece of the address taken out."""
+    """The sentence without any part of the address."""
     for secret in secrets_of(target):
         sentence = sentence.replace(secret, "…")
     return " ".join(sentence.split())

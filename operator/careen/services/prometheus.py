@@ -1,8 +1,7 @@
-"""Active alerts of a Prometheus and samples of queries, or why they are not known. The only importer of
-prometheus-api-client.
+"""Active alerts of a Prometheus and samples of queries, or why they are unknown.
 
-Imported when it is first asked: most agents of a fleet never ask. Which alerts forbid a reboot is decided in the core.
-"""
+The only module that imports prometheus-api-client. Loaded at the first query, because most agents never need it. The
+core decides which alerts forbid a reboot."""
 
 from __future__ import annotations
 
@@ -19,18 +18,18 @@ QUERY = 'ALERTS{alertstate=~"pending|firing"}'
 
 
 class AlertSource(Protocol):
-    """Where alerts come from."""
+    """A source of alerts."""
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Every pending or firing alert; unknown whenever that cannot be told."""
+        """Every pending or firing alert, or why they are unknown."""
         ...
 
 
 class MetricSource(Protocol):
-    """Where the answers to health queries come from."""
+    """A server that answers health queries."""
 
     async def samples(self, query: str, *, fresh_seconds: float) -> tuple[Sample, ...] | Unknown:
-        """Every sample of the answer; unknown whenever that cannot be told."""
+        """Every sample of the answer, or why they are unknown."""
         ...
 
 
@@ -43,15 +42,16 @@ class Prometheus:
         self._access = access or Access()
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Asks once, in a thread, with a deadline of its own besides the client's."""
+        """Queries once, in a thread, with a deadline for the whole query besides the client's own."""
         return await self._asked(self._alerts)
 
     async def samples(self, query: str, *, fresh_seconds: float) -> tuple[Sample, ...] | Unknown:
         """The samples of an instant query, each with its age.
 
-        The answer to an instant query carries the instant of the question. So `timestamp(query)` is asked as well: of a
-        series it tells when its last sample was taken. Of an expression it tells nothing; therefore the server is
-        also asked not to look back any further (`lookback_delta`), which those that do not know it leave out."""
+        The answer to an instant query carries the instant of the query, not that of the sample. So this sends
+        `timestamp(query)` too, which gives the time of a series' last sample. For an expression it gives no such time;
+        so the request also limits how far the server looks back (`lookback_delta`); servers without that parameter
+        ignore it."""
         return await self._asked(lambda: self._samples(query, fresh_seconds))
 
     async def _asked(self, question: Callable[[], T]) -> T | Unknown:
@@ -105,11 +105,11 @@ class Prometheus:
                     raise UnusableAnswer(f"status {statuses[-1]}") from error
                 raise
         if not isinstance(rows, list):
-            raise UnusableAnswer("its result is no list")  # an empty object is not an empty list of alerts
+            raise UnusableAnswer("its result is not a list")  # an empty object is not an empty list of alerts
         return rows
 
     def _credentials(self) -> tuple[dict[str, str] | None, tuple[str, str] | None]:
-        """The header of a token, or a login; neither where none is wanted."""
+        """The header with a token, or a login; empty without credentials."""
         access = self._access
         if access.token_file:
             return {"Authorization": f"Bearer {secret_in(access.token_file)}"}, None
@@ -126,13 +126,13 @@ class Prometheus:
 
 def _alert(row: Mapping[str, Any]) -> Alert:
     labels = {str(key): str(value) for key, value in row["metric"].items()}
-    # `__name__` is ALERTS itself; the alert's own labels are what people filter by.
+    # `__name__` is always ALERTS; people filter by the alert's own labels.
     own = {key: value for key, value in labels.items() if key not in ("__name__", "alertname", "alertstate")}
     return Alert(name=labels["alertname"], state=labels["alertstate"], labels=own)
 
 
 def _reading(row: Mapping[str, Any]) -> tuple[dict[str, str], float, float]:
-    """Labels, instant and value. Raises whatever is wrong with a row: of a part of an answer nothing is known."""
+    """Labels, instant and value of a row. Raises for an invalid row: a partly valid answer counts as unknown."""
     at, value = row["value"]
     return {str(key): str(text) for key, text in row["metric"].items()}, float(at), float(value)
 
@@ -142,5 +142,5 @@ def _identity(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _age(taken: tuple[float, float] | None) -> float:
-    """By the server's own clock; without a timestamp for ever."""
+    """The age by the server's own clock; infinite without a timestamp."""
     return math.inf if taken is None else taken[0] - taken[1]

@@ -1,7 +1,8 @@
-"""Silences of an Alertmanager (API v2) for one node's alerts: created, extended and ended, each with an end of its own.
+"""Creates, extends and ends silences of an Alertmanager (API v2) for one node's alerts.
 
-A silence is found again by who created it and by its comment, so nothing has to be remembered across a reboot. What
-happens when the answers stop coming: it ends by itself. Source: api/v2/openapi.yaml of Alertmanager."""
+Each silence has an end time, so it ends by itself if the agent cannot reach Alertmanager any more. The agent finds its
+silences by their creator and comment, so it remembers nothing across a reboot. Source: api/v2/openapi.yaml of
+Alertmanager."""
 
 from __future__ import annotations
 
@@ -44,12 +45,13 @@ class Silences:
         self._access = access or Access()
 
     async def begin(self, seconds: float, *, now: datetime) -> str | Unknown:
-        """Makes sure that a silence for each set of matchers stands for `seconds` from now on; those that stand already
-        are extended. The empty text; unknown when that is not sure."""
+        """Makes sure that each set of matchers has a silence for the next `seconds`; extends existing ones. Returns an
+        empty text, or why it is unknown whether that worked."""
         return await answer_of("Alertmanager", self._url, self._timeout_seconds, lambda: self._begin(seconds, now))
 
     async def end(self) -> str | Unknown:
-        """Ends every silence of this node that careen created; the empty text, or unknown when that is not sure."""
+        """Ends every silence of this node that careen created. Returns an empty text, or why it is unknown whether that
+        worked."""
         return await answer_of("Alertmanager", self._url, self._timeout_seconds, self._end)
 
     @property
@@ -79,7 +81,7 @@ class Silences:
         content, _ = self._ask("POST", _PATH, silence)
         answer = msgspec.json.decode(content)
         if not isinstance(answer, dict) or not isinstance(answer.get("silenceID"), str) or not answer["silenceID"]:
-            raise UnusableAnswer("it names no silence")
+            raise UnusableAnswer("it has no silence id")
 
     def _end(self) -> str:
         standing, _ = self._standing()
@@ -88,19 +90,20 @@ class Silences:
         return ""
 
     def _standing(self) -> tuple[list[dict[str, Any]], datetime | None]:
-        """Our live silences, and the time by the server's own clock, which silences go by."""
+        """Our active silences, and the time by the server's own clock, which decides when silences end."""
         content, date = self._ask("GET", _PATH)
         rows = msgspec.json.decode(content)
         if not isinstance(rows, list):
-            raise UnusableAnswer("it is no list of silences")
+            raise UnusableAnswer("it is not a list of silences")
         return [row for row in rows if self._is_ours(row)], date
 
     def _is_ours(self, row: Any) -> bool:
-        """Raises for what is no silence: of a list that is understood in part, the one that counts may be missing."""
+        """Whether this node's careen created the silence. Raises if the row is not a silence: a partly valid list could
+        lack the silence that matters."""
         is_live = row["status"]["state"] in _LIVE
         is_ours = row["createdBy"] == CREATED_BY and row["comment"] == self._comment
         if is_live and is_ours and not (isinstance(row["id"], str) and _ID.fullmatch(row["id"])):
-            raise UnusableAnswer("the id of a silence is none")
+            raise UnusableAnswer("a silence has no valid id")
         return is_live and is_ours
 
     def _ask(self, method: str, path: str, body: Any = None) -> tuple[bytes, datetime | None]:
@@ -110,14 +113,14 @@ class Silences:
             self._access,
             timeout_seconds=self._timeout_seconds,
             most_mebibytes=_MOST_MEBIBYTES,
-            if_rejected="; a silence needs the right to write",
+            if_rejected="; creating a silence needs write access",
             json=body,
         )
         return content, _date(headers.get("Date", ""))
 
 
 def _same(one: Any, wanted: list[dict[str, Any]]) -> bool:
-    """Whether the matchers are the same; Alertmanager sorts them, and older ones leave `isEqual` out."""
+    """Whether the matchers are the same; Alertmanager sorts them, and older releases omit `isEqual`."""
     if not isinstance(one, list) or not all(isinstance(each, dict) for each in one):
         return False
     keys = ("name", "value", "isRegex")

@@ -1,4 +1,5 @@
-"""Microsoft Teams: workflows of Power Automate, which take a card, and the connectors that Microsoft has switched off.
+"""Microsoft Teams: workflows of Power Automate, which expect a card, and the connectors that Microsoft has switched
+off.
 
 Sources: the URLs of "When an HTTP request is received" (Power Automate and Logic Apps, Microsoft Learn), the adaptive
 card that "Post to a channel when a webhook request is received" expects, and the retirement of Office 365 connectors
@@ -10,7 +11,8 @@ import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-# Of the public cloud, and of the clouds of the US government and of China. Before 2025 the first, since then the rest.
+# Hosts of workflows: of the public cloud, and of the clouds of the US government and of China. The first form is from
+# before 2025.
 _HOSTS = re.compile(
     r"([a-z0-9-]+\.)+("
     r"logic\.azure\.(com|us|cn)"
@@ -57,7 +59,7 @@ def is_connector(url: str) -> bool:
 
 
 def card(text: str) -> dict[str, Any]:
-    """What a workflow takes: a message with one adaptive card. An empty line keeps lines apart in its Markdown."""
+    """The message that a workflow expects: one adaptive card. Its Markdown needs an empty line between lines."""
     return {
         "type": "message",
         "attachments": [

@@ -205,7 +205,7 @@ class Settings:
         "How often the same need may repeat after a confirmed reboot before the roll-out halts.",
     )
 
-    # Whose turn it is
+    # The order of the nodes
     concurrency: int = _kured(
         1,
         kinds.AT_ONCE,
@@ -234,7 +234,7 @@ class Settings:
     reboot_cordoned: bool = _ours(
         True,
         kinds.SWITCH,
-        "Drain and reboot a node with a cordon that is not careen's in its turn, and leave it cordoned, as kured does; "
+        "Drain and reboot also a node with a cordon that is not careen's, and leave it cordoned, as kured does; "
         "false: the cordon keeps it from rebooting.",
     )
     lock_annotation: str = _kured(
@@ -512,7 +512,7 @@ class Settings:
         86400.0,
         kinds.DURATION,
         "How long a gate may hold a node back before people are told, and told again a week later; 0: never. Closed "
-        "windows and the turn of others do not count.",
+        "windows and waiting in line do not count.",
     )
     cluster_name: str = _ours("", kinds.TEXT, "What {cluster} in message templates stands for.")
     metrics_host: str = _kured(

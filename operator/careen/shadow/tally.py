@@ -68,7 +68,7 @@ class RunCounts:
 
     @property
     def is_too_low(self) -> bool:
-        """Whether the scheduler probably has another configuration than the one that careen was told."""
+        """Whether the scheduler probably has a configuration other than the one that careen was given."""
         agreement = self.agreement
         return self.compared >= ENOUGH and agreement is not None and agreement < LEAST_AGREEMENT
 

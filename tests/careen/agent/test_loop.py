@@ -173,9 +173,9 @@ async def test_a_server_refusal_is_logged_as_an_error_and_a_conflict_is_not(capl
     caplog.set_level(logging.INFO, "careen")
     await Stage(Stop("403 patch nodes", is_refusal=True), Stop("409"), 1.0).run()
     levels = {
-        record.getMessage(): record.levelname for record in caplog.records if "looking again" in record.getMessage()
+        record.getMessage(): record.levelname for record in caplog.records if "tries again" in record.getMessage()
     }
-    assert levels == {"not done, looking again: 403 patch nodes": "ERROR", "not done, looking again: 409": "INFO"}
+    assert levels == {"not done, tries again: 403 patch nodes": "ERROR", "not done, tries again: 409": "INFO"}
 
 
 async def test_kopf_and_the_rights_review_start_once_after_the_first_turn() -> None:
@@ -258,7 +258,7 @@ async def test_an_error_after_a_turn_does_not_end_the_loop(caplog: pytest.LogCap
     stage = Stage(5.0, 5.0, 1.0)
     stage.loop._after_turn = lambda _: 1 / 0  # type: ignore[assignment, return-value]
     assert len(await stage.run()) == 3
-    assert "what follows a turn broke" in caplog.text
+    assert "the work after a turn broke" in caplog.text
 
 
 async def test_a_task_that_could_not_start_after_the_first_turn_starts_later() -> None:

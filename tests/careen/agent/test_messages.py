@@ -131,7 +131,7 @@ async def test_unsent_messages_are_logged_and_counted(caplog: pytest.LogCaptureF
     world.why = "status 403"
     world.messenger.tell(DRAIN)
     await world.messenger.finish(seconds=LONG_SECONDS)
-    assert "the message to people by slack was not sent: status 403" in caplog.text
+    assert "the message to people through slack was not sent: status 403" in caplog.text
     assert (world.counted("sent"), world.counted("failed")) == (0, 1)
 
 

@@ -175,7 +175,7 @@ def test_an_agent_without_a_lock_object_does_not_start(node: Node) -> None:
     ask_for_a_reboot(node)
     agent = node.start()
     assert agent.ends() == 2
-    assert "DaemonSet kube-system/kured does not exist, and it is what carries the lock" in agent.log
+    assert "DaemonSet kube-system/kured does not exist, but it must carry the lock" in agent.log
     assert "Traceback" not in agent.log
     assert {record.verb for record in node.requests} == {"get"}
 
@@ -201,7 +201,7 @@ def test_the_agent_does_nothing_until_its_settings_are_known(node: Node) -> None
     node.server.api.is_down = True
     ask_for_a_reboot(node)
     agent = node.start()
-    agent.says("settings are not known yet, so nothing is done")
+    agent.says("the settings are not known yet, so the agent waits")
     node.server.api.is_down = False
     wait_until(lambda: node.annotation("phase") == "Waiting")
     found = node.server.get("nodes", "n1")
@@ -301,7 +301,7 @@ def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: 
     flags = ("--forecast-memory=64Mi", "--forecast-patience=2s")
     for number in (1, 2):
         agent = node.start(*flags)
-        agent.says("no place for this node's pods since")
+        agent.says("no room for this node's pods since")
         wait_until(lambda agent=agent: 'careen_forecast_overdue{node="n1"} 1.0' in agent.get("/metrics"))  # type: ignore[misc]
         wait_until(
             lambda number=number: (
@@ -319,7 +319,7 @@ def test_a_lasting_forecast_refusal_is_reported_once_even_after_a_restart(node: 
         agent.process.wait()
     (told,) = events(node, "ForecastOverdue")
     assert (told["involvedObject"]["name"], told["type"]) == ("n1", "Warning")
-    assert "no place for this node's pods since" in told["message"]
+    assert "no room for this node's pods since" in told["message"]
 
 
 # ---- messages to people ----
@@ -334,7 +334,7 @@ def test_messages_use_the_template_and_a_hanging_webhook_delays_nothing(node: No
         ask_for_a_reboot(node)
         wait_until((node.folder / "rebooted").exists)
         agent.says(
-            rf"the message to people by generic was not sent: no answer within {seconds} s(.|\n)*no answer "
+            rf"the message to people through generic was not sent: no answer within {seconds} s(.|\n)*no answer "
             rf"within {seconds} s"
         )
         assert hook.texts == ["n1 goes", "Rebooting node n1"]

@@ -171,7 +171,7 @@ def test_an_agent_on_older_settings_restarts_for_settings_that_need_a_restart(no
     agent.says("the settings were left as they are")  # it follows the ConfigMap
     edit(node, "reboot-sentinel: /var/run/other-sentinel")
     assert agent.ends() == 0
-    assert "starts again, because that is what reboot-sentinel needs" in agent.log
+    assert "restarts, because a change of reboot-sentinel needs it" in agent.log
     assert "Traceback" not in agent.log
 
 
@@ -233,7 +233,7 @@ def test_a_rebooted_node_returns_to_service_without_its_daemonset(node: Node) ->
     node.place = ("--ds-namespace=careen",)
     agent = node.start("--forecast=off")
     wait_until(lambda: not is_cordoned(node), lambda: agent.log)
-    assert "DaemonSet careen/kured does not exist, and it is what carries the lock" in agent.log
+    assert "DaemonSet careen/kured does not exist, but it must carry the lock" in agent.log
     assert 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics")
     assert "Traceback" not in agent.log
     found = node.server.get("daemonsets", "careen", "careen")

@@ -78,7 +78,7 @@ def test_cleanup_restores_the_state_before_the_roll_out(world: World, tmp_path: 
         after = {name: touched(server.get("nodes", name) or {}) for name in world.shape.names}
         assert after == {name: touched(node) for name, node in world.initial.items()}
         assert desk.lock_text() is None
-        assert desk.ok("cleanup").splitlines()[-1] == "There is nothing of careen's to remove."
+        assert desk.ok("cleanup").splitlines()[-1] == "There are no marks of careen to remove."
 
 
 def test_cleanup_knows_every_key_that_the_agents_write(world: World) -> None:

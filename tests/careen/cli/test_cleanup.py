@@ -102,7 +102,7 @@ def test_without_yes_cleanup_shows_the_changes_and_makes_none(desk: Desk, interr
         ["n2", "annotation", "careen.dev/progress"],
     ]
     assert not [row for row in rows if row[0] == "n4"]
-    assert output.splitlines()[-1] == "Nothing was changed: with --yes, 13 marks would go from 3 Nodes and the lock."
+    assert output.splitlines()[-1] == "Nothing was changed: --yes would remove 13 marks from 3 Nodes and the lock."
     assert interrupted
 
 
@@ -118,7 +118,7 @@ def test_a_second_cleanup_writes_nothing(desk: Desk, interrupted: dict[str, Any]
     desk.ok("cleanup", "--yes")
     writes = desk.writes()
     assert desk.ok("cleanup", "--yes").splitlines()[-1] == "Nothing was removed."
-    assert desk.ok("cleanup").splitlines()[-1] == "There is nothing of careen's to remove."
+    assert desk.ok("cleanup").splitlines()[-1] == "There are no marks of careen to remove."
     assert desk.writes() == writes
     assert interrupted
 
@@ -162,7 +162,7 @@ def test_cleanup_refuses_while_a_node_reboots(desk: Desk) -> None:
     assert (result.exit_code, desk.writes()) == (1, 0)
     assert "Nothing was changed: n2: its reboot was announced, and it has not come back. Wait" in result.output
     assert desk.run("cleanup", "--yes", "--output", "json").exit_code == 1
-    assert "--yes refuses for its sake" in desk.ok("cleanup")
+    assert "because of it, --yes would refuse" in desk.ok("cleanup")
 
 
 def test_even_rebooting_cleans_up_a_node_that_reboots(desk: Desk) -> None:

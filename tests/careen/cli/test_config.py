@@ -94,7 +94,7 @@ def test_a_missing_daemonset_is_reported(desk: Desk) -> None:
     result = desk.run("config")
     assert result.exit_code == 1
     assert "the cluster's settings cannot be read" in result.output
-    assert "with --here no cluster is asked" in result.output
+    assert "with --here the command reads no cluster" in result.output
 
 
 def test_a_daemonset_with_another_program_is_recognised(desk: Desk) -> None:
@@ -122,7 +122,7 @@ def test_the_option_here_sends_no_request() -> None:
     assert result.exit_code == 0, result.output
     assert row(result.output, "concurrency") == ["2", "KURED_CONCURRENCY"]
     assert row(result.output, "node-id") == ["n1", "CAREEN_NODE_ID"]
-    assert "no ConfigMap, because no cluster was asked" in result.output
+    assert "no ConfigMap, because the command read no cluster" in result.output
 
 
 def test_a_flag_wins_over_a_variable_and_the_difference_to_kured_is_shown() -> None:

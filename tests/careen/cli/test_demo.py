@@ -98,7 +98,7 @@ def test_a_signal_ends_the_demo_and_all_its_processes(demo: Any, tmp_path: Path,
     process.send_signal(number)
     output, _ = process.communicate()
     assert process.returncode == 130, output
-    assert "agents and API server are gone" in output
+    assert "agents and API server have ended" in output
     assert agents_of(tmp_path) == []
 
 
@@ -161,7 +161,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
             cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path), "--port", str(port)]
         )
     assert result.exit_code == 4
-    assert f"Error: port {port} of 127.0.0.1 cannot be had: Address already in use" in result.output
+    assert f"Error: port {port} of 127.0.0.1 cannot be used: Address already in use" in result.output
 
 
 def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
@@ -219,4 +219,4 @@ def test_without_drydock_the_demo_tells_where_to_get_it(monkeypatch: pytest.Monk
     monkeypatch.setattr("careen.cli.demo.find_spec", lambda _: None)
     done = CliRunner().invoke(cli, ["demo", *arguments])
     assert done.exit_code == 2, done.output
-    assert "run `make demo` in a checkout of it" in done.output
+    assert "run `make demo` in a checkout" in done.output

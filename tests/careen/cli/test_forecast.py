@@ -291,14 +291,14 @@ def test_the_agents_config_map_cannot_name_a_local_file(
         (
             ["--scheduler-config=/etc/scheduler.yaml"],
             (
-                "Note: the agents use the scheduler's configuration in /etc/scheduler.yaml, which is not at hand "
+                "Note: the agents use the scheduler's configuration in /etc/scheduler.yaml, which cannot be read "
                 "here: give it with --scheduler-config."
             ),
         ),
         (
             ["--concurrency=none"],
             (
-                "Note: the agents' settings could not be read, so the defaults stand in: --concurrency='none': "
+                "Note: the agents' settings could not be read, so the defaults are used: --concurrency='none': "
                 "expected a whole number"
             ),
         ),
@@ -487,7 +487,7 @@ def test_a_node_from_a_file_is_a_template_and_each_pod_says_whether_it_fits(desk
 def test_unneeded_nodes_make_no_difference(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
     output = " ".join(desk.ok("forecast", "n1", "--with-nodes=n2=3").split())
-    assert "With 3 more nodes like n2: no difference, because every pod finds a place without." in output
+    assert "With 3 more nodes like n2: no difference, because every pod finds a place without them." in output
 
 
 def test_a_command_names_the_nodes_that_would_take_all_pods_without_room(desk: Desk) -> None:
@@ -501,13 +501,13 @@ def test_a_command_names_the_nodes_that_would_take_all_pods_without_room(desk: D
     [
         ("n2", "is not of the form TEMPLATE=N"),
         ("=2", "is not of the form TEMPLATE=N"),
-        ("n2=", "is no number of nodes from 1 to 1000"),
-        ("n2=0", "is no number of nodes from 1 to 1000"),
-        ("n2=-1", "is no number of nodes from 1 to 1000"),
-        ("n2=1001", "is no number of nodes from 1 to 1000"),
-        ("n2=" + "9" * 5000, "is no number of nodes from 1 to 1000"),
-        ("n2=1.5", "is no number of nodes from 1 to 1000"),
-        ("n2=²", "is no number of nodes from 1 to 1000"),
+        ("n2=", "is not a number of nodes from 1 to 1000"),
+        ("n2=0", "is not a number of nodes from 1 to 1000"),
+        ("n2=-1", "is not a number of nodes from 1 to 1000"),
+        ("n2=1001", "is not a number of nodes from 1 to 1000"),
+        ("n2=" + "9" * 5000, "is not a number of nodes from 1 to 1000"),
+        ("n2=1.5", "is not a number of nodes from 1 to 1000"),
+        ("n2=²", "is not a number of nodes from 1 to 1000"),
         ("n9=1", "there is no Node 'n9' among the 2"),
         ("/no/such/file.yaml=1", "cannot be read"),
     ],

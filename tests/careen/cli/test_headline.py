@@ -75,13 +75,14 @@ def test_if_every_forecast_refuses_the_headline_names_the_pod_and_the_remedy(des
         "Nothing will start: the gate forecast refuses all 3 waiting nodes; n1, for example: 1 of 1 pods "
         "would not find room: shop/web-1 ("
     )
-    assert "It has been so for 3h" in said
+    assert "This has lasted for 3h" in said
     assert (
         "What would change it: n1: shop/web-1 would find a place with one more node like n1 (zone a), empty "
         "and without a cordon." in said
     )
     assert (
-        "Add capacity, edit the named budget, or let it go with --forecast-pending-allowed or --forecast=warn." in said
+        "Add capacity, edit the named budget, or accept this with --forecast-pending-allowed or --forecast=warn."
+        in said
     )
 
 
@@ -111,8 +112,8 @@ def test_an_unreadable_lock_stops_every_node(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock("what?")
     assert headline(desk).startswith(
-        "Nothing will start: the lock cannot be understood (it is not JSON). What would change it: `careen "
-        "lock show`, then mend or clear"
+        "Nothing will start: the lock cannot be understood (it is not JSON). What would change it: Look at `careen "
+        "lock show`, then correct or remove"
     )
 
 
@@ -124,10 +125,10 @@ def test_a_failure_that_halts_the_roll_out_is_shown_with_its_time_and_remedy(des
     )
     said = headline(desk)
     assert said.startswith(
-        "Nothing will start: n5 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is "
-        "wrong and `careen retry n5`"
+        "Nothing will start: n5 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and "
+        "`careen retry n5`"
     )
-    assert said.endswith("It has been so for 2h.")
+    assert said.endswith("This has lasted for 2h.")
 
 
 def test_a_hold_is_shown_before_the_agent_has_read_it(desk: Desk) -> None:
@@ -171,7 +172,7 @@ def test_a_window_that_never_opens_is_reported(desk: Desk) -> None:
     waits(desk, "n1", refusal("maintenance-window", "outside-window", "outside the maintenance window never"))
     desk.lock(LockContent())
     assert headline(desk).startswith(
-        "Nothing will start: outside the maintenance window never, which never opens (n1). It has been so for 3h"
+        "Nothing will start: outside the maintenance window never, which never opens (n1). This has lasted for 3h"
     )
 
 
@@ -181,7 +182,7 @@ def test_with_unreadable_settings_the_next_opening_is_not_shown(desk: Desk) -> N
         "n1",
         refusal("maintenance-window", "outside-window", "outside the maintenance window mon 01:00–02:00 UTC"),
     )
-    assert "and when it opens could not be read" in headline(desk)
+    assert "and the time of its opening could not be read" in headline(desk)
 
 
 def test_a_waiting_node_is_shown_with_its_holder_and_the_holders_phase(desk: Desk) -> None:
@@ -190,9 +191,9 @@ def test_a_waiting_node_is_shown_with_its_holder_and_the_holders_phase(desk: Des
     desk.node("n3", "Draining", reason="evicting 3 pods", label="in-progress", since=ago(hours=1, minutes=0.5))
     desk.lock(LockContent(entries=(Entry(node="n3", id="c1", created=ago(hours=1)),), max_owners=1))
     assert headline(desk) == (
-        "Nothing more will start: the 2 waiting nodes wait for n3: n3 is Draining (evicting 3 pods). It has "
-        "been so for 1h. "
-        "What would change it: `careen why n3` says how far it is. Wait, or raise --concurrency."
+        "Nothing more will start: the 2 waiting nodes wait for n3: n3 is Draining (evicting 3 pods). This has lasted "
+        "for 1h. "
+        "What would change it: `careen why n3` shows its progress. Wait, or raise --concurrency."
     )
 
 
@@ -206,7 +207,7 @@ def test_several_reasons_are_ordered_by_the_number_of_nodes(desk: Desk) -> None:
         "Nothing will start: active: DiskFull (n1, n2, n3 of 4 waiting nodes, gate alerts); shop/job runs "
         "here (n4 of 4 waiting nodes, gate blocking-pods)."
     )
-    assert "It has been so for 3h" in said, "all of them: since the last node was refused"
+    assert "This has lasted for 3h" in said, "all of them: since the last node was refused"
     assert said.index("Resolve the named alert") < said.index("Wait until the named pod is done")
 
 
@@ -253,5 +254,5 @@ def test_the_json_has_the_headline(desk: Desk) -> None:
         "code": "alert",
         "why": "Nothing will start: active: DiskFull (n1, gate alerts)",
         "since": row["since"],
-        "waysOut": ["Resolve the named alert, or leave it out with --alert-filter-regexp."],
+        "waysOut": ["Resolve the named alert, or ignore it with --alert-filter-regexp."],
     }

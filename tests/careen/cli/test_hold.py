@@ -59,7 +59,7 @@ def test_the_end_of_a_hold_given_as_a_duration_counts_from_now(desk: Desk) -> No
 def test_a_hold_that_replaces_another_shows_the_old_one(desk: Desk) -> None:
     desk.node("n1", hold="somebody else's reason")
     output = desk.ok("hold", "n1", "--reason", "mine")
-    assert output.splitlines()[0] == "n1 was held already: somebody else's reason. That is being replaced."
+    assert output.splitlines()[0] == "n1 was held already: somebody else's reason. The new one replaces it."
     assert desk.annotations("n1")[keys.HOLD] == "mine"
 
 
@@ -67,8 +67,8 @@ def test_a_hold_that_replaces_another_shows_the_old_one(desk: Desk) -> None:
     ("phase", "said"),
     [
         ("Waiting", "n1 does not reboot until `careen unhold n1`."),
-        ("Draining", "n1 is draining: it undoes that at its next look."),
-        ("Rebooting", "n1 is Rebooting: this reboot goes on to its end, the next one waits."),
+        ("Draining", "n1 is draining: its agent undoes the drain at its next look."),
+        ("Rebooting", "n1 is Rebooting: this reboot goes on to its end; the hold counts for the next one."),
     ],
 )
 def test_hold_explains_its_effect_in_the_nodes_phase(desk: Desk, phase: str, said: str) -> None:
@@ -87,8 +87,8 @@ def test_hold_keeps_other_annotations(desk: Desk) -> None:
     ("arguments", "complaint"),
     [
         (["n1"], "Missing option '--reason'"),
-        (["n1", "--reason", "  "], "it must be a text"),
-        (["n1", "--reason", "x until=2199-01-01T00:00:00Z"], "may not contain `until=`; use --until for the end"),
+        (["n1", "--reason", "  "], "the reason must not be empty"),
+        (["n1", "--reason", "x until=2199-01-01T00:00:00Z"], "contain `until=`; use --until for the end"),
         (
             ["n1", "--reason", "x", "--until", "soon"],
             "'soon' is neither a duration such as 90m or 2h nor an instant with its offset",

@@ -126,7 +126,7 @@ def test_release_removes_the_claim_of_a_failed_node(desk: Desk) -> None:
     desk.lock(HELD)
     assert desk.ok("lock", "release", "n3").splitlines() == [
         "Freeing the claim of n3, taken 2026-03-04T12:00:00Z.",
-        "Freed: the next node may go.",
+        "Freed: the next node may start.",
     ]
     assert desk.lock_content().holders == ()
 
@@ -152,7 +152,7 @@ def test_releasing_a_working_holder_warns_and_asks(desk: Desk, phase: str) -> No
     desk.lock(HELD)
     result = desk.run("lock", "release", "n3", stdin="n\n")
     assert result.exit_code == 1
-    assert f"n3 is {phase}: it works under this claim, will put it back and say so." in result.output
+    assert f"n3 is {phase}: it needs this claim and will put it back." in result.output
     assert desk.lock_content().holders == ("n3",)
 
 
@@ -194,8 +194,8 @@ def test_a_missing_daemonset_is_reported_with_the_flags_to_name_another(desk: De
     result = desk.run("lock", *command)
     assert result.exit_code == 1
     assert (
-        "Error: DaemonSet careen/careen does not exist, and it is what carries the lock; name it with "
-        "--ds-namespace and --ds-name" in result.output
+        "Error: DaemonSet careen/careen does not exist, but it must carry the lock; name it with --ds-namespace and "
+        "--ds-name" in result.output
     )
 
 
@@ -210,7 +210,7 @@ def test_a_conflicting_write_is_repeated_on_the_new_content(desk: Desk) -> None:
 
     desk.server.api.plan = once
     assert desk.ok("lock", "pause").splitlines() == [
-        "Somebody changed the lock at the same moment; reading it again.",
+        "Another client changed the lock at the same moment; reading it again.",
         "Paused: no node starts until `careen lock resume`.",
     ]
     assert desk.lock_content().is_paused

@@ -44,7 +44,7 @@ def test_the_command_stops_waiting_when_the_request_is_withdrawn(desk: Desk, mea
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Waiting"))
     result = desk.run("drain", "n1")
     assert result.exit_code == 1
-    assert "n1 is not kept down: the request was taken back, or its end has come" in result.output
+    assert "n1 is not kept down: the request was withdrawn, or its time is over" in result.output
 
 
 def test_ending_a_maintenance_fails_if_the_node_does_not_return(desk: Desk, meanwhile: Callable[..., None]) -> None:
@@ -61,7 +61,7 @@ def test_a_failed_node_gets_no_request(desk: Desk) -> None:
     desk.lock()
     result = desk.run("drain", "n1")
     assert result.exit_code == 2
-    assert "`careen retry n1` comes first" in result.output
+    assert "then run `careen retry n1` first" in result.output
 
 
 def test_the_request_contains_its_end(desk: Desk) -> None:
@@ -92,7 +92,7 @@ def test_the_option_end_waits_until_the_node_is_back_in_service(desk: Desk, mean
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Settling"), lambda: booted(desk, "n1", "boot-1"))
     lines = desk.ok("maintenance", "n1", "--end").splitlines()
-    assert lines[0].startswith("Handed back: the agent of n1 uncordons it")
+    assert lines[0].startswith("Asked: the agent of n1 uncordons it")
     assert lines[-1] == "n1 is Idle"
     assert keys.REQUEST not in desk.annotations("n1")
 
@@ -100,7 +100,7 @@ def test_the_option_end_waits_until_the_node_is_back_in_service(desk: Desk, mean
 def test_ending_without_a_request_changes_nothing(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
-    assert desk.ok("drain", "n1", "--end") == "Nobody asks for a drain of n1; nothing was changed.\n"
+    assert desk.ok("drain", "n1", "--end") == "There is no request for a drain of n1; nothing was changed.\n"
     assert desk.writes() == 0
 
 

@@ -99,7 +99,7 @@ def test_nodes_are_listed_in_order_with_start_end_and_moves(shop: Desk) -> None:
     ]
     assert "3 of 3 nodes reboot; finished Wed 2026-03-04 22:13:40 UTC, after 13m40s." in output
     assert "1 move of 1 pod" in output
-    assert "durations are assumed, not measured; give --drain, --settle, --boot to plan with yours" in output
+    assert "the durations are assumptions, not measurements; give --drain, --settle, --boot to use your own" in output
 
 
 def test_a_plan_uses_the_agents_settings_and_options_override_them(shop: Desk) -> None:
@@ -180,7 +180,8 @@ def test_measured_durations_are_used_if_none_is_given(desk: Desk) -> None:
     measured = desk.json("plan", *START)
     assert [visit["end"] for visit in measured["visits"]] == ["2026-03-04T22:11:30Z", "2026-03-04T22:23:05Z"]
     assert (
-        measured["notes"][0] == "1 node of 2 says how long the last reboot took; the others are planned with the median"
+        measured["notes"][0] == "1 node of 2 says how long the last reboot took; the plan uses their median for the "
+        "others"
     )
     given = desk.json("plan", *START, "--boot", "100s", "--drain", "20s", "--settle", "10s", "--handover", "0")
     assert [visit["end"] for visit in given["visits"]] == ["2026-03-04T22:02:10Z", "2026-03-04T22:04:20Z"]
@@ -226,7 +227,7 @@ def test_a_node_that_is_being_rebooted_is_planned_from_the_start(desk: Desk) -> 
     assert [node for node, _ in starts(plan)] == ["n2", "n1"], (
         "n2 has no pod, and the ages of its pods show nothing else"
     )
-    assert "n2 is at work already, and planned as if it had not begun" in plan["notes"]
+    assert "n2 is already rebooting; the plan assumes that it has not begun" in plan["notes"]
     assert plan["moves"][0]["to"] == "n2"
 
 
@@ -242,7 +243,7 @@ def test_a_node_that_an_autoscaler_removes_is_planned_only_if_named(desk: Desk) 
     desk.server.seed(a_node("n1", labels={keys.REBOOT_LABEL: "required"}), leaving)
     plan = desk.json("plan", *START)
     assert plan["nodes"] == ["n1"]
-    assert "n2: left alone, because an autoscaler is removing the node; it is planned only by name" in plan["notes"]
+    assert "n2: left out, because an autoscaler is removing the node; name the node to plan it" in plan["notes"]
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
     assert desk.json("plan", *START, "n2")["nodes"] == ["n2"]
 
@@ -281,17 +282,17 @@ def test_the_wait_for_the_interval_of_the_cluster_is_in_the_way(desk: Desk) -> N
 
 def test_a_plan_mentions_a_pause(shop: Desk) -> None:
     shop.lock(LockContent(is_paused=True))
-    assert "the cluster is paused now; the plan counts from its resumption" in shop.json("plan", *START)["notes"]
+    assert "the cluster is paused now; the plan assumes that it has been resumed" in shop.json("plan", *START)["notes"]
 
 
 @pytest.mark.parametrize("order", ["zone", "fewest-moves"])
 def test_the_order_is_the_agents_and_another_one_is_marked(shop: Desk, order: str) -> None:
     shop.lock(flags=[f"--order={order}"])
     assert f"1 at a time, order {order}.\n" in shop.ok("plan", *START)
-    assert f"order oldest (not as the agents go: they are set to --order={order})." in shop.ok(
+    assert f"order oldest (the agents use another order: --order={order})." in shop.ok(
         "plan", *START, "--order", "oldest"
     )
-    assert f"order oldest (not as the agents go: they are set to --order={order})." in shop.ok(
+    assert f"order oldest (the agents use another order: --order={order})." in shop.ok(
         "plan", *START, "--set", "order=oldest"
     )
     rows = [line.split() for line in shop.ok("plan", *START, "--compare").splitlines()]
@@ -324,10 +325,11 @@ def test_a_dump_gives_the_same_plan_and_names_what_is_missing(shop: Desk, tmp_pa
     live, replayed = shop.json("plan", *START), shop.json("plan", *START, "--from", file, "--kubeconfig", "/nowhere")
     for part in ("visits", "moves", "waits", "closings", "left", "figures"):
         assert live[part] == replayed[part]
+    assert "a dump has no annotations: holds, measured durations and the age of needs are unknown" in replayed["notes"]
     assert (
-        "a dump has no annotations: holds, measured durations and the age of needs are not known" in replayed["notes"]
+        "a dump does not contain the agents' settings: the plan uses the defaults; change them with --set"
+        in replayed["notes"]
     )
-    assert "the agents' settings are not in a dump: the defaults stand in, change them with --set" in replayed["notes"]
 
 
 def test_the_plan_starts_at_the_time_of_the_dump(shop: Desk, tmp_path: Path) -> None:
@@ -435,7 +437,7 @@ def test_a_plan_gives_ranges_over_the_requested_number_of_seeds(desk: Desk) -> N
 def test_without_random_choices_one_simulation_is_enough(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica("web-1", "n1"))
     assert desk.json("plan", *START, "--seeds", "9")["ranges"]["seeds"] == 1
-    assert "Nothing in it is left to chance" in desk.ok("plan", *START)
+    assert "No step of the plan depends on chance" in desk.ok("plan", *START)
 
 
 def test_a_live_plan_needs_no_assumed_durations_once_nodes_have_rebooted(desk: Desk) -> None:
@@ -450,7 +452,7 @@ def test_a_live_plan_needs_no_assumed_durations_once_nodes_have_rebooted(desk: D
     made = desk.json("plan", *START, "n1")
     assert [step["end"][-9:] for step in made["visits"][0]["steps"]] == ["22:00:25Z", "22:02:25Z", "22:02:31Z"]
     assert made["notes"][:3] == [
-        "2 nodes of 3 say how long the last reboot took; the others are planned with the median",
+        "2 nodes of 3 say how long the last reboot took; the plan uses their median for the others",
         "--drain is 25s, the median of what 2 nodes measured at the last reboot",
         "--settle is 6s, the median of what 2 nodes measured at the last reboot",
     ]

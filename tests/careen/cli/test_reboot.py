@@ -52,13 +52,13 @@ def test_the_request_contains_the_current_boot_id_and_the_reason(desk: Desk) -> 
     output = desk.ok("reboot", "n1", "--reason", "new\nkernel", "--no-wait")
     found = asked(desk, "n1")
     assert (found.wish, found.boot, found.reason, found.is_now) == (Wish.REBOOT, "boot-1", "new kernel", False)
-    assert output == "Asked: n1 reboots when it is its turn; an idle agent looks at its Node every five minutes.\n"
+    assert output == "Asked: n1 reboots when it is next in line; an idle agent looks at its Node every five minutes.\n"
 
 
 def test_the_option_now_waives_the_window(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
-    assert "whatever the window" in desk.ok("reboot", "n1", "--now", "--no-wait")
+    assert "in or outside its window" in desk.ok("reboot", "n1", "--now", "--no-wait")
     assert asked(desk, "n1").is_now is True
 
 
@@ -86,7 +86,7 @@ def test_the_command_waits_and_prints_each_change_once(desk: Desk, meanwhile: Ca
         "n1 is Verifying: is Verifying",
         "n1 is Settling: is Settling",
         "n1 is Idle",
-        "n1 has rebooted and is given back.",
+        "n1 has rebooted and is back in service.",
     ]
 
 
@@ -95,7 +95,7 @@ def test_the_command_fails_if_the_request_is_withdrawn(desk: Desk, meanwhile: Ca
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1"))
     result = desk.run("reboot", "n1")
-    assert (result.exit_code, "somebody took the request back" in result.output) == (1, True)
+    assert (result.exit_code, "the request was withdrawn" in result.output) == (1, True)
 
 
 @pytest.mark.parametrize("phase", ["Failed"])
@@ -104,7 +104,7 @@ def test_a_failed_node_ends_the_wait(desk: Desk, meanwhile: Callable[..., None],
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", phase, **{keys.REQUEST: "reboot"}))
     result = desk.run("reboot", "n1")
-    assert (result.exit_code, "`careen why n1` says what would change it" in result.output) == (1, True)
+    assert (result.exit_code, "`careen why n1` shows the remedy" in result.output) == (1, True)
 
 
 def test_a_deleted_node_ends_the_wait(desk: Desk, meanwhile: Callable[..., None]) -> None:
@@ -118,10 +118,10 @@ def test_a_deleted_node_ends_the_wait(desk: Desk, meanwhile: Callable[..., None]
 def test_the_request_can_be_withdrawn(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "reboot"})
     desk.lock()
-    assert desk.ok("reboot", "n1", "--end") == "The request for n1 is taken back.\n"
+    assert desk.ok("reboot", "n1", "--end") == "The request for n1 is withdrawn.\n"
     assert keys.REQUEST not in desk.annotations("n1")
     writes = desk.writes()
-    assert desk.ok("reboot", "n1", "--end") == "Nobody asks for a reboot of n1.\n"
+    assert desk.ok("reboot", "n1", "--end") == "There is no request for a reboot of n1.\n"
     assert desk.writes() == writes
 
 

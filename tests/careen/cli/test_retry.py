@@ -11,7 +11,7 @@ def test_retry_annotates_a_failed_node(desk: Desk) -> None:
     desk.node("n1", "Failed", reason="the reboot command failed with exit code 1")
     assert desk.ok("retry", "n1").splitlines() == [
         "n1 failed: the reboot command failed with exit code 1",
-        "Asked: the agent of n1 sees it at its next look; `careen why n1` shows what came of it.",
+        "Asked: the agent of n1 sees the request at its next look; `careen why n1` shows the outcome.",
     ]
     assert from_rfc3339(desk.annotations("n1")[keys.RETRY]) is not None
 
@@ -22,7 +22,6 @@ def test_retry_refuses_a_node_that_did_not_fail(desk: Desk, phase: str) -> None:
     result = desk.run("retry", "n1")
     assert result.exit_code == 2
     assert (
-        f"n1 is {phase or 'Idle'}, so there is nothing to try again; `careen why n1` says what it is at"
-        in result.output
+        f"n1 is {phase or 'Idle'}, so there is nothing to try again; `careen why n1` shows its state" in result.output
     )
     assert desk.writes() == 0

@@ -150,7 +150,7 @@ def test_pods_of_another_scheduler_are_counted_and_reported(town: Desk) -> None:
 def test_without_bindings_there_is_no_result(town: Desk) -> None:
     done = town.run("shadow", "--once", "--for", "1")
     assert done.exit_code == 4
-    assert "no pod was bound of which something can be said" in done.stdout
+    assert "no bound pod could be compared" in done.stdout
 
 
 def test_a_shadow_only_reads(town: Desk) -> None:

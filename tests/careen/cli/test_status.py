@@ -11,7 +11,7 @@ def busy_fleet(desk: Desk) -> None:
     desk.node("n1")
     desk.node("n2", "Waiting", reason="held: disk swap", label="required")
     desk.node("n3", "Draining", reason="evicting 3 pods", label="in-progress")
-    desk.node("n4", "Waiting", reason="it waits for its turn", label="ready")
+    desk.node("n4", "Waiting", reason="it waits in line", label="ready")
     desk.node("n5", "Failed", reason="the reboot command failed", label="failed")
     desk.lock(
         LockContent(
@@ -32,10 +32,10 @@ def test_status_shows_the_whole_fleet(desk: Desk) -> None:
     assert without_ages(desk.ok("status")).splitlines() == [
         "Lock: 1 of 2 claims held by n3 (AGE); next: n4; 2 nodes waiting when it was named.",
         "",
-        "NODE|PHASE|SINCE|TURN|REASON",
+        "NODE|PHASE|SINCE|LINE|REASON",
         "n5|Failed|AGE|-|the reboot command failed",
         "n3|Draining|AGE|holder|evicting 3 pods",
-        "n4|Waiting|AGE|next|it waits for its turn",
+        "n4|Waiting|AGE|next|it waits in line",
         "n2|Waiting|AGE|required|held: disk swap",
         "n1|Idle|-|-|-",
         "",
@@ -82,7 +82,7 @@ def test_status_as_json_has_the_same_content(desk: Desk) -> None:
         "name": "n4",
         "phase": "Waiting",
         "since": "2026-03-04T12:00:00Z",
-        "reason": "it waits for its turn",
+        "reason": "it waits in line",
         "label": "ready",
         "turn": "next",
         "refusals": [],
@@ -141,9 +141,9 @@ def test_an_idle_node_with_a_hold_is_shown_as_held(desk: Desk) -> None:
 
 
 def test_a_claim_of_a_missing_node_is_reported_with_the_remedy(desk: Desk) -> None:
-    desk.node("n2", "Waiting", reason="it waits for its turn", label="ready")
+    desk.node("n2", "Waiting", reason="it waits in line", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created="2026-03-04T12:00:00Z"),), max_owners=1))
     lines = desk.ok("status").splitlines()
-    assert lines[1].startswith("Stray claim: a claim is held by n9, but there is no Node n9. It is freed by itself")
+    assert lines[1].startswith("Stray claim: a claim is held by n9, but there is no Node n9. careen frees it when")
     assert "`careen lock release n9`" in lines[1]
     assert [(each["node"], each["why"]) for each in desk.json("status")["strayClaims"]] == [("n9", "no-such-node")]

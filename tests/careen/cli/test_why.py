@@ -45,7 +45,7 @@ def test_each_refusal_has_message_start_and_remedy(desk: Desk) -> None:
     assert table["alerts"][0] == "refuses"
     assert output.split("What would change it:\n")[1].splitlines() == [
         "  held: `careen unhold n1`, or remove the annotation careen.dev/hold, or wait for its `until`.",
-        "  alert: Resolve the named alert, or leave it out with --alert-filter-regexp.",
+        "  alert: Resolve the named alert, or ignore it with --alert-filter-regexp.",
     ]
 
 
@@ -67,8 +67,8 @@ def test_a_costly_gate_of_a_ready_node_waits_for_the_lock(desk: Desk) -> None:
     desk.node("n1", "Waiting", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n2", id="c"),), max_owners=1, line=Line(names=("n3", "n1"), at=SINCE)))
     output = desk.ok("why", "n1")
-    assert rows(output)["forecast"][0::2] == ["not asked", "it is asked when it is the node's turn"]
-    assert "Turn: n1 is named: number 2 of 2 to go next." in output
+    assert rows(output)["forecast"][0::2] == ["not asked", "only the next node in line asks it"]
+    assert "Line: n1 is named as number 2 of 2 to go next." in output
 
 
 def test_a_draining_node_has_passed_every_gate(desk: Desk) -> None:
@@ -77,7 +77,7 @@ def test_a_draining_node_has_passed_every_gate(desk: Desk) -> None:
     desk.lock(LockContent(entries=(Entry(node="n1", id="c"),), max_owners=1))
     output = desk.ok("why", "n1")
     assert {cells[0] for cells in rows(output).values()} == {"yes"}
-    assert "Turn: n1 holds a claim." in output
+    assert "Line: n1 holds a claim." in output
     assert "What would change it" not in output
 
 
@@ -87,7 +87,7 @@ def test_why_reports_that_an_idle_node_has_nothing_to_decide(desk: Desk) -> None
     desk.lock()
     output = desk.ok("why", "n1")
     assert output.startswith("n1 is Idle: its agent has seen no need for a reboot.\nLock: no claim held.\n")
-    assert {tuple(cells[0::2]) for cells in rows(output).values()} == {("not asked", "there is nothing to decide")}
+    assert {tuple(cells[0::2]) for cells in rows(output).values()} == {("not asked", "nothing to decide")}
 
 
 def test_a_hold_is_shown_before_the_agent_has_read_it(desk: Desk) -> None:
@@ -127,7 +127,7 @@ def test_a_failed_node_is_shown_with_the_remedy(desk: Desk) -> None:
     desk.lock()
     output = desk.ok("why", "n1")
     assert (
-        "  reboot-command-failed: Mend --reboot-command or the agent's rights on the host, then `careen retry n1`."
+        "  reboot-command-failed: Correct --reboot-command or the agent's rights on the host, then `careen retry n1`."
         in output
     )
 
@@ -195,15 +195,13 @@ def test_why_as_json_has_the_same_answers(desk: Desk) -> None:
         "code": "alert",
         "sentence": "DiskFull is firing",
         "since": SINCE,
-        "remedy": "Resolve the named alert, or leave it out with --alert-filter-regexp.",
+        "remedy": "Resolve the named alert, or ignore it with --alert-filter-regexp.",
         "longestSeconds": None,
     }
 
 
 def test_a_waiting_node_is_shown_with_the_claim_of_a_missing_node(desk: Desk) -> None:
-    desk.node(
-        "n2", "Waiting", reason="it waits for its turn", label="ready", progress={"version": 1, "phase": "Waiting"}
-    )
+    desk.node("n2", "Waiting", reason="it waits in line", label="ready", progress={"version": 1, "phase": "Waiting"})
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created=SINCE),), max_owners=1))
     assert "  stray claim: a claim is held by n9, but there is no Node n9." in desk.ok("why", "n2")
     assert [each["node"] for each in desk.json("why", "n2")["strayClaims"]] == ["n9"]
@@ -239,7 +237,7 @@ def test_the_time_of_a_retry_follows_the_agents_settings(desk: Desk) -> None:
     found = desk.json("why", "n1")["next"]
     assert found["what"] == "retry"
     assert 1190 <= found["seconds"] <= 1200
-    assert re.search(r"^Next: it is tried again in (19m5\ds|20m)\.$", desk.ok("why", "n1"), re.MULTILINE)
+    assert re.search(r"^Next: its agent tries again in (19m5\ds|20m)\.$", desk.ok("why", "n1"), re.MULTILINE)
 
 
 def test_with_unreadable_agent_settings_no_time_is_shown(desk: Desk) -> None:

@@ -33,7 +33,7 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Mark, OwnerHealth, Progress, from_annotation, to_annotation
 from careen.core.lock import content as lock
 from careen.core.lock.content import Entry, LockContent
-from careen.core.lock.order import GATHER_SECONDS, turn_key
+from careen.core.lock.order import GATHER_SECONDS, hand_over_key
 from careen.core.situation import Situation
 from careen.core.writing import LABEL
 from scheduler_core.simulation.forecast import Forecast
@@ -264,7 +264,7 @@ def remembering(**changes: Any) -> Memory:
         node_uid="uid-n1",
         is_reconciled=True,
         moves_counted_at=UPTIME,
-        line=LineWatch(key=turn_key(LockContent()), since=UPTIME - GATHER_SECONDS),
+        line=LineWatch(key=hand_over_key(LockContent()), since=UPTIME - GATHER_SECONDS),
     )
     return with_parts(memory, **changes)
 

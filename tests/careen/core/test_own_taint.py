@@ -174,8 +174,8 @@ def test_the_node_names_once_what_a_person_has_to_remove() -> None:
     decision = wiped(need=YES, node=GARBAGE)
     said = the_patch(decision).annotations[keys.REASON]
     assert said == (
-        "the annotation careen.dev/progress is not careen's JSON; nothing is done until a person removes it: "
-        "kubectl annotate node n1 careen.dev/progress-"
+        "the annotation careen.dev/progress is not careen's JSON; careen does nothing until a person removes the "
+        "annotation: kubectl annotate node n1 careen.dev/progress-"
     )
     told = {"annotations": {**GARBAGE["annotations"], keys.REASON: said}, "taints": ()}
     assert wiped(need=NO, node=told, memory=decision.memory).actions == ()

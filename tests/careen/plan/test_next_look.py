@@ -179,8 +179,8 @@ def test_no_time_is_predicted_for_a_retry_that_needs_a_person(progress: Progress
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        (NextLook(seconds=47.3, is_retry=True), "it is tried again in 47s"),
-        (NextLook(seconds=0.4, is_retry=True), "it is tried again now"),
+        (NextLook(seconds=47.3, is_retry=True), "its agent tries again in 47s"),
+        (NextLook(seconds=0.4, is_retry=True), "its agent tries again now"),
         (NextLook(seconds=30), "its agent looks again within 30s"),
     ],
 )

@@ -22,7 +22,7 @@ def test_each_mark_is_a_row_and_remaining_marks_have_their_own_table() -> None:
         ["n1", "taint", "careen.dev/reboot", "PreferNoSchedule", "removed"],
         ["ON", "WHAT", "NAME", "NOW", "STAYS", "BECAUSE"],
         [*LOCK.split(), "claim", "n1", "-", "it", "is", "kured's;", "--kured", "removes", "it"],
-        [*["Nothing", "was", "changed:", "with", "--yes,", "1", "mark", "would", "go", "from", "1", "Node."]],
+        [*["Nothing", "was", "changed:", "--yes", "would", "remove", "1", "mark", "from", "1", "Node."]],
     ]
 
 
@@ -44,7 +44,7 @@ def test_the_last_line_reports_the_result() -> None:
         }.items()
     }
     assert last == {
-        "nothing": "There is nothing of careen's to remove.",
+        "nothing": "There are no marks of careen to remove.",
         "refused": "Nothing was changed: n3 is rebooting",
         "done": "2 marks removed from 1 Node and the lock.",
         "in part": "1 mark removed from 1 Node. 1 could not be cleaned: n2.",

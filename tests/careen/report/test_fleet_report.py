@@ -8,7 +8,7 @@ from careen.core.facts.observation import NodeView
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.lock.content import LockContent
 from careen.core.lock.line import Line
-from careen.report.fleet_report import fleet_json, fleet_text, in_order, node_json, turn_of
+from careen.report.fleet_report import fleet_json, fleet_text, in_order, node_json, place_of
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -54,7 +54,7 @@ def test_a_node_in_an_unknown_phase_comes_first_too() -> None:
 
 def test_without_a_lock_the_position_of_a_node_comes_from_its_label() -> None:
     assert [
-        turn_of(a_node("a", "Waiting", label=label), LockContent())
+        place_of(a_node("a", "Waiting", label=label), LockContent())
         for label in ("ready", "required", "in-progress", "")
     ] == ["ready", "required", "", ""]
 
@@ -69,7 +69,7 @@ def test_long_reasons_are_wrapped_to_the_terminal() -> None:
     assert text.splitlines() == [
         "Lock: no claim held.",
         "",
-        "NODE   PHASE     SINCE   TURN   REASON",
+        "NODE   PHASE     SINCE   LINE   REASON",
         "n1     Waiting   1h      -      one two three four five six seven",
         "                                eight nine ten eleven twelve",
         "",
@@ -86,7 +86,7 @@ def test_the_author_of_a_cordon_is_shown() -> None:
         a_node("n3"),
     ]
     assert fleet_text(nodes, LockContent(), NOW).splitlines()[2:6] == [
-        "NODE   PHASE      SINCE   TURN   CORDON     REASON",
+        "NODE   PHASE      SINCE   LINE   CORDON     REASON",
         "n1     Draining   1h      -      careen     drains",
         "n2     Idle       -       -      somebody   -",
         "n3     Idle       -       -      -          -",

@@ -66,9 +66,9 @@ def test_the_headline_gives_the_duration_and_is_wrapped_to_the_terminal() -> Non
     found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], LockContent(), NOW)
     assert found is not None
     assert headline_text(found, NOW).splitlines() == [
-        "Nothing will start: active: A (n1, gate alerts). It has been so for 1h.",
+        "Nothing will start: active: A (n1, gate alerts). This has lasted for 1h.",
         "What would change it:",
-        "  Resolve the named alert, or leave it out with --alert-filter-regexp.",
+        "  Resolve the named alert, or ignore it with --alert-filter-regexp.",
     ]
     assert max(map(len, headline_text(found, NOW, width=60).splitlines())) <= 60
     assert headline_json(None) is None

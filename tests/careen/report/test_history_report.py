@@ -32,13 +32,13 @@ def test_the_newest_reboot_of_all_nodes_comes_first() -> None:
         "NODE   BACK AT                   AGE      TOOK   MOVES   WHY\n"
         "n2     2026-03-04 11:00:00 UTC   1h ago   -      -       -\n"
         "n1     2026-03-03 12:00:00 UTC   1d ago   5m     7       a new kernel\n\n"
-        "2 reboots of 2 nodes; a Node tells of its last five."
+        "2 reboots of 2 nodes; a Node keeps its last five."
     )
     assert [each["node"] for each in history_json(nodes)["reboots"]] == ["n2", "n1"]
 
 
 def test_a_fleet_without_reboots_has_a_message() -> None:
-    assert history_text([a_node()], NOW) == "No Node tells of a reboot by careen."
+    assert history_text([a_node()], NOW) == "No Node has a record of a reboot by careen."
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])

@@ -28,8 +28,8 @@ KUREDS = Entry(node="n9")
         (
             LockContent(entries=(replace(N3, failed="never-ready"),), max_owners=3),
             (
-                "HALTED: n3 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is wrong "
-                "and `careen retry n3`, or `careen lock release n3`; 1 of 3 claims held by n3 (4m12s)"
+                "HALTED: n3 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and "
+                "`careen retry n3`, or `careen lock release n3`; 1 of 3 claims held by n3 (4m12s)"
             ),
         ),
         (
@@ -109,10 +109,10 @@ def test_a_claim_of_a_missing_or_recreated_node_is_stray() -> None:
 def test_a_stray_claim_is_shown_with_the_remedy() -> None:
     text = lock_text(LockContent(entries=(N3,)), {}, NOW, where="DaemonSet careen/careen")
     assert (
-        "a claim is held by n3, but there is no Node n3. It is freed by itself once that has been so for "
-        "longer than the reboot deadline; " in text
+        "a claim is held by n3, but there is no Node n3. careen frees it when this has lasted longer than the reboot "
+        "deadline; " in text
     )
-    assert "`careen lock release n3` frees it at once, on your word that the host is not at work." in text
+    assert "`careen lock release n3` frees it at once, if you know that the host is down or idle." in text
 
 
 def test_the_json_names_the_failed_node_and_the_remedy() -> None:

@@ -46,7 +46,7 @@ def test_the_next_opening_is_the_first_of_the_nodes_windows() -> None:
 
 def test_the_next_opening_is_described_with_time_and_delay() -> None:
     assert opening_told(POLICY, [WEB], NOW) == "which opens at Wed 2026-03-04 23:00 CET (Europe/Berlin), in 10h"
-    assert opening_told(POLICY, [WEB], NOW.replace(hour=23)) == "which has opened meanwhile"
+    assert opening_told(POLICY, [WEB], NOW.replace(hour=23)) == "which has opened in the meantime"
     assert opening_told(POLICY, [OTHER], NOW) == "which never opens"
 
 

@@ -34,7 +34,7 @@ No pod moves."""
 def test_every_problem_is_shown_with_its_remedy() -> None:
     assert plan_text(a_bad_plan()) == (
         "Plan for 4 nodes from Wed 2026-03-04 22:00 UTC, 2 at a time, order fewest-moves "
-        "(not as the agents go: they are set to --order=oldest).\n"
+        "(the agents use another order: --order=oldest).\n"
         """\
 
 NODE   START (UTC)               END        MOVES   NOTE
@@ -46,7 +46,7 @@ n2     Thu 2026-03-05 22:00      22:04:30   0       1 without room
 Does not fit the window: 3 nodes left at Wed 2026-03-04 22:05 UTC.
 Does not fit the window: 2 nodes left at Thu 2026-03-05 22:05 UTC.
 3 moves of 2 pods, 1 double move among them.
-1 move could as well have gone to another node of the same score: another draw gives a slightly other plan.
+1 move could equally go to another node of the same score: another seed gives a slightly different plan.
 2 times a pod finds no room, for 8m30s in all; the longest: shop/e, to the end of the plan and beyond.
 1 pod can run on one node only and waits out its reboot.
 In the way: the budget zone=a allows 1 (budgets): n2, an unused place for 4m35s.
@@ -59,20 +59,20 @@ At risk:
   - n3, n4 cannot go: held: auditors. Lift the hold with `careen unhold` when it is no longer needed.
 """
         "  - 1 drain would be undone (n2): the window is 22:00–22:05. "
-        "Start earlier, lengthen the window by a drain's length, or set --late-policy=reboot.\n"
+        "Start earlier, lengthen the window by the time of one drain, or set --late-policy=reboot.\n"
         "  - the window ends at Wed 2026-03-04 22:05 UTC with 3 nodes left. "
         "Lengthen the window, or raise --concurrency as far as the budgets allow.\n"
         "  - draining n1 leaves shop/c without room, for 4m: 0/4 nodes are available: 4 Insufficient cpu. "
-        "Add room or scale down before; `careen forecast n1` names the single change that would place each pod, "
+        "Add room or scale down beforehand; `careen forecast n1` names the single change that would place each pod, "
         "and with `--with-nodes n1=1` says whether more nodes would.\n"
         "  - draining n2 leaves shop/e without room, to the end of the plan and beyond: "
         "0/4 nodes are available: 4 Insufficient memory. "
-        "Add room or scale down before; `careen forecast n2` names the single change that would place each pod, "
+        "Add room or scale down beforehand; `careen forecast n2` names the single change that would place each pod, "
         "and with `--with-nodes n2=1` says whether more nodes would.\n"
-        "  - shop/bare will not be created again: no controller does it, or a Job has no retry left. "
+        "  - shop/bare will not be created again: they have no controller, or their Job has no retry left. "
         "Recreate them by hand, or give them a controller, or let the Job ignore evictions (podFailurePolicy).\n"
-        "  - where shop/odd would go cannot be told. "
-        "Give their scheduler's configuration with --scheduler-config, or look at them by hand.\n"
+        "  - where shop/odd would go is unknown. "
+        "Give their scheduler's configuration with --scheduler-config, or check them by hand.\n"
         "Note: durations are assumed."
     )
 
@@ -189,7 +189,7 @@ def test_moves_with_an_uncertain_node_are_marked() -> None:
     )
     plan = a_plan(moves=moves)
     assert (
-        "1 move may go to another node: more nodes fit than kube-scheduler looks at, unless its "
+        "1 move may go to another node: kube-scheduler examines only a part of the fitting nodes, unless its "
         "percentageOfNodesToScore is 100."
     ) in plan_text(plan).splitlines()
     assert [move.get("open", False) for move in plan_json(plan)["moves"]] == [True, False]
@@ -226,7 +226,7 @@ def some_ranges(**changes: Any) -> Ranges:
                 "0s to 1m30s without room."
             ),
         ),
-        ({"seeds": 1}, "Another seed may give another plan: --seeds=5 shows by how much."),
+        ({"seeds": 1}, "Another seed may give another plan: --seeds=5 shows the differences."),
     ],
 )
 def test_ranges_over_seeds_are_one_sentence(changes: dict[str, Any], sentence: str) -> None:
@@ -235,7 +235,7 @@ def test_ranges_over_seeds_are_one_sentence(changes: dict[str, Any], sentence: s
 
 def test_a_plan_without_random_choices_gives_single_numbers() -> None:
     lines = plan_text(a_plan(ranges=some_ranges(seeds=1))).splitlines()
-    assert "Nothing in it is left to chance: every seed gives the same plan." in lines
+    assert "No step of the plan depends on chance: every seed gives the same plan." in lines
 
 
 def test_ranges_in_json_are_pairs() -> None:

@@ -42,7 +42,7 @@ def test_gates_evaluated_only_under_a_claim_are_not_shown_for_a_waiting_node() -
     later = {gate.name for gate in GATES if When.READY not in gate.when}
     assert later
     assert {
-        each.gate for each in gate_answers(story(Phase.WAITING)) if each.sentence == "it is asked under a claim"
+        each.gate for each in gate_answers(story(Phase.WAITING)) if each.sentence == "only a node with a claim asks it"
     } == later
 
 
@@ -85,15 +85,15 @@ def test_a_remedy_names_the_requested_node(code: Code) -> None:
             Progress(phase="Draining", claim="c", boot_left="b", is_cordoned_by_us=True),
             "is cordoned by careen, for the claim it holds",
         ),
-        (("careen-agent",), None, "is cordoned by careen, and nothing says for which claim: its agent lifts it"),
+        (("careen-agent",), None, "has a cordon of careen without a claim: its agent removes it"),
         (("kubectl-cordon",), None, "is cordoned by kubectl-cordon, not by careen alone, and stays so"),
         (("argo", "careen-agent"), None, "is cordoned by argo, careen-agent, not by careen alone"),
         (
             (),
             None,
             (
-                "the API server does not say by whom. If nobody knows of it, it may be what is left of a claim "
-                "whose record was removed: `kubectl uncordon n1`"
+                "the API server does not report who did it. The cordon may be left over from a claim whose record "
+                "was removed; to remove the cordon: `kubectl uncordon n1`"
             ),
         ),
     ],
@@ -152,7 +152,7 @@ def test_a_node_that_an_autoscaler_removes_is_marked() -> None:
         taints=(Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule"),),
     )
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=Unknown("403"), now=NOW))
-    assert text.startswith("n1 is Idle: the cluster autoscaler is removing this node: it is left alone")
+    assert text.startswith("n1 is Idle: the cluster autoscaler is removing this node, so careen leaves it alone")
 
 
 @pytest.mark.parametrize(

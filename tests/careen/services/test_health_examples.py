@@ -145,4 +145,4 @@ async def test_a_sample_that_is_older_than_the_limit_is_unknown(started: list[An
 )
 async def test_an_invalid_answer_is_unknown(answer: str, timestamps: str | None, started: list[Answers]) -> None:
     started.append(Answers(answer, timestamps=timestamps if timestamps is not None else ""))
-    assert (await verdict(str(CEPH), started[0]) or "").startswith("whether a health query holds cannot be told: ceph")
+    assert (await verdict(str(CEPH), started[0]) or "").startswith("cannot tell whether a health query holds: ceph")

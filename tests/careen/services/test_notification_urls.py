@@ -217,7 +217,7 @@ REFUSED = [
     ),
     (
         "smtp://user:SECRETWORD@host/?from=a@example.com&to=b@example.com&encryption=rot13",
-        "smtp: encryption is none of Auto, None, ExplicitTLS, ImplicitTLS",
+        "smtp: encryption must be Auto, None, ExplicitTLS or ImplicitTLS",
     ),
     ("telegram://SECRETWORD@telegram?chats=1", "telegram: expected"),
     ("telegram://1:SECRETWORD@telegram", "telegram: expected telegram://TOKEN@telegram?chats=CHAT"),

@@ -221,7 +221,8 @@ async def test_a_silence_that_was_not_certainly_created_is_unknown(
 async def test_refused_credentials_are_reported(server: FakeAlertmanager, status: int) -> None:
     server.answers["GET"] = (status, b"")
     assert await of(server).begin(60, now=NOW) == Unknown(
-        f"Alertmanager at {server.url} refuses these credentials (status {status}; a silence needs the right to write)"
+        f"Alertmanager at {server.url} refuses these credentials (status {status}; creating a silence needs write "
+        "access)"
     )
 
 

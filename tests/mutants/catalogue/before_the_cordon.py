@@ -119,8 +119,8 @@ MUTANTS = (
     Mutant(
         "_in_line: starts although it is not its turn",
         _LINE + "_in_line",
-        "if turn.is_ours:",
-        "if turn.is_ours or turn.places > 0:",
+        "if start.is_allowed:",
+        "if start.is_allowed or start.places > 0:",
     ),
     Mutant(
         "_first_of_all: every node starts if none is named",
@@ -131,18 +131,18 @@ MUTANTS = (
     Mutant(
         "_first_of_all: the first of a roll-out by zone brings nodes of another zone",
         _LINE + "_first_of_all",
-        "turn.places if line.abreast is None else min(turn.places, line.abreast)",
-        "turn.places",
+        "start.places if line.abreast is None else min(start.places, line.abreast)",
+        "start.places",
     ),
     Mutant(
         "_first_of_all: claims when the waiting nodes cannot be listed",
         _LINE + "_first_of_all",
-        "return turn",
-        "return replace(turn, is_ours=True)",
+        "return start",
+        "return replace(start, is_allowed=True)",
     ),
     Mutant(
-        "_our_turn: claims although a costly gate refuses",
-        _LINE + "_our_turn",
+        "_start: claims although a costly gate refuses",
+        _LINE + "_start",
         "return _pass_on(situation, content, refused)",
         "break",
     ),

@@ -59,8 +59,8 @@ MUTANTS = (
     Mutant(
         "bound-pods: owners that cannot be read bind nothing",
         _GATES + "bound_pods.py:ask",
-        'return _no(Code.OWNERS_UNKNOWN, f"whether',
-        'return None and _no(Code.OWNERS_UNKNOWN, f"whether',
+        'return _no(Code.OWNERS_UNKNOWN, f"cannot tell',
+        'return None and _no(Code.OWNERS_UNKNOWN, f"cannot tell',
     ),
     Mutant(
         "bound-pods: a pod that is bound to another node refuses",
@@ -71,8 +71,8 @@ MUTANTS = (
     Mutant(
         "budgets: nodes whose number is not known are none",
         _GATES + "budgets.py:ask",
-        'return _no(Code.FLEET_UNKNOWN, f"which',
-        'return None and _no(Code.FLEET_UNKNOWN, f"which',
+        'return _no(Code.FLEET_UNKNOWN, f"cannot tell which',
+        'return None and _no(Code.FLEET_UNKNOWN, f"cannot tell which',
     ),
     Mutant(
         "budgets: one node more than the concurrency",
@@ -227,8 +227,8 @@ MUTANTS = (
     Mutant(
         "foreign-coordinator: a cluster that could not be searched has no coordinator",
         _GATES + "foreign_coordinator.py:ask",
-        'return _no(f"whether',
-        'return None and _no(f"whether',
+        'return _no(f"cannot tell',
+        'return None and _no(f"cannot tell',
     ),
     Mutant(
         "foreign-cordon: careen's own cordon prevents the reboot of its node",

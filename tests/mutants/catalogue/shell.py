@@ -168,7 +168,7 @@ MUTANTS = (
     Mutant(
         "begin: a clock that was never compared is right",
         _OBSERVE + "Observer.begin",
-        'Unknown("the API server has not told its time yet") if skew is None else skew',
+        'Unknown("the API server has not sent its time yet") if skew is None else skew',
         "0.0 if skew is None else skew",
     ),
     Mutant(
@@ -210,7 +210,7 @@ MUTANTS = (
     Mutant(
         "_holders: a lock that cannot be understood has no holders",
         _OBSERVE + "Observer._holders",
-        'Unknown("the lock is not known, so its holders are not either")',
+        'Unknown("the lock is unknown, and so are its holders")',
         "Holders(nodes=(), absent=frozenset())",
     ),
     Mutant(

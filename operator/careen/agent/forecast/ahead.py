@@ -1,7 +1,7 @@
 """The child process of the next forecast, started before its request: loading Python and numpy takes longer than the
 forecast of a small cluster, and all waiting nodes wait for it.
 
-There is at most one, only on a node that may go next within seconds (`Decision.expects_turn`). If it fails, the
+There is at most one, only on a node that may go next within seconds (`Decision.starts_soon`). If it fails, the
 forecast starts a process of its own."""
 
 from __future__ import annotations

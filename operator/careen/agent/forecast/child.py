@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scheduler_core.config.configuration import Configuration
     from scheduler_core.simulation.evicted.replacements import StaysBecause
     from scheduler_core.simulation.searches import Likely
-    from scheduler_core.snapshot.snapshot import Snapshot  # at run time only where numpy may be loaded
+    from scheduler_core.snapshot.snapshot import Snapshot  # imported only here, because the agent must not load numpy
 
 # One thread is enough for rows of integers, and each more would cost address space and memory.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -50,8 +50,8 @@ _NEEDED = (
 
 
 def main() -> int:
-    """Reads the order, prints `{"forecasts": […]}`, `{"unknown": sentence}`, or `{"mistake": sentence}` where
-    the request was invalid."""
+    """Reads the request, prints `{"forecasts": […]}`, `{"unknown": sentence}`, or `{"mistake": sentence}` for an
+    invalid request."""
     if sys.argv[1:2] == [AHEAD]:
         _get_ready(int(sys.argv[2]))
     order = ForecastRequest.from_json(sys.stdin.read())
@@ -82,7 +82,7 @@ def _get_ready(memory_bytes: int) -> None:
 
 
 def _is_want_of_memory(error: BaseException | None) -> bool:
-    """Whether memory ran out, also while a library was loading: then the loader's message is in an ImportError."""
+    """Whether memory ran out. While a library loads, that is an ImportError with the loader's message."""
     if error is None:
         return False
     return (
@@ -99,7 +99,7 @@ def _be_small(memory_bytes: int) -> None:
 
 
 def _go_first() -> None:
-    """If the container's limit is hit all the same, this process and not the agent is killed."""
+    """If the container still reaches its memory limit, the kernel kills this process and not the agent."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
@@ -130,7 +130,7 @@ def _answer(order: ForecastRequest) -> dict[str, Any]:
     try:
         configuration = _configuration(order) if order.scheduler_config else None
     except _NoConfigurationError as error:
-        return {"mistake": f"--scheduler-config names what is no KubeSchedulerConfiguration: {error}"}
+        return {"mistake": f"--scheduler-config is not a KubeSchedulerConfiguration: {error}"}
     stays = _rule_of(order.drain_pod_selector) if order.drain_pod_selector else moves_all
     made = simulate_drain(
         snapshot,
@@ -159,7 +159,8 @@ def _answer(order: ForecastRequest) -> dict[str, Any]:
 
 
 def _rule_of(selector: str) -> StaysBecause:
-    from careen.core.drain.drain_plan import rule_of  # all that a drain thinks about, where few agents have a selector
+    # without a selector, which few agents have, a drain considers all pods
+    from careen.core.drain.drain_plan import rule_of
     from careen.core.facts.policy import DrainPolicy
     from careen.core.facts.selectors import Selector
 
@@ -169,7 +170,7 @@ def _rule_of(selector: str) -> StaysBecause:
 def _learnt_searches(
     learnt: object, snapshot: Snapshot, configuration: Configuration | None, version: str
 ) -> tuple[Likely, ...] | None:
-    """How the scheduler goes through its nodes, where the dump is of a shadow that has learned it."""
+    """How the scheduler searches its nodes, if a shadow that has learned this wrote the dump."""
     if learnt is None:
         return None
     from scheduler_core.cycle import Scheduler
@@ -188,8 +189,8 @@ def _from_dump(path: str) -> tuple[Snapshot, str, str, object]:
 
 
 def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
-    """The cluster as its API server lists it, its release, and when the first list was asked for."""
-    import asyncio  # only where a cluster is asked: a dump needs none of it
+    """The cluster as its API server lists it, its release, and the instant of the first request."""
+    import asyncio  # only needed to read a cluster, not a dump
 
     load_lean_client()
     from careen.agent.clock import SystemClock
@@ -214,7 +215,7 @@ def _from_cluster(order: ForecastRequest) -> tuple[Snapshot, str, str]:
 
 
 def supported(version: str) -> tuple[str, str]:
-    """The release whose scheduler is reproduced, and a note if the cluster runs another one."""
+    """The release whose scheduler the simulation reproduces, and a note if the cluster runs another one."""
     from scheduler_core.config.kube_version import NEWEST, KubeVersion, UnsupportedKubeVersionError
 
     try:
@@ -223,12 +224,12 @@ def supported(version: str) -> tuple[str, str]:
         newest = ".".join(map(str, NEWEST))
         return (
             newest,
-            f"the cluster runs {version or 'an unnamed release'}; forecast as its scheduler were that of {newest}",
+            f"the cluster runs {version or 'an unnamed release'}; the forecast assumes the scheduler of {newest}",
         )
 
 
 class _NoConfigurationError(Exception):
-    """The text is not what it should be; the agent judges short ones itself, when it takes its settings."""
+    """The text is not a valid configuration; the agent checks short ones itself, when it reads its settings."""
 
 
 def _configuration(order: ForecastRequest) -> Configuration:
@@ -248,11 +249,11 @@ def _configuration(order: ForecastRequest) -> Configuration:
 
 
 def _run() -> NoReturn:
-    # Most of what is made here lives to the end, so looking for cycles is in vain; a hundred thousand objects in
-    # cycles are nothing beside the limit.
+    # Most objects live until the process ends, so the cyclic collector would find nothing; a hundred thousand objects
+    # in cycles are small compared with the limit.
     gc.set_threshold(100_000)
     code = main()
-    # To take down numpy and the snapshot object by object costs a third of the imports.
+    # Exit without destructors: freeing numpy and the snapshot object by object takes a third of the imports' time.
     sys.stdout.flush()
     os._exit(code)
 

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from careen.core.facts.selectors import Selector
 
 _LONGEST_SENTENCE = 500
-# it ends the process by itself while numpy is loaded, before Python could say anything
+# loading numpy with less memory ends the process before Python can report an error
 _GAVE_UP = b"OpenBLAS error: Memory allocation"
 
 
 class Limits(Value, kw_only=True):
-    """The limits and settings of a simulation; live settings, so they are read each time."""
+    """The limits and settings of a simulation. Some are live settings, so they are read each time."""
 
     seconds: float
     memory_bytes: int
@@ -76,7 +76,7 @@ class ChildForecaster:
         return made
 
     async def get_ready(self, *, is_wanted: bool) -> None:
-        """Starts the process of the next forecast ahead of its request, or ends it if none is expected."""
+        """Starts the process of the next forecast before its request, or ends it if no forecast is expected."""
         await self._ahead.keep(is_wanted=is_wanted)
 
     async def _start_ahead(self) -> Process | None:
@@ -86,7 +86,7 @@ class ChildForecaster:
         try:
             return await _started(AHEAD, str(limits.memory_bytes))
         except OSError:
-            return None  # the forecast will say so
+            return None  # the forecast reports the failure
 
 
 async def forecast_together(
@@ -169,7 +169,7 @@ def _read(
     code: int | None, output: bytes, errors: bytes, *, nodes: Sequence[str]
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
     if code == -signal.SIGKILL:
-        return Unknown("the simulation was killed, probably for want of memory: raise the container's memory limit")
+        return Unknown("the simulation was killed, probably because memory ran out: raise the container's memory limit")
     if code != 0:
         return Unknown(f"the simulation ended with exit code {code}: {_last_line(errors)}")
     try:
@@ -182,9 +182,7 @@ def _read(
     except (ValueError, KeyError, TypeError, UnreadableForecastError) as error:
         return Unknown(f"the simulation's answer could not be read: {error}")
     return (
-        made
-        if [each.node for each in made] == list(nodes)
-        else Unknown("the simulation's answer could not be read: it is about other nodes")
+        made if [each.node for each in made] == list(nodes) else Unknown("the simulation's answer is about other nodes")
     )
 
 

@@ -1,4 +1,5 @@
-"""What more nodes would do for the pods that a drain leaves without room: asked by a person, or told unasked."""
+"""The effect of additional nodes on the pods that a drain leaves without room: for a person who asks, or as a note in a
+forecast."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from scheduler_core.what_if.node_template import NodeTemplate, like_node, of_man
 
 
 class NoTemplateError(ValueError):
-    """There is no such Node, or the manifest is none: whoever asked was wrong."""
+    """The template names no Node, or its manifest is not a Node: the caller's mistake."""
 
 
 def nodes_asked(
     order: ForecastRequest, snapshot: Snapshot, configuration: Configuration | None, version: str, stays: StaysBecause
 ) -> dict[str, Any]:
-    """What each forecast says besides: `moreNodes` where nodes were asked for, otherwise `notes` with what would help.
+    """The additions to each forecast: `moreNodes` if the request names nodes, otherwise `notes` on what would help.
     Raises NoTemplateError."""
     import msgspec
 

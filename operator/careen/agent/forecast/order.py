@@ -13,7 +13,7 @@ AHEAD = "--ahead"
 
 
 class NodesToAdd(Value):
-    """So many nodes like the one of that name, or as the manifest describes them."""
+    """`count` additional nodes like the named one, or as in the manifest."""
 
     count: int
     name: str = ""
@@ -24,7 +24,7 @@ class ForecastRequest(Value, kw_only=True):
     """The nodes to drain, and the source of the cluster's state: the API server or a file."""
 
     nodes: tuple[str, ...]
-    """Drained together: none of them receives the others' pods."""
+    """These nodes are drained together: none of them receives the others' pods."""
     kubeconfig: str
     memory_bytes: int
     scheduler_config: str
@@ -32,26 +32,26 @@ class ForecastRequest(Value, kw_only=True):
     may_name_files: bool = False
     """Whether that text may name certificate files, which the child opens."""
     context: str = ""
-    """Of the kubeconfig; empty for its current one."""
+    """The kubeconfig's context; empty for its current one."""
     dump: str = ""
     """Path of a file of `careen snapshot`, which then replaces the API server."""
     drain_pod_selector: str = ""
     """Only pods that match are evicted; empty: all that a drain moves."""
     more_nodes: NodesToAdd | None = None
-    """The question of what these nodes would do for the pods that find no room."""
+    """The nodes to add in the simulation, for the pods that find no room."""
     suggests_nodes: bool = False
-    """Whether a note names nodes that would take the pods that find no room; people wait for that, agents do not."""
+    """Whether to search for nodes that would take the pods without room. This takes time: only commands ask for it."""
 
     @property
     def wants_more_memory(self) -> str:
-        """What is said when it does not get by with `memory_bytes`."""
+        """The sentence for a simulation that needs more than `memory_bytes`."""
         return (
             f"the simulation needs more than {self.memory_bytes // 2**20} MiB: raise --forecast-memory and "
             "the container's limit"
         )
 
     def to_json(self) -> bytes:
-        """For stdin."""
+        """The JSON for the child's stdin."""
         return json.dumps(
             {
                 "nodes": self.nodes,
@@ -70,7 +70,7 @@ class ForecastRequest(Value, kw_only=True):
 
     @classmethod
     def from_json(cls, text: str) -> ForecastRequest:
-        """From stdin."""
+        """The request from the child's stdin."""
         order = json.loads(text)
         return cls(
             nodes=tuple(order["nodes"]),

@@ -1,4 +1,4 @@
-"""A forecast that has refused for longer than `--forecast-patience` is told as a warning: a person has to make room."""
+"""Warns about a forecast that has refused for longer than `--forecast-patience`: a person has to make room."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from careen.core.facts.reasons import Code
 
 _OF_THE_FORECAST = frozenset({Code.FORECAST_REFUSES, Code.FORECAST_UNKNOWN, Code.EVICTION_REFUSED})
 
-# A refusal is off the Node while the node takes a claim and asks once more; it is gone when it stays away for longer.
+# While the node takes a claim and asks again, the Node does not show the refusal; only a longer absence means that it
+# is over.
 _GAP = timedelta(minutes=10)
 
 
 class ForecastPatience:
-    """Tells each refusal once, from the moment it has stood for too long."""
+    """Reports each refusal once, when it has lasted too long."""
 
     def __init__(self, patience_seconds: Callable[[], float]) -> None:
         self._patience_seconds = patience_seconds
@@ -27,7 +28,8 @@ class ForecastPatience:
     def look(
         self, refusals: tuple[Refusal, ...], now: datetime, phase: Phase | None = Phase.WAITING
     ) -> tuple[bool, str]:
-        """Whether the patience is over, and the sentence to tell now; empty if there is none or it was told."""
+        """Whether the patience is over, and the sentence to report now; empty if there is none or it was reported
+        before."""
         standing = next((each for each in refusals if each.code in _OF_THE_FORECAST and each.since is not None), None)
         if self._is_over(phase, now):
             self._since = self._seen_at = None
@@ -38,14 +40,14 @@ class ForecastPatience:
         if standing is None or self._since == self._told_since:
             return True, ""
         self._told_since = self._since
-        return True, f"no place for this node's pods since {self._since:%Y-%m-%d %H:%M} UTC: {standing.sentence}"
+        return True, f"no room for this node's pods since {self._since:%Y-%m-%d %H:%M} UTC: {standing.sentence}"
 
     @property
     def since(self) -> datetime | None:
-        """Since when the refusal has stood that `look` told of last."""
+        """Since when the refusal that `look` reported last has lasted."""
         return self._told_since
 
     def _is_over(self, phase: Phase | None, now: datetime) -> bool:
-        """Whether the node went on, or nothing was refused for a while."""
+        """Whether the node went on, or no forecast was refused for a while."""
         is_waiting = phase in (Phase.WAITING, Phase.CLAIMING, None)
         return not is_waiting or (self._seen_at is not None and now - self._seen_at > _GAP)

@@ -52,7 +52,7 @@ def unlisted(wanted: Mapping[tuple[str, str], list[str]], annotations: Mapping[s
     if not problems:
         return ""
     return (
-        f"the admission policies will refuse what the settings ask for: on DaemonSet {daemonset} the annotation "
+        f"the admission policies will refuse keys that the settings name: on DaemonSet {daemonset} the annotation "
         f"{'; '.join(problems)}. Add the keys there, or change the settings"
     )
 
@@ -79,7 +79,7 @@ class AllowedKeys:
             except (Forbidden, NotFound):
                 return
             except ClusterError as error:
-                _LOG.debug("whether the admission policies allow the settings' keys is not known yet: %s", error)
+                _LOG.debug("cannot tell yet whether the admission policies allow the keys in the settings: %s", error)
                 await self._api.clock.sleep(_AGAIN_SECONDS)
                 continue
             await self._tell(unlisted(wanted, found.metadata.annotations or {}, self._place), found.metadata.uid)

@@ -24,7 +24,7 @@ class LockPlace(Value):
 
     @property
     def flags(self) -> str:
-        """How to name it."""
+        """The flags that name it."""
         return f"--ds-namespace={self.namespace} --ds-name={self.name}"
 
 
@@ -46,7 +46,7 @@ async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPo
     """`is_given`: both flags were given, none is a default. `pod` None: no pod. Raises `ClusterError` if the server
     gives no answer."""
     if pod is None and is_given:
-        return Judged()  # a DaemonSet that is missing is what every refusal then says
+        return Judged()  # without the DaemonSet every refusal names that cause anyway
     own = await _own_place(api, pod) if pod else None
     if own == named:
         return Judged()
@@ -57,12 +57,12 @@ async def judge(api: ClusterApi, named: LockPlace, *, is_given: bool, pod: OwnPo
         )
     if pod and not own and not is_given:
         return Judged(
-            refusal=f"the DaemonSet of this agent cannot be told from pod {pod.namespace}/{pod.name}, and "
+            refusal=f"the DaemonSet of this agent is unknown from pod {pod.namespace}/{pod.name}, and "
             "--ds-namespace and --ds-name are not both given. Give them, or set POD_NAME"
         )
     if not await _is_there(api, named, annotation):
         return Judged(
-            refusal=f"{named} does not exist, and it is what carries the lock; name the agents' own with "
+            refusal=f"{named} does not exist, but it must carry the lock; name the agents' own DaemonSet with "
             "--ds-namespace and --ds-name"
         )
     return Judged(remark=f"this agent belongs to {own} and shares the lock of {named}") if own else Judged()

@@ -1,4 +1,4 @@
-"""Whether the receivers of messages that the settings name can be used, as far as that can be told without sending."""
+"""Checks the receivers of messages in the settings, as far as possible without sending."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from careen.settings.sources import BadSettings, Resolved
 
 _LOG = logging.getLogger("careen.config")
 
-# apprise loads all its services to judge one URL: a second, and longer where a node has little to spare.
+# apprise loads all its services to check one URL: a second, and longer on a busy node.
 _JUDGE_SECONDS = 30.0
 
 
 async def judge(resolved: Resolved) -> None:
-    """Asks the library about its own URLs, and reads the files. Warns of files that cannot be read.
+    """Checks apprise's URLs with the library, and reads the files.
 
-    Raises `BadSettings` for URLs that can never be sent to."""
+    Warns about unreadable files. Raises `BadSettings` for URLs that can never work."""
     settings = resolved.settings
     where, files = resolved.origins["notify_url"].where, resolved.origins["notify_url_file"].where
     found = notification_files.read(settings.notify_url_file)
@@ -35,7 +35,7 @@ async def judge(resolved: Resolved) -> None:
 
 
 async def tell(resolved: Resolved) -> None:
-    """The same for settings that are in force already: what cannot be used is logged."""
+    """The same for settings that are already in force: only logs the problems."""
     try:
         await judge(resolved)
     except BadSettings as error:

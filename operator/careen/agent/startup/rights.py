@@ -25,14 +25,16 @@ AGAIN_SECONDS = 600.0
 UNKNOWN_SECONDS = 60.0
 
 _DOES_WITHOUT: dict[OptionalRight, str] = {
-    OptionalRight.SETTINGS: "no ConfigMap is read, so flags and environment are all the settings there are",
-    OptionalRight.FOLLOWING: "a change of the ConfigMap counts from the next start on",
-    OptionalRight.PATCH: "claims are written into the lock by an update of the whole DaemonSet, as kured writes them",
-    OptionalRight.NODES: "each Node is read by itself, and one without an agent does not count as down",
-    OptionalRight.COORDINATORS: "another coordinator is seen at kube-system/kured alone",
-    OptionalRight.OWNERS: "nodes do not wait for their pods' owners after a reboot, nor ask if they bind pods to it",
-    OptionalRight.EVENTS: "no Events are posted there; the log has the same messages",
-    OptionalRight.FORECAST: "no drain is forecast; evictions are still tried with a dry run before anything moves",
+    OptionalRight.SETTINGS: "the agent reads no ConfigMap: its settings come only from flags and environment",
+    OptionalRight.FOLLOWING: "a change of the ConfigMap counts from the agent's next start",
+    OptionalRight.PATCH: "the agent writes claims into the lock by an update of the whole DaemonSet, as kured does",
+    OptionalRight.NODES: "the agent reads each Node by itself, and a Node without an agent does not count as down",
+    OptionalRight.COORDINATORS: "the agent looks for another coordinator only at kube-system/kured",
+    OptionalRight.OWNERS: "after a reboot a node does not wait for its pods' owners, and does not check whether they "
+    "bind pods to it",
+    OptionalRight.EVENTS: "the agent posts no Events there; its log has the same messages",
+    OptionalRight.FORECAST: "the agent makes no forecasts; it still tries each eviction as a dry run before it moves "
+    "a pod",
 }
 
 _PROTECTS_NOTHING = frozenset({OptionalRight.EVENTS, OptionalRight.FOLLOWING})
@@ -90,7 +92,7 @@ class Rights:
         try:
             self._missing = await self._ask()
         except ClusterError as error:
-            _LOG.info("whether rights are missing is not known: %s", error)
+            _LOG.info("cannot tell whether rights are missing: %s", error)
             return
         self._switch_off()
 
@@ -148,9 +150,9 @@ class Rights:
                 f"a right is missing: {titles}; without it" if is_one else f"rights are missing: {titles}; without them"
             )
             if part not in self.without:
-                _LOG.error("%s nothing is begun: add %s", head, rules(rights))
+                _LOG.error("%s no node starts: add %s", head, rules(rights))
             else:
-                _LOG.warning("%s %s. To have it, add %s", head, _DOES_WITHOUT[part], rules(rights))
+                _LOG.warning("%s %s. To enable it, add %s", head, _DOES_WITHOUT[part], rules(rights))
 
 
 def _needed_after_all(right: Right, patch: Right) -> Right:

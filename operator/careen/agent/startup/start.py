@@ -103,15 +103,15 @@ class Start:
         """
         named, began, tries = self._lock_place, self.clock.monotonic(), 0
         while True:
-            self.heartbeat.expect_within(120.0, f"looking whose lock {named} carries")
+            self.heartbeat.expect_within(120.0, f"checking whose lock {named} carries")
             try:
                 judged = await self._judge_lock()
                 claim = await self._claim() if judged.refusal else None
             except ClusterError as error:
-                _LOG.warning("whose lock %s carries is not known yet, so nothing is done: %s", named, error)
+                _LOG.warning("cannot tell yet whose lock %s carries, so the agent waits: %s", named, error)
                 claim = await self._claim_after_patience(began)
                 if claim is not None:
-                    self._do_without_lock(claim, f"whose lock {named} carries cannot be told: {error}")
+                    self._do_without_lock(claim, f"cannot tell whose lock {named} carries: {error}")
                     return
                 await self._review_rights_after(error)
                 tries += 1
@@ -140,7 +140,7 @@ class Start:
         )
 
     def _do_without_lock(self, claim: RecordedClaim, why: str) -> None:
-        self.lock_problem = f"{why[:_LONGEST_PROBLEM]}: this node is given back to service, and begins no new claim"
+        self.lock_problem = f"{why[:_LONGEST_PROBLEM]}: this node goes back into service and takes no new claim"
         self._tell_of_standing_in(claim, self.lock_problem)
 
     async def judge_lock_again(self, live: LiveSettings, then: Callable[[], None]) -> None:
@@ -150,7 +150,7 @@ class Start:
             try:
                 judged = await self._judge_lock()
             except ClusterError as error:
-                _LOG.info("whose lock %s carries is still not known: %s", self._lock_place, error)
+                _LOG.info("still cannot tell whose lock %s carries: %s", self._lock_place, error)
                 continue
             if not judged.refusal:
                 self.lock_problem = ""
@@ -166,7 +166,7 @@ class Start:
             try:
                 live = await self._settings_or_last_good()
             except ClusterError as error:
-                _LOG.warning("settings are not known yet, so nothing is done: %s", error)
+                _LOG.warning("the settings are not known yet, so the agent waits: %s", error)
                 if claim := await self._claim_after_patience(began):
                     return self._stand_in(claim, None, f"ConfigMap {name} cannot be read: {error}")
                 await self._review_rights_after(error)
@@ -223,7 +223,7 @@ class Start:
         """Settings for giving back the claimed node."""
         instead = last_good.restore(
             claim.settings,
-            f"{why[:_LONGEST_PROBLEM]}: the node finishes its claim with older settings, and begins no new one",
+            f"{why[:_LONGEST_PROBLEM]}: the node finishes its claim with older settings and takes no new one",
             flags=self.given.flags,
             environment=self.given.environment,
             name=self.config_map,

@@ -188,7 +188,7 @@ class Agent:
             await loop.run()
         finally:
             await forecaster.get_ready(is_wanted=False)
-        del held  # kept until here: the lock goes with it
+        del held  # a reference until here: without it the file lock would be released
 
     # ---- the start ----
 
@@ -261,7 +261,7 @@ class Agent:
             return
         sentence = "; ".join(problems)
         if seen is not None:
-            sentence = f"the settings were left as they are, because the new ones cannot be used: {sentence}"
+            sentence = f"keeps the present settings, because the new ones cannot be used: {sentence}"
         _LOG.error("%s", sentence)
         self._start.tell_bad_settings(live, seen, sentence)
 
@@ -270,7 +270,7 @@ class Agent:
         if live.waiting:
             # Parts that were built from the older settings cannot be changed; the next process continues the claim, if
             # there is one.
-            _LOG.info("starts again, because that is what %s needs", ", ".join(map(flag, live.waiting)))
+            _LOG.info("restarts, because a change of %s needs it", ", ".join(map(flag, live.waiting)))
             self._stopping.set()
 
     async def _test_host(self, host: Host, need: NeedWatch, tests: SelfTests) -> None:
@@ -301,7 +301,7 @@ class Agent:
             await self._rights.review()
             self._tell_rights(live)
             if come := before - self._rights.without:
-                _LOG.info("starts again, because it has the rights for %s now", ", ".join(sorted(come)))
+                _LOG.info("restarts, because it now has the rights for %s", ", ".join(sorted(come)))
                 self._stopping.set()
 
     # ---- the parts ----
@@ -366,7 +366,7 @@ class Agent:
         return await figures_of_rollout(self._api)
 
     def _look_further(self, live: LiveSettings, messages: Messenger, turned: Turned) -> None:
-        """Whether people should hear of the node, and not of its alerts. An idle agent loads nothing for it."""
+        """Reports a node that is held back, and silences its alerts. An idle agent loads neither module."""
         if turned.decision.refusals and messages.is_wanted(Occasion.BLOCKED):
             if self._teller is None:
                 from careen.agent.telling.teller import Teller
@@ -404,7 +404,7 @@ class Agent:
         forecaster: ChildForecaster,
         turned: Turned,
     ) -> None:
-        self._in_background(forecaster.get_ready(is_wanted=turned.decision.expects_turn and turned.stop is None))
+        self._in_background(forecaster.get_ready(is_wanted=turned.decision.starts_soon and turned.stop is None))
         is_over, sentence = patience.look(turned.decision.refusals, turned.observation.now, turned.phase)
         self._metrics.forecast_overdue.labels(self._node).set(is_over)
         node = turned.observation.node

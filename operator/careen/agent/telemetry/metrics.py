@@ -1,7 +1,7 @@
-"""Counters and gauges of one agent, named after phases and reasons. Each agent exports its own node only.
+"""Counters and gauges of one agent, named after phases and reasons.
 
-`kured_reboot_required` keeps kured's name, because alerts and dashboards exist for it. Serving them is
-`http_server.py`'s."""
+Each agent exports only its own node. `kured_reboot_required` keeps kured's name, because alerts and dashboards use it.
+`http_server.py` serves them."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ class Metrics:
         )
         self.turns = Counter(
             "careen_turns",
-            "Turns, by how they ended: done, stopped (an action did not surely succeed), broken (a bug).",
+            "Turns by outcome: done, stopped (an action did not certainly succeed), broken (a bug).",
             ["node", "end"],
             registry=registry,
         )
         self.broken_turns = Gauge(
             "careen_broken_turns",
-            "How many turns in a row have broken (a bug); 0 while they work.",
+            "How many turns in a row failed with an exception (a bug); 0 while turns work.",
             ["node"],
             registry=registry,
         )
@@ -98,7 +98,7 @@ class Metrics:
             "careen_reboots_asked", "Reboots asked of the host, by outcome.", ["node", "outcome"], registry=registry
         )
         self.reasons = Counter(
-            "careen_changes_of_mind", "How often a reason was newly given.", ["node", "code"], registry=registry
+            "careen_changes_of_mind", "How often the reason changed to this one.", ["node", "code"], registry=registry
         )
         self.forecasts = Counter(
             "careen_forecasts", "Forecasts made, by result: made, unknown.", ["node", "result"], registry=registry
@@ -118,15 +118,15 @@ class Metrics:
         )
         self.forecast_pods = Counter(
             "careen_forecast_pods",
-            "Evicted pods whose landing was forecast, by where their replacements went: hit, miss; superseded "
-            "where the forecast does not speak of it. Sampled: kube-scheduler looked at a part of the nodes, and the "
-            "set holds the landing in 95 of 100 cases.",
+            "Evicted pods with a forecast landing, by where their replacements went: hit, miss; superseded if the "
+            "forecast does not cover it. Sampled: kube-scheduler examined only a part of the nodes, and the forecast "
+            "set contains the landing in 95 of 100 cases.",
             ["node", "result", "sampled"],
             registry=registry,
         )
         self.forecast_first = Counter(
             "careen_forecast_first",
-            "The same pods, by whether they went to the node that was named first: hit, miss.",
+            "The same pods, by whether they went to the first node of the forecast: hit, miss.",
             ["node", "result", "sampled"],
             registry=registry,
         )
@@ -204,14 +204,14 @@ class Metrics:
         self._need_unknown.labels(self._node).set(need.answer is NeedAnswer.UNKNOWN)
 
     def show_need_since(self, since: float | None) -> None:
-        """Sets since when the need is recorded on the Node; without one removes the series."""
+        """Sets since when the Node has recorded the need; removes the series if it has none."""
         self._need_since.clear()
         if since is not None:
             self._need_since.labels(self._node).set(since)
 
     def show_phase(self, phase: Phase, *, at: float, recorded: float | None = None) -> None:
-        """The phase the node stands in; since `recorded`, which outlives the process, or else since it was
-        first shown, `at`."""
+        """Sets the node's phase, since `recorded`, which outlives the process, or else since `at`, when this process
+        first showed it."""
         if phase is not self._shown_phase:
             for each in Phase:
                 self._phase.labels(self._node, each.value).set(each is phase)
@@ -245,8 +245,8 @@ class Metrics:
         self._config_ok.labels(self._node).set(ok)
 
     def show_self_test(self, test: SelfTest, *, besides: int | None = None) -> None:
-        """What is known against a reboot; `besides`: how many other problems the start found, kept for later
-        calls."""
+        """Sets the number of problems that the self-test found; `besides`: how many other problems the start found,
+        kept for later calls."""
         self._problems_besides = self._problems_besides if besides is None else besides
         self._self_test_problems.labels(self._node).set(self._problems_besides + bool(test.obstacle))
         self._shutdown_unheard.labels(self._node).set(bool(test.warning))

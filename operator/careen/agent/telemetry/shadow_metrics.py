@@ -1,4 +1,4 @@
-"""What Prometheus scrapes of a shadow. Nothing is counted twice: each scrape reads the tally."""
+"""The metrics of a shadow. Each scrape reads the tally, so they agree with the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler_core.values import Value
 
 
 class Traffic(Value, kw_only=True):
-    """What following the cluster has cost so far, and how it goes."""
+    """The traffic of following the cluster so far, and its present state."""
 
     events: int
     bytes: int
@@ -29,7 +29,7 @@ class Traffic(Value, kw_only=True):
 
 
 class ShadowMetrics(Collector):
-    """The exposition of one shadow."""
+    """The metrics of one shadow."""
 
     def __init__(self, tally: RunCounts, traffic: Callable[[], Traffic]) -> None:
         self._tally = tally
@@ -39,27 +39,28 @@ class ShadowMetrics(Collector):
         self._registry.register(self)
 
     def exposition(self) -> bytes:
-        """The text."""
+        """The text that Prometheus scrapes."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """For the registry."""
+        """Called by the registry at each scrape."""
         yield self._pods()
         agreement = GaugeMetricFamily(
             "careen_shadow_agreement",
-            "The share of compared pods of which scheduler_core and the scheduler agree; absent while there are none.",
+            "The share of compared pods on which scheduler_core and the scheduler agree; absent before the first "
+            "comparison.",
         )
         if (share := self._tally.agreement) is not None:
             agreement.add_metric([], share)
             yield agreement
         yield GaugeMetricFamily(
             "careen_shadow_other_configuration",
-            "1 while the two agree so seldom that the scheduler probably has another configuration.",
+            "1 while the two agree so rarely that the scheduler probably has another configuration.",
             value=float(self._tally.is_too_low),
         )
         yield CounterMetricFamily(
             "careen_shadow_gaps",
-            "How often the watch of pods was interrupted so that the order of bindings was lost.",
+            "How often an interrupted watch of pods lost the order of the bindings.",
             value=self._tally.gaps,
         )
         yield from self._of_traffic()

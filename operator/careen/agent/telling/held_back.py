@@ -1,7 +1,7 @@
-"""Whether people should hear now that a node has been held back for too long.
+"""Decides when to report a node that gates have held back for too long.
 
-The instants at which a refusal is told follow from when it began, so a process that has just started knows as much as
-the one before it; the API server's Events keep two of them, or two agents, from telling the same."""
+The instants of the reports follow from the begin of the refusal, so a restarted process continues them; Events in the
+API server keep two processes or agents from sending the same report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from careen.core.people.templates import spoken
 from careen.core.writing import stored_refusals
 from scheduler_core.values import Value
 
-# These hold a node back by plan, or another message tells of them: the roll-out goes elsewhere first, or has halted.
+# These hold a node back as planned (other nodes go first), or another message reports them (the roll-out has halted).
 _EXPECTED = frozenset(
     {
         Code.OUTSIDE_WINDOW,
@@ -31,7 +31,8 @@ _EXPECTED = frozenset(
 )
 
 _AGAIN = timedelta(days=7)
-_FRESH = timedelta(minutes=45)  # Events live for an hour; whoever looks later cannot tell whether somebody told it
+# An Event lives for an hour; after that an agent cannot see whether another one sent the report.
+_FRESH = timedelta(minutes=45)
 
 
 class HeldBack(Value, kw_only=True):
@@ -39,14 +40,14 @@ class HeldBack(Value, kw_only=True):
 
     message: Notify
     refusal: Refusal
-    once: str  # the same for everybody who would tell the same
+    once: str  # equal for all processes that would send the same report
     is_cluster_wide: bool
 
 
 def due(
     node: str, refusals: Iterable[Refusal], phase: Phase | None, now: datetime, *, after_seconds: float
 ) -> HeldBack | None:
-    """What is to be told now; None while nothing is. `after_seconds` 0: never."""
+    """The report that is due now; None if there is none. `after_seconds` 0: never."""
     oldest = _oldest(refusals)
     if oldest is None or not after_seconds or phase not in (Phase.WAITING, Phase.CLAIMING):
         return None

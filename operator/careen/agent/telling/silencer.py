@@ -1,7 +1,7 @@
-"""The silence of the node's own alerts while it reboots: when it is asked for, extended and ended.
+"""Requests, extends and ends the silence of the node's own alerts while it reboots.
 
-Best effort: a silence that cannot be had is told, and the reboot goes on. Whatever happens to this process, a silence
-ends by itself; the next process finds it again by its comment."""
+Best effort: without a silence the agent says so, and the reboot goes on. A silence ends by itself even if this process
+dies; the next process finds it by its comment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DOWN = (Phase.REBOOTING, Phase.VERIFYING)
 
 
 class Silencer:
-    """One for the agent's life."""
+    """Silences the node's alerts; one instance per agent process."""
 
     def __init__(
         self,
@@ -50,15 +50,15 @@ class Silencer:
         self._subject: Subject | None = None
 
     async def begin(self) -> None:
-        """Asks for the silence, or for more of it; returns whether it was had or not, after a few seconds at most."""
+        """Requests the silence, or extends it; returns after a few seconds at most, even if that failed."""
         settings, clock = self._settings(), self._api.clock
         if not settings.alertmanager_silence:
             return
         self._may_stand, self._asked_at = True, clock.monotonic()
         answer = await self._silences(settings).begin(settings.alertmanager_silence, now=clock.now())
         if isinstance(answer, Unknown):
-            _LOG.warning("the node's alerts may not be silenced: %s", answer.why)
-            self._tell(f"the node's alerts may not be silenced while it reboots: {answer.why}")
+            _LOG.warning("the node's alerts are perhaps not silenced: %s", answer.why)
+            self._tell(f"the node's alerts are perhaps not silenced while it reboots: {answer.why}")
         else:
             self._is_told = False
             _LOG.info("the node's alerts are silenced for %g s", settings.alertmanager_silence)
@@ -76,7 +76,7 @@ class Silencer:
             self._start(self._end())
 
     def _is_due(self) -> bool:
-        """A third of the time before it ends, and at once in a process that has not asked for it."""
+        """Whether to extend it: after two thirds of its time, and at once in a process that has not requested it."""
         seconds = self._settings().alertmanager_silence
         age = None if self._asked_at is None else self._api.clock.monotonic() - self._asked_at
         return bool(seconds) and (age is None or age > seconds * 2 / 3)
@@ -91,11 +91,11 @@ class Silencer:
             if not isinstance(answer, Unknown):
                 _LOG.info("the silence of the node's alerts is over")
                 return
-            _LOG.warning("the silence of the node's alerts could not be ended, and ends by itself: %s", answer.why)
+            _LOG.warning("the silence of the node's alerts could not be ended; it ends by itself: %s", answer.why)
             if pause is not None:
                 await self._api.clock.sleep(pause)
             if self._may_stand:
-                return  # the next reboot has asked for it meanwhile
+                return  # the next reboot has requested it in the meantime
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._is_busy = True
@@ -109,7 +109,7 @@ class Silencer:
         self._in_background(alone())
 
     def _tell(self, sentence: str) -> None:
-        """As an Event of the Node, once until a silence is had again."""
+        """Posts an Event of the Node; once, until a silence succeeds again."""
         if self._is_told or self._subject is None:
             return
         self._is_told = True

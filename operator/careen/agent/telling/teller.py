@@ -1,4 +1,4 @@
-"""Looks up what some messages need, and makes sure that one of many agents tells them."""
+"""Reads the facts that some messages need, and makes sure that only one of many agents sends them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOG = logging.getLogger("careen.messages")
 
 
 async def figures_of_rollout(api: ClusterApi) -> Figures | None:
-    """By one list of the Nodes; None where it cannot be had."""
+    """The figures, from one list of the Nodes; None if the list fails."""
     from careen.core.people.rollout import figures  # once in a roll-out
 
     try:
@@ -35,7 +35,7 @@ async def figures_of_rollout(api: ClusterApi) -> Figures | None:
 
 
 class Teller:
-    """Tells people of a node that is held back, from what each turn found."""
+    """Reports a node that is held back, by the refusals of each turn."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Teller:
         self._told = ""
 
     def look(self, turned: Turned) -> None:
-        """Costs no request unless a message is due."""
+        """Call after each turn. Sends no request unless a message is due."""
         settings, seen = self._settings(), turned.observation
         node = seen.node
         if not isinstance(node, NodeView) or not self._messages.is_wanted(Occasion.BLOCKED):
@@ -65,7 +65,7 @@ class Teller:
             self._in_background(self._tell_if_first(found, self._subject(found, node, seen), node.name))
 
     def _subject(self, found: HeldBack, node: NodeView, seen: Observation) -> Subject:
-        """The node, or the lock's DaemonSet for what every node meets."""
+        """The subject of the Event: the Node, or the lock's DaemonSet for a refusal of every node."""
         if not found.is_cluster_wide or not isinstance(seen.lock, LockReading):
             return Subject(kind="Node", name=node.name, uid=node.uid)
         settings = self._settings()

@@ -171,7 +171,7 @@ async def agents_of(cluster: Cluster) -> Agents:
     try:
         resolved, data = await settings_of_agents(cluster.api, namespace=cluster.namespace, name=cluster.name)
     except (ClusterError, BadSettings, click.ClickException) as error:
-        return Agents(note=f"the agents' settings could not be read, so the defaults stand in: {error}")
+        return Agents(note=f"the agents' settings could not be read, so the defaults are used: {error}")
     where = resolved.settings.scheduler_config
     key = where.removeprefix("configmap:")
     if not where:
@@ -180,6 +180,6 @@ async def agents_of(cluster: Cluster) -> Agents:
         return Agents(settings=resolved.settings, scheduler_config=data[key])
     return Agents(
         settings=resolved.settings,
-        note=f"the agents use the scheduler's configuration in {where}, which is not at hand here: give it "
-        "with --scheduler-config",
+        note=f"the agents use the scheduler's configuration in {where}, which cannot be read here: give it with "
+        "--scheduler-config",
     )

@@ -170,7 +170,7 @@ def _kubeconfig(given: str | None) -> Path | None:
     if SERVICE_ACCOUNT.exists():
         return None
     raise BadInput(
-        f"no cluster to ask: {own} does not exist and this is no pod; give --kubeconfig FILE or set KUBECONFIG"
+        f"no cluster to read: {own} does not exist and this is no pod; give --kubeconfig FILE or set KUBECONFIG"
     )
 
 
@@ -188,7 +188,8 @@ async def _answered(question: Awaitable[T]) -> T:
         ) from error
     except Forbidden as error:
         raise click.ClickException(
-            f"a right is missing: {error.message or error}; ask whoever runs the cluster, or choose another --context"
+            f"a right is missing: {error.message or error}; ask the cluster's administrators, or choose another "
+            "--context"
         ) from error
     except ClusterError as error:
         raise click.ClickException(f"the API server did not answer: {error}; try again") from error
@@ -205,8 +206,8 @@ async def read_lock(cluster: Cluster) -> LockReading:
         return await cluster.lock.read()
     except NotFound as error:
         raise click.ClickException(
-            f"{cluster.lock_title} does not exist, and it is what carries the lock; name it with "
-            "--ds-namespace and --ds-name"
+            f"{cluster.lock_title} does not exist, but it must carry the lock; name it with --ds-namespace and "
+            "--ds-name"
         ) from error
 
 

@@ -68,15 +68,15 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
         "--kubeconfig",
         envvar="KUBECONFIG",
         metavar="FILE",
-        help="The kubeconfig to use; otherwise ~/.kube/config, and inside a pod its service account.",
+        help="The kubeconfig to use; the default is ~/.kube/config, and inside a pod its service account.",
     )
-    @click.option("--context", metavar="NAME", help="The context of the kubeconfig; otherwise its current one.")
+    @click.option("--context", metavar="NAME", help="The context of the kubeconfig; the default is its current one.")
     @click.option(
         "--ds-namespace",
         callback=_checked("ds_namespace"),
         envvar=["CAREEN_DS_NAMESPACE", "KURED_DS_NAMESPACE"],
         metavar="NAMESPACE",
-        help="Namespace of the DaemonSet that carries the lock; otherwise careen/careen is looked for, then "
+        help="Namespace of the DaemonSet that carries the lock; by default the command looks for careen/careen, then "
         "kube-system/kured.",
     )
     @click.option(

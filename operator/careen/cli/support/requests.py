@@ -26,14 +26,12 @@ async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if phase_of(seen) == Phase.FAILED:
-            raise BadInput(
-                f"{name} failed; `careen why {name}` says what would change it, and `careen retry {name}` comes first"
-            )
+            raise BadInput(f"{name} failed; see `careen why {name}`, then run `careen retry {name}` first")
         before = request_of(seen)
         if before is not None and before.wish is not wish.wish:
             raise BadInput(f"{name}: {sentence(before)} already; {_way_out(before, name)} first")
         if before is not None:
-            say(f"{name}: {sentence(before)} already. That is being replaced.")
+            say(f"{name}: {sentence(before)} already. The new one replaces it.")
         return {keys.REQUEST: to_annotation(wish)}
 
     return await annotate_node(cluster, name, wish.wish.value, change)
@@ -75,7 +73,7 @@ async def wait_for(cluster: Cluster, name: str, is_reached: Callable[[NodeView],
         if seen is not None and is_reached(seen):
             return seen
         if seen is not None and phase_of(seen) == Phase.FAILED:
-            raise click.ClickException(f"{name} failed; `careen why {name}` says what would change it")
+            raise click.ClickException(f"{name} failed; `careen why {name}` shows the remedy")
         await cluster.clock.sleep(LOOK_SECONDS)
 
 

@@ -1,1 +1,1 @@
-"""Lists and watches: what keeps a cluster in memory as the API server has it. Only `careen shadow` uses it."""
+"""Keeps a copy of the cluster in memory, up to date by lists and watches. Only `careen shadow` uses it."""

@@ -1,4 +1,4 @@
-"""All kinds together: one cache that a reflector for each kind feeds, in the order in which the events come."""
+"""One cache for all kinds, which a reflector for each kind updates in the order of the events."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from scheduler_core.cache.events import Sync
 
 
 class Audience(Protocol):
-    """Hears of each event right before the cache takes it in, and of each list."""
+    """Is called right before and after each event changes the cache, and before each list."""
 
     def before(self, kind: str, line: bytes) -> None:
-        """An event of a watch is about to change the cache."""
+        """Called before an event of a watch changes the cache."""
         ...
 
     def after(self, kind: str, *, has_changed: bool) -> None:
-        """The cache has taken it in."""
+        """Called after the event has changed the cache."""
         ...
 
     def before_list(self, kind: str) -> None:
-        """A list is about to replace everything of a kind: what happened to it in between is not known."""
+        """Called before a list replaces all objects of a kind: the events since the last watch are unknown."""
         ...
 
 
 class ClusterFeed:
-    """Keeps `cache` as the API server has the cluster."""
+    """Keeps `cache` up to date with the API server."""
 
     def __init__(
         self,
@@ -45,20 +45,20 @@ class ClusterFeed:
     ) -> None:
         self.cache = cache
         self.troubles: dict[str, ClusterError] = {}
-        """By kind, what keeps it from being followed at the moment."""
+        """By kind, why it cannot be followed at the moment."""
         self.events = 0
         self.bytes = 0
         self.lists = 0
         self._audience = audience
         self.one_at_a_time = asyncio.Lock()
-        """Held while the cache takes something in; whoever works on what it gave holds it as well."""
+        """Held while the cache changes; a caller that reads the cache must hold it too."""
         self._missing = {source.kind for source in sources}
         self._is_complete = asyncio.Event()
         self._has_news = asyncio.Event()
         self._reflectors = [Reflector(source, api, streams, self, chance=chance) for source in sources]
 
     async def run(self) -> None:
-        """Follows every kind until it is cancelled."""
+        """Follows every kind until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
@@ -77,11 +77,11 @@ class ClusterFeed:
         self._has_news.clear()
         await self._has_news.wait()
 
-    # ---- what reflectors say ----
+    # ---- calls of the reflectors ----
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
-        """See `Sink`. Pages are asked for while the cache, in a thread, takes in the one before: no two are in
-        memory for long."""
+        """See `Sink`. The next page is requested while a thread adds the last one to the cache, so that few pages are
+        in memory at once."""
         async with self.one_at_a_time:
             self._audience.before_list(kind)
             loop = asyncio.get_running_loop()
@@ -112,7 +112,7 @@ class ClusterFeed:
 
 
 def _from(pages: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """The same pages, for a thread."""
+    """The same pages, for use in a thread."""
     while (page := asyncio.run_coroutine_threadsafe(_next(pages), loop).result()) is not None:
         yield page
 

@@ -1,8 +1,9 @@
-"""One kind of object, kept as the API server has it: a list, and then watches from where the list stood.
+"""Follows one kind of object: one list, then watches that start at the list's version.
 
-Whatever breaks, the end is that of a fresh list. A watch that broke goes on where it was, because the server tells
-again what was missed; where it cannot tell (410), or where several watches in a row said nothing of use, everything
-is listed anew. Pauses double up to half a minute, and every one is drawn, so that no two clients come together."""
+After any failure the result is that of a fresh list. A watch that broke continues at its last version, because the
+server repeats the missed events. If the server no longer has them (410), or several watches in a row brought nothing
+useful, the reflector lists again. Pauses double up to half a minute, with random jitter, so that clients do not return
+at the same moment."""
 
 from __future__ import annotations
 
@@ -37,17 +38,17 @@ MOST_USELESS_WATCHES: Final = 3
 
 
 class WatchedKind(Value, kw_only=True):
-    """A kind of object and where it is served: the first of these paths that the server knows."""
+    """A kind of object and its paths, of which the reflector uses the first that the server serves."""
 
     kind: str
     paths: tuple[str, ...]
 
 
 class Sink(Protocol):
-    """Takes what a reflector hears. It raises ValueError for a line or a page that it cannot use."""
+    """Receives the lists and events of a reflector. Raises ValueError for a line or a page that it cannot use."""
 
     async def listed(self, kind: str, pages: AsyncIterator[bytes]) -> None:
-        """Everything that there is of a kind. An error of `pages` ends the list half-way."""
+        """All objects of a kind. If `pages` raises, the list is incomplete."""
         ...
 
     async def changed(self, kind: str, line: bytes) -> None:
@@ -55,7 +56,7 @@ class Sink(Protocol):
         ...
 
     def heard(self, kind: str) -> None:
-        """The server has told everything up to now."""
+        """The server has sent all events up to now."""
         ...
 
     def troubled(self, kind: str, error: ClusterError) -> None:
@@ -77,7 +78,7 @@ class Reflector:
         self._failures = 0
 
     async def run(self) -> None:
-        """Ends only when it is cancelled."""
+        """Ends only when cancelled."""
         while True:
             try:
                 path, position = await self._list()
@@ -92,7 +93,7 @@ class Reflector:
     # ---- the list ----
 
     async def _list(self) -> tuple[str, str]:
-        """The path that is served, and the version at which it was listed."""
+        """The served path, and the version of the list."""
         for path in self._source.paths:
             pages = _Pages(self._api.pages(path))
             try:
@@ -110,7 +111,7 @@ class Reflector:
     # ---- watches ----
 
     async def _follow(self, path: str, position: str) -> None:
-        """Returns when everything has to be listed anew."""
+        """Returns when a new list is needed."""
         useless = 0
         while useless < MOST_USELESS_WATCHES:
             watch = _Watch(path, position, self)
@@ -119,7 +120,7 @@ class Reflector:
                 await watch.run()
             except (Expired, NotFound, NotServed):
                 if not watch.has_spoken or self._api.clock.monotonic() - began < 1.0:
-                    await self._pause(None)  # a server that forgets at once must not be listed without end
+                    await self._pause(None)  # a server that drops events at once must not cause one list after another
                 return
             except ClusterError as error:
                 trouble = error
@@ -140,7 +141,7 @@ class Reflector:
         await self._api.clock.sleep(asked + longest * (0.5 + 0.5 * self._chance()))
 
     def request(self, path: str, position: str) -> Request:
-        """Watches of many kinds that began together end apart from one another."""
+        """The request of a watch. Its timeout is random, so that watches that began together do not end together."""
         return Request(
             method="GET",
             path=path,
@@ -154,7 +155,7 @@ class Reflector:
         )
 
     async def take(self, request: Request, position: str) -> AsyncGenerator[str, None]:
-        """The position after each line of one watch."""
+        """The version after each line of one watch."""
         what = f"GET {request.path}?watch"
         asked = asked_for(request.path)
         async for line in lines_of(self._streams.chunks(request), what):
@@ -174,7 +175,7 @@ class Reflector:
 
 
 class _Watch:
-    """One watch: how far it came, and whether it said anything."""
+    """One watch: its last version, and whether it brought anything."""
 
     def __init__(self, path: str, position: str, reflector: Reflector) -> None:
         self.position = position
@@ -192,7 +193,7 @@ class _Watch:
 
 
 class _NotServedError(Exception):
-    """The server knows none of the paths."""
+    """The server serves none of the paths."""
 
 
 def _gone(what: str, why: str) -> Expired:
@@ -213,7 +214,7 @@ class _ListHead(msgspec.Struct, gc=False):
 
 
 class _Pages:
-    """The pages of one list, of which the first one is asked for before anybody takes them."""
+    """The pages of one list. `begin` requests the first page, so that an error appears before the sink is called."""
 
     def __init__(self, pages: AsyncGenerator[bytes, None]) -> None:
         self._pages = pages
@@ -221,12 +222,12 @@ class _Pages:
         self.version = ""
 
     async def begin(self) -> None:
-        """Raises what the server says to the first request."""
+        """Requests the first page. Raises the server's error."""
         self._first = await anext(self._pages)
         self.version = msgspec.json.decode(self._first, type=_ListHead).metadata.resource_version
 
     async def all(self) -> AsyncGenerator[bytes, None]:
-        """From the first to the last. All have the version of the first one."""
+        """All pages in order. All have the version of the first one."""
         first, self._first = self._first, b""
         yield first
         del first

@@ -1,4 +1,4 @@
-"""Everything that kube-scheduler watches and scheduler_core reads, by kind."""
+"""The kinds of objects that kube-scheduler watches and scheduler_core reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of a watch as they come, over one connection and in one thread of its own."""
+"""Reads the bytes of a watch as they come, over a connection and in a thread of its own."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from careen.cluster.wire.errors import ClusterError, raise_unless_ok
 from careen.cluster.wire.transport import Request, Response
 
 _CHUNK = 64 * 1024
-_MOST_BYTES = 4 * 2**20  # of each watch; a reader that cannot keep up for longer lets the server wait
+_MOST_BYTES = 4 * 2**20  # chunks of each watch; if the reader is slower, the server has to wait
 _LONGEST_REFUSAL = 64 * 1024
 
 
 class Streams(Protocol):
-    """Opens a request whose answer has no end."""
+    """Opens requests whose answers do not end."""
 
     def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """The body as it comes. Ends when the server ends it. Raises a `ClusterError` for a refusal, a connection that
-        breaks, and a silence longer than the request's `timeout_seconds`."""
+        """The chunks of the body as they come, until the server ends it. Raises a `ClusterError` for a refusal, a
+        broken connection, and a silence longer than the request's `timeout_seconds`."""
         ...
 
 
 class ClientStreams:
-    """Over the connections of a `ClientTransport`."""
+    """`Streams` over the connections of a `ClientTransport`."""
 
     def __init__(self, transport: ClientTransport, now: Callable[[], datetime]) -> None:
         self._transport = transport
@@ -47,7 +47,7 @@ class ClientStreams:
 
 
 class _Reading(threading.Thread):
-    """Reads one answer, and waits while the other side has not taken what it read."""
+    """Reads one answer in a thread, and pauses while its chunks have not been taken."""
 
     def __init__(self, transport: ClientTransport, request: Request, now: Callable[[], datetime]) -> None:
         super().__init__(name=f"watch {request.path}", daemon=True)
@@ -76,7 +76,7 @@ class _Reading(threading.Thread):
         return found
 
     def give_up(self) -> None:
-        """Ends the thread, also while it waits for the server or for us."""
+        """Ends the thread, even while it waits for the server or for the reader."""
         self._is_given_up = True
         if self._answer is not None:
             self._answer.give_up()
@@ -108,7 +108,7 @@ class _Reading(threading.Thread):
                 self._hand_over(chunk)
 
     def _hand_over(self, what: bytes | ClusterError | None) -> None:
-        """Waits until there is room. Nobody waits for what was given up."""
+        """Adds the chunk to the queue, and waits for room; returns at once after `give_up`."""
         with self._room:
             while not self._is_given_up and self._held > _MOST_BYTES:
                 self._room.wait(_LOOK_SECONDS)
@@ -117,4 +117,4 @@ class _Reading(threading.Thread):
             self._loop.call_soon_threadsafe(self._is_ready.set)
 
 
-_LOOK_SECONDS = 1.0  # how soon a thread that waits for room sees that nobody wants it
+_LOOK_SECONDS = 1.0  # how soon a waiting thread notices `give_up`

@@ -1,4 +1,4 @@
-"""The lines of a watch, and what each one says to whoever follows it."""
+"""Splits a watch into lines, and reads the meaning of each line."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import msgspec
 from careen.cluster.wire.errors import UnreadableAnswer
 from scheduler_core.values import Value
 
-# etcd takes no object above 1.5 MiB; written as JSON, with the record of who set what, it may be some times longer.
+# etcd takes no object above 1.5 MiB; as JSON, with its managed fields, an object may be several times longer.
 _LONGEST_LINE: Final = 32 * 2**20
 
 
 class Said(StrEnum):
-    """What a line of a watch says."""
+    """The meaning of a line of a watch."""
 
     CHANGE = "change"
     BOOKMARK = "bookmark"
     TOO_OLD = "too-old"  # 410: only a new list helps
-    FAILED = "failed"  # the server ends the watch and says why
+    FAILED = "failed"  # the server ends the watch with an error
 
 
 class WatchLine(Value, kw_only=True):
-    """One line. `version` is where to watch on from; None where the line does not say."""
+    """One line. `version`: where the next watch continues; None if the line has none."""
 
     said: Said
     version: str | None = None
@@ -56,8 +56,8 @@ _GONE: Final = 410
 
 
 async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[bytes, None]:
-    """The whole lines. What comes after the last line break is half a line, and is dropped: the next watch brings
-    it again. Raises UnreadableAnswer for a line that no API server sends."""
+    """The complete lines. An incomplete line at the end is dropped, because the next watch brings it again. Raises
+    UnreadableAnswer for a line that no API server sends."""
     rest: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -74,7 +74,7 @@ async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[by
 
 
 def read_line(line: bytes, kind: str, api_version: str, what: str) -> WatchLine:
-    """What a line says of this kind. Raises UnreadableAnswer for what is no event of such a watch."""
+    """The event in a line of a watch of this kind. Raises UnreadableAnswer if it is none."""
     try:
         event = _EVENT.decode(line)
     except (ValueError, RecursionError) as error:
@@ -98,7 +98,8 @@ def _error(status: _Object) -> WatchLine:
 
 
 def is_further(version: str, than: str) -> bool:
-    """Whether a version is not behind another one. What is no number cannot be compared, and counts as further."""
+    """Whether a version is not older than another one. A version that is no number cannot be compared and counts as
+    newer."""
     if not (version.isascii() and version.isdecimal() and than.isascii() and than.isdecimal()):
         return True
     return (len(version), version) >= (len(than), than)

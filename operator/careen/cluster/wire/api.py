@@ -92,7 +92,7 @@ class ClusterApi:
         """The raw bodies of a list, page after page. Consistent: no resourceVersion is sent, so the first page is a
         quorum read and the following ones continue at its version.
 
-        Raises `Expired` if the pages took so long that the server forgot that version: start again.
+        Raises `Expired` if the pages took so long that the server no longer has that version: start again.
         """
         wanted, token = {**(query or {}), "limit": str(page_size)}, ""
 
@@ -224,7 +224,7 @@ class ClusterApi:
     def _compare_clocks(self, response: Response) -> None:
         theirs = http_date(response.headers.get("date", ""))
         if theirs is not None:
-            # The Date header is cut to whole seconds, so on average it lies half a second back.
+            # The Date header is cut to whole seconds, so on average it is half a second old.
             self.clock_skew_seconds = (self.clock.now() - theirs - timedelta(seconds=0.5)).total_seconds()
 
 

@@ -174,7 +174,7 @@ class ClientTransport:
         return response
 
     def open(self, request: Request) -> OpenAnswer:
-        """The answer as soon as its head is here, whatever its status: the caller reads its body and closes it. For
+        """The answer as soon as its headers have come, with any status: the caller reads its body and closes it. For
         watches, in a thread of their own, because it blocks; `timeout_seconds` is the longest silence. Raises as
         `send`."""
         answer = self._begin(self._rest, request, is_read=False)
@@ -288,8 +288,8 @@ class OpenAnswer:
         self._server = server
 
     def read(self, most: int) -> bytes:
-        """What has come, at most so many bytes; waits for it. Empty at the end. Raises `Unclear` when the connection
-        breaks, or nothing comes for too long."""
+        """The next bytes, at most so many; waits for them. Empty at the end. Raises `Unclear` if the connection breaks,
+        or if no byte comes for too long."""
         try:
             return self._answer.read1(most, decode_content=True)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
@@ -297,12 +297,12 @@ class OpenAnswer:
 
     def give_up(self) -> None:
         """Ends a `read` of another thread."""
-        # Already over, or its connection already given back: then there is nothing to end.
+        # The answer has already ended, or its connection is already closed.
         with suppress(ValueError, RuntimeError, OSError):
             self._answer.shutdown()
 
     def close(self) -> None:
-        """Lets go of the connection, whatever is still to come on it."""
+        """Closes the connection, even if the answer has not ended."""
         self._answer.close()
 
 

@@ -36,7 +36,7 @@ class NotSent(ClusterError):
 
 
 class Unclear(ClusterError):
-    """The answer was lost. A write may have landed or may land late: read again before believing anything."""
+    """The answer was lost. A write may have landed or may land late: read again before you rely on either."""
 
     may_have_landed = True
 
@@ -85,7 +85,7 @@ class NotServed(Refused):
 
 
 class Conflict(Refused):
-    """409: another writer was faster, or the UID differs. Read again and decide anew."""
+    """409: another writer was faster, or the UID differs. Read again and decide again."""
 
 
 class Expired(Refused):

@@ -1,8 +1,8 @@
 """Every measure by which the agent loads less of its libraries. `make bench-tricks` writes the savings of each to
 bench/agent/tricks.md; `make bench-agent` measures the remaining memory.
 
-They are called before `cluster/wire/client.py` or kopf is imported: by the agent and its forecast child, and by the
-commands for people, which load the whole client where a kubeconfig may need the OAuth flows."""
+Callers apply them before they import `cluster/wire/client.py` or kopf: the agent, its forecast child and the commands
+for people. A command loads the whole client if its kubeconfig may need the OAuth flows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LOADED = ("kubernetes.client.rest", "kubernetes.config.config_exception", "kube
 # kube_config.py imports them for the OAuth flows of old kubeconfigs.
 _OAUTH = ("oauthlib", "oauthlib.oauth2", "requests_oauthlib")
 
-# Each is named by an import statement of a library and used by nothing that an idle agent does. A `from` import loads
-# it after all, so only modules that are imported whole are worth a line.
+# A library imports each of these modules, but an idle agent does not use it. Only modules that are imported whole are
+# listed, because a `from` import would load them anyway.
 ON_USE = (
     "attr.validators",  # attrs, of aiohttp
     "gzip",  # prometheus_client, for clients that ask for it
@@ -42,38 +42,37 @@ ON_USE = (
 
 TRICKS = {
     "lean-client": "the client's REST layer and configuration come without its models, pydantic and websockets",
-    "no-collections": "nothing that an import makes is garbage, so the collector of cycles waits for its end",
+    "no-collections": "imports create no garbage, so the cyclic collector is off until they end",
     "no-oauth": "kube_config.py comes without the OAuth flows of old kubeconfigs",
     "no-web-server": "kopf comes without aiohttp's web server, which only its probes and webhooks use",
     "no-system-certificates": "aiohttp loads them at import; kopf always passes the cluster's own",
-    "no-multipart": "aiohttp comes without multipart bodies, which nobody sends to an API server",
+    "no-multipart": "aiohttp comes without multipart bodies, which an API server never gets",
     "no-tracing": "aiohttp comes without the hooks of its tracing, sixteen classes of attrs",
     "no-webhooks": "kopf comes without the servers of its webhooks",
-    "no-missing-path": "what is not there is taken for a zip file when a version is looked up, and zipfile loaded",
-    "no-multiprocessing": "the client asks it for the number of processors, and `os` knows that too",
+    "no-missing-path": "looking up a version treats a missing path as a zip file and loads zipfile",
+    "no-multiprocessing": "the client needs it only for the number of processors, which `os` has too",
     "no-wsgi": "prometheus_client comes without wsgiref; the agent serves its metrics itself",
     **{f"on-use:{name}": f"`{name}` is loaded when something uses it" for name in ON_USE},
 }
-"""Name → what it does. `bench.agent.tricks` switches them off one at a time."""
+"""Each measure's name and effect. `bench.agent.tricks` switches them off one at a time."""
 
 switched_off: set[str] = set()
 
 
 @contextmanager
 def lean_start() -> Iterator[None]:
-    """For the import of the agent's command, before anything else of it is loaded."""
+    """Call first, before importing the agent's command."""
     _load_on_use()
     with without_collections():
         yield
 
 
 def load_lean_client() -> None:
-    """Imports what `cluster/wire/client.py` uses of `kubernetes`; does nothing where the whole client is loaded
-    already.
+    """Imports the parts of `kubernetes` that `cluster/wire/client.py` uses; does nothing if the whole client is already
+    loaded.
 
-    The packages stay in `sys.modules` without what their `__init__` would have imported: a later
-    `from kubernetes.client import CoreV1Api` in this process is an ImportError.
-    """
+    The packages stay in `sys.modules` without what their `__init__` would have imported: a later `from
+    kubernetes.client import CoreV1Api` in this process is an ImportError."""
     if "kubernetes" in sys.modules:
         return
     if _is_on("no-missing-path"):
@@ -85,7 +84,7 @@ def load_lean_client() -> None:
 
 
 def load_lean_metrics() -> None:
-    """Imports what `telemetry/metrics.py` uses of prometheus_client."""
+    """Imports the parts of prometheus_client that `telemetry/metrics.py` uses."""
     with without_collections(), _if_on("no-wsgi", _standing_in("wsgiref", "wsgiref.simple_server")):
         import_module("prometheus_client")
 
@@ -156,7 +155,7 @@ def _load_on_use() -> None:
 
 
 class _OnUse:
-    """Finds these modules as others do, but runs their code when the first of their names is asked for.
+    """Finds these modules like any others, but runs their code only when one of their names is first used.
 
     `importlib.util.LazyLoader` runs it already when a second module imports them.
     """
@@ -192,7 +191,7 @@ class _NotYetLoaded(ModuleType):
     _is_loading = False
 
     def __getattr__(self, name: str) -> Any:
-        with self._lock:  # another thread waits for the whole module; this one may be inside a circle of imports
+        with self._lock:  # another thread has to wait for the whole module; this thread may be in a circular import
             if type(self) is _NotYetLoaded and not self._is_loading:
                 self._is_loading = True
                 try:
@@ -225,8 +224,8 @@ def _refuse(self: object, *_: object, **__: object) -> NoReturn:
 
 @contextmanager
 def _standing_in(*names: str) -> Iterator[None]:
-    """Within it, these modules import as stand-ins unless they are loaded; afterwards a later import gets the
-    real ones."""
+    """A context in which these modules, unless already loaded, are imported as stand-ins; later imports get the real
+    ones."""
     with _bound({name: _StandIn(name) for name in names}):
         yield
 
@@ -252,8 +251,8 @@ def _no_web_server(aiohttp: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def _no_system_certificates() -> Iterator[None]:
-    """Within it, a default TLS context of this thread trusts nobody: a connection that used it would fail, not
-    go unchecked."""
+    """A context in which a default TLS context of this thread trusts no certificate: a connection with it would fail,
+    not go unchecked."""
     ours, real = threading.get_ident(), ssl.create_default_context
 
     def create(*arguments: Any, **named: Any) -> ssl.SSLContext:

@@ -25,7 +25,7 @@ class Landed(Value, Generic[T]):
 
 
 class Stale(Value):
-    """Another writer changed the object first. Nothing was written: read and decide anew."""
+    """Another writer changed the object first. Nothing was written: read and decide again."""
 
     why: str
 
@@ -61,7 +61,7 @@ async def write_guarded(
     for _ in range(_ATTEMPTS):
         if not version:
             # The server treats an empty version as none, and would overwrite any change.
-            return StillUnclear("nothing was sent, because no resourceVersion is known to guard it")
+            return StillUnclear("not sent, because no resourceVersion is known to guard the write")
         try:
             return Landed(await write(version))
         except ClusterError as error:

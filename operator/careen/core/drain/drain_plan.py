@@ -32,7 +32,7 @@ class DrainPlan(Value, kw_only=True):
     now: tuple[PodView, ...]  # to evict now
     later: tuple[PodView, ...]  # refused a moment ago; to evict when their back-off ends
     look_again_seconds: float
-    comers: frozenset[str] = frozenset()  # UIDs of pods to evict that arrived in spite of the cordon
+    comers: frozenset[str] = frozenset()  # UIDs of pods to evict that were created after the cordon
     returning: tuple[
         PodView, ...
     ] = ()  # part of `staying`: created after the cordon, and created again after each eviction
@@ -164,7 +164,7 @@ def came_after(pod: PodView, cordoned_at: datetime | None) -> bool:
 
 
 def _comes_for_ever(pod: PodView, memory: Memory) -> bool:
-    """Whether a pod that arrived after the cordon would come back after each eviction: it tolerates the cordon, its
+    """Whether a pod that was created after the cordon would come back after each eviction: it tolerates the cordon, its
     owner binds it to this node, or many rounds of evictions have not stopped its owner for an unknown reason."""
     coming = memory.drain.comers.get(owner_of(pod))
     if not pod.owner_kind or pod.is_terminating:  # the drain waits for a terminating pod; its successor then stays
@@ -200,7 +200,7 @@ def _ending_look_seconds(pod: PodView, now: datetime) -> float:
 MOST_ROUNDS = 6  # about a minute; a scheduler learns of a cordon within a second or two
 _CLOCK_SECONDS = 2.0  # the instant of the cordon comes from our clock, corrected by a header of whole seconds
 _LOOK_SECONDS = 2.0  # three reads a look; a pod's grace is 30 s by default
-_ENDING_LOOK_SECONDS = 0.5  # every second here is a second the whole roll-out waits
+_ENDING_LOOK_SECONDS = 0.5  # the whole roll-out waits for each second of this
 _ENDING_LOOK_SHARE = 0.25  # of the pod's time so far
 _AFTER_EVICTION_SECONDS = 0.5  # most pods without a grace period are gone by then
 
@@ -245,8 +245,8 @@ def is_hopeless(plan: DrainPlan, policy: DrainPolicy, memory: Memory) -> bool:
 
 
 def judgements(plan: DrainPlan, pod: PodView, memory: Memory) -> int:
-    """How often the API server judged the pod's eviction; for a pod that arrived in spite of the cordon, in how many
-    rounds it judged one of the same owner."""
+    """How often the API server judged the pod's eviction; for a pod that was created after the cordon, in how many
+    rounds it judged an eviction of a pod of the same owner."""
     asked = memory.drain.evictions.get(pod.uid)
     coming = memory.drain.comers.get(owner_of(pod)) if pod.uid in plan.comers else None
     return max(asked.judgements if asked else 0, coming.judgements if coming else 0)

@@ -11,7 +11,7 @@ PREFIX = "careen.dev/"
 REBOOT_LABEL = "careen.dev/reboot"  # required, ready, in-progress, failed
 PHASE = "careen.dev/phase"  # for reading; `progress` decides
 REASON = "careen.dev/reason"  # one sentence, for reading
-SINCE = "careen.dev/since"  # RFC 3339: since when the phase stands, for reading
+SINCE = "careen.dev/since"  # RFC 3339: since when the node is in its phase, for reading
 REFUSALS = "careen.dev/refusals"  # JSON list of gate, code, sentence, since
 PROGRESS = "careen.dev/progress"  # versioned JSON: the record that must survive the reboot
 SETTINGS = (
@@ -62,7 +62,7 @@ ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 MASTER = "node-role.kubernetes.io/master"  # before Kubernetes 1.24
 
-UNSCHEDULABLE = "node.kubernetes.io/unschedulable"  # the taint that stands for a cordon
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"  # the taint that Kubernetes adds for a cordon
 MIRROR_POD = "kubernetes.io/config.mirror"
 
 # The field manager of an agent's changes to its Node. Never rename it: it proves which cordons are ours.

@@ -1,8 +1,8 @@
 """The memory of one agent process from turn to turn. It is lost with the process, so nothing may depend on it.
 
-A decision carries the next memory. The shell stores it *before* it applies the first action, except for `told`,
-which it stores once the words are out. Then it adds the answers of the actions with the functions below. Facts that
-must survive a restart or the reboot are in `progress.py`."""
+A decision carries the next memory. The shell stores it *before* it applies the first action, except for `told`, which
+it stores once the Event or message is sent. Then it adds the answers of the actions with the functions below. Facts
+that must survive a restart or the reboot are in `progress.py`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class EvictionMemory(Value, kw_only=True):
     not_before: float
     answer: EvictAnswer
     detail: str = ""
-    unjudged: int = 0  # how many attempts have an answer outside of JUDGED
+    unjudged: int = 0  # how many attempts got an answer that is not in JUDGED
     judged_before: EvictAnswer | None = None  # the last answer in JUDGED, if the last attempt has another one
 
     @property
@@ -72,7 +72,7 @@ class EvictionMemory(Value, kw_only=True):
 
 
 class ComerMemory(Value, kw_only=True):
-    """How often the agent evicted pods of one owner that arrived in spite of the cordon, and the uptime of the next
+    """How often the agent evicted pods of one owner that were created after the cordon, and the uptime of the next
     allowed round."""
 
     rounds: int
@@ -112,8 +112,9 @@ class ClaimMemory(Value, kw_only=True):
 
 
 class Prepared(Value, kw_only=True):
-    """The forecast and dry runs that a node prepares for its turn while the holder's workloads settle, and the facts
-    behind them. They are valid for a few seconds and only while those facts do not change; see `preparing.py`."""
+    """The forecast and dry runs that the next node in line prepares while the holder's workloads settle, and the facts
+    behind them. They are valid for a few seconds and only while those facts do not change; see
+    `preparing.py`."""
 
     at: float  # uptime of the first question
     times: int  # how often in a row, for the same holders
@@ -201,7 +202,7 @@ class Memory(Value, kw_only=True):
     reboot: RebootMemory | None = None
     held: ClaimMemory | None = None  # outlives the Node's UID: see recovering.py
     need_seen_at: float | None = None  # since when an idle node has seen its need, while its taint waits
-    prepared: Prepared | None = None  # for the next turn in the line
+    prepared: Prepared | None = None  # the preparation of the next node in line
     stranger: StrangerMemory | None = None  # another process's announcement of this node's reboot
     line: LineWatch = LineWatch()
     costly: Costly = Costly()
@@ -286,7 +287,7 @@ def _judged_comer(comers: Mapping[str, ComerMemory], owner: str) -> Mapping[str,
 
 
 def after_evicting_comers(memory: Memory, owners: Iterable[str], *, uptime: float, jitter: float) -> Memory:
-    """Memory after the eviction of pods that arrived in spite of the cordon. The pause grows exponentially with each
+    """Memory after the eviction of pods that were created after the cordon. The pause grows exponentially with each
     round of the same owner."""
     seen = dict(memory.drain.comers)
     for owner in owners:

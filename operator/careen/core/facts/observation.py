@@ -36,8 +36,8 @@ class NotAsked(Value):
 
     @property
     def why(self) -> str:
-        """Why it is not known, as `Unknown` says it."""
-        return "nobody asked"
+        """A sentence for people, as in `Unknown`."""
+        return "not asked in this turn"
 
 
 class Gone(Value):

@@ -69,7 +69,7 @@ _HERE = frozenset({Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED})
 PHASES: tuple[PhaseRow, ...] = (
     PhaseRow(
         phase=Phase.IDLE,
-        has_happened="No need; nothing of ours is on the node.",
+        has_happened="The host needs no reboot; the node has no marks of careen.",
         evidence=_HERE,
         # an idle node makes one GET of itself in five minutes; a write from an old reading gets a conflict
         node_max_age_seconds=300,
@@ -84,23 +84,23 @@ PHASES: tuple[PhaseRow, ...] = (
     ),
     PhaseRow(
         phase=Phase.CLAIMING,
-        has_happened="A claim id stands on the Node, perhaps already in the lock.",
+        has_happened="The Node carries a claim id; the lock may have the claim already.",
         evidence=_HERE | {Evidence.LOCK},
         node_max_age_seconds=0,
     ),
     PhaseRow(
         phase=Phase.DRAINING,
-        has_happened="Prior cordon, labels, taint ownership and boot id are recorded and the node is "
-        "cordoned, in one patch; evictions are under way.",
+        has_happened="One patch recorded the earlier cordon, labels, taint and boot id and cordoned the node; "
+        "evictions are under way.",
         evidence=_HERE | {Evidence.LOCK, Evidence.PODS},
         node_max_age_seconds=0,
     ),
     PhaseRow(
         phase=Phase.MAINTENANCE,
-        has_happened="The node is drained and kept down under its claim, because a person asked for it; no reboot is "
-        "wanted.",
+        has_happened="The node is drained and stays down under its claim, because a person asked for that; it needs "
+        "no reboot.",
         evidence=_HERE | {Evidence.LOCK},
-        # the phase lasts for hours, and a person who hands the node back waits at most this long
+        # the phase lasts for hours, and after --end a person waits at most this long
         node_max_age_seconds=10,
     ),
     PhaseRow(
@@ -111,19 +111,19 @@ PHASES: tuple[PhaseRow, ...] = (
     ),
     PhaseRow(
         phase=Phase.VERIFYING,
-        has_happened="The node runs a new boot; it has not yet been given back.",
+        has_happened="The node runs a new boot; it is not yet back in service.",
         evidence=_HERE | {Evidence.LOCK, Evidence.PODS},
         node_max_age_seconds=0,
     ),
     PhaseRow(
         phase=Phase.SETTLING,
-        has_happened="The node is back in service; the displaced workloads may not be.",
+        has_happened="The node is back in service; the displaced workloads may still be unhealthy.",
         evidence=_HERE | {Evidence.LOCK, Evidence.OWNERS},
         node_max_age_seconds=0,
     ),
     PhaseRow(
         phase=Phase.FAILED,
-        has_happened="A reason code and what to do about it are on the node.",
+        has_happened="The Node carries a reason code and a remedy.",
         evidence=_HERE | {Evidence.LOCK},
         node_max_age_seconds=0,
     ),
@@ -133,28 +133,32 @@ ROW: dict[Phase, PhaseRow] = {row.phase: row for row in PHASES}
 
 # Every allowed move with the reason for it. Staying is always allowed and not listed.
 MOVES: dict[tuple[Phase, Phase], str] = {
-    (Phase.IDLE, Phase.WAITING): "a need was seen: taint, label and refusals are written at once",
-    (Phase.WAITING, Phase.IDLE): "the need is gone, or an autoscaler removes the node: everything of ours is removed",
-    (Phase.WAITING, Phase.CLAIMING): "the gates pass and it is our turn: a claim id is written on the Node",
+    (Phase.IDLE, Phase.WAITING): "the host needs a reboot: the agent writes taint, label and refusals at once",
+    (Phase.WAITING, Phase.IDLE): "the need is gone, or an autoscaler removes the node: the agent removes careen's "
+    "marks",
+    (Phase.WAITING, Phase.CLAIMING): "the gates pass and this node is next in line: its agent writes a claim id on "
+    "the Node",
     (
         Phase.CLAIMING,
         Phase.WAITING,
-    ): "a surplus of claims, a refusal on fresh data, or no need any more: the claim leaves the lock, then the Node",
+    ): "too many claims, a refusal on fresh data, or no need any more: the agent removes the claim from the lock, "
+    "then from the Node",
     (
         Phase.CLAIMING,
         Phase.DRAINING,
-    ): "the claim stands in the lock and every gate says yes on fresh data: recorded and cordoned in one patch",
-    (Phase.CLAIMING, Phase.FAILED): "turn after turn of the agent broke: undone, the claim is given back, back-off",
+    ): "the lock has the claim and every gate says yes on fresh data: one patch writes the record and cordons the node",
+    (Phase.CLAIMING, Phase.FAILED): "several turns in a row failed: the agent gives the claim back and waits before "
+    "it tries again",
     (
         Phase.DRAINING,
         Phase.REBOOTING,
-    ): "the node is empty, or a force policy says go on: the reboot is announced, then asked",
-    (Phase.DRAINING, Phase.MAINTENANCE): "the node is empty, and a person asked for it to be kept down",
+    ): "the node is empty, or --force-reboot applies: the agent announces the reboot, then asks the host",
+    (Phase.DRAINING, Phase.MAINTENANCE): "the node is empty, and a person asked to keep it down",
     (
         Phase.MAINTENANCE,
         Phase.SETTLING,
-    ): "handed back by a person, by its end or by an uncordon: cordon and taint are put back in one patch",
-    (Phase.MAINTENANCE, Phase.VERIFYING): "handed back after somebody rebooted the machine",
+    ): "the maintenance was ended, its time is over, or the node was uncordoned: one patch restores cordon and taint",
+    (Phase.MAINTENANCE, Phase.VERIFYING): "the maintenance ended after a reboot by hand",
     (
         Phase.MAINTENANCE,
         Phase.FAILED,
@@ -162,60 +166,66 @@ MOVES: dict[tuple[Phase, Phase], str] = {
     (
         Phase.DRAINING,
         Phase.WAITING,
-    ): "need gone, hold, pause, a person uncordoned, an autoscaler removes the node, or a late refusal: undone, then "
-    "the claim is given back",
+    ): "no need any more, a hold, a pause, an uncordon, an autoscaler that removes the node, or a late refusal: the "
+    "agent undoes the drain, then gives the claim back",
     (
         Phase.DRAINING,
         Phase.FAILED,
-    ): "the drain took too long, or turn after turn of the agent broke: undone, the claim is given back, back-off",
+    ): "the drain took too long, or several turns in a row failed: the agent undoes the drain, gives the claim back "
+    "and waits before it tries again",
     (
         Phase.REBOOTING,
         Phase.WAITING,
-    ): "held or no longer needed before the host was asked: undone, then the claim is given back",
+    ): "a hold, or no need any more, before the host was asked: the agent undoes the drain, then gives the claim back",
     (
         Phase.REBOOTING,
         Phase.FAILED,
-    ): "the reboot command failed (undone, given back), or nothing happened within the deadline (claim kept)",
+    ): "the reboot command failed (the agent undoes the drain and gives the claim back), or the host did not reboot "
+    "before the deadline (the agent keeps the claim)",
     (
         Phase.VERIFYING,
         Phase.SETTLING,
-    ): "Ready with the new boot id, its own DaemonSet pods ready as before the drain: cordon restored and "
-    "taint removed in one patch",
+    ): "the node is Ready with the new boot id, and its DaemonSet pods are as ready as before: one patch restores "
+    "the cordon and removes the taint",
     (
         Phase.VERIFYING,
         Phase.FAILED,
-    ): "not Ready within the deadline, or a reboot loop: the claim is kept, so the roll-out halts",
+    ): "the node is not Ready before the deadline, or it is in a reboot loop: the agent keeps the claim, so the "
+    "roll-out halts",
     (
         Phase.SETTLING,
         Phase.IDLE,
-    ): "the displaced workloads are as well as before, the boot is 30 seconds old and the release delay is over: the "
-    "claim is given back",
-    (Phase.SETTLING, Phase.WAITING): "given back, but the host wants a reboot again: it counts as a repeat",
+    ): "the displaced workloads are as healthy as before, the boot is 30 seconds old and the release delay is over: "
+    "the agent gives the claim back",
+    (Phase.SETTLING, Phase.WAITING): "the claim is given back, but the host asks for a reboot again: this counts as "
+    "a repeat",
     (
         Phase.SETTLING,
         Phase.FAILED,
-    ): "the displaced workloads did not come back in time, or a reboot loop: the claim is kept, so the roll-out halts",
-    (Phase.FAILED, Phase.IDLE): "nothing is claimed and the need is gone",
+    ): "the displaced workloads are not healthy in time, or the node is in a reboot loop: the agent keeps the claim, "
+    "so the roll-out halts",
+    (Phase.FAILED, Phase.IDLE): "the node holds no claim and the need is gone",
     (Phase.FAILED, Phase.WAITING): "the back-off is over, or a person asked for a retry",
-    (Phase.FAILED, Phase.VERIFYING): "a new boot id, or a person asked for a retry on the new boot",
+    (Phase.FAILED, Phase.VERIFYING): "the host runs a new boot, or a person asked for a retry on the new boot",
     (
         Phase.FAILED,
         Phase.SETTLING,
-    ): "the displaced workloads came back after all, or a node that was handed back became Ready",
-    # A new boot id while a claim is held, whatever the phase.
+    ): "the displaced workloads became healthy after all, or a node that was handed back became Ready",
+    # The host runs a new boot while the node holds a claim; possible in every phase.
     (
         Phase.IDLE,
         Phase.REBOOTING,
-    ): "the record was removed after the reboot was announced: the claim is taken up until the boot",
-    (Phase.WAITING, Phase.REBOOTING): "the same, found when the node waits already",
+    ): "the record was removed after the reboot was announced: the agent continues the claim until the boot",
+    (Phase.WAITING, Phase.REBOOTING): "the same, if the node is already waiting",
     (
         Phase.IDLE,
         Phase.VERIFYING,
-    ): "the lock holds an entry of ours from another boot and the Node has no record: adopted",
+    ): "the lock has a claim of this node from an earlier boot and the Node has no record: the agent continues the "
+    "claim",
     (Phase.WAITING, Phase.VERIFYING): "the host booted while the claim was being given back",
     (Phase.CLAIMING, Phase.VERIFYING): "the host booted while the claim was held",
     (Phase.DRAINING, Phase.VERIFYING): "the host booted while the claim was held",
-    (Phase.REBOOTING, Phase.VERIFYING): "another boot id: the reboot happened",
+    (Phase.REBOOTING, Phase.VERIFYING): "the host runs another boot: the reboot has happened",
     (Phase.SETTLING, Phase.VERIFYING): "the host booted again while the claim was held",
 }
 

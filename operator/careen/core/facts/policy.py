@@ -211,7 +211,7 @@ class Policy(Value, kw_only=True):
     minimum_interval_seconds: float = 0.0
     cluster_interval_seconds: float = 0.0  # --cluster-minimum-interval; 0: none
     count_cordoned: bool = True  # a node that careen did not cordon itself counts as down
-    reboot_cordoned: bool = True  # careen reboots such a node in its turn
+    reboot_cordoned: bool = True  # careen reboots such a node too
     budgets: tuple[Budget, ...] = ()  # control-plane=1 always applies as well
     blocking_pod_selectors: tuple[Selector, ...] = ()
     blocking_pods: tuple[BlockingPods, ...] = ()

@@ -115,7 +115,7 @@ class ReasonText(Value):
     is_warning: bool = False
 
 
-_ITSELF = "Nothing to do: it goes on by itself."
+_ITSELF = "Nothing to do: careen goes on by itself."
 
 REASONS: dict[Code, ReasonText] = {
     Code.NO_NEED: ReasonText("The host does not ask for a reboot.", "Nothing to do."),
@@ -123,44 +123,46 @@ REASONS: dict[Code, ReasonText] = {
         "The host asks for a reboot; in a fleet of more than 500 nodes the taints are spread over a minute.", _ITSELF
     ),
     Code.NEED_SEEN: ReasonText("The host asks for a reboot; the node is tainted softly and waits.", _ITSELF),
-    Code.NEED_GONE: ReasonText("The host no longer asks for a reboot; what careen had set is being removed.", _ITSELF),
-    Code.HOME: ReasonText("Nothing of careen is left on the node.", "Nothing to do."),
+    Code.NEED_GONE: ReasonText(
+        "The host no longer asks for a reboot; the agent removes careen's marks from the node.", _ITSELF
+    ),
+    Code.HOME: ReasonText("No mark of careen is left on the node.", "Nothing to do."),
     Code.REFUSED: ReasonText(
         "At least one gate refuses; each refusal is listed with its own remedy.", "See the refusals: `careen why NODE`."
     ),
     Code.WAITING_FOR_TURN: ReasonText(
-        "The gates pass; other nodes come first, the lock is full, or others get a few seconds to ask as well "
-        "before the first goes.",
+        "The gates pass, but other nodes come first, the lock is full, or the first node of a roll-out waits a few "
+        "seconds for other nodes to become ready.",
         "Nothing to do, or raise --concurrency.",
     ),
     Code.TAKING_CLAIM: ReasonText(
-        "It is the node's turn: it takes a claim in the lock and asks everything once more.", _ITSELF
+        "The node is next in line: it takes a claim in the lock and asks all gates again.", _ITSELF
     ),
-    Code.GIVING_BACK: ReasonText("Everything is undone; the claim is being taken out of the lock.", _ITSELF),
+    Code.GIVING_BACK: ReasonText("The node is restored; the agent removes its claim from the lock.", _ITSELF),
     Code.DRAIN_STARTED: ReasonText("The node holds a claim, is cordoned, and its pods are being evicted.", _ITSELF),
-    Code.DRAINING: ReasonText("Pods are still leaving the node.", "Look at the pods the sentence names, if it lasts."),
+    Code.DRAINING: ReasonText("Pods are still leaving the node.", "If it lasts, look at the named pods."),
     Code.DRAINED: ReasonText("The node is empty; the gates are asked a last time.", _ITSELF),
     Code.REBOOT_ANNOUNCED: ReasonText(
-        "The reboot is written on the node; the claim is confirmed and the host is asked.", _ITSELF
+        "The agent has announced the reboot on the Node; it confirms the claim and asks the host to reboot.", _ITSELF
     ),
     Code.MAINTENANCE: ReasonText(
-        "A person keeps the node down: it is drained, cordoned, and holds its claim.",
-        "`careen maintenance NODE --end` or `careen drain NODE --end`, or remove the annotation careen.dev/request; or "
-        "the end that was given.",
+        "A person keeps the node down: the node is drained and cordoned, and keeps its claim.",
+        "`careen maintenance NODE --end` or `careen drain NODE --end`, or remove the annotation careen.dev/request; "
+        "or wait for the end of the request.",
     ),
-    Code.HANDED_BACK: ReasonText("A person or the end of the request gave the node back to service.", _ITSELF),
-    Code.REBOOT_ASKED: ReasonText("The host was asked to reboot and has not come back yet.", _ITSELF),
+    Code.HANDED_BACK: ReasonText("A person or the end of the request put the node back into service.", _ITSELF),
+    Code.REBOOT_ASKED: ReasonText("The host was asked to reboot and is not back yet.", _ITSELF),
     Code.REBOOTED: ReasonText("The node runs a new boot.", _ITSELF),
     Code.VERIFYING: ReasonText(
-        "The new boot is not proven well yet: the node or its own DaemonSet pods are not ready.",
+        "The node runs a new boot, but the node or its own DaemonSet pods are not ready yet.",
         "Look at the kubelet and the DaemonSet pods that the sentence names.",
     ),
-    Code.GIVEN_BACK: ReasonText("The node is proven well and in service again.", _ITSELF),
+    Code.GIVEN_BACK: ReasonText("The node and its own DaemonSet pods are ready: it is in service again.", _ITSELF),
     Code.SETTLING: ReasonText(
         "The node is back; displaced workloads are not yet as healthy as before, or the release delay runs.",
-        "Look at the workloads that the sentence names, if it lasts.",
+        "If this lasts, look at the workloads that the sentence names.",
     ),
-    Code.RELEASED: ReasonText("The claim is given back; the next node may go.", "Nothing to do."),
+    Code.RELEASED: ReasonText("The claim is given back; the next node may start.", "Nothing to do."),
     Code.RETRY: ReasonText("A person asked for another try.", _ITSELF),
     Code.HELD: ReasonText(
         "A person holds this node.",
@@ -168,13 +170,13 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.PAUSED: ReasonText("The lock is held by hand (`manual`): no node may start.", "`careen lock resume`."),
     Code.HALTED: ReasonText(
-        "Another node failed and keeps its claim, so the roll-out halts: the next node would only do the same.",
-        "`careen why` the node that the sentence names, mend it and `careen retry` it; or give its claim up "
-        "with `careen lock release`.",
+        "Another node failed and keeps its claim, so the roll-out halts: the next node would probably fail too.",
+        "Run `careen why` for the node that the sentence names, repair the node, then `careen retry` it; or give up "
+        "its claim with `careen lock release`.",
     ),
     Code.FOREIGN_COORDINATOR: ReasonText(
-        "Another reboot coordinator works in this cluster; two would not see each other's claims.",
-        "Remove the other one's DaemonSet, or this one's.",
+        "Another reboot coordinator works in this cluster; the two would not see each other's claims.",
+        "Remove the DaemonSet of one of them.",
         is_warning=True,
     ),
     Code.NEED_UNKNOWN: ReasonText(
@@ -184,43 +186,43 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.PACKAGE_MANAGER: ReasonText("A package manager is at work on the host.", "Wait until it is done."),
     Code.BEING_REMOVED: ReasonText(
-        "The cluster autoscaler or Karpenter is removing the node: it is left alone, and waits for nothing.",
-        "Nothing to do: should the taint of the autoscaler go, the node waits for its reboot again.",
+        "The cluster autoscaler or Karpenter is removing the node, so careen leaves the node alone.",
+        "Nothing to do. If the autoscaler removes its taint, the node waits for its reboot again.",
     ),
     Code.CLOCK_SKEW: ReasonText(
         "The host's clock is far off the API server's.",
-        "Mend the clock of the host or of the API server.",
+        "Correct the clock of the host or of the API server.",
         is_warning=True,
     ),
     Code.REBOOT_IMPOSSIBLE: ReasonText(
         "The agent's self-test shows that the host could not be rebooted.",
-        "Mend what the sentence names: --reboot-command, --reboot-signal, or the agent's rights on the host. "
-        "It is tried again within ten minutes, "
-        "and at once by an agent that is started anew.",
+        "Correct what the sentence names: --reboot-command, --reboot-signal, or the agent's rights on the host. The "
+        "agent tests again within ten minutes, and at once after a restart.",
         is_warning=True,
     ),
     Code.SETTINGS_UNUSABLE: ReasonText(
-        "The agent could not use its settings when it started; it finishes its claim with older ones and "
-        "begins no new one.",
-        "Mend the ConfigMap or the flags that the sentence names; if none is meant any more, start the agent anew.",
+        "The agent could not use its settings when it started; it finishes its claim with the older settings and "
+        "takes no new claim.",
+        "Correct the ConfigMap or the flags that the sentence names. If the ConfigMap was removed on purpose, "
+        "restart the agent.",
         is_warning=True,
     ),
     Code.LOOP_LIMIT: ReasonText(
-        "The host still asks for a reboot after as many reboots as allowed.",
-        "Find out what keeps asking, then `careen retry NODE`.",
+        "The host still asks for a reboot after as many reboots as the settings allow.",
+        "Find out why the host still asks, then `careen retry NODE`.",
         is_warning=True,
     ),
     Code.GATE_ANNOTATION: ReasonText(
-        "Another program keeps the node, or the cluster, from rebooting with an annotation careen.dev/gate.NAME.",
-        "It goes on when the annotations are gone. One that was left behind: `kubectl annotate node NODE "
-        "careen.dev/gate.NAME-`, or the same on the lock's DaemonSet.",
+        "An annotation careen.dev/gate.NAME of another program keeps the node, or the whole cluster, from rebooting.",
+        "careen goes on when the annotations are gone. To remove one that was left behind: `kubectl annotate node "
+        "NODE careen.dev/gate.NAME-`, or the same on the lock's DaemonSet.",
     ),
     Code.OUTSIDE_WINDOW: ReasonText(
-        "Now is outside the maintenance windows of this node.",
+        "No maintenance window of this node is open.",
         "Wait, change --reboot-days, --start-time, --end-time or --windows, or set careen.dev/reboot-now.",
     ),
     Code.NO_WINDOW: ReasonText(
-        "--windows has windows for other nodes, and none that selects this one: it will not reboot.",
+        "--windows has windows for other nodes, but no window selects this node, so it will not reboot.",
         "Add a window to --windows whose `nodes` select NODE, or one without `nodes`; or set careen.dev/reboot-now.",
         is_warning=True,
     ),
@@ -228,24 +230,24 @@ REASONS: dict[Code, ReasonText] = {
         "The last reboot of this node is too recent.", "Wait, or set careen.dev/reboot-now."
     ),
     Code.CLUSTER_INTERVAL: ReasonText(
-        "Another node of the cluster reboots, or has rebooted too recently.",
+        "Another node of the cluster is rebooting, or has rebooted too recently.",
         "Wait, change --cluster-minimum-interval, or set careen.dev/reboot-now.",
     ),
     Code.CORDONED: ReasonText(
-        "Somebody else cordoned this node, and --reboot-cordoned=false leaves such nodes alone.",
+        "A person or another program cordoned this node, and --reboot-cordoned=false leaves such nodes alone.",
         "`kubectl uncordon NODE`, or set careen.dev/reboot-now, or --reboot-cordoned=true.",
     ),
     Code.LIMIT_REACHED: ReasonText("As many nodes hold a claim as the limit allows.", "Wait, or raise --concurrency."),
     Code.NODES_DOWN: ReasonText(
-        "Nodes are down for other reasons; with one more the limit would be exceeded.",
-        "Bring the named nodes back (`kubectl uncordon` those that somebody cordoned), raise --concurrency, "
+        "Other nodes are down; with this node the limit would be exceeded.",
+        "Bring the named nodes back (`kubectl uncordon` the cordoned ones), raise --concurrency, "
         "or set --count-cordoned=false.",
     ),
     Code.BUDGET_SPENT: ReasonText(
         "A budget for a group of nodes is used up.", "Wait, bring the named nodes back, or change the budget."
     ),
     Code.ZONE_AT_WORK: ReasonText(
-        "Nodes of another zone are at work, and --order=zone finishes a zone before it begins the next.",
+        "Nodes of another zone are rebooting, and --order=zone finishes a zone before it begins the next.",
         "Wait until the named nodes are done, or choose another --order.",
     ),
     Code.QUORUM: ReasonText(
@@ -258,17 +260,14 @@ REASONS: dict[Code, ReasonText] = {
         "Wait until the named pod is done, or change --blocking-pod-selector or --blocking-pods.",
     ),
     Code.BOUND_POD: ReasonText(
-        "A pod's owner names this node in its template (spec.nodeName): whenever the pod is evicted it comes "
-        "back here.",
-        "Take spec.nodeName out of the template that the sentence names (a node affinity lets the pod wait), "
-        "or leave such pods on the node with --pods-bound-to-node=stay.",
+        "A pod's owner names this node in its template (spec.nodeName): after each eviction the pod comes back here.",
+        "Remove spec.nodeName from the template that the sentence names (with a node affinity instead, the pod waits "
+        "for the node), or leave such pods on the node with --pods-bound-to-node=stay.",
     ),
-    Code.ALERT: ReasonText(
-        "An alert is active.", "Resolve the named alert, or leave it out with --alert-filter-regexp."
-    ),
+    Code.ALERT: ReasonText("An alert is active.", "Resolve the named alert, or ignore it with --alert-filter-regexp."),
     Code.ALERTS_UNKNOWN: ReasonText(
         "The alert source gave no usable answer.",
-        "Make the alert source answer; unknown never means yes.",
+        "Check the alert source: without its answer no node starts.",
         is_warning=True,
     ),
     Code.CONTROL_PLANE_NOT_READY: ReasonText(
@@ -278,43 +277,47 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.READYZ_UNKNOWN: ReasonText(
         "The agent cannot tell whether the API server and etcd are ready: no control-plane node goes down.",
-        "Ask the same: `kubectl get --raw '/readyz?verbose'`. Every account may, through the ClusterRole "
-        "system:public-info-viewer.",
+        "Look at `kubectl get --raw '/readyz?verbose'`; the ClusterRole system:public-info-viewer permits it to "
+        "every account.",
     ),
     Code.HEALTH_QUERY: ReasonText(
-        "A condition of --health-queries does not hold.", "Look at what the query measures, or change its condition."
+        "A condition of --health-queries does not hold.",
+        "Look into the value that the query measures, or change the query's condition.",
     ),
     Code.HEALTH_UNKNOWN: ReasonText(
         "A health query has no usable answer: an error, no sample, or one that is too old.",
-        "Ask Prometheus the same query; look at its targets, at --prometheus-url, and at the query's `fresh` and "
-        "`labels`.",
+        "Run the query in Prometheus; check its targets, --prometheus-url, and the query's `fresh` and `labels`.",
     ),
     Code.FORECAST_REFUSES: ReasonText(
-        "Pods would not find room, or can never be evicted.",
-        "Add capacity, edit the named budget, or let it go with --forecast-pending-allowed or --forecast=warn. "
+        "Pods of this node would stay pending, or can never be evicted.",
+        "Add capacity, edit the named budget, or accept this with --forecast-pending-allowed or --forecast=warn. "
         "`careen forecast NODE --with-nodes NODE=1` says how many more nodes would help.",
     ),
     Code.FORECAST_UNKNOWN: ReasonText(
-        "The forecast could not be made.", "See the sentence; --forecast=warn goes on without it.", is_warning=True
+        "The forecast could not be made.",
+        "The sentence has the cause; with --forecast=warn careen goes on without a forecast.",
+        is_warning=True,
     ),
     Code.EVICTION_REFUSED: ReasonText(
-        "A dry-run eviction was refused, so nothing was moved.",
+        "A dry-run eviction was refused, so no pod was moved.",
         "Edit the named budget or webhook, or wait until the workload is healthy.",
     ),
     Code.EVICTIONS_UNKNOWN: ReasonText(
-        "The evictions could not be tried, so nothing was moved.",
+        "The dry-run evictions could not be made, so no pod was moved.",
         "Look at the API server and the agent's rights.",
         is_warning=True,
     ),
     Code.SURPLUS: ReasonText(
-        "Other nodes work under claims that this lock does not show.", "Wait until they are done.", is_warning=True
+        "Other nodes are rebooting under claims that this lock does not have.",
+        "Wait until those nodes are done.",
+        is_warning=True,
     ),
     Code.NODE_UNKNOWN: ReasonText(
         "The agent cannot read its own Node.", "Look at the API server and the agent's rights.", is_warning=True
     ),
     Code.NODE_GONE: ReasonText(
         "The agent's Node does not exist.",
-        "Nothing, if it was deleted on purpose; else let the kubelet register it.",
+        "Nothing to do if the Node was deleted on purpose; otherwise let the kubelet register it.",
         is_warning=True,
     ),
     Code.BOOT_ID_UNKNOWN: ReasonText(
@@ -322,12 +325,12 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.LOCK_UNKNOWN: ReasonText(
         "The lock cannot be read.",
-        "Look at the DaemonSet named by --ds-namespace and --ds-name and the agent's rights.",
+        "Check the DaemonSet that --ds-namespace and --ds-name name, and the agent's rights.",
         is_warning=True,
     ),
     Code.LOCK_GARBAGE: ReasonText(
         "The lock's content cannot be understood; no node may start.",
-        "`careen lock show`, then mend or clear the annotation.",
+        "Look at `careen lock show`, then correct or remove the annotation.",
         is_warning=True,
     ),
     Code.FLEET_UNKNOWN: ReasonText(
@@ -343,50 +346,51 @@ REASONS: dict[Code, ReasonText] = {
     ),
     Code.PROGRESS_UNREADABLE: ReasonText(
         "The record on the Node cannot be understood, perhaps written by a newer release.",
-        "Run the newer release again, or, once the node is seen to be in service, `kubectl annotate node NODE "
-        "careen.dev/progress-`: careen then puts back what it can prove to be its own.",
+        "Run the newer release again; or check that the node is in service and run `kubectl annotate node NODE "
+        "careen.dev/progress-`: careen then removes the cordon and taints that are provably its own.",
         is_warning=True,
     ),
     Code.ENTRY_PUT_BACK: ReasonText(
-        "The working node's claim was missing from the lock and was put back.",
-        "If somebody unlocked by hand: a working node keeps its claim. `careen hold NODE` stops it.",
+        "The node's claim was missing from the lock during its drain or reboot; the agent put it back.",
+        "A node keeps its claim until it is done, even if a person removes the claim. `careen hold NODE` stops the "
+        "node.",
         is_warning=True,
     ),
     Code.ENTRY_ADOPTED: ReasonText(
-        "The lock held a claim of this node without a record on the Node; the node took it up.",
+        "The lock held a claim of this node, but the Node had no record of it; the agent continues this claim.",
         _ITSELF,
         is_warning=True,
     ),
     Code.ENTRY_RELEASED: ReasonText(
-        "The lock held a claim of this node, but the Node shows no work under it; the claim was removed.",
+        "The lock held a claim of this node, but no drain or reboot is under way; the agent removed the claim.",
         "Nothing to do.",
     ),
     Code.GHOST_FREED: ReasonText(
-        "A claim was proven to have no holder and was removed from the lock.", "Nothing to do."
+        "An agent proved that a claim has no holder any more, and removed it from the lock.", "Nothing to do."
     ),
     Code.HOLDER_OVERDUE: ReasonText(
         "A node holds its claim for longer than its phase usually takes; the others wait for it.",
-        "Look at the host that the sentence names, and at its agent; `careen lock show` has its phase. If its "
-        "agent runs, it fails and says so once its own deadline is over.",
+        "Look at the host that the sentence names, and at its agent; `careen lock show` shows its phase. If its "
+        "agent runs, the node fails at its own deadline and says why.",
         is_warning=True,
     ),
     Code.CORDON_LIFTED: ReasonText(
-        "The node carried a cordon that careen had set, without a claim or a record of one; it was removed.",
+        "The node had a cordon of careen without a claim or a record; the agent removed the cordon.",
         "Nothing to do. `careen hold NODE` keeps a node from rebooting.",
         is_warning=True,
     ),
     Code.UNCORDONED_BY_HAND: ReasonText(
-        "Somebody uncordoned the node during the drain; it stays in service.",
-        "It is tried again after a pause: hold the node if it must not reboot.",
+        "A person or another program uncordoned the node during the drain; the node stays in service.",
+        "careen tries again after a pause: hold the node if it must not reboot.",
         is_warning=True,
     ),
     Code.UNLOCKED_BY_HAND: ReasonText(
-        "Somebody took the failed node's claim out of the lock; the roll-out goes on without it.",
-        "`careen retry NODE` when the cause is mended.",
+        "A person removed the failed node's claim from the lock; the roll-out goes on without this node.",
+        "Remove the cause, then `careen retry NODE`.",
     ),
     Code.FORCED: ReasonText(
         "The drain did not finish, and --force-reboot lets the node reboot undrained.",
-        "Switch --force-reboot off if that is not wanted.",
+        "Switch --force-reboot off if nodes must not reboot undrained.",
         is_warning=True,
     ),
     Code.LATE_REFUSAL: ReasonText(
@@ -395,18 +399,18 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.DRAIN_TIMEOUT: ReasonText(
-        "The drain took longer than --drain-timeout; everything is undone.",
-        "Look at the pods that the sentence names. It is tried again after a pause, or at once with `careen "
-        "retry NODE`.",
+        "The drain took longer than --drain-timeout; the agent undid it and gives the claim back.",
+        "Look at the pods that the sentence names. careen tries again after a pause, or at once with `careen retry "
+        "NODE`.",
         is_warning=True,
     ),
     Code.REBOOT_COMMAND_FAILED: ReasonText(
-        "The host refused to reboot; everything is undone.",
-        "Mend --reboot-command or the agent's rights on the host, then `careen retry NODE`.",
+        "The host refused to reboot; the agent undid the drain and gives the claim back.",
+        "Correct --reboot-command or the agent's rights on the host, then `careen retry NODE`.",
         is_warning=True,
     ),
     Code.REBOOT_NOT_HAPPENED: ReasonText(
-        "The host was asked to reboot and runs the same boot after the deadline; the roll-out halts.",
+        "The host was asked to reboot, but still runs the same boot after the deadline; the roll-out halts.",
         "Look at the host; `careen retry NODE` tries again.",
         is_warning=True,
     ),
@@ -416,19 +420,20 @@ REASONS: dict[Code, ReasonText] = {
         is_warning=True,
     ),
     Code.SETTLE_TIMEOUT: ReasonText(
-        "Displaced workloads are not as healthy as before; the roll-out halts.",
-        "Bring the named workloads back, or `careen retry NODE` to look again.",
+        "Displaced workloads did not become as healthy as before in time; the roll-out halts.",
+        "Repair the named workloads, or `careen retry NODE` to check them again.",
         is_warning=True,
     ),
     Code.REBOOT_LOOP: ReasonText(
         "The host asks for a reboot again right after a confirmed one; the roll-out halts.",
-        "Find out what keeps asking, then `careen retry NODE`.",
+        "Find out why the host still asks, then `careen retry NODE`.",
         is_warning=True,
     ),
     Code.TURN_BROKEN: ReasonText(
-        "The agent's turns broke, which is a bug of careen; what had begun is undone and the claim is given back.",
-        "Report what the agent's log says under `a turn broke`. It is tried again after a pause, or at once "
-        "with `careen retry NODE`.",
+        "The agent's turns failed with an exception, which is a bug of careen; the agent undid the drain and gives "
+        "the claim back.",
+        "Report the error that the agent's log has under `a turn broke`. careen tries again after a pause, or at "
+        "once with `careen retry NODE`.",
         is_warning=True,
     ),
 }

@@ -33,7 +33,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if not suspects:
         return None
     if not isinstance(owners, tuple):
-        return _no(Code.OWNERS_UNKNOWN, f"whether owners bind their pods to this node cannot be told: {owners.why}")
+        return _no(Code.OWNERS_UNKNOWN, f"cannot tell whether owners bind their pods to this node: {owners.why}")
     binding = {owner.uid: owner.title for owner in owners if owner.bound_to == situation.node.name}
     bound = [pod for pod in suspects if pod.owner_uid in binding]
     return _no(Code.BOUND_POD, _sentence(bound, binding)) if bound else None

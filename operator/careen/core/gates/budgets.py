@@ -35,7 +35,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     if not isinstance(content, LockContent):
         return None  # the gate `hold` refuses such a lock
     if not isinstance(fleet, Fleet):
-        return _no(Code.FLEET_UNKNOWN, f"which nodes are down cannot be told: {fleet.why}")
+        return _no(Code.FLEET_UNKNOWN, f"cannot tell which nodes are down: {fleet.why}")
     down = others_down(situation.node.name, content, fleet, count_cordoned=situation.policy.count_cordoned)
     most = limit(content, situation.policy.concurrency)
     if len(down) + 1 > most:
@@ -131,7 +131,7 @@ def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> R
         return None
     return _no(
         Code.ZONE_AT_WORK,
-        f"another zone is at work: {_list(elsewhere)}; --order=zone finishes one before it begins the next",
+        f"nodes of another zone hold claims: {_list(elsewhere)}; --order=zone finishes one before it begins the next",
     )
 
 

@@ -62,7 +62,7 @@ GATE = Gate(
     name="cluster-interval",
     ask=ask,
     when=BEFORE_THE_CORDON,
-    cost=Cost.COSTLY,  # it reads nothing, but a cheap refusal would take every node out of the line in turn
+    cost=Cost.COSTLY,  # it reads nothing, but a cheap refusal would take one node after another out of the line
     needs=nothing,
     foresight=Foreseen.WITHOUT_FORECAST,
 )

@@ -20,8 +20,8 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     """Refuse beside another coordinator: neither sees the other's claims, so neither can keep a limit."""
     foreign = situation.seen.foreign
     if isinstance(foreign, (Unknown, NotAsked)):
-        why = foreign.why if isinstance(foreign, Unknown) else "nobody looked"
-        return _no(f"whether another reboot coordinator works here cannot be told: {why}")
+        why = foreign.why if isinstance(foreign, Unknown) else "no agent looked"
+        return _no(f"cannot tell whether another reboot coordinator works here: {why}")
     return _no("; ".join(foreign)) if foreign else None
 
 

@@ -29,7 +29,7 @@ def halted_because(content: LockContent, *, besides: str = "") -> str:
     name = failed[0].node
     keeps = "keeps its claim" if len(failed) == 1 else "keep their claims"
     return (
-        f"{told} and {keeps}, so the roll-out halts: mend what is wrong and `careen retry {name}`, "
+        f"{told} and {keeps}, so the roll-out halts: repair the node and `careen retry {name}`, "
         f"or `careen lock release {name}`"
     )
 

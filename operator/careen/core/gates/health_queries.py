@@ -1,4 +1,4 @@
-"""Refuses while a condition of --health-queries does not hold, or cannot be told.
+"""Refuses while a condition of --health-queries does not hold or is unknown.
 
 Every matching sample must be fresh and fulfil the condition. An answer without samples is a refusal: a missing series,
 a target that is not scraped and a filter that matches nothing look the same."""
@@ -81,7 +81,7 @@ def _labels(sample: Sample) -> str:
 
 def _unknown(why: str) -> Refusal:
     return Refusal(
-        gate=GATE.name, code=Code.HEALTH_UNKNOWN, sentence=f"whether a health query holds cannot be told: {why}"
+        gate=GATE.name, code=Code.HEALTH_UNKNOWN, sentence=f"cannot tell whether a health query holds: {why}"
     )
 
 

@@ -14,7 +14,7 @@ def ask(situation: Situation, _when: When) -> Refusal | None:
     """Refuse for the first of these. Unknown never means yes."""
     seen = situation.seen
     if seen.need.answer is NeedAnswer.UNKNOWN:
-        return _no(Code.NEED_UNKNOWN, f"whether the host asks for a reboot cannot be told: {seen.need.detail}")
+        return _no(Code.NEED_UNKNOWN, f"cannot tell whether the host asks for a reboot: {seen.need.detail}")
     if isinstance(seen.boot_id, Unknown):
         return _no(Code.BOOT_ID_UNKNOWN, f"the boot id cannot be read: {seen.boot_id.why}")
     if isinstance(seen.clock_skew_seconds, Unknown):

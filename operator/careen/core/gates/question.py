@@ -24,7 +24,7 @@ class When(StrEnum):
 
 
 class Cost(StrEnum):
-    """Every waiting node asks cheap gates at every look; only a node whose turn it is asks costly ones."""
+    """Every waiting node asks cheap gates at every look; only the next node in line asks costly ones."""
 
     CHEAP = "cheap"
     COSTLY = "costly"
@@ -38,7 +38,8 @@ class Foreseen(StrEnum):
 
 
 class Unforeseen(Value):
-    """A plan cannot ask the gate: it counts it as a yes and says so. `what` completes "a plan does not foresee …"."""
+    """A plan cannot ask the gate: it counts the gate as a yes and says so. `what` completes "a plan does not foresee
+    …"."""
 
     what: str
 
@@ -53,7 +54,7 @@ def nothing(_policy: Policy) -> frozenset[Evidence]:
 
 
 def no_end(_node: NodeView, _policy: Policy) -> datetime | None:
-    """None: the Node does not say when a refusal ends."""
+    """Always Always Always None: the Node does not say when a refusal ends."""
     return None
 
 

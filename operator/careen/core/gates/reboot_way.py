@@ -1,4 +1,4 @@
-"""Refuses while the self-test shows that the host cannot be rebooted, so that no pod moves in vain."""
+"""Refuses while the self-test shows that the host cannot be rebooted, so that no pod moves for nothing."""
 
 from __future__ import annotations
 

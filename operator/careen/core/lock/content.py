@@ -30,7 +30,8 @@ MANUAL = "manual"
 """The owner that kured documents for a lock held by hand. It is a pause in both forms."""
 
 _MOST_NODES = 100_000
-"""More nodes than any cluster has. It bounds the recorded number of waiting nodes, from which pauses are computed."""
+"""More nodes than any cluster has: the bound of the recorded number of waiting nodes, from which pauses are
+computed."""
 _MOST_CLAIMS = 1000
 """The greatest limit that is recorded, and the most rows that fill a paused lock: each row takes about a hundred bytes
 of the 256 KiB that an object's annotations may have."""
@@ -197,7 +198,7 @@ def slots_beside_holders(content: LockContent, concurrency: int) -> int:
 
 
 def zones_at_work(content: LockContent) -> frozenset[str | None]:
-    """The zones of the holders; None stands for an unknown zone."""
+    """The zones of the holders; None means an unknown zone."""
     return frozenset(entry.zone for entry in content.entries)
 
 

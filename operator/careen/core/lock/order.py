@@ -1,8 +1,8 @@
-"""The order of the waiting nodes, whose turn it is, and how long the other nodes may sleep.
+"""The order of the waiting nodes, which of them may start now, and how long the others may sleep.
 
-Default order: oldest need first, among needs of the same hour the fewest pods first, zone by zone, control
-plane last and one at a time; `--order` names the others. A node that releases or takes a claim lists the waiting
-nodes once and writes the next names into the lock, so that the other nodes rarely need to look."""
+Default order: oldest need first, among needs of the same hour the fewest pods first, zone by zone, control plane last
+and one at a time; `--order` names the others. A node that releases or takes a claim lists the waiting nodes once and
+writes the next names into the lock, so that the other nodes rarely need to look."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OTHERS_LOOK_SECONDS = 30.0
 LONGEST_LOOK_SECONDS = 1200.0  # the longest pause with any number of nodes: agents notice a person's request by then
 LOOKS_PER_SECOND = 6  # over all waiting nodes; at two requests a look, 5,000 nodes stay under 20 requests/s
 COUNT_SECONDS = 120.0  # how long the count of a hand-over is valid; a moving roll-out counts at each hand-over
-SPARE_NAMES = 12  # named beyond the free slots: a node has to have seen its name, after a long pause, before its turn
+SPARE_NAMES = 12  # names beyond the free slots: a node must see its name before it may start, even after a long pause
 SPARE_LOOKERS = 1  # nodes that look nearly as often as those that the next release can start
 GATHER_LOOKS_PER_SECOND = 100  # over all nodes that gather; 300 of them look as often as those next in line
 GATHER_SECONDS = 3.0  # agents check their hosts every 2 s; taint, count and label take one more second
@@ -214,7 +214,7 @@ _MORE_THAN_ANY = 10**9
 
 
 def _abreast(line: Sequence[NodeView], content: LockContent) -> int:
-    """How many names from the first on are in the holders' zone, or, without holders, in the zone of the first name."""
+    """How many of the first names are in the holders' zone, or, without holders, in the zone of the first name."""
     zones = lock.zones_at_work(content) or {node.zone for node in line[:1]}
     return next((count for count, node in enumerate(line) if {node.zone} != zones), len(line))
 
@@ -247,10 +247,10 @@ def _by_room(candidates: Iterable[NodeView], content: LockContent, policy: Polic
     return [*fitting, *others][:most]
 
 
-class Turn(Value, kw_only=True):
-    """Whether this node may start now. `places` is how many nodes of the list may, including those passed over."""
+class Clearance(Value, kw_only=True):
+    """Whether this node may start now. `places`: how many nodes of the line may start, including those passed over."""
 
-    is_ours: bool
+    is_allowed: bool
     asks_waiters: bool  # no node is named: the step has to list the waiting nodes to know the order
     places: int
     memory: Memory
@@ -258,22 +258,22 @@ class Turn(Value, kw_only=True):
     passed: tuple[str, ...] = ()  # the named nodes that had a minute each and did not start
 
 
-def whose_turn(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Turn:
+def start_of(name: str, content: LockContent, policy: Policy, memory: Memory, uptime: float) -> Clearance:
     """Compare the names in the lock with this process's measurement of how long a slot has been free."""
     free = free_slots(content, policy.concurrency)
     if free == 0:
-        return Turn(is_ours=False, asks_waiters=False, places=0, memory=unwatched(memory))
-    key = turn_key(content)
+        return Clearance(is_allowed=False, asks_waiters=False, places=0, memory=unwatched(memory))
+    key = hand_over_key(content)
     if memory.line.key != key:
         memory = replace(memory, line=replace(memory.line, key=key, since=uptime))
     minutes = int((uptime - memory.line.since) // PASSED_OVER_SECONDS)
     if not content.line.names:
         left = 0.0 if content.holders else max(0.0, memory.line.since + gather_seconds(memory.agents) - uptime)
-        return Turn(is_ours=False, asks_waiters=True, places=free + minutes, memory=memory, gathers_for=left)
+        return Clearance(is_allowed=False, asks_waiters=True, places=free + minutes, memory=memory, gathers_for=left)
     free, places = _places(content, policy, free, minutes)
     rank = content.line.names.index(name) if name in content.line.names else len(content.line.names)
     passed = tuple(each for each in content.line.names[: places - free] if each != name)
-    return Turn(is_ours=rank < places, asks_waiters=False, places=places, memory=memory, passed=passed)
+    return Clearance(is_allowed=rank < places, asks_waiters=False, places=places, memory=memory, passed=passed)
 
 
 def unwatched(memory: Memory) -> Memory:
@@ -294,7 +294,7 @@ def gather_look_seconds(agents: int | None) -> float:
     return max(NEXT_LOOK_SECONDS, (agents or 0) / GATHER_LOOKS_PER_SECOND)
 
 
-def turn_key(content: LockContent) -> str:
+def hand_over_key(content: LockContent) -> str:
     """The key of the present hand-over: the watch starts again when it changes."""
     return f"{content.line.at} {' '.join(content.line.names)} {' '.join(content.holders)}"
 

@@ -27,8 +27,8 @@ LONG_DRAIN_SECONDS = 3600.0  # without --drain-timeout a drain has no deadline; 
 def usual_seconds(phase: str, policy: Policy) -> float:
     """How long a holder may be in the phase before other nodes mark it.
 
-    A host usually comes back within a third of the reboot deadline. That third is also the time that a holder's own
-    agent gets to act after one of its own deadlines."""
+    A host usually comes back within a third of the reboot deadline. The same third is added to a holder's own
+    deadlines, so that its agent can act first."""
     some = policy.reboot_deadline_seconds / 3
     match phase:
         case Phase.CLAIMING:
@@ -68,20 +68,20 @@ def _mark(entry: Entry, node: NodeView | None, policy: Policy, now: datetime) ->
         return None
     # An unknown phase becomes Idle: an empty one would say that the Node is gone.
     mark = Overdue(phase=told if told in _PHASES else Phase.IDLE.value, since=rfc3339(since))
-    # The same stay keeps its mark: otherwise agents with different deadlines would add and remove it in turns.
+    # The same stay keeps its mark: otherwise agents with different deadlines would add and remove it again and again.
     is_late = mark == before or (now - since).total_seconds() > usual_seconds(mark.phase, policy)
     return mark if is_late else None
 
 
 def _since(node: NodeView, entry: Entry, now: datetime) -> datetime | None:
-    """Since when the phase stands; where the Node does not say, or names an instant to come, since when the
-    claim does."""
+    """Since when the node is in its phase. If the Node does not say, or names an instant in the future: since when it
+    has its claim."""
     told = (from_rfc3339(node.annotations.get(keys.SINCE, "")), from_rfc3339(entry.created))
     return next((at for at in told if at is not None and at <= now), None)
 
 
 def holders_overdue(content: LockContent, *, besides: str = "") -> tuple[Entry, ...]:
-    """The marked claims of others than `besides`, in the order of their claims."""
+    """The marked claims of all holders except `besides`, in the order of the lock."""
     return tuple(entry for entry in content.entries if entry.overdue is not None and entry.node != besides)
 
 
@@ -111,4 +111,4 @@ def _clause(mark: Overdue) -> str:
         case Phase.WAITING | Phase.FAILED:
             return f"which has been giving its claim back since {since}"
         case _:
-            return f"which has held its claim without a move since {since}"
+            return f"which has held its claim without progress since {since}"

@@ -76,7 +76,7 @@ def decide(situation: Situation) -> Decision:
     content = situation.lock
     assert isinstance(content, LockContent), "the gate `hold` refuses any other lock"
     if situation.reading.object_id != situation.progress.lock:
-        return _back(situation, Code.SURPLUS, "the lock is another one than the claim was meant for")
+        return _back(situation, Code.SURPLUS, "this is not the lock for which the claim was made")
     if situation.own_entry is None:
         return _enter(situation, content)
     if (left := _delay_left(situation)) > 0:
@@ -113,7 +113,7 @@ def _enter(situation: Situation, content: LockContent) -> Decision:
         )
     return stay(
         situation,
-        Status(Code.TAKING_CLAIM, "the claim enters the lock", is_silent=True),
+        Status(Code.TAKING_CLAIM, "add the claim to the lock", is_silent=True),
         Stay(look=0.0, actions=(write_lock(situation, "take a claim", added),)),
     )
 
@@ -162,7 +162,7 @@ def _ask_everything(situation: Situation) -> Decision:
         unknown = Refusal(
             gate="owners",
             code=Code.OWNERS_UNKNOWN,
-            sentence=f"how healthy the workloads are cannot be told: {situation.seen.owners.why}",
+            sentence=f"cannot tell how healthy the workloads are: {situation.seen.owners.why}",
         )
         return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
     fleet = situation.seen.fleet
@@ -195,7 +195,9 @@ def _others_first(situation: Situation) -> Decision | None:
     peers, content = situation.seen.peers, situation.lock
     assert isinstance(content, LockContent)
     if not isinstance(peers, tuple):
-        unknown = Refusal(gate="peers", code=Code.FLEET_UNKNOWN, sentence=f"who else works cannot be told: {peers.why}")
+        unknown = Refusal(
+            gate="peers", code=Code.FLEET_UNKNOWN, sentence=f"cannot tell which other nodes hold claims: {peers.why}"
+        )
         return _wait_a_little(situation, unknown) or _back(situation, unknown.code, unknown.sentence)
     others = [node for node in peers if node.name != situation.node.name and node.name not in content.holders]
     working = sorted(node.name for node in others if budgets.works(node))

@@ -40,7 +40,9 @@ def _called_off(situation: Situation) -> Decision | None:
         return late_gates.undone(situation, unusable, unusable.code)
     if not situation.node.unschedulable:
         return failing.undone(
-            situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node during the drain: it stays in service"
+            situation,
+            Code.UNCORDONED_BY_HAND,
+            "another client uncordoned the node during the drain: it stays in service",
         )
     return None
 
@@ -119,7 +121,7 @@ def _timed_out(situation: Situation, plan: DrainPlan) -> Decision:
     if asked.kept(situation) is None and drain_plan.is_force_earned(plan, policy, situation.memory):
         return _go_on(situation, Code.FORCED, f"--force-reboot: reboots although these pods are left: {described}")
     if policy.force_reboot and not drain_plan.is_hopeless(plan, policy, situation.memory):
-        return _evict(situation, plan, f"asks again before it is forced: {described}")
+        return _evict(situation, plan, f"asks the API server again before --force-reboot applies: {described}")
     return failing.undone(
         situation, Code.DRAIN_TIMEOUT, f"not drained within {span(policy.timeout_seconds)}: {described}"
     )

@@ -93,7 +93,7 @@ def _halted(situation: Situation) -> Decision:
             progress = replace(situation.progress, failed="", failed_at=None)
             return move(
                 situation,
-                Status(Code.SETTLING, "the displaced workloads came back after all"),
+                Status(Code.SETTLING, "the displaced workloads became healthy after all"),
                 Transition(Phase.SETTLING, progress),
             )
     return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))

@@ -53,11 +53,11 @@ def decide(situation: Situation) -> Decision:
     if need.answer is NeedAnswer.NO:
         situation = situation.with_memory(replace(situation.memory, need_seen_at=None))
     if _has_leftovers(situation):
-        return go_home(situation, Status(Code.HOME, "what an earlier agent left is removed"))
+        return go_home(situation, Status(Code.HOME, "removes what an earlier agent left"))
     if need.answer is NeedAnswer.UNKNOWN:
         return stay(
             situation,
-            Status(Code.NEED_UNKNOWN, f"whether the host asks for a reboot cannot be told: {need.detail}"),
+            Status(Code.NEED_UNKNOWN, f"cannot tell whether the host asks for a reboot: {need.detail}"),
             Stay(look=LOOK_SECONDS),
         )
     return stay(situation, Status(Code.NO_NEED, "the host does not ask for a reboot"), Stay(look=LOOK_SECONDS))

@@ -1,4 +1,4 @@
-"""A waiting node that passes the cheap gates: its place in the line, its turn, and the claim.
+"""A waiting node that passes the cheap gates: its place in the line, its start, and the claim.
 
 `waiting.py` decides whether a node may stand in line; `lock/order.py` decides the order.
 """
@@ -24,7 +24,7 @@ from careen.core.gates.question import Cost, When
 from careen.core.lock import content as lock
 from careen.core.lock import order, overdue
 from careen.core.lock.content import Entry, LockContent
-from careen.core.lock.order import Turn, whose_turn
+from careen.core.lock.order import Clearance, start_of
 from careen.core.situation import Situation
 from careen.core.steps.shared import counting, crowd, giving_back, preparing
 from careen.core.writing import (
@@ -42,17 +42,17 @@ from careen.core.writing import (
 from scheduler_core.simulation.forecast import Forecast
 
 LOOK_SECONDS = 30.0  # while a gate refuses: windows and pods change by the minute
-COSTLY_PAUSE_SECONDS = 10.0  # before the next question to costly gates; doubles with each refusal in a row
+COSTLY_PAUSE_SECONDS = 10.0  # before the node asks costly gates again; doubles with each refusal in a row
 COSTLY_PAUSE_LIMIT_SECONDS = 60.0  # a forecast is a second of work and lists of the whole cluster
 
 # The sentence names no holders or places: otherwise every release would cost a patch of every waiting node.
-_WAITS = "the gates pass; waits for its turn"
+_WAITS = "the gates pass; waits in line"
 
 _COSTLY_GATES = frozenset(gate.name for gate in asked(When.READY, Cost.COSTLY))
 
 
 def ready(situation: Situation, content: LockContent) -> Decision:
-    """Decide for a node that passes the cheap gates. Only a node whose turn it is asks the costly gates."""
+    """Decide for a node that passes the cheap gates. Only the next node in line asks the costly gates."""
     number: dict[str, str | None] = {}
     if counting.is_due(situation, content):
         if situation.seen.lacks(Evidence.PODS):
@@ -82,41 +82,41 @@ def _write_number(situation: Situation, number: Mapping[str, str | None]) -> Dec
 
 
 def _in_line(situation: Situation, content: LockContent) -> Decision:
-    """The node has the label ready: take the turn if it is ours; else join the line, prepare, or wait."""
+    """The node has the label ready: start if it is next; else join the line, prepare, or wait."""
     name = situation.node.name
-    turn = whose_turn(name, content, situation.policy, situation.memory, situation.seen.uptime)
-    situation = situation.with_memory(turn.memory)
-    gathers_for = _gathers_for(situation, turn)
+    start = start_of(name, content, situation.policy, situation.memory, situation.seen.uptime)
+    situation = situation.with_memory(start.memory)
+    gathers_for = _gathers_for(situation, start)
     if gathers_for > 0 and not stored_costly(
         situation
     ):  # waiting here would replace the stored refusals, and with them the instants since when they stand
-        look = min(gathers_for, order.gather_look_seconds(turn.memory.agents))
+        look = min(gathers_for, order.gather_look_seconds(start.memory.agents))
         return _say_waiting(situation, look=look)
-    if not turn.is_ours and turn.asks_waiters:
+    if not start.is_allowed and start.asks_waiters:
         if situation.seen.lacks(Evidence.WAITERS):
             return want(situation, Evidence.WAITERS)
-        turn = _first_of_all(situation, content, turn)
-    if turn.is_ours:
-        watched = replace(turn.memory.line, passed=turn.passed)
-        return _our_turn(situation.with_memory(replace(turn.memory, line=watched)), content)
+        start = _first_of_all(situation, content, start)
+    if start.is_allowed:
+        watched = replace(start.memory.line, passed=start.passed)
+        return _start(situation.with_memory(replace(start.memory, line=watched)), content)
     if name not in content.line.names and len(content.line.names) < order.line_length(content, situation.policy):
         return _join_line(situation, content)
-    decision = preparing.decide(situation, content) or _say_waiting(situation, look=_turn_look(situation, content))
-    return replace(decision, expects_turn=preparing.is_near(situation, content))
+    decision = preparing.decide(situation, content) or _say_waiting(situation, look=_line_look(situation, content))
+    return replace(decision, starts_soon=preparing.is_near(situation, content))
 
 
-def _gathers_for(situation: Situation, turn: Turn) -> float:
+def _gathers_for(situation: Situation, start: Clearance) -> float:
     """The seconds left of the gathering: by this process's own watch, or by the instant on the Node since which it has
     been ready, whichever ends first."""
     since = from_rfc3339(situation.node.annotations.get(keys.READY_SINCE, ""))
     shown = (situation.seen.now - since).total_seconds() if since is not None else -1.0
-    if turn.gathers_for <= 0 or shown < 0:
-        return turn.gathers_for
-    return min(turn.gathers_for, max(0.0, order.gather_seconds(situation.memory.agents) + 1.0 - shown))
+    if start.gathers_for <= 0 or shown < 0:
+        return start.gathers_for
+    return min(start.gathers_for, max(0.0, order.gather_seconds(situation.memory.agents) + 1.0 - shown))
 
 
 def _join_line(situation: Situation, content: LockContent) -> Decision:
-    """The line has too few names, so that after a release no node might be looking often: fill it, with this node in
+    """The line has too few names: after a release perhaps no node would look often. Fill the line, with this node in
     its place."""
     if situation.seen.lacks(Evidence.WAITERS):
         return want(situation, Evidence.WAITERS)
@@ -126,7 +126,7 @@ def _join_line(situation: Situation, content: LockContent) -> Decision:
     if isinstance(waiters, tuple):
         handed = order.hand_on(shown, _with_own(situation, waiters), situation.policy, at=rfc3339(situation.seen.now))
     if (handed.line.names, handed.line.abreast, shown) == (content.line.names, content.line.abreast, content):
-        return _say_waiting(situation, look=_turn_look(situation, content))
+        return _say_waiting(situation, look=_line_look(situation, content))
     return stay(
         situation,
         Status(Code.WAITING_FOR_TURN, _WAITS, label=order.READY, is_silent=True),
@@ -142,16 +142,16 @@ def _with_own(situation: Situation, waiters: tuple[NodeView, ...]) -> tuple[Node
     return (*(node for node in waiters if node.name != situation.node.name), situation.node)
 
 
-def _first_of_all(situation: Situation, content: LockContent, turn: Turn) -> Turn:
+def _first_of_all(situation: Situation, content: LockContent, start: Clearance) -> Clearance:
     waiters = situation.seen.waiters
     if not isinstance(waiters, tuple):
-        return turn
+        return start
     line = order.hand_on(content, _with_own(situation, waiters), situation.policy, at="").line
-    places = turn.places if line.abreast is None else min(turn.places, line.abreast)
-    return replace(turn, is_ours=situation.node.name in line.names[:places])
+    places = start.places if line.abreast is None else min(start.places, line.abreast)
+    return replace(start, is_allowed=situation.node.name in line.names[:places])
 
 
-def _our_turn(situation: Situation, content: LockContent) -> Decision:
+def _start(situation: Situation, content: LockContent) -> Decision:
     if unread := preparing.lacking(situation):
         return want(situation, *unread)
     situation = preparing.used(situation)
@@ -191,8 +191,8 @@ def _claim(situation: Situation) -> Decision:
         situation.with_memory(memory),
         Status(
             Code.TAKING_CLAIM,
-            "it is this node's turn: it takes a claim and asks everything once "
-            f"more{baseline.said(baseline.taken(situation, ()))}",
+            "this node is next: it takes a claim and asks all gates again"
+            f"{baseline.said(baseline.taken(situation, ()))}",
         ),
         Transition(
             Phase.CLAIMING,
@@ -207,7 +207,7 @@ def _protected(situation: Situation) -> dict[str, str | None]:
 
 
 def _pass_on(situation: Situation, content: LockContent, refused: Refusal) -> Decision:
-    """A costly gate refuses: report it, and pass the turn to the next node, or keep it if the gate would refuse every
+    """A costly gate refuses: report it, and let the next node go first, or stay first if the gate would refuse every
     node."""
     if situation.seen.lacks(Evidence.WAITERS) and situation.node.name in content.line.names:
         return want(situation, Evidence.WAITERS)
@@ -314,7 +314,7 @@ def _refused_in_line_look(situation: Situation, content: LockContent) -> float:
     has_room = len(content.line.names) < order.line_length(content, situation.policy)
     if has_room and content.holders and name not in content.line.names:
         content = content.with_line(replace(content.line, names=(*content.line.names, name)))
-    return _turn_look(situation, content)
+    return _line_look(situation, content)
 
 
 def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str, str | None] | None = None) -> Decision:
@@ -326,8 +326,8 @@ def _say_waiting(situation: Situation, *, look: float, annotations: Mapping[str,
 
 
 def _waits(situation: Situation) -> str:
-    """The sentence of a waiting node: it waits for its turn, or for overdue holders if they fill the lock. It changes
-    only when a holder becomes overdue or stops being so."""
+    """The sentence of a waiting node: it waits in line, or for overdue holders if they fill the lock. It changes only
+    when a holder becomes overdue or stops being so."""
     content, late = situation.lock, _overdue_holders(situation)
     # Compare with the limit, not with free slots: those change with each claim, and every Node would get a patch.
     if not isinstance(content, LockContent) or len(late) < lock.limit(content, situation.policy.concurrency):
@@ -346,7 +346,7 @@ def _overdue_holders(situation: Situation) -> tuple[Entry, ...]:
     return overdue.holders_overdue(content, besides=situation.node.name) if isinstance(content, LockContent) else ()
 
 
-def _turn_look(situation: Situation, content: LockContent) -> float:
+def _line_look(situation: Situation, content: LockContent) -> float:
     if not content.line.names and not content.holders:
         return order.NEXT_LOOK_SECONDS * (
             0.75 + 0.5 * situation.seen.chance.jitter

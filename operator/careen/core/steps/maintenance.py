@@ -18,7 +18,7 @@ from careen.core.steps.shared import failing, working
 from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
 
 LOOK_SECONDS = 10.0  # the phase lasts for hours; a person who hands the node back waits at most this long
-_BY_HAND = "somebody uncordoned the node: that ends its maintenance"
+_BY_HAND = "another client uncordoned the node: that ends its maintenance"
 
 
 def begin(situation: Situation, request: PersonRequest) -> Decision:
@@ -61,7 +61,7 @@ def after_boot(situation: Situation) -> Decision | None:
     progress = situation.progress
     return move(
         situation,
-        Status(Code.REBOOTED, f"runs boot {situation.boot}, which nobody waited for: goes on"),
+        Status(Code.REBOOTED, f"runs boot {situation.boot}, but no reboot was asked for: the maintenance goes on"),
         Transition(
             situation.phase,
             replace(

@@ -33,8 +33,7 @@ from careen.core.writing import NodeChange, Status, Stay, Transition, as_before,
 LOOK_SECONDS = 2.0
 _TELLING_SECONDS = 90.0  # to ask the host and to record that, with an API server that is slow or briefly gone
 _CANNOT = (
-    "called off after the reboot was announced; whether the host was asked is not known, so nothing is "
-    "undone before the deadline"
+    "called off after the reboot was announced; the host may have been asked, so nothing is undone before the deadline"
 )
 
 
@@ -159,7 +158,9 @@ def _not_asked(situation: Situation) -> Decision:
         return found
     if not situation.node.unschedulable:
         return failing.undone(
-            situation, Code.UNCORDONED_BY_HAND, "somebody uncordoned the node before the reboot: it stays in service"
+            situation,
+            Code.UNCORDONED_BY_HAND,
+            "another client uncordoned the node before the reboot: it stays in service",
         )
     if (left := _left(situation)) is None:
         return want(situation, Evidence.PODS)
@@ -211,7 +212,9 @@ def _another_process_announced(situation: Situation) -> Decision:
     again = late_gates.decide(situation)
     if again is None:
         return announce(
-            situation, Code.REBOOT_ANNOUNCED, "announced again: the process that announced it has said nothing since"
+            situation,
+            Code.REBOOT_ANNOUNCED,
+            "announced again: the process that announced the reboot did not confirm that it asked the host",
         )
     if again.wants or again.phase is Phase.REBOOTING:
         return again

@@ -1,8 +1,8 @@
 """Recovers when the lock holds an entry of this node that its record does not know: adopts the entry or releases it,
-and never ignores it.
+and never ignores the entry.
 
-That happens when the record was wiped, the Node was recreated, a write to the lock landed late, or kured left its lock
-behind. Every agent checks for it at its start, and while it waits."""
+Such an entry appears when the record was wiped, the Node was recreated, a write to the lock landed late, or kured left
+its lock behind. Every agent checks for it at its start, and while it waits."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def _from_kured(situation: Situation, content: LockContent, entry: Entry) -> Dec
         situation,
         Status(
             Code.ENTRY_RELEASED,
-            "kured left its lock on this node: taken back"
+            "kured left its lock on this node: released"
             if not entry.unread
-            else "an entry of this node that cannot be read was removed from the lock",
+            else "removed an unreadable entry of this node from the lock",
             is_silent=True,
         ),
         Stay(
@@ -112,11 +112,15 @@ def _from_careen(situation: Situation, content: LockContent, entry: Entry) -> De
     if entry not in watch.proven:
         return stay(
             situation.with_memory(memory),
-            Status(Code.ENTRY_RELEASED, "a claim of this node's former Node stands in the lock", is_silent=True),
+            Status(Code.ENTRY_RELEASED, "the lock has a claim of this node's former Node", is_silent=True),
             Stay(look=_LOOK_SECONDS),
         )
     return _release(
-        situation, content, entry, "a claim of this node that nothing stood behind was removed from the lock", memory
+        situation,
+        content,
+        entry,
+        "removed a claim of this node from the lock: no drain or reboot was under way",
+        memory,
     )
 
 
@@ -137,11 +141,11 @@ def _is_surely_not_rebooting(situation: Situation, entry: Entry) -> bool:
     """Whether the Node was deleted and recreated under a claim of this process, on the boot that the claim was to end,
     before any process asked the host.
 
-    A reboot is asked only after it was announced in the record, by an agent of this host. This process read the
-    former Node's record last without an announcement, or made the first one itself, and knows that it did not
-    ask. A write of its own that is still under way names the former Node's version and cannot land on the new
-    one. So nobody is left who could act on the claim. A process that was started later cannot know this and
-    waits, as for any Node that is gone: the host may be on its way down."""
+    A reboot is asked only after it was announced in the record, by an agent of this host. This process read the former
+    Node's record last without an announcement, or made the first one itself, and knows that it did not ask. A write of
+    its own that is still under way names the former Node's version and cannot land on the new one. So no process can
+    act on the claim any more. A process that was started later cannot know this and waits, as for any Node that is
+    gone: the host may be going down."""
     held, asked = situation.memory.held, situation.memory.reboot
     if (
         not entry.uid
@@ -189,7 +193,7 @@ def _lone_cordon(situation: Situation) -> Decision | None:
         situation,
         Status(
             Code.CORDON_LIFTED,
-            "the node was cordoned by careen and nothing says for which claim: uncordoned",
+            "the node had a cordon of careen without a claim: uncordoned",
             is_silent=True,
         ),
         Stay(look=0.0, actions=(uncordon,)),
@@ -209,7 +213,7 @@ def _adopt_after_boot(situation: Situation, entry: Entry) -> Decision:
     )
     return move(
         situation,
-        Status(Code.ENTRY_ADOPTED, "a claim of this node from before the boot is taken up"),
+        Status(Code.ENTRY_ADOPTED, "continues a claim of this node from before the boot"),
         Transition(Phase.VERIFYING, progress, change=NodeChange(annotations=met_by_this_boot(situation))),
     )
 
@@ -255,7 +259,7 @@ def _adopt_to_reboot(situation: Situation, entry: Entry) -> Decision:
     )
     return move(
         situation,
-        Status(Code.ENTRY_ADOPTED, "the record of an announced reboot was missing: it is waited for"),
+        Status(Code.ENTRY_ADOPTED, "the record of an announced reboot was missing: waits for the reboot"),
         Transition(Phase.REBOOTING, progress),
     )
 
@@ -280,7 +284,7 @@ def _adopt_to_undo(situation: Situation, entry: Entry) -> Decision:
     uncordon = False if _is_cordon_ours(situation, entry) else None
     request, end = kept(situation), "everything is undone"
     if request is not None:
-        uncordon, end = None, f"it is taken anew, and the cordon stays: {sentence(request)}"
+        uncordon, end = None, f"the claim goes on, and the cordon stays: {sentence(request)}"
     phase = Phase.FAILED if situation.phase is Phase.FAILED else Phase.WAITING
     return move(
         situation,

@@ -44,7 +44,7 @@ _SOON_SECONDS = 2.0  # too short for another node to read it in time
 SLOW_LOOK_SECONDS = 5.0  # a workload that has not recovered by now takes minutes
 
 # The sentence is constant, so that it costs only one patch.
-_UNPROVEN_BOOT = "all is well; the claim is kept a moment longer, in case the host reboots once more"
+_UNPROVEN_BOOT = "the workloads are healthy; keeps the claim a little longer, in case the host reboots again"
 
 
 def decide(situation: Situation) -> Decision:
@@ -63,7 +63,9 @@ def decide(situation: Situation) -> Decision:
                 situation, Code.SETTLE_TIMEOUT, f"{ailing}, after {span(round(waited))}", progress=situation.progress
             )
     if (left := situation.policy.lock_release_delay_seconds - waited) > 0:
-        return _settle_on(situation, "all is well; --lock-release-delay runs", look=min(left, SLOW_LOOK_SECONDS))
+        return _settle_on(
+            situation, "the workloads are healthy; waits for --lock-release-delay", look=min(left, SLOW_LOOK_SECONDS)
+        )
     if (left := _unproven_seconds(situation)) > 0:
         return _settle_on(situation, _UNPROVEN_BOOT, look=min(left, SLOW_LOOK_SECONDS))
     return _release(situation)
@@ -187,13 +189,13 @@ def _finish(situation: Situation, first: tuple[WriteLock, ...] = (), *, then: tu
         progress = replace(progress, tainted_at=rfc3339(situation.seen.now))
     return move(
         situation,
-        Status(Code.RELEASED, f"{_what_it_was(situation)}, but the host still asks, or cannot be asked, for a reboot"),
+        Status(Code.RELEASED, f"{_what_it_was(situation)}, but the host still asks for a reboot, or cannot be asked"),
         Transition(Phase.WAITING, progress, change=NodeChange(taints=taints, annotations=measured), first=first),
     )
 
 
 def _what_it_was(situation: Situation) -> str:
-    """How the work on the node ended: without a new boot a person handed it back."""
+    """How the claim ended: with a reboot, or, without a new boot, because a person ended the maintenance."""
     return "rebooted" if situation.progress.verify_started else "handed back"
 
 

@@ -24,7 +24,7 @@ from careen.core.steps.shared.history import Reboot
 from careen.core.writing import NodeChange, Status, Stay, Transition, move, stay
 from scheduler_core.sentences import first_few
 
-LOOK_SECONDS = 1.0  # every second here is a second the whole roll-out waits
+LOOK_SECONDS = 1.0  # the whole roll-out waits for each second of this
 FIRST_LOOK_SECONDS = 0.5  # most nodes are ready when their agent starts, and their own pods a moment later
 _LOOK_SHARE = 0.25  # of the time so far
 
@@ -49,13 +49,13 @@ def begin(situation: Situation) -> Decision:
 
 
 def again(situation: Situation) -> Decision:
-    """A person asked for another look at the same boot."""
+    """A person asked to verify the same boot again."""
     progress = replace(
         situation.progress, verify_started=situation.mark(), settle_started=None, failed="", failed_at=None
     )
     return move(
         situation,
-        Status(Code.RETRY, "looks once more"),
+        Status(Code.RETRY, "verifies the boot again"),
         Transition(Phase.VERIFYING, progress, change=NodeChange(annotations={keys.RETRY: None})),
     )
 
@@ -158,7 +158,7 @@ def _give_back(situation: Situation) -> Decision:
 
 def _given_back(situation: Situation) -> str:
     left = _new_pods_not_ready(situation)
-    return "rebooted, proven well and back in service" + (
+    return "rebooted, verified and back in service" + (
         f"; {left}, and none of them ran here before the drain" if left else ""
     )
 

@@ -1,5 +1,5 @@
-"""Waiting: asks the gates in order. When all of them say yes and it is the node's turn, the agent writes a claim id on
-the Node."""
+"""Waiting: asks the gates in order. When all of them say yes and the node is next in line, the agent writes a claim id
+on the Node."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OPENING_SECONDS = 2.0  # by then every node has noticed the open window; the fir
 
 
 def decide(situation: Situation) -> Decision:
-    """Go to Idle, show the refusals, wait for the turn, or take a claim."""
+    """Go to Idle, show the refusals, wait in line, or take a claim."""
     if situation.progress.is_giving_back or situation.progress.claim:
         return giving_back.decide(situation)
     if (over := _is_over(situation)) is not None:
@@ -144,7 +144,7 @@ def _forgive(situation: Situation) -> Decision:
 
 
 def _mend_taint(situation: Situation) -> Decision | None:
-    """Correct the taint in one patch if its key was changed in the settings, or if another client removed it; else
+    """Restore the taint in one patch if the settings have another key now, or if another client removed it; else
     None."""
     taints, owned = with_our_taint(situation)
     if taints is None and owned == situation.progress.taint_key:

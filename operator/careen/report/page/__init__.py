@@ -1,1 +1,1 @@
-"""The plan as one page for a browser: what stands on it is in `plan_page.py`."""
+"""The plan as one page for a browser; `plan_page.py` defines its content."""

@@ -23,13 +23,13 @@ class Tick(Value, kw_only=True):
 
 
 class Axis(Value):
-    """Instants of a plan as places from 0 to 100."""
+    """Maps the instants of a plan to percentages from 0 to 100."""
 
     pieces: tuple[tuple[datetime, datetime], ...]
 
     @classmethod
     def of(cls, visits: Sequence[Visit]) -> Axis:
-        """The time line on which all these visits lie."""
+        """The time line of these visits."""
         pieces: list[tuple[datetime, datetime]] = []
         for visit in sorted(visits, key=lambda visit: visit.start):
             if pieces and visit.start - pieces[-1][1] <= LONGEST_PAUSE:
@@ -40,16 +40,16 @@ class Axis(Value):
 
     @property
     def length(self) -> timedelta:
-        """How long work goes on, at least a second."""
+        """The seconds of work in all, at least one."""
         return sum((end - start for start, end in self.pieces), timedelta()) or timedelta(seconds=1)
 
     @property
     def cuts(self) -> tuple[float, ...]:
-        """Where pauses were cut out."""
+        """The places, in percent, at which a pause was cut out."""
         return tuple(self.percent(start) for start, _ in self.pieces[1:])
 
     def percent(self, at: datetime) -> float:
-        """Where the instant lies; one in a pause lies at its cut."""
+        """The place of the instant in percent; an instant within a pause is at the place of its cut."""
         before = sum((min(end, at) - start for start, end in self.pieces if start < at), timedelta())
         return round(100 * (before / self.length), 3)
 

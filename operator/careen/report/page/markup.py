@@ -1,4 +1,4 @@
-"""The few pieces of HTML that the page is made of. Everything from outside becomes text here."""
+"""The few pieces of HTML of the page. This module escapes all text that comes from the cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from careen.core.plain_text import one_line
 
 
 def escape(text: str) -> str:
-    """Text for the page: neither markup nor characters that reorder or hide what stands beside them."""
+    """The text without markup, and without characters that reorder or hide their neighbours."""
     return _escaped_for_html(one_line(text))
 
 
@@ -20,17 +20,17 @@ def paragraph(text: str, css: str = "") -> str:
 
 
 def section(name: str, title: str, inside: str) -> str:
-    """A part of the page under its title; `inside` is HTML."""
+    """A section of the page with its title; `inside` is HTML."""
     return f'<section class="{name}">\n<h2>{escape(title)}</h2>\n{inside}\n</section>'
 
 
 def folded(title: str, inside: str) -> str:
-    """HTML that is shown when the reader opens its title."""
+    """HTML that appears when the reader clicks its title."""
     return f"<details><summary>{escape(title)}</summary>{inside}</details>"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns of whole numbers stand to the right."""
+    """A table; columns of whole numbers are aligned to the right."""
 
     def cell(tag: str, value: object, column: int) -> str:
         is_number = bool(rows) and isinstance(rows[0][column], int)
@@ -45,5 +45,5 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def with_code(text: str) -> str:
-    """A sentence of ours, in which backticks mark commands."""
+    """One of careen's own sentences, with the commands in backticks shown as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

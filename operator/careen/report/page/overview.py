@@ -15,9 +15,9 @@ from careen.report.tables import count_of, duration
 from scheduler_core.simulation.timeline import Timeline
 
 FROM_NODES = 50
-"""A plan of as many nodes begins with the picture, and shows the rows of single nodes on demand."""
+"""From this number of nodes on, a plan begins with the picture and shows the rows of single nodes on demand."""
 
-MOST_ZONES = 8  # more would be stripes that nobody can tell apart; the smallest become "others"
+MOST_ZONES = 8  # a reader cannot distinguish more stripes; the smallest zones become "others"
 BINS = 60
 _WIDTH, _DONE, _MOVES, _GAP = 1000, 200, 80, 34
 _COLOURS = ("#2563eb", "#d97706", "#16a34a", "#9333ea", "#0891b2", "#be123c", "#65a30d", "#475569")
@@ -77,7 +77,7 @@ def _moves_by_bin(timeline: Timeline, axis: Axis) -> list[int]:
 
 
 def _areas(done: Mapping[str, Sequence[datetime]], axis: Axis, *, total: int) -> list[str]:
-    """One stripe upon the other; each is a stair that rises when a node is done."""
+    """The stripes, one on top of the other; each rises by a step when a node is done."""
     instants = sorted({at for ends in done.values() for at in ends})
     below = [0] * len(instants)
     areas = []
@@ -112,7 +112,7 @@ def _bars(counts: Sequence[int]) -> list[str]:
 
 
 def _closings(timeline: Timeline, axis: Axis) -> list[str]:
-    """A dotted line where a window ends with nodes left."""
+    """A dotted line at each end of a window at which nodes are left."""
     places = [(axis.percent(closing.at) * _WIDTH / 100, closing.left) for closing in timeline.closings]
     return [
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{_DONE + _GAP + _MOVES}" class="closing">'

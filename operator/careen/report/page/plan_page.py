@@ -1,8 +1,6 @@
-"""The plan as one page that needs nothing else: no script, no font, no image, no server. For a phone, a screen
-and paper.
+"""The plan as one self-contained page, without scripts, fonts, images or a server, for phones, screens and paper.
 
-The page forbids itself to load anything, so that what stands in names and sentences stays text wherever the
-file is opened."""
+Its content security policy forbids the browser to load anything, so a name that contains markup can do no harm."""
 
 from __future__ import annotations
 
@@ -83,11 +81,11 @@ def _risks(plan: Plan) -> str:
         f"<ul>{items}</ul>"
         if found
         else paragraph(
-            "Nothing that the simulation can see: every node reboots in one window and every pod that can "
-            "move finds room."
+            "No risk that the simulation can see: every node reboots in one window and every pod that can move finds "
+            "room."
         )
     )
-    return section("risk", "What is at risk, and what to do about it", inside)
+    return section("risk", "Risks, and their remedies", inside)
 
 
 def _timeline(plan: Plan) -> str:

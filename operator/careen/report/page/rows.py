@@ -1,4 +1,4 @@
-"""A row for each node: a bar for each step of its visits, on the time line that all rows share."""
+"""One row for each node, with a bar for each step of its visits. All rows share one time line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from careen.report.plan_report import Plan, instant
 from careen.report.tables import duration
 from scheduler_core.simulation.timeline import Step, Visit
 
-# Colour is never the only difference: the steps come in this order, each bar names itself, and settling is hatched.
+# Not only the colour distinguishes the steps: they come in this order, each bar has a label, and settling is hatched.
 _COLOURS = {Step.HELD_BACK: "#8a8f98", Step.DRAINING: "#d97706", Step.REBOOTING: "#2563eb", Step.SETTLING: "#16a34a"}
 _MEANS = {
     Step.HELD_BACK: "claimed, not yet cordoned",
@@ -46,7 +46,7 @@ def _axis_row(plan: Plan, axis: Axis) -> str:
 
 
 def _tick(tick: Tick) -> str:
-    """A label near the right edge hangs to the left of its instant, so that a phone shows it whole."""
+    """A label near the right edge is placed to the left of its instant, so that it fits on a phone."""
     css = f"tick{' minor' if tick.is_minor else ''}{' late' if tick.percent > 75 else ''}"
     return f'<span class="{css}" style="left:{tick.percent}%">{escape(tick.label)}</span>'
 

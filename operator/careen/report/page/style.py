@@ -1,4 +1,4 @@
-"""How the page looks: on a phone, a screen and paper, by day and by night. No font and no image is loaded."""
+"""The style sheet of the page, for phones, screens and paper, in light and dark mode. It loads no font and no image."""
 
 from __future__ import annotations
 

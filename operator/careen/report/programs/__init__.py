@@ -1,1 +1,1 @@
-"""What programs read of a report."""
+"""Machine-readable forms of reports."""

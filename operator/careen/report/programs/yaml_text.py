@@ -1,6 +1,6 @@
 """The machine-readable form of a report as YAML: the values of the JSON form, in block style.
 
-A text that a reader could take for anything else, or that a terminal could obey, is written as in JSON."""
+Text is quoted as in JSON if a YAML reader could take it for another type, or if it could control a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from careen.core.plain_text import json_text
 from careen.report.tables import plain
 
-# Words that YAML 1.1 or 1.2 reads as something else than a text are quoted, and so is all that begins with no letter.
+# Quoted: words that YAML 1.1 or 1.2 does not read as text, and everything that does not begin with a letter.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./,()-]+)*")
 _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _PAIR = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
@@ -20,7 +20,7 @@ _INDENT = "  "
 
 
 def as_yaml(value: Any) -> str:
-    """What `as_json` says, as YAML; a YAML reader gets the same values of both."""
+    """The report as YAML, with the same values as `as_json`."""
     return "\n".join(_lines(plain(value)))
 
 
@@ -40,7 +40,7 @@ def _entry(key: str, value: Any) -> Iterator[str]:
         yield f"{key} {_scalar(value)}"
         return
     yield key
-    # As kubectl writes it: the items of a list stand below their key without an indent.
+    # As in kubectl's output, the items of a list are not indented below their key.
     yield from (line if isinstance(value, list) else _INDENT + line for line in _lines(value))
 
 
@@ -60,6 +60,6 @@ def _text(text: str) -> str:
 
 
 def _one_escape(pair: re.Match[str]) -> str:
-    """JSON writes a character beyond the first 65,536 as two escapes, YAML as one."""
+    """The character in one YAML escape: JSON needs two escapes for a character above U+FFFF."""
     high, low = (int(half, 16) for half in pair.groups())
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"

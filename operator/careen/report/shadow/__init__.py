@@ -1,1 +1,1 @@
-"""What `careen shadow` prints."""
+"""The reports of `careen shadow`."""

@@ -1,4 +1,4 @@
-"""How often scheduler_core and the scheduler agree: a table for people, the same for programs."""
+"""How often scheduler_core and the scheduler agree, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN_NODES = 3
 
 
 class Followed(Value, kw_only=True):
-    """What a run saw."""
+    """The figures of one run."""
 
     seconds: float
     nodes: int
@@ -28,14 +28,16 @@ class Followed(Value, kw_only=True):
 
 
 def exit_code(tally: RunCounts) -> int:
-    """0: they agree; 3: so seldom that the scheduler probably has another configuration; 4: nothing was compared."""
+    """0: they agree; 3: they agree so rarely that the scheduler probably has another configuration; 4: no pod was
+    compared."""
     if tally.is_too_low:
         return DISAGREES
     return AGREES if tally.compared else NOTHING_TO_SAY
 
 
 def shadow_text(tally: RunCounts, followed: Followed, *, last: int, width: int | None = None) -> str:
-    """The sentence, a line for each profile and reason, what the disagreements point to, and the last of them."""
+    """The summary, a line for each profile and reason, the probable causes of the disagreements, and the last
+    disagreements."""
     parts = [paragraph(_headline(tally, followed), width=width)]
     if tally.counts:
         parts.append(table(["PROFILE", "OUTCOME", "REASON", "PODS", "MEANING"], _rows(tally), width=width))
@@ -56,19 +58,19 @@ def _headline(tally: RunCounts, followed: Followed) -> str:
         f"{followed.seconds:.0f} s ({count_of(followed.events, 'event')})"
     )
     if not tally.compared:
-        return f"{seen}; no pod was bound of which something can be said{_besides(unsaid)}."
+        return f"{seen}; no bound pod could be compared{_besides(unsaid)}."
     share = f"{100 * (tally.agreement or 0.0):.1f} %"
     sets = f", whose sets have {tally.mean_set:.1f} nodes on average" if tally.mean_set else ""
     words = f"{seen}: scheduler_core agrees on {agreed} of {count_of(tally.compared, 'pod')} ({share}){sets}"
     bound = (
-        f" That is less than {100 * LEAST_AGREEMENT:.0f} %: the scheduler probably has another configuration than the "
-        "one that careen was told."
+        f" This is less than {100 * LEAST_AGREEMENT:.0f} %: the scheduler probably has a configuration other than "
+        "the one that careen was given."
     )
     return f"{words}{_besides(unsaid)}.{bound if tally.is_too_low else ''}"
 
 
 def _besides(unsaid: int) -> str:
-    return f"; of {count_of(unsaid, 'pod')} nobody can say" if unsaid else ""
+    return f"; {count_of(unsaid, 'pod')} could not be judged" if unsaid else ""
 
 
 def _rows(tally: RunCounts) -> list[list[str]]:
@@ -81,7 +83,7 @@ def _rows(tally: RunCounts) -> list[list[str]]:
 
 
 def nodes_said(each: Compared) -> str:
-    """The likeliest of the nodes that were said."""
+    """The most likely nodes of the answer."""
     if not each.said:
         return "none"
     return first_few([name for name, _ in each.said], _SHOWN_NODES)

@@ -128,7 +128,7 @@ async def test_a_forecast_can_read_a_dump_instead_of_the_cluster(tmp_path: Path)
     assert isinstance(answer, tuple)
     assert (answer[0].made_at, answer[0].notes) == (
         "2026-01-02T03:04:05Z",
-        ("the cluster runs v1.29.0; forecast as its scheduler were that of 1.36",),
+        ("the cluster runs v1.29.0; the forecast assumes the scheduler of 1.36",),
     )
 
 
@@ -159,7 +159,7 @@ async def test_an_unreadable_scheduler_configuration_makes_the_forecast_unknown(
         put_cluster(server)
         answer = await forecaster(server.write_kubeconfig(tmp_path / "kc"), scheduler_config=text).forecast("n1")
     assert isinstance(answer, Unknown)
-    assert answer.why.startswith("--scheduler-config names what is no KubeSchedulerConfiguration: ")
+    assert answer.why.startswith("--scheduler-config is not a KubeSchedulerConfiguration: ")
 
 
 @pytest.mark.parametrize("padding", ["", "\n#" + "x" * 70_000, "\nx: &x 1\nhealthzBindAddress: *x"])
@@ -260,7 +260,7 @@ def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
     [
         pytest.param(
             "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-            "killed, probably for want of memory",
+            "killed, probably because memory ran out",
             id="killed",
         ),
         pytest.param(
@@ -273,7 +273,7 @@ def child(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
         pytest.param('print(\'{"forecasts": [{"version": 9}]}\')', "could not be read", id="of another version"),
         pytest.param(
             'print(\'{"forecasts": [{"version": 1, "node": "n2", "madeAt": "", "notes": [], "pods": []}]}\')',
-            "it is about other nodes",
+            "answer is about other nodes",
             id="about another node",
         ),
         pytest.param("pass", "could not be read", id="prints nothing"),

@@ -28,7 +28,7 @@ def test_a_refusal_beyond_the_patience_is_reported_once_and_the_state_stays() ->
     late = SINCE + HOUR + timedelta(seconds=1)
     assert patience.look((refusal(),), late) == (
         True,
-        "no place for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room",
+        "no room for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room",
     )
     assert patience.look((refusal(),), late + HOUR) == (True, "")
     assert patience.look((), late + HOUR + HOUR) == (False, "")
@@ -46,7 +46,7 @@ def test_taking_and_releasing_a_claim_does_not_restart_the_patience() -> None:
     assert told[60] == (False, "")
     assert told[61] == (
         True,
-        "no place for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room",
+        "no room for this node's pods since 2026-03-04 12:00 UTC: 2 of 9 pods would not find room",
     )
 
 

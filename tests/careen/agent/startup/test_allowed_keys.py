@@ -91,7 +91,7 @@ def test_keys_that_the_policies_would_refuse_are_reported(
     assert bool(sentence) is bool(told)
     if told:
         assert sentence.startswith(
-            "the admission policies will refuse what the settings ask for: on DaemonSet careen/c"
+            "the admission policies will refuse keys that the settings name: on DaemonSet careen/c"
         )
         assert sentence.endswith("Add the keys there, or change the settings")
 

@@ -95,7 +95,7 @@ async def test_a_daemonset_that_does_not_exist_is_refused(cluster: Asked, pod: O
     judged = await cluster.judge(KUREDS, is_given=is_given, pod=pod)
     assert (
         judged.refusal
-        == "DaemonSet kube-system/kured does not exist, and it is what carries the lock; name the agents' own "
+        == "DaemonSet kube-system/kured does not exist, but it must carry the lock; name the agents' own DaemonSet "
         "with --ds-namespace and --ds-name"
     )
 
@@ -103,7 +103,7 @@ async def test_a_daemonset_that_does_not_exist_is_refused(cluster: Asked, pod: O
 @pytest.mark.parametrize("pods", [[], [a_pod(None)]], ids=["no such pod", "a pod that nothing controls"])
 async def test_a_pod_without_an_owner_needs_both_flags(cluster: Asked, pods: list[dict[str, Any]]) -> None:
     cluster.server.seed(a_daemonset(KUREDS), *pods)
-    assert "cannot be told from pod careen/careen-x7k2p" in (await cluster.judge(KUREDS, is_given=False)).refusal
+    assert "is unknown from pod careen/careen-x7k2p" in (await cluster.judge(KUREDS, is_given=False)).refusal
     assert await cluster.judge(KUREDS, is_given=True) == Judged()
 
 

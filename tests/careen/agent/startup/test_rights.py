@@ -216,7 +216,7 @@ async def test_a_part_that_a_setting_requests_is_never_switched_off(
     assert rights.without == set(OptionalRight) - {OptionalRight.SETTINGS, OptionalRight.FORECAST}
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 2
-    assert all("nothing is begun: add " in error for error in errors)
+    assert all("no node starts: add " in error for error in errors)
 
 
 async def test_under_careens_roles_a_missing_right_switches_off_no_safety_check(world: World) -> None:

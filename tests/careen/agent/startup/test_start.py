@@ -302,7 +302,7 @@ async def test_the_start_waits_for_an_unreadable_lock_but_a_holder_starts_after_
     assert world.clock.seconds >= PATIENCE_SECONDS
     live = await start.first_settings()
     assert (live.policy.concurrency, live.stands_in) == (5, "")
-    assert "cannot be told" in start.policy_of(live).settings_problem
+    assert "cannot tell" in start.policy_of(live).settings_problem
     assert not world.is_config_ok(), "the settings are valid, but the lock is still unknown"
     assert world.heartbeat.readiness()[0] is False
 

@@ -110,9 +110,9 @@ async def test_a_silence_that_cannot_be_created_is_reported_once_and_stops_nothi
     for _ in range(2):
         await world.silencer.begin()
     assert world.events == [
-        "the node's alerts may not be silenced while it reboots: Alertmanager at http://am gave no usable answer"
+        "the node's alerts are perhaps not silenced while it reboots: Alertmanager at http://am gave no usable answer"
     ]
-    assert "the node's alerts may not be silenced: Alertmanager" in caplog.text
+    assert "the node's alerts are perhaps not silenced: Alertmanager" in caplog.text
 
 
 async def test_a_failed_end_of_a_silence_is_retried_and_then_left_to_expire(

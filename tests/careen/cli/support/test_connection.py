@@ -91,7 +91,7 @@ def test_a_missing_right_is_named(desk: Desk) -> None:
     listing = desk.run("status")
     assert listing.exit_code == 1
     assert "Error: a right is missing: " in listing.output
-    assert "ask whoever runs the cluster" in listing.output
+    assert "ask the cluster's administrators" in listing.output
 
 
 def test_the_kubeconfig_in_the_home_folder_is_used_as_by_kubectl(desk: Desk, tmp_path: Path) -> None:

@@ -197,7 +197,10 @@ def test_the_working_zone_is_read_from_its_nodes() -> None:
     others = [a_marked_node(a_progress(Phase.SETTLING), name=name, labels=IN_B) for name in ("b2", "b1")]
     refused = budgets.ask(a_situation(a_node("n1", labels=IN_A), BY_ZONE, fleet=a_fleet(*others)), When.CLAIMED)
     assert refused is not None
-    assert refused.sentence == "another zone is at work: b1, b2; --order=zone finishes one before it begins the next"
+    assert (
+        refused.sentence
+        == "nodes of another zone hold claims: b1, b2; --order=zone finishes one before it begins the next"
+    )
 
 
 def members(count: int, down: int = 0) -> list[NodeView]:
@@ -247,7 +250,8 @@ def test_the_refusal_names_each_down_node_and_why() -> None:
     assert refused is not None
     assert (
         refused.sentence
-        == "n2 is not ready, n3 is cordoned by somebody, not by careen; with this one 3 would be down, the limit is 1"
+        == "n2 is not ready, n3 is cordoned by somebody, not by careen; with this one 3 would be down, the limit "
+        "is 1"
     )
 
 

@@ -18,8 +18,16 @@ from tests.careen.core.builders import a_node, a_situation
     [
         ((), None, ""),
         (("etcd", "informer-sync"), Code.CONTROL_PLANE_NOT_READY, "the API server is not ready: etcd, informer-sync"),
-        (Unknown("it did not answer"), Code.READYZ_UNKNOWN, "cannot be told: it did not answer"),
-        (NOT_ASKED, Code.READYZ_UNKNOWN, "cannot be told: nobody asked"),
+        (
+            Unknown("it did not answer"),
+            Code.READYZ_UNKNOWN,
+            "cannot tell whether the API server and etcd are ready: it did not answer",
+        ),
+        (
+            NOT_ASKED,
+            Code.READYZ_UNKNOWN,
+            "cannot tell whether the API server and etcd are ready: not asked in this turn",
+        ),
     ],
 )
 def test_a_control_plane_node_is_refused_if_the_api_server_is_not_ready(

@@ -35,22 +35,22 @@ def test_another_nodes_failure_refuses(content: LockContent | str, expected: Cod
         (
             ("n3",),
             (
-                "n3 failed (never-ready) and keeps its claim, so the roll-out halts: mend what is wrong and "
-                "`careen retry n3`, or `careen lock release n3`"
+                "n3 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and `careen "
+                "retry n3`, or `careen lock release n3`"
             ),
         ),
         (
             ("n3", "n4"),
             (
                 "n3 failed (never-ready), n4 failed (never-ready) and keep their claims, so the roll-out halts: "
-                "mend what is wrong and `careen retry n3`, or `careen lock release n3`"
+                "repair the node and `careen retry n3`, or `careen lock release n3`"
             ),
         ),
         (
             ("n3", "n4", "n5", "n6"),
             (
                 "n3 failed (never-ready), n4 failed (never-ready), n5 failed (never-ready) and 1 more and keep "
-                "their claims, so the roll-out halts: mend what is wrong and `careen retry n3`, or `careen lock "
+                "their claims, so the roll-out halts: repair the node and `careen retry n3`, or `careen lock "
                 "release n3`"
             ),
         ),

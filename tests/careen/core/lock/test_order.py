@@ -291,11 +291,11 @@ FEWEST = a_policy(order=Order.FEWEST_MOVES)
 NAMED = LockContent(line=Line(names=("n1", "n2", "n3"), at="t"))
 
 
-def turn(
+def start(
     name: str, content: LockContent, waited: float = 0.0, concurrency: int = 1, memory: Memory | None = None
-) -> order.Turn:
-    first = order.whose_turn(name, content, a_policy(concurrency=concurrency), memory or Memory(), 1000.0)
-    return order.whose_turn(name, content, a_policy(concurrency=concurrency), first.memory, 1000.0 + waited)
+) -> order.Clearance:
+    first = order.start_of(name, content, a_policy(concurrency=concurrency), memory or Memory(), 1000.0)
+    return order.start_of(name, content, a_policy(concurrency=concurrency), first.memory, 1000.0 + waited)
 
 
 @pytest.mark.parametrize(
@@ -315,25 +315,25 @@ def turn(
 def test_a_named_node_that_does_not_claim_within_a_minute_is_passed_over(
     name: str, waited: float, concurrency: int, expected: bool
 ) -> None:
-    assert turn(name, NAMED, waited, concurrency).is_ours is expected
+    assert start(name, NAMED, waited, concurrency).is_allowed is expected
 
 
 def test_with_a_full_or_paused_lock_no_node_has_its_turn() -> None:
-    assert not turn("n1", held(an_entry("n9"), line=Line(names=("n1",))), 500).is_ours
-    assert not turn("n1", LockContent(is_paused=True, line=Line(names=("n1",))), 500).is_ours
-    watching = turn("n2", NAMED, 59).memory
-    stopped = order.whose_turn(
+    assert not start("n1", held(an_entry("n9"), line=Line(names=("n1",))), 500).is_allowed
+    assert not start("n1", LockContent(is_paused=True, line=Line(names=("n1",))), 500).is_allowed
+    watching = start("n2", NAMED, 59).memory
+    stopped = order.start_of(
         "n2", held(an_entry("n9"), line=Line(names=NAMED.line.names)), a_policy(), watching, 1059.0
     ).memory
-    assert not turn("n2", NAMED, 0, memory=stopped).is_ours
+    assert not start("n2", NAMED, 0, memory=stopped).is_allowed
 
 
 def test_a_new_release_restarts_the_watch_of_named_nodes() -> None:
-    watching = turn("n2", NAMED, 59).memory
-    again = order.whose_turn(
+    watching = start("n2", NAMED, 59).memory
+    again = order.start_of(
         "n2", LockContent(line=Line(names=NAMED.line.names, at="later")), a_policy(), watching, 1060.0
     )
-    assert not again.is_ours
+    assert not again.is_allowed
 
 
 @pytest.mark.parametrize(
@@ -393,18 +393,18 @@ def test_a_new_release_restarts_the_watch_of_named_nodes() -> None:
 def test_with_order_zone_only_the_working_zone_may_claim(
     name: str, waited: float, content: LockContent, expected: bool
 ) -> None:
-    first = order.whose_turn(name, content, BY_ZONE, Memory(), 1000.0)
-    assert order.whose_turn(name, content, BY_ZONE, first.memory, 1000.0 + waited).is_ours is expected
+    first = order.start_of(name, content, BY_ZONE, Memory(), 1000.0)
+    assert order.start_of(name, content, BY_ZONE, first.memory, 1000.0 + waited).is_allowed is expected
 
 
 def test_if_no_node_is_named_the_order_must_be_computed() -> None:
-    assert turn("n1", LockContent()).asks_waiters
+    assert start("n1", LockContent()).asks_waiters
 
 
 def test_a_node_that_claims_out_of_order_records_who_missed_their_turn() -> None:
-    assert turn("n3", NAMED, 120).passed == ("n1", "n2")
-    assert turn("n1", NAMED, 0).passed == ()
-    assert turn("n2", NAMED, 120).passed == ("n1",), "a node that became ready later did not miss a turn"
+    assert start("n3", NAMED, 120).passed == ("n1", "n2")
+    assert start("n1", NAMED, 0).passed == ()
+    assert start("n2", NAMED, 120).passed == ("n1",), "a node that became ready later did not miss a turn"
 
 
 LINE = LockContent(line=Line(names=tuple(f"n{number}" for number in range(1, 14)), waiting=5000))

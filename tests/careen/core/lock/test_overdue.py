@@ -205,7 +205,7 @@ def test_the_node_that_marks_the_last_progressing_holder_reports_that_the_roll_o
         )
         return [(each.occasion, each.sentence) for each in decision.actions if isinstance(each, Notify)]
 
-    sentence = f"the roll-out stands still behind {CLAUSE}"
+    sentence = f"the roll-out waits for {CLAUSE}"
     assert told(LINE) == [(Occasion.HALTED, sentence)]
     assert told(MARKED) == [], "the mark exists already"
     two = replace(LINE, max_owners=2, entries=(replace(ENTRY, limit=2), an_entry("n8", "c8", limit=2)))

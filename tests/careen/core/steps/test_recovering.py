@@ -434,7 +434,7 @@ def test_a_node_in_maintenance_that_loses_its_record_stays_cordoned(boot: str) -
     decision = idle(node={**CORDONED, "annotations": KEPT}, lock=held(an_entry(boot=boot)))
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)
     assert decision.reason.sentence == (
-        "the record of a claim was missing: it is taken anew, and the cordon stays: "
+        "the record of a claim was missing: the claim goes on, and the cordon stays: "
         "a person asked for maintenance: disk swap"
     )
     assert (the_patch(decision).unschedulable, the_record(decision).is_giving_back) == (None, True)

@@ -262,7 +262,7 @@ def test_a_pod_that_was_never_ready_does_not_hide_one_that_was() -> None:
 def test_a_node_that_stops_waiting_for_pods_names_the_unready_ones() -> None:
     decision = decided(replace(RECORD, verify_started=ago(901)), need=NO, pods=(a_daemon_pod(is_ready=False),))
     assert decision.reason.sentence == (
-        "rebooted, proven well and back in service; DaemonSet pods not ready: kube-system/proxy-1, and none "
+        "rebooted, verified and back in service; DaemonSet pods not ready: kube-system/proxy-1, and none "
         "of them ran here before the drain"
     )
 

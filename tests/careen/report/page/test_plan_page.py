@@ -97,7 +97,7 @@ def test_the_page_is_self_contained_and_forbids_external_loads(plan: Plan) -> No
 def test_the_page_shows_every_risk_with_its_remedy(plan: Plan) -> None:
     words = Page(plan_html(plan)).words
     assert [risk for risk in risks(plan) if f"{risk.what}. {risk.remedy}".replace("`", "") not in words] == []
-    assert ("Nothing that the simulation can see" in words) is (not risks(plan))
+    assert ("No risk that the simulation can see" in words) is (not risks(plan))
 
 
 def test_every_node_has_a_row_and_every_step_a_labelled_bar() -> None:
@@ -183,7 +183,7 @@ def test_other_orders_are_shown_side_by_side_and_marked() -> None:
     assert "Orders side by side" not in Page(plan_html(a_plan())).words
     words = Page(plan_html(a_bad_plan())).words
     assert "Orders side by side" in words
-    assert "order fewest-moves (not as the agents go: they are set to --order=oldest)" in words
+    assert "order fewest-moves (the agents use another order: --order=oldest)" in words
 
 
 def test_moves_are_folded_by_node_and_those_that_move_again_come_first() -> None:

@@ -45,7 +45,7 @@ def test_the_first_sentence_states_how_often_shadow_and_scheduler_agree() -> Non
 
 def test_an_empty_tally_has_a_message() -> None:
     text = shadow_text(RunCounts(), FOLLOWED, last=10)
-    assert "no pod was bound of which something can be said." in text
+    assert "no bound pod could be compared." in text
     assert shadow_json(RunCounts(), FOLLOWED, last=10)["agreement"] is None
 
 
@@ -66,7 +66,7 @@ def test_the_exit_code_tells_whether_shadow_and_scheduler_agree(made: RunCounts,
 
 def test_too_little_agreement_is_reported_with_its_causes() -> None:
     text = shadow_text(many(6, 40, nodes=200, is_sampled=True, is_best_of_all=True), FOLLOWED, last=2)
-    assert "That is less than 80 %" in text
+    assert "This is less than 80 %" in text
     assert "the scheduler probably looks at more nodes than careen was told (percentageOfNodesToScore)" in text
     assert "The last 2 disagreements:" in text
 

@@ -28,19 +28,19 @@ def decide(situation: Situation) -> Decision:
     if isinstance(lock, Garbage):
         return stay(
             situation,
-            Status(Code.LOCK_GARBAGE, f"the claim waits in a lock that cannot be understood: {lock.why}"),
+            Status(Code.LOCK_GARBAGE, f"cannot give the claim back, because the lock cannot be understood: {lock.why}"),
             Stay(look=_LOOK_SECONDS * 5),
         )
     if not isinstance(lock, LockContent):
         return stay(
             situation,
-            Status(Code.LOCK_UNKNOWN, f"the claim cannot be given back, the lock cannot be read: {lock.why}"),
+            Status(Code.LOCK_UNKNOWN, f"cannot give the claim back, because the lock cannot be read: {lock.why}"),
             Stay(look=_LOOK_SECONDS),
         )
     if out := removal(situation):
         return stay(
             situation,
-            Status(Code.GIVING_BACK, "the claim is being taken out of the lock", is_silent=True),
+            Status(Code.GIVING_BACK, "removes the claim from the lock", is_silent=True),
             Stay(look=0.0, actions=out),
         )
     sentence = situation.node.annotations.get(keys.REASON, "the claim is given back")

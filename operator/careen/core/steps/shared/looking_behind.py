@@ -87,7 +87,7 @@ def _free(situation: Situation, content: LockContent, proven: tuple[Entry, ...])
         situation,
         Status(
             Code.GHOST_FREED,
-            f"the claim of {names} had nobody behind it and was removed from the lock",
+            f"the claim of {names} had no holder any more and was removed from the lock",
             refusals=stored_refusals(situation.node),
             label=_label(situation),
         ),
@@ -115,17 +115,20 @@ def _mark(situation: Situation, content: LockContent, holders: Holders) -> Decis
         Status(code, sentence, is_silent=True),
         Stay(
             look=0.0,
-            actions=(write_lock(situation, f"mark how {names} comes on", marked), *_standstill(situation, marked, new)),
+            actions=(
+                write_lock(situation, f"update the overdue mark of {names}", marked),
+                *_standstill(situation, marked, new),
+            ),
         ),
     )
 
 
 def _standstill(situation: Situation, marked: LockContent, new: list[Entry]) -> tuple[Notify, ...]:
-    """The message when no holder makes progress any more. The agent that writes the mark sends it, so there is one."""
+    """The message when no holder makes progress any more. Only the agent that writes the mark sends it."""
     late = overdue.holders_overdue(marked)
     if not new or len(late) < lock.limit(marked, situation.policy.concurrency):
         return ()
-    sentence = f"the roll-out stands still behind {overdue.clauses(late)}"
+    sentence = f"the roll-out waits for {overdue.clauses(late)}"
     return (Notify(occasion=Occasion.HALTED, sentence=sentence, reason=sentence),)
 
 

@@ -1,8 +1,8 @@
 """Prepares the next in line while the holder's workloads settle: a forecast, and a dry-run eviction of each pod that
 has to go.
 
-That saves the roll-out the time of both between a release and the next drain. It decides nothing: at its turn the
-node asks lock, gates and Nodes again. The preparation then replaces the forecast and the dry runs, if it is only a few
+That saves the roll-out the time of both between a release and the next drain. It decides nothing: before its claim the
+node reads lock, gates and Nodes again. The preparation then replaces the forecast and the dry runs, if it is only a few
 seconds old and Nodes, holders, pods and budgets have not changed. Otherwise the agent discards it and says why on the
 Node."""
 
@@ -51,13 +51,13 @@ def decide(situation: Situation, content: LockContent) -> Decision | None:
     memory = replace(situation.memory, prepared=_prepared(situation, content, leaving))
     return stay(
         situation.with_memory(memory),
-        Status(Code.WAITING_FOR_TURN, "prepares for its turn", is_silent=True),
+        Status(Code.WAITING_FOR_TURN, "prepares its drain: it is next in line", is_silent=True),
         Stay(look=order.FIRST_LOOK_SECONDS),
     )
 
 
 def is_near(situation: Situation, content: LockContent) -> bool:
-    """Whether this node's turn may come within seconds, so that it is worth the memory to keep a forecasting process
+    """Whether this node may start within seconds, so that it is worth the memory to keep a forecasting process
     ready."""
     if situation.policy.forecast is ForecastPolicy.OFF or not _is_next(situation, content):
         return False
@@ -119,7 +119,7 @@ def why_not(situation: Situation) -> str | None:
 
 
 def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
-    """The holders that are about to give their claims back, if that makes it this node's turn."""
+    """The holders that are about to give their claims back, if this node may start after that."""
     if not _is_next(situation, content):
         return frozenset()
     return frozenset(
@@ -131,7 +131,7 @@ def _leaving(situation: Situation, content: LockContent) -> frozenset[str]:
 
 
 def _is_next(situation: Situation, content: LockContent) -> bool:
-    """Whether this node's turn comes with the next release."""
+    """Whether this node may start after the next release."""
     is_first = content.line.names[:1] == (situation.node.name,)
     is_full = free_slots(content, situation.policy.concurrency) == 0
     return is_first and is_full and not (content.is_paused or content.failed)
@@ -173,7 +173,8 @@ def _prepared(situation: Situation, content: LockContent, leaving: frozenset[str
 
 
 def _refused(situation: Situation) -> str:
-    """Why the preparation may not be used: a fact was unknown or a gate refused, and may answer better at the turn."""
+    """Why the preparation may not be used: a fact was unknown or a gate refused, and may answer better when the node
+    starts."""
     unknown = [kind for kind in _RESTS_ON if not situation.seen.knows(kind)]
     if unknown:
         return f"{unknown[0]} could not be read"

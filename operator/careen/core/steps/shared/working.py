@@ -52,7 +52,7 @@ def put_back(situation: Situation) -> Decision | None:
         entry = situation.new_entry(situation.progress.claim)
         return stay(
             situation,
-            Status(Code.ENTRY_PUT_BACK, "this node works, and its claim was missing from the lock: put back"),
+            Status(Code.ENTRY_PUT_BACK, "the claim of this node was missing from the lock: put back"),
             Stay(
                 look=0.0,
                 actions=(
@@ -68,7 +68,7 @@ def put_back(situation: Situation) -> Decision | None:
         return move(
             situation,
             Status(
-                Code.ENTRY_PUT_BACK, situation.node.annotations.get(keys.REASON, "the claim stands in another lock now")
+                Code.ENTRY_PUT_BACK, situation.node.annotations.get(keys.REASON, "the claim is in another lock now")
             ),
             Transition(situation.phase, replace(situation.progress, lock=situation.reading.object_id)),
         )

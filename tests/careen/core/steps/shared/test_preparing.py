@@ -16,7 +16,7 @@ from careen.core.facts.phases import Evidence, Phase
 from careen.core.facts.policy import ForecastPolicy
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.line import Line
-from careen.core.lock.order import turn_key
+from careen.core.lock.order import hand_over_key
 from scheduler_core.simulation.forecast import Forecast, Outcome, PodForecast
 from tests.careen.core.builders import (
     UPTIME,
@@ -134,7 +134,7 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
 )
 def test_the_next_node_expects_its_turn_within_seconds(changes: dict[str, Any], expects: bool) -> None:
     """A process that waits for a forecast's order costs memory, so few waiting nodes have one, and only briefly."""
-    assert waiting(**changes).expects_turn is expects
+    assert waiting(**changes).starts_soon is expects
 
 
 def test_the_inputs_of_a_preparation_are_read_before_it_is_made() -> None:
@@ -170,7 +170,7 @@ def test_during_a_long_settling_the_preparation_is_repeated_ever_more_rarely() -
 
 def ready(before: Prepared, **changes: Any) -> Memory:
     return remembering(
-        prepared=before, line__key=turn_key(changes.get("lock", FREE)), line__since=UPTIME, costly__not_before=0.0
+        prepared=before, line__key=hand_over_key(changes.get("lock", FREE)), line__since=UPTIME, costly__not_before=0.0
     )
 
 
