@@ -17,7 +17,7 @@ from careen.cli.support.options import (
     scheduler_config_option,
     show,
 )
-from careen.cli.support.screen import BadInput, no_such_node, say
+from careen.cli.support.screen import BadInput, did_you_mean, no_such_node, say
 from careen.report.explain_report import explain_json, explain_text
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.model.pod import Pod
@@ -93,7 +93,17 @@ def _say(note: str) -> None:
 
 def _find(snapshot: Snapshot, key: str) -> Pod:
     """The pod; a name without a namespace is one in `default`, as with kubectl."""
+    wanted = key if "/" in key else f"default/{key}"
     try:
-        return snapshot.pod(key if "/" in key else f"default/{key}")
+        return snapshot.pod(wanted)
     except UnknownPodError as error:
-        raise BadInput(f"there is no pending or running pod {key!r}; write it as NAMESPACE/POD") from error
+        raise BadInput(f"there is no pending or running pod {key!r}{_meant(snapshot, wanted)}") from error
+
+
+def _meant(snapshot: Snapshot, wanted: str) -> str:
+    """Pods of the same name in other namespaces, or else of a similar name."""
+    keys = [pod.key for pod in (*snapshot.placed_pods, *snapshot.pending)]
+    same = sorted(each for each in keys if each.rpartition("/")[2] == wanted.rpartition("/")[2])
+    if same:
+        return f"; did you mean {', '.join(same[:3])}?"
+    return did_you_mean(wanted, keys, otherwise="; write it as NAMESPACE/POD")

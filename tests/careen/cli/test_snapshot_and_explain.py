@@ -127,6 +127,9 @@ def test_a_cluster_that_cannot_be_read_completely_leaves_no_partial_dump(shop: D
             "there is no pending or running pod 'shop/nobody'",
             id="no such pod",
         ),
+        pytest.param(("explain", "shop/wbe"), "'shop/wbe'; did you mean shop/web", id="a misspelled pod"),
+        pytest.param(("explain", "web"), "'web'; did you mean shop/web?", id="a pod of another namespace"),
+        pytest.param(("explain", "x/zzzz"), "'x/zzzz'; write it as NAMESPACE/POD", id="nothing alike"),
         pytest.param(("explain", "shop/web", "--node", "n9"), "there is no Node 'n9' among the 3", id="no such node"),
     ],
 )
