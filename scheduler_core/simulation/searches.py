@@ -160,7 +160,7 @@ def after_others(searches: tuple[Likely, ...], pod: str, seconds: float) -> tupl
 
 
 def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
-    """How many there were is drawn. The geometric distribution has a wide tail: the seconds are a guess as well."""
+    """Their number is random. The geometric distribution has a wide tail, because the seconds are a guess too."""
     if not expected:
         return likely
     chance = max(_drawn(likely.number, f"others {pod}"), 1e-12)
@@ -239,7 +239,7 @@ def _from(likely: Likely, start: int, pod: str) -> Likely:
 
 
 def _step(chance: float) -> int:
-    """One of `STEPS`; `chance` from 0 to 1."""
+    """Makes one change from `STEPS`, chosen by `chance` from 0 to 1."""
     for step, share in STEPS.items():
         chance -= share
         if chance < 0:

@@ -281,7 +281,7 @@ class Columns:
 
     @cached_property
     def by_value(self) -> Remembered[Hashable, Any]:
-        """What rules answered about the values above, per node (framework/by_value.py)."""
+        """The cached answers of rules about the values above, per node (framework/by_value.py)."""
         return Remembered()
 
 

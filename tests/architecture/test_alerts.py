@@ -31,7 +31,7 @@ names = [alert["alert"] for alert in ALERTS]
 
 
 def exported() -> set[str]:
-    """By an agent, and by a shadow that has compared a pod."""
+    """The metrics that an agent, and a shadow that has compared a pod, export."""
     return types_in(Metrics("n1").exposition()) | types_in(SHADOW.exposition())
 
 

@@ -35,7 +35,7 @@ def logged(record: DrainRecord, *titles: str) -> DrainRecord:
     return msgspec.structs.replace(record, log=log)
 
 
-def test_a_pod_without_a_node_is_bound_after_the_node_was_given_back() -> None:
+def test_a_pod_without_a_node_is_bound_after_the_uncordon() -> None:
     record = logged(a_record("n1"), "varied/web-2")
     record.events.pop()
     (seen,) = bindings(record, load_pages(record.happened.pages))
@@ -44,21 +44,21 @@ def test_a_pod_without_a_node_is_bound_after_the_node_was_given_back() -> None:
     assert not seen.before.node("n0").unschedulable
 
 
-def test_of_other_pods_only_their_bindings_are_known_in_the_order_of_the_log() -> None:
+def test_bindings_of_other_pods_are_in_the_order_of_the_log_without_their_pods() -> None:
     record = logged(a_record("n1"), "other/first", "varied/web-2", "other/second")
     seen = [binding.pod and binding.pod.key for binding in bindings(record, load_pages(record.happened.pages))]
     assert seen == [None, "varied/web-2", None]
 
 
-def test_pods_of_other_namespaces_are_counted_by_the_second() -> None:
+def test_bindings_in_other_namespaces_are_counted_per_second() -> None:
     assert others(logged(a_record("n1"), "other/a", "varied/web-2")) == (1, pytest.approx(1.0))
     assert others(a_record("n1")) == (0, 0.0)
 
 
-def test_what_was_learned_of_a_cluster_that_was_made_again_does_not_count(
+def test_a_belief_about_a_cluster_does_not_count_after_the_cluster_was_recreated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An interrupted bench makes the cluster again, with another scheduler."""
+    """An interrupted bench creates the cluster again, with another scheduler."""
     first, second = a_record("n1"), a_record("n1")
     pages = [re.sub(r'"uid": ?"([^"]+)"', r'"uid":"again-\1"', page) for page in second.pages]
     paths = [tmp_path / "varied-2-000007" / f"{number}.json.gz" for number in range(3)]

@@ -366,7 +366,7 @@ def test_a_secret_of_urls_is_mounted_beside_other_files_and_volumes(tmp_path: Pa
     assert settled(found).settings.notify_url_file == ("/own/urls", place["mountPath"])
 
 
-def test_without_an_account_for_the_agents_the_shadow_keeps_its_own(tmp_path: Path) -> None:
+def test_without_a_service_account_for_the_agents_the_shadow_has_its_own(tmp_path: Path) -> None:
     values = {
         "serviceAccount": {"create": False, "name": "theirs", "extraAnnotations": {"role": "agents"}},
         "components": {"shadow": True},

@@ -119,7 +119,7 @@ def is_answered(story: Story, prometheus: Prometheus, hosts: list[Host]) -> None
 
 
 def has_data(story: Story, prometheus: Prometheus, panel: Panel, query: str, begun: float) -> None:
-    """Asks as Grafana does: over time where the panel shows time. A fallback to zero does not count as data."""
+    """Queries like Grafana: over time if the panel shows time. A fallback to zero does not count as data."""
     asked = query.removesuffix(" or vector(0)")
 
     def series() -> list[Any]:
@@ -134,7 +134,7 @@ def has_data(story: Story, prometheus: Prometheus, panel: Panel, query: str, beg
 
 
 def numbers(series: Any) -> list[float]:
-    """The values of one series that are numbers: 0/0 is none."""
+    """The numeric values of one series: 0/0 is not a number."""
     pairs = series.get("values") or [series["value"]]
     return [float(text) for _, text in pairs if text != "NaN"]
 

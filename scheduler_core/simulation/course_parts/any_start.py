@@ -56,14 +56,14 @@ def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str
 
 
 def _likelihood(told: _Weights, expected: _Weights, number: int, worth: float) -> float:
-    """Of each search's node, by the other searches and the prior."""
+    """The probability of each search's node, estimated by the other searches and the prior."""
     seen = told > 0
     others = np.maximum(told[seen] - 1.0, 0.0)
     return float((told[seen] * np.log((others + worth * expected[seen]) / (number - 1 + worth))).sum())
 
 
 def _groups(totals: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
-    """Places of equal totals, the highest first."""
+    """The positions of equal totals, the highest total first."""
     order = np.argsort(-totals, kind="stable")
     yield from np.split(order, np.flatnonzero(np.diff(totals[order])) + 1)
 

@@ -1,1 +1,1 @@
-"""What a snapshot keeps of its nodes beside their columns, and how these follow when nodes change."""
+"""The nodes of a snapshot beside their columns, and how the columns follow changes of nodes."""

@@ -53,7 +53,7 @@ class ChangingNodes:
         return self._base.nodes[row] if node is None else node
 
     def row_of(self, name: str) -> int | None:
-        """The node's row; None when there is no such node."""
+        """The node's row; None if it does not exist."""
         return self._row_of[name] if name in self._row_of else self._base.row_of.get(name)
 
     @property

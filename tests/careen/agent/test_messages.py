@@ -67,7 +67,7 @@ async def test_a_message_is_sent_to_every_target() -> None:
     assert (world.counted("sent"), world.counted("failed")) == (2, 0)
 
 
-def test_the_counters_of_each_receiver_stand_at_zero_before_its_first_message(tmp_path: Path) -> None:
+def test_the_counters_of_each_receiver_are_zero_before_its_first_message(tmp_path: Path) -> None:
     """Prometheus sees no increase in a series that begins with its first event."""
     (tmp_path / "urls").write_text("generic+http://127.0.0.1:9/\nno URL\n")
     world = World(notify_url=(SLACK,), notify_url_file=(str(tmp_path / "urls"),))

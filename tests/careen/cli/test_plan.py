@@ -270,7 +270,7 @@ def test_a_node_in_maintenance_is_named_and_asks_for_no_reboot(desk: Desk, until
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
 
 
-def test_the_wait_for_the_interval_of_the_cluster_is_in_the_way(desk: Desk) -> None:
+def test_a_plan_reports_the_wait_for_the_interval_of_the_cluster_as_an_obstacle(desk: Desk) -> None:
     desk.server.seed(*(a_node(f"n{number}") for number in range(1, 4)))
     result = desk.run("plan", *START, "--set=cluster-minimum-interval=2h")
     assert result.exit_code == 0, result.output

@@ -299,7 +299,7 @@ def test_a_stored_refusal_says_whether_every_node_gets_it(code: str, written: ob
 
 
 @pytest.mark.parametrize("is_of_cluster", [True, False])
-def test_what_a_gate_says_of_its_refusal_is_stored_on_the_node(is_of_cluster: bool) -> None:
+def test_the_scope_of_a_refusal_is_stored_on_the_node(is_of_cluster: bool) -> None:
     refusal = Refusal(gate="blocking-pods", code=Code.BLOCKING_POD, sentence="x", is_of_cluster=is_of_cluster)
     patch = the_patch(staying(refusals=(refusal,)))
     (stored,) = stored_refusals(a_node(annotations={keys.REFUSALS: str(patch.annotations[keys.REFUSALS])}))

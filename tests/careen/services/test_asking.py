@@ -122,12 +122,12 @@ def an_endless_answer(encoding: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("encoding", ["", "gzip"])
-def test_an_answer_without_an_end_is_read_up_to_its_bound(encoding: str) -> None:
+def test_an_endless_answer_is_read_up_to_a_limit(encoding: str) -> None:
     with an_endless_answer(encoding) as url, pytest.raises(ValueError, match="longer than 1 MiB"):
         read_json("GET", url, Access(), timeout_seconds=LONG_SECONDS, most_mebibytes=1, if_rejected="")
 
 
-async def test_an_alertmanager_whose_answer_has_no_end_is_unknown() -> None:
+async def test_an_alertmanager_with_an_endless_answer_is_unknown() -> None:
     with an_endless_answer() as url:
         alerts = await Alertmanager(url, timeout_seconds=LONG_SECONDS).active_alerts()
         silence = await Silences(url, node="n1", matchers=[], timeout_seconds=LONG_SECONDS).end()

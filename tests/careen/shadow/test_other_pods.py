@@ -34,7 +34,7 @@ def a_comer(*owner: str) -> Pod:
         ((), cluster(), 1),
     ],
 )
-def test_a_pod_in_place_of_one_that_a_drain_evicts_does_not_count(
+def test_the_replacement_of_a_drained_pod_does_not_count_towards_the_rate(
     owner: tuple[str, ...], before: Snapshot, counted: int
 ) -> None:
     others = OtherPods(0.0)
@@ -42,7 +42,7 @@ def test_a_pod_in_place_of_one_that_a_drain_evicts_does_not_count(
     assert others.per_second(300.0) == pytest.approx(counted / 300)
 
 
-def test_bindings_count_for_ten_minutes() -> None:
+def test_a_binding_counts_towards_the_rate_for_ten_minutes() -> None:
     others = OtherPods(0.0)
     assert others.per_second(0.0) == 0.0
     comer, world = a_comer(), cluster()
@@ -53,13 +53,13 @@ def test_bindings_count_for_ten_minutes() -> None:
     assert others.per_second(2000.0) == 0.0
 
 
-def test_the_first_bindings_do_not_look_like_a_storm() -> None:
+def test_a_single_early_binding_does_not_give_a_high_rate() -> None:
     others = OtherPods(100.0)
     others.bound(a_comer(), cluster(), 100.0)
     assert others.per_second(100.0) == pytest.approx(1 / 60)
 
 
-def test_more_than_can_be_kept_are_counted_by_the_time_that_they_took() -> None:
+def test_more_bindings_than_are_kept_are_counted_over_a_shorter_time() -> None:
     others = OtherPods(0.0)
     comer, world = a_comer(), cluster(is_cordoned=False)
     for number in range(20_000):

@@ -393,7 +393,7 @@ def test_a_pod_that_was_first_seen_with_a_node_moves_the_start_of_the_search() -
     assert town.shadow.tally.counts["default-scheduler", AgreementReason.FIRST_SEEN_BOUND] == 1
 
 
-def test_a_dump_says_how_many_pods_are_bound_in_a_second() -> None:
+def test_a_dump_contains_the_rate_of_bindings_per_second() -> None:
     town = learned_town()
     assert town.shadow.learnt is not None
     assert town.shadow.learnt.others == pytest.approx(1 / 60)

@@ -49,7 +49,7 @@ def test_a_belief_is_the_same_after_a_dump() -> None:
     assert (kept.strides, kept.others) == ((103, 0, 110), 0.5)
 
 
-def test_a_dump_of_an_earlier_release_says_nothing_of_other_pods() -> None:
+def test_a_dump_of_an_earlier_release_has_no_rate_of_other_pods() -> None:
     kept = from_mapping({"bindings": 1, "searches": [SEARCH]}, town())
     assert kept is not None
     assert (kept.strides, kept.others) == ((), 0.0)

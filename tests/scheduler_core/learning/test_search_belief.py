@@ -169,8 +169,8 @@ def test_the_binding_of_an_unknown_pod_moves_the_start_as_the_known_ones_did(see
     assert (after.bindings, after.strides) == (belief.bindings, belief.strides)
 
 
-def test_sets_hold_while_every_third_binding_is_of_an_unknown_pod() -> None:
-    """Pods that come and go between those that are known; a belief that is not told of them is too sure."""
+def test_the_sets_contain_the_node_although_every_third_binding_is_of_an_unknown_pod() -> None:
+    """Unknown pods are bound between the known ones; a belief that ignores their bindings is too certain."""
     inside = {True: 0, False: 0}
     for seed in range(31, 37):
         for is_told in inside:
@@ -187,7 +187,7 @@ def test_sets_hold_while_every_third_binding_is_of_an_unknown_pod() -> None:
     assert inside[True] > inside[False]
 
 
-def test_without_observed_cycles_an_unknown_pod_leaves_every_start_as_likely() -> None:
+def test_without_observed_cycles_a_binding_of_an_unknown_pod_makes_every_start_equally_likely() -> None:
     world = a_cluster(24)
     after = SearchBelief(followed=(Likely(Search(7, 2, -1), 0.9),), doubt=0.1).unseen(world)
     assert len(after.starts()) == NODES
@@ -196,7 +196,7 @@ def test_without_observed_cycles_an_unknown_pod_leaves_every_start_as_likely() -
     assert after.unseen(load_objects([])) == after
 
 
-def test_strides_are_those_of_the_last_observed_cycles() -> None:
+def test_the_belief_keeps_the_strides_of_the_last_observed_cycles() -> None:
     scheduler = hidden(25)
     belief, moved = SearchBelief.unknown(scheduler.world, SCHEDULER), []
     for _ in range(40):
@@ -207,7 +207,7 @@ def test_strides_are_those_of_the_last_observed_cycles() -> None:
     assert sum(mine == true for mine, true in zip(belief.strides[-20:], moved[-20:], strict=True)) >= 18
 
 
-def test_searches_expect_the_other_pods_of_the_cluster() -> None:
+def test_learned_searches_have_the_rate_and_the_strides_of_other_pods() -> None:
     scheduler = hidden(26)
     belief = replace_value(learned(scheduler, 10), others=2.0)
     (others,) = {each.others for each in belief.searches(scheduler.world, SCHEDULER, 16)}

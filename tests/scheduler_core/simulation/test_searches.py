@@ -193,7 +193,7 @@ def numbered(count: int, **more: Any) -> tuple[Likely, ...]:
     return tuple(Likely(Search(5), 1.0 / count, number, Search(50), **more) for number in range(1, count + 1))
 
 
-def test_other_pods_move_the_starts_by_their_strides() -> None:
+def test_other_pods_move_the_starts_by_the_learned_strides() -> None:
     after = after_others(numbered(2000, others=0.5, strides=(100, 110)), "default/mine", 1.0)
     starts = Counter(each.search.start for each in after)
     assert 0.6 < starts[5] / 2000 < 0.73  # two of three: none comes
@@ -203,14 +203,14 @@ def test_other_pods_move_the_starts_by_their_strides() -> None:
     assert sum(each.weight for each in after) == pytest.approx(1.0)
 
 
-def test_the_start_is_lost_if_nobody_knows_how_far_other_pods_move_it() -> None:
+def test_the_start_is_lost_if_the_strides_of_other_pods_are_unknown() -> None:
     assert {each.search.start for each in after_others(numbered(200, others=1.0), "default/mine", 1.0)} == {5, 50}
     assert {
         each.search.start for each in after_others(numbered(50, others=1e9, strides=(1,)), "default/mine", 1.0)
     } == {50}
 
 
-def test_where_no_other_pods_come_the_searches_stay() -> None:
+def test_without_other_pods_the_searches_do_not_change() -> None:
     searches = numbered(8, strides=(100,))
     assert after_others(searches, "default/mine", 100.0) is searches
     assert after_others((), "default/mine", 100.0) == ()

@@ -1,5 +1,5 @@
-"""Snapshots whose nodes come, change and go: each equals one loaded from the same objects, and a change costs what it
-changes."""
+"""Snapshots whose nodes are added, changed and removed: each equals one loaded from the same objects, and the cost of a
+change depends only on its size."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Branch(NamedTuple):
 
 
 def went_on(branch: Branch, drawn: st.DataObject, number: int) -> Branch:
-    """Another snapshot, by a change that is drawn."""
+    """Another snapshot, derived by a random change."""
     held = sorted(branch.nodes)
     what = drawn.draw(st.sampled_from(("add", "place", "remove", "replace") if held else ("add",)))
     if what == "place":
@@ -101,10 +101,10 @@ def went_on(branch: Branch, drawn: st.DataObject, number: int) -> Branch:
     changes_per_table=st.sampled_from((2, 512)),
     drawn=st.data(),
 )
-def test_any_snapshot_equals_one_loaded_from_the_same_objects_whatever_nodes_came_and_went(
+def test_a_snapshot_equals_one_loaded_from_the_same_objects_after_any_changes_of_nodes(
     objects: list[Json], pending: Json, steps: int, most_changes: int, changes_per_table: int, drawn: st.DataObject
 ) -> None:
-    """A tree of snapshots, each asked at any time, in any order."""
+    """A tree of snapshots, each queried at any time and in any order."""
     first = Branch(load_objects(objects), {key_of(each): each for each in objects}, ())
     begin = tuple(("add", name, zone_of(each)) for name, each in first.nodes.items())
     branches = [first._replace(history=begin)]
@@ -132,8 +132,8 @@ def test_an_image_that_several_nodes_lose_at_once_has_the_size_that_the_next_one
     assert changed.without_node("n2").columns.images.states == {}
 
 
-def test_pods_on_a_node_that_came_and_went_pull_at_nobody() -> None:
-    """Their terms were counted before the node came, and are asked for after it has gone."""
+def test_pods_on_a_node_that_was_added_and_removed_affect_no_other_pod() -> None:
+    """Their affinity terms were counted before the node was added, and are queried after it was removed."""
     snapshot = load_objects(manifests([a_node("n0").in_zone("a"), a_node("n1").in_zone("b")]))
     web = a_pod("web").with_labels({"app": "web"}).away_from("topology.kubernetes.io/zone", {"app": "web"})
     there = snapshot.with_pod_placed(web.build(), "n0")
@@ -151,7 +151,7 @@ def test_pods_on_a_node_that_came_and_went_pull_at_nobody() -> None:
 
 
 def a_cluster(count: int) -> Snapshot:
-    """Three pods a node; a decision has been made, so that columns and counts exist."""
+    """Three pods on each node; a decision was made, so that columns and counts exist."""
     made = [a_node(f"n{i}").in_zone("abc"[i % 3]).with_image(f"app:{i % 5}", size_bytes=10) for i in range(count)]
     placed = [a_pod(f"p{i}-{j}").on(f"n{i}").with_labels({"app": f"a{j}"}) for i in range(count) for j in range(3)]
     snapshot = load_objects(manifests([*made, *placed]))
@@ -171,7 +171,7 @@ DERIVATIONS: dict[str, Callable[[Snapshot], Snapshot]] = {
 
 @pytest.mark.parametrize("derive", DERIVATIONS.values(), ids=DERIVATIONS)
 def test_a_derived_snapshot_takes_no_more_memory_in_a_larger_cluster(derive: Callable[[Snapshot], Snapshot]) -> None:
-    """A copy of anything with an entry for each node, pod or image would show."""
+    """The test would detect a copy of any structure with an entry for each node, pod or image."""
 
     def bytes_for(snapshot: Snapshot) -> int:
         derive(snapshot)  # what is made once for all derivations is there
@@ -186,7 +186,7 @@ def test_a_derived_snapshot_takes_no_more_memory_in_a_larger_cluster(derive: Cal
     assert bytes_for(a_cluster(600)) <= bytes_for(a_cluster(12)) + 1024
 
 
-def test_columns_are_made_once_for_many_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_columns_are_computed_once_for_many_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     patched = Columns.patched
     monkeypatch.setattr(Columns, "patched", lambda self, *args: made.append(1) or patched(self, *args))

@@ -122,6 +122,6 @@ def test_a_refusal_with_a_longest_time_has_a_series_for_it_until_it_ends() -> No
         'careen_forecast_first_total{node="n1",result="miss",sampled="false"}',
     ],
 )
-def test_a_counter_stands_at_zero_before_its_first_event(series: str) -> None:
+def test_a_counter_is_zero_before_its_first_event(series: str) -> None:
     """Prometheus sees no increase in a series that begins with its first event."""
     assert f"{series} 0.0" in lines(Metrics("n1"))

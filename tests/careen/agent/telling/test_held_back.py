@@ -111,7 +111,7 @@ def test_a_cluster_wide_refusal_has_one_name_for_all_nodes() -> None:
         pytest.param(Code.ALERT, False, True, id="an alert, which always counts for the cluster"),
     ],
 )
-def test_a_refusal_of_every_node_is_told_once_and_one_of_a_node_by_that_node(
+def test_a_refusal_of_every_node_is_reported_once_and_a_nodes_own_refusal_by_that_node(
     code: Code, is_of_cluster: bool, is_told_once: bool
 ) -> None:
     def once(node: str, since: datetime) -> str:

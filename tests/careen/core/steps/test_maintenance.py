@@ -250,7 +250,7 @@ def test_an_unready_node_is_not_returned_to_service() -> None:
 
 
 @pytest.mark.parametrize(("waited", "phase"), [(599, Phase.MAINTENANCE), (601, Phase.FAILED)])
-def test_a_node_that_is_not_ready_after_its_hand_back_fails_at_the_deadline(waited: float, phase: Phase) -> None:
+def test_a_node_that_is_not_ready_after_its_maintenance_fails_at_the_deadline(waited: float, phase: Phase) -> None:
     decision = unready(None, waited)
     assert decision.phase is phase
     if phase is Phase.FAILED:
@@ -262,7 +262,7 @@ def test_a_node_that_is_not_ready_after_its_hand_back_fails_at_the_deadline(wait
         assert entry.failed == "never-ready"
 
 
-def test_the_deadline_of_a_hand_back_starts_again_with_each_request() -> None:
+def test_the_deadline_after_a_maintenance_restarts_with_each_request() -> None:
     decision = unready(KEEP, 601)
     assert decision.phase is Phase.MAINTENANCE
     assert the_record(decision).settle_started is None
@@ -275,7 +275,7 @@ def failed_after_hand_back(**node: Any) -> Decision:
     return decided(record, node={"ready": True}, need=NO, lock=held(an_entry(failed="never-ready")))
 
 
-def test_a_failed_node_that_was_handed_back_returns_to_service_when_it_becomes_ready() -> None:
+def test_a_failed_node_whose_maintenance_ended_returns_to_service_when_it_becomes_ready() -> None:
     decision = failed_after_hand_back()
     assert (decision.phase, the_patch(decision).unschedulable) == (Phase.FAILED, False)
     decision = failed_after_hand_back(is_cordoned_by_us=False)

@@ -16,7 +16,7 @@ from tests.patience import LONG_SECONDS
 
 
 class QueryError(Exception):
-    """Prometheus refused a query; the text is its own."""
+    """Prometheus refused a query; the message is Prometheus'."""
 
 
 class Prometheus:
@@ -81,7 +81,7 @@ class Prometheus:
         return self._asked("query_range", query=expression, start=str(start), end=str(end), step=str(step_seconds))
 
     def rules(self) -> dict[str, Any]:
-        """Each rule as Prometheus evaluated it last, by name."""
+        """Prometheus' last evaluation of each rule, by name."""
         groups = self._http.request("GET", f"{self.url}/api/v1/rules").json()["data"]["groups"]
         return {rule["name"]: rule for group in groups for rule in group["rules"]}
 

@@ -29,7 +29,7 @@ def counted(seed: int, *, is_order_known: bool) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_with_a_known_order_they_are_those_of_a_search_from_each_start(seed: int) -> None:
+def test_with_a_known_node_order_the_shares_equal_those_of_a_search_from_each_start(seed: int) -> None:
     world, pod = a_cluster(seed, nodes=230), a_comer(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(start) for start in range(230)])
     taken: Counter[str] = Counter()
@@ -42,7 +42,7 @@ def test_with_a_known_order_they_are_those_of_a_search_from_each_start(seed: int
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_with_an_unknown_order_half_of_the_weight_is_that_of_drawn_orders(seed: int) -> None:
+def test_with_an_unknown_node_order_half_of_the_weight_belongs_to_random_orders(seed: int) -> None:
     world, pod = a_cluster(seed, nodes=230), a_comer(seed, random.Random(seed))
     results = SCHEDULER.schedule_each(world, pod, [Search(0, shuffle=number) for number in range(1, 1001)])
     taken = Counter(name for result in results for name in result.best if len(result.best) == 1)
@@ -55,13 +55,13 @@ def test_with_an_unknown_order_half_of_the_weight_is_that_of_drawn_orders(seed: 
 PRIOR: Shares = ((("a",), 0.4), (("b",), 0.3), (("c", "d"), 0.2), (("e",), 0.1))
 
 
-def test_nothing_is_added_to_searches_that_agree() -> None:
+def test_the_prior_adds_nothing_to_searches_that_agree() -> None:
     weights = weighed({"z": 1.0}, 160, PRIOR)
     assert weights["z"] > 0.99
     assert sum(weights.values()) == pytest.approx(1.0)
 
 
-def test_the_more_searches_differ_the_more_is_added_of_nodes_that_none_came_to() -> None:
+def test_the_prior_adds_more_weight_to_unfound_nodes_the_more_searches_differ() -> None:
     chance, nodes = np.random.default_rng(1), [f"n{number}" for number in range(200)]
     true = 0.9 ** np.arange(200)
     true /= true.sum()
@@ -89,18 +89,18 @@ def _held(weights: dict[str, float], true: dict[str, float]) -> float:
 @pytest.mark.parametrize(
     ("counts", "number", "prior"), [({}, 32, PRIOR), ({"a": 1.0}, 1, PRIOR), ({"a": 0.5, "b": 0.5}, 32, ())]
 )
-def test_without_a_prior_or_several_searches_the_weights_stay(
+def test_without_a_prior_or_several_searches_the_weights_equal_the_counts(
     counts: dict[str, float], number: int, prior: Shares
 ) -> None:
     assert weighed(counts, number, prior) == counts
 
 
-def test_the_sum_stays_that_of_the_counts() -> None:
+def test_the_prior_does_not_change_the_sum_of_the_counts() -> None:
     assert sum(weighed({"a": 0.2, "b": 0.1}, 8, PRIOR).values()) == pytest.approx(0.3)
 
 
 def forecast(**more: Any) -> PodForecast:
-    """Of one pod of a loaded cluster of 400 nodes."""
+    """The forecast of one pod in a loaded cluster of 400 nodes."""
     mine = a_pod("mine").requesting(cpu="300m").owned_by("ReplicaSet", "mine").on("n000")
     (pod,) = load_objects(manifests(a_node("n000"), mine)).placed_pods
     world = a_cluster(1, nodes=400).with_pod_placed(pod, "n000")
@@ -108,10 +108,10 @@ def forecast(**more: Any) -> PodForecast:
     return next(each for each in said.pods if each.name == "mine")
 
 
-def test_a_forecast_with_few_searches_names_nodes_that_none_of_them_came_to() -> None:
+def test_a_forecast_with_few_searches_also_names_nodes_that_none_of_them_found() -> None:
     few, many = forecast(most_courses=4), forecast(most_courses=160)
     assert set(many.landing) <= set(few.landing)
 
 
-def test_nothing_is_added_if_the_start_is_known() -> None:
+def test_the_prior_adds_nothing_if_the_start_is_known() -> None:
     assert len(forecast(most_courses=4, start=7).landing) < len(forecast(most_courses=4).landing)
