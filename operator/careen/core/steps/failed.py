@@ -82,10 +82,7 @@ def _halted(situation: Situation) -> Decision:
             Transition(Phase.WAITING, situation.progress),
         )
     if code is Code.NEVER_READY and situation.node.ready and _still_runs_boot_left(situation):
-        progress = replace(situation.progress, failed="", failed_at=None, settle_started=situation.mark())
-        return move(
-            situation, Status(Code.SETTLING, "the node became ready after all"), Transition(Phase.SETTLING, progress)
-        )
+        return _ready_after_all(situation)
     if code is Code.SETTLE_TIMEOUT:
         if situation.seen.lacks(Evidence.OWNERS):
             return want(situation, Evidence.OWNERS)
@@ -97,6 +94,17 @@ def _halted(situation: Situation) -> Decision:
                 Transition(Phase.SETTLING, progress),
             )
     return stay(situation, Status(code, _sentence(situation)), Stay(look=failing.LOOK_SECONDS))
+
+
+def _ready_after_all(situation: Situation) -> Decision:
+    """Put the node back into service, as at the end of a maintenance."""
+    goes_on = situation.seen.need.answer is NeedAnswer.YES
+    record, change = working.handed_back(situation, NodeChange(), keeps_taint=goes_on)
+    return move(
+        situation,
+        Status(Code.SETTLING, "the node became ready after all"),
+        Transition(Phase.SETTLING, replace(record, failed="", failed_at=None), change=change),
+    )
 
 
 def _still_runs_boot_left(situation: Situation) -> bool:

@@ -284,6 +284,13 @@ def test_a_failed_node_whose_maintenance_ended_returns_to_service_when_it_become
     assert (record.claim, record.failed, record.settle_started) == ("c1", "", ago(0))
 
 
+def test_a_failed_node_with_a_persons_own_cordon_gets_its_labels_back_when_it_becomes_ready() -> None:
+    decision = failed_after_hand_back(is_cordoned_by_us=False, prior_unschedulable=True)
+    assert decision.phase is Phase.SETTLING
+    assert (the_patch(decision).unschedulable, the_patch(decision).labels["pool"]) == (None, "web")
+    assert the_record(decision).prior_labels == {}
+
+
 def test_a_failed_node_whose_new_boot_was_not_ready_in_time_waits_for_a_person() -> None:
     record = a_progress(
         Phase.FAILED, failed="never-ready", failed_at=ago(60), is_cordoned_by_us=False, verify_started=ago(700)
