@@ -41,7 +41,7 @@ from scheduler_core.sampling import Rows, Search, Windows, nodes_to_find
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
-from scheduler_core.ties import first_of_heap
+from scheduler_core.ties import first_of_places
 from scheduler_core.values import Value
 
 _NOBODY: Final[Nominated] = {}
@@ -309,22 +309,24 @@ class _Cycle:
         """Among equal nodes, the order in which they were found decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.snapshot.columns
-        best = tuple(sorted(columns.names[row] for row in table.nodes.rows[table.total == table.total.max()]))
+        rows = table.nodes.rows[table.total == table.total.max()]
+        best = tuple(sorted([columns.names[row] for row in rows.tolist()]))
         node = best[0]
         if self._scheduler.kube_version.tie_break == "heap" and len(best) > 1:
-            totals = np.zeros(len(columns), dtype=np.int64)
-            totals[table.nodes.rows] = table.total
             found = passed if is_in_tree_order else columns.in_tree_order(passed)
-            node = columns.names[found[first_of_heap(totals[found])]]
+            is_best = np.zeros(len(columns), dtype=bool)
+            is_best[rows] = True
+            node = columns.names[found[first_of_places(np.flatnonzero(is_best[found]))]]
         return CycleResult(self._pod, self._diagnosis, node=node, best=best, table=table, state=self._state)
 
     def _table(self, rows: Rows) -> ScoreTable:
-        known = self._tables.get(rows.tobytes())
+        key = b"" if rows is self._passed else rows.tobytes()  # all that passed need no comparison
+        known = self._tables.get(key)
         if known is None:
             nodes = self._diagnosis.nodes
             scored = NodeList(nodes.snapshot, None if len(rows) == len(nodes) else rows, nodes.rules)
             table = self._runner.score(self._state, self._pod, scored)
-            known = self._tables[rows.tobytes()] = self._scheduler.with_extender_scores(self._pod, table)
+            known = self._tables[key] = self._scheduler.with_extender_scores(self._pod, table)
         return known
 
 

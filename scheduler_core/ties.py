@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler_core.framework.extension_points import Scores
 
@@ -15,7 +16,12 @@ def first_of_heap(totals: Scores) -> int:
     the highest total that comes first when the tree is read from the top, each left branch before the right one. The
     way to a place is the binary form of its number, counted from 1, after the leading digit: 0 is left, 1 is right.
     """
-    numbers = np.flatnonzero(totals == totals.max()) + 1
+    return first_of_places(np.flatnonzero(totals == totals.max()))
+
+
+def first_of_places(places: NDArray[np.intp]) -> int:
+    """The same, of the places of the highest totals."""
+    numbers = places + 1
     _, digits = np.frexp(numbers)
     ways = numbers << (digits[-1] - digits)
     return int(numbers[ways.argmin()]) - 1  # of a node and its left branch, the node has the lower number

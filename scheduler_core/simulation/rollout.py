@@ -153,6 +153,7 @@ class _Rollout:
                 obstacle = self.permission.refusal(name, self.now)
                 if obstacle is None:
                     self._claim(name)
+                    asked.remove(name)  # it waits no longer
                     break  # the line may be another one now
                 in_the_way.append((name, obstacle))
                 tried_in_vain += self.permission.was_refused(name) and not is_kept

@@ -40,6 +40,23 @@ Number = TypeVar("Number", bound=np.generic)
 TreeChange = Callable[[NodeTree], NodeTree]
 
 
+class ColumnsByUsage(Remembered[Hashable, tuple[NDArray[np.int64], NDArray[np.int64]]]):
+    """Columns by what they are for, each with the stamps of its rows."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self, entries: int) -> None:
+        super().__init__(entries)
+        self._last: tuple[object, object, NDArray[np.intp]] | None = None
+
+    def restamped(self, old: NDArray[np.int64], new: NDArray[np.int64]) -> NDArray[np.intp]:
+        """The rows with another stamp. A cycle asks for several columns, mostly of the same two moments."""
+        last = self._last
+        if last is None or last[0] is not old or last[1] is not new:
+            self._last = last = (old, new, np.flatnonzero(old != new))
+        return last[2]
+
+
 class Columns:
     """All data about the nodes that fits into columns. Arrays are shared and must not be written to."""
 
@@ -235,10 +252,10 @@ class Columns:
         return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
 
     @cached_property
-    def by_usage(self) -> Remembered[Hashable, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def by_usage(self) -> ColumnsByUsage:
         """Columns that depend on the nodes' allocatable resources and on their pods' requests, each with the stamps
         (`Usage.stamps`) of those requests."""
-        return Remembered(_BY_USAGE)
+        return ColumnsByUsage(_BY_USAGE)
 
     @cached_property
     def allowed_pods(self) -> NDArray[np.int64]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final
 
-import numpy as np
-
 from scheduler_core.framework.extension_points import Scores
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
@@ -27,14 +25,15 @@ def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList], Scor
         return work_out(nodes)
     usage = nodes.snapshot.tally(UsageTally(nodes.rules))
     key = (nodes.rules, key)
-    known = columns.by_usage.get(key)
+    kept = columns.by_usage
+    known = kept.get(key)
     if known is None:
         column = work_out(NodeList(nodes.snapshot, None, nodes.rules))
     else:
         stamps, column = known
-        rows = np.flatnonzero(stamps != usage.stamps)
+        rows = kept.restamped(stamps, usage.stamps)
         if len(rows):
             column = column.copy()
             column[rows] = work_out(NodeList(nodes.snapshot, rows, nodes.rules))
-    columns.by_usage[key] = (usage.stamps, column)
+    kept[key] = (usage.stamps, column)
     return nodes.take(column)

@@ -21,6 +21,6 @@ def normalize_to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
 def truncated_division(dividend: Scores, divisor: int) -> Scores:
     """Integer division toward zero, as Go divides; numpy alone would round down."""
     quotient: Scores = (
-        np.sign(dividend) * (np.abs(dividend) // divisor) if (dividend < 0).any() else dividend // divisor
+        np.sign(dividend) * (np.abs(dividend) // divisor) if dividend.min(initial=0) < 0 else dividend // divisor
     )
     return quotient

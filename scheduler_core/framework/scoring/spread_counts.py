@@ -250,6 +250,18 @@ class SoftConstraint(Value, eq=False):
     by_domain: Ints | None
     by_node: Ints | None
 
+    def parts(self, nodes: NodeList) -> NDArray[np.float64]:
+        """What the constraint adds to the score of each of these nodes."""
+        more = float(self.constraint.max_skew - 1)
+        if self.by_node is not None:
+            parts: NDArray[np.float64] = nodes.take(self.by_node) * self.weight
+            parts += more
+            return parts if self.topology.everywhere else np.where(nodes.take(self.topology.present), parts, 0.0)
+        by_domain = _required(self.by_domain) * self.weight + more
+        if not self.topology.everywhere:
+            by_domain[self.topology.missing] = 0.0
+        return by_domain[nodes.take(self.topology.codes)]
+
 
 class SoftSpread(Value):
     """The pod's ScheduleAnyway constraints. `ignored` by row: nodes that lack a key and score 0 (None: no node)."""
@@ -261,12 +273,13 @@ class SoftSpread(Value):
         """Raw scores: the more matching pods, the higher."""
         total = np.zeros(len(nodes))
         for soft in self.constraints:
-            codes = nodes.take(soft.topology.codes)
-            counts = nodes.take(soft.by_node) if soft.by_node is not None else _required(soft.by_domain)[codes]
-            part = counts * soft.weight + float(soft.constraint.max_skew - 1)
-            total += part if soft.topology.everywhere else np.where(codes != soft.topology.missing, part, 0.0)
+            total += soft.parts(nodes)
         whole = np.trunc(total)
-        rounded: Scores = (whole + (np.abs(total - whole) >= 0.5) * np.sign(total)).astype(np.int64)
+        rest = total - whole
+        whole += rest >= 0.5
+        if any(soft.constraint.max_skew < 1 for soft in self.constraints):  # which the API server refuses
+            whole -= rest <= -0.5
+        rounded: Scores = whole.astype(np.int64)
         return rounded if self.ignored is None else np.where(nodes.take(self.ignored), 0, rounded)
 
     def score_of(self, pod: Pod, node_info: NodeInfo) -> int:
