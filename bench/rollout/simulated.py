@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import NormalDist, fmean, stdev
@@ -131,7 +131,7 @@ class InOrder:
     order: tuple[str, ...]
     at_work: str = ""
 
-    def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:  # noqa: ARG002 - the port's signature
+    def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:  # noqa: ARG002 - the port's signature
         return () if self.at_work else [name for name in self.order if name in waiting][:1]
 
     def claimed(self, node: str, at: datetime) -> None:  # noqa: ARG002 - the port's signature

@@ -50,6 +50,7 @@ class Diagnosis:
     inside: NDArray[np.intp] | None = None  # the rows that a PreFilter result names; None: all
     outside: Verdict | None = None  # of the other rows
     rounds: tuple[Round, ...] = ()
+    sieved: NDArray[np.intp] | None = None  # the rows that passed the filters, where they are known already
     replaced: Mapping[int, Verdict] = field(default_factory=dict)
     """By row, verdicts that count instead of the filters': from nominated pods, and from extenders."""
 
@@ -94,6 +95,8 @@ class Diagnosis:
         """Rows that passed every filter, in the snapshot's order."""
         if self.prefilter is not None:
             return self.searched[:0]
+        if self.sieved is not None and not self.replaced:
+            return self.sieved
         passed = np.zeros(len(self.nodes.snapshot.columns), dtype=bool)
         passed[self.searched] = True
         for each in self.rounds:

@@ -9,6 +9,7 @@ Source of the points and their order: k8s.io/kube-scheduler/framework/interface.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -111,6 +112,19 @@ class FilterAllPlugin(Protocol):
     @property
     def name(self) -> str: ...
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals | None: ...
+
+
+@runtime_checkable
+class NodeRulePlugin(Protocol):
+    """Its answers for all nodes (`filter_all`, `score_all`, `normalize`) depend on the nodes, on its own settings, and
+    of the pod only on `node_key`: not on placed pods, other objects, or state. They are kept while the nodes stay the
+    same."""
+
+    @property
+    def name(self) -> str: ...
+    def node_key(self, pod: Pod) -> Hashable:
+        """Equal for pods that get equal answers."""
+        ...
 
 
 @runtime_checkable

@@ -5,9 +5,10 @@ The effect of each answer on the rest of the point follows pkg/scheduler/framewo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from scheduler_core.framework.extension_points import (
     MAX_NODE_SCORE,
     FilterAllPlugin,
     FilterPlugin,
+    NodeRulePlugin,
     NormalizePlugin,
     PostFilterResult,
     PreFilterExtensions,
@@ -37,6 +39,7 @@ from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.values import Value
 
 Nominated = Mapping[str, tuple[Pod, ...]]
+Rows = NDArray[np.intp]
 _NOBODY: Final[Nominated] = {}
 
 
@@ -65,6 +68,21 @@ class ScoreTable:
     nodes: NodeList
     by_plugin: Mapping[str, Scores]
     total: Scores = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sieved:
+    """What filters left of a list of nodes: `alive` by position, and `rows` if they are known. `is_over`: nothing."""
+
+    alive: NDArray[np.bool_]
+    rounds: tuple[Round, ...] = ()
+    rows: Rows | None = None
+    is_over: bool = False
+
+    def without(self, answers: Round) -> _Sieved:
+        alive = self.alive.copy()
+        alive[answers.refused] = False
+        return _Sieved(alive, (*self.rounds, answers), is_over=not alive.any())
 
 
 class Runner:
@@ -98,6 +116,12 @@ class Runner:
             and p not in self._pre_scores
             and isinstance(p, PreScorePlugin)
         )
+        # The first filters, as far as nodes alone decide; none where a filter prepares late, which writes state.
+        first = takewhile(lambda p: isinstance(p, NodeRulePlugin) and p.name in self._filters_all, self._filters)
+        self._node_filters: tuple[Any, ...] = () if self._late_filters else tuple(first)
+        self._node_scores = {
+            p.name: p for p in self._scores_all.values() if isinstance(p, NodeRulePlugin) and not self._late_scores
+        }
         self._normalizers = {p.name: p for p in self._scores if isinstance(p, NormalizePlugin)}
 
     # ---- PreEnqueue ----
@@ -153,29 +177,57 @@ class Runner:
         excused = (p.name for p in self._late_filters if p.pre_filter(state, pod, nodes).verdict.is_skip)
         state.skipped_filters = state.skipped_filters.union(excused)
         if prepared.node_names is None:
-            rounds, replaced = self._filter(state, pod, nodes), self._refused_beside(state, pod, nodes, nominated)
-            return Diagnosis(nodes=nodes, rounds=rounds, replaced=replaced)
+            (rounds, sieved), replaced = (
+                self._filter(state, pod, nodes),
+                self._refused_beside(state, pod, nodes, nominated),
+            )
+            return Diagnosis(nodes=nodes, rounds=rounds, sieved=sieved, replaced=replaced)
         row_of = nodes.snapshot.columns.row_of
         rows = np.array(sorted(row_of[name] for name in prepared.node_names if name in row_of), dtype=np.intp)
         outside = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(prepared.asked_by)}]")
         searched = NodeList(nodes.snapshot, rows, nodes.rules)
-        rounds, replaced = self._filter(state, pod, searched), self._refused_beside(state, pod, searched, nominated)
+        (rounds, _), replaced = (
+            self._filter(state, pod, searched),
+            self._refused_beside(state, pod, searched, nominated),
+        )
         return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
 
-    def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[Round, ...]:
-        rounds: list[Round] = []
-        alive = np.ones(len(nodes), dtype=bool)
-        for plugin in self._filters:
+    def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[tuple[Round, ...], Rows | None]:
+        """The rounds that refused any node; and of all nodes the rows that passed, if only rules about nodes refused
+        any."""
+        if not nodes.is_all:
+            return self._sift(self._filters, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes).rounds, None
+        begun = self._by_node_rules(state, pod, nodes)
+        done = self._sift(self._filters[len(self._node_filters) :], begun, state, pod, nodes)
+        return done.rounds, begun.rows if done is begun else None
+
+    def _by_node_rules(self, state: CycleState, pod: Pod, nodes: NodeList) -> _Sieved:
+        """What the first filters leave of all nodes, kept while the nodes stay the same."""
+        asked = [p for p in self._node_filters if p.name not in state.skipped_filters]
+        key = (self, *((p.name, p.node_key(pod)) for p in asked))
+        known: _Sieved | None = nodes.snapshot.columns.answers.get(key)
+        if known is None:
+            done = self._sift(asked, _Sieved(np.ones(len(nodes), dtype=bool)), state, pod, nodes)
+            rows = np.flatnonzero(done.alive)
+            rows.flags.writeable = False
+            known = nodes.snapshot.columns.answers[key] = replace(done, rows=rows)
+        return known
+
+    def _sift(
+        self, filters: Sequence[FilterPlugin], begun: _Sieved, state: CycleState, pod: Pod, nodes: NodeList
+    ) -> _Sieved:
+        """What these filters leave; the same object if they refuse none of what was left."""
+        left = begun
+        for plugin in filters:
+            if left.is_over:
+                break
             if plugin.name in state.skipped_filters:
                 continue
-            refusals = self._refusals(plugin, state, pod, nodes, alive)
+            refusals = self._refusals(plugin, state, pod, nodes, left.alive)
             refused = refusals.codes.nonzero()[0]
-            if len(refused) and len(refused := refused[alive[refused]]):
-                rounds.append(_checked(Round(plugin.name, refused, refusals)))
-                alive[refused] = False
-                if not alive.any():
-                    break
-        return tuple(rounds)
+            if len(refused) and len(refused := refused[left.alive[refused]]):
+                left = left.without(_checked(Round(plugin.name, refused, refusals)))
+        return left
 
     def _refused_beside(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated) -> dict[int, Verdict]:
         """The nodes, by row, where the pod does not fit beside the pods nominated to them."""
@@ -311,6 +363,21 @@ class Runner:
         return ScoreTable(nodes, by_plugin, total if self._scores else total + 1)
 
     def _weighted(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList) -> Scores:
+        rule = self._node_scores.get(plugin.name)
+        if rule is None:
+            return self._weighed_anew(plugin, state, pod, nodes, asked)
+        answers, key = nodes.snapshot.columns.answers, (self, "score", plugin.name, rule.node_key(pod))
+        known: tuple[Rows, Scores] | None = answers.get(key)
+        if known is not None and known[0] is nodes.rows:
+            return known[1]
+        scores = self._weighed_anew(plugin, state, pod, nodes, asked)
+        if not nodes.rows.flags.writeable:  # kept by `_by_node_rules`, which gives them again
+            answers[key] = (nodes.rows, scores)
+        return scores
+
+    def _weighed_anew(
+        self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList
+    ) -> Scores:
         scores = self._raw(plugin, state, pod, nodes, asked)
         normalizer = self._normalizers.get(plugin.name)
         if normalizer is not None:

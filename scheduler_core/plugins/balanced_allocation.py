@@ -13,14 +13,13 @@ from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import BalancedAllocationArgs
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
-from scheduler_core.framework.scoring.by_usage import by_usage
+from scheduler_core.framework.scoring.by_usage import by_usage, usage_of
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import incoming_requests
 from scheduler_core.model.resources import is_scalar
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.pods.tallies import UsageTally
 from scheduler_core.values import Value
 
 _HALF: Final = MAX_NODE_SCORE // 2
@@ -70,12 +69,12 @@ class NodeResourcesBalancedAllocation(Value):
         return by_usage(nodes, key, lambda asked: self._scores(shares, asked))
 
     def _scores(self, shares: BalancedShares, nodes: NodeList) -> Scores:
-        columns, usage = nodes.snapshot.columns, nodes.snapshot.tally(UsageTally(nodes.rules))
+        columns, usage = nodes.snapshot.columns, usage_of(nodes)
         lines = [(columns.resources[name], amount) for name, amount in shares.requested if name in columns.resources]
         if len(lines) == 2 and all(columns.everywhere[line] for line, _ in lines):
             return self._of_two_everywhere(nodes, [(usage.requested[line], amount, line) for line, amount in lines])
         whole = [nodes.take(columns.allocatable[line]) for line, _ in lines]
-        taken = [nodes.take(usage.requested[line]) for line, _ in lines]
+        taken = [usage.requested[line] for line, _ in lines]
         with_pod = _balances([used + amount for used, (_, amount) in zip(taken, lines, strict=True)], whole, len(nodes))
         if not self.kube_version.balanced_allocation_compares_without_pod:
             return with_pod
@@ -85,7 +84,7 @@ class NodeResourcesBalancedAllocation(Value):
     def _of_two_everywhere(self, nodes: NodeList, lines: Sequence[tuple[NDArray[np.int64], int, int]]) -> Scores:
         """The usual case, in few passes: cpu and memory on nodes that all have both."""
         whole = [nodes.take(nodes.snapshot.columns.allocatable_floats[line]) for _, _, line in lines]
-        taken = [nodes.take(used) for used, _, _ in lines]
+        taken = [used for used, _, _ in lines]
         with_pod = _balances_of_two([used + amount for used, (_, amount, _) in zip(taken, lines, strict=True)], whole)
         if not self.kube_version.balanced_allocation_compares_without_pod:
             return with_pod

@@ -3,6 +3,7 @@ select; scores preferred terms."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import reduce
 from typing import Any, ClassVar, Final
 
@@ -65,6 +66,9 @@ class NodeAffinity(Value):
         if self._added_required is not None:
             codes[~nodes.take(labels.selected((), self._added_required))] = 1
         return Refusals(codes, {1: _NOT_ADDED, 2: _NOT_CHOSEN})
+
+    def node_key(self, pod: Pod) -> Hashable:
+        return pod.spec.node_selector, pod.spec.node_affinity
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:  # noqa: ARG002
         own = pod.spec.node_affinity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar, Final
 
 import numpy as np
@@ -21,6 +22,9 @@ class NodeName(Value):
     """A pod with spec.nodeName normally bypasses the scheduler; this filter handles those that do not."""
 
     name: ClassVar[str] = "NodeName"
+
+    def node_key(self, pod: Pod) -> Hashable:
+        return pod.node_name
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
         return _ANOTHER if pod.node_name and pod.node_name != node_info.name else SUCCESS

@@ -13,7 +13,7 @@ from scheduler_core.config.plugin_args import NodeResourcesFitArgs
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import PreFilterResult, Scores
 from scheduler_core.framework.refusals import Refusals
-from scheduler_core.framework.scoring.by_usage import by_usage
+from scheduler_core.framework.scoring.by_usage import by_usage, usage_of
 from scheduler_core.framework.scoring.resource_scoring import (
     ResourceShare,
     score_of_node,
@@ -27,7 +27,6 @@ from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_ex
 from scheduler_core.snapshot.columns import MOST_COUNTED
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.pods.tallies import UsageTally
 from scheduler_core.values import Value
 
 _TOO_MANY_PODS: Final = "Too many pods"
@@ -100,8 +99,8 @@ class NodeResourcesFit(Value):
 
     def _codes(self, demand: PodDemand, nodes: NodeList) -> Scores:
         columns = nodes.snapshot.columns
-        usage = nodes.snapshot.tally(UsageTally(nodes.rules))
-        full = nodes.take(usage.pods) >= nodes.take(columns.allowed_pods)
+        usage = usage_of(nodes)
+        full = usage.pods >= nodes.take(columns.allowed_pods)
         codes: Scores = full.astype(np.int64) if full.any() else np.zeros(len(nodes), dtype=np.int64)
         for bit, (name, amount) in enumerate(demand.amounts, start=2):
             line = columns.resources.get(name)
@@ -109,7 +108,7 @@ class NodeResourcesFit(Value):
                 codes |= (1 << bit) | 2
                 continue
             allocatable = nodes.take(columns.allocatable[line])
-            short = allocatable - nodes.take(usage.requested[line]) < min(amount, MOST_COUNTED)
+            short = allocatable - usage.requested[line] < min(amount, MOST_COUNTED)
             if short.any():
                 codes |= short * (1 << bit)
                 codes |= (short & (allocatable < amount)) * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar, Final
 
 from scheduler_core.framework.by_value import refusals_by_value
@@ -23,6 +24,9 @@ class NodeUnschedulable(Value):
     """Checks spec.unschedulable; TaintToleration checks the taint."""
 
     name: ClassVar[str] = "NodeUnschedulable"
+
+    def node_key(self, pod: Pod) -> Hashable:
+        return pod.spec.tolerations
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
         return _verdict(node_info.node.unschedulable, pod.spec.tolerations)

@@ -3,6 +3,7 @@ soft taints higher."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from scheduler_core.config.kube_version import KubeVersion
@@ -30,6 +31,9 @@ class TaintToleration(Value):
 
     kube_version: KubeVersion
     name: ClassVar[str] = "TaintToleration"
+
+    def node_key(self, pod: Pod) -> Hashable:
+        return pod.spec.tolerations
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002
         return self._verdict(node_info.node.taints, pod.spec.tolerations)

@@ -87,7 +87,7 @@ def simulate_rollout(
         cluster=cluster,
         permission=Permission(rules, lambda name: cluster.drained(name).forecasts[0]),
         movable=MovableTally(stays),
-        waiting=list(names),
+        waiting=dict.fromkeys(names),
     )
     return rollout.run(begins + timedelta(days=most_days), on_progress)
 
@@ -111,7 +111,7 @@ class _Rollout:
     cluster: SimulatedCluster
     permission: Permission
     movable: MovableTally
-    waiting: list[str]
+    waiting: dict[str, None]  # in order
     work: dict[str, _Work] = field(default_factory=dict)
     unplaced: list[Unplaced] = field(default_factory=list)
     account: Account = field(default_factory=Account)
@@ -144,7 +144,7 @@ class _Rollout:
         in_the_way: list[tuple[str, Obstacle]] = []
         tried_in_vain = 0
         while True:
-            line = self._line([name for name in self.waiting if name not in asked] if asked else self.waiting)
+            line = self._line({name: None for name in self.waiting if name not in asked} if asked else self.waiting)
             if not line:
                 return in_the_way if self._line(self.waiting) else []  # no place was left unused
             for name in line:
@@ -160,15 +160,15 @@ class _Rollout:
                 if tried_in_vain >= _MOST_TRIED_IN_VAIN and self.work:
                     return in_the_way
 
-    def _line(self, candidates: Sequence[str]) -> Sequence[str]:
+    def _line(self, candidates: Mapping[str, None]) -> Sequence[str]:
         world = self.cluster.world
         row_of, movable = world.columns.row_of, world.tally(self.movable)
-        return self.rules.line(candidates, self.now, lambda name: int(movable[row_of[name]]))
+        return self.rules.line(candidates.keys(), self.now, lambda name: int(movable[row_of[name]]))
 
     # ---- the way of a node ----
 
     def _claim(self, name: str) -> None:
-        self.waiting.remove(name)
+        del self.waiting[name]
         self.rules.claimed(name, self.now)
         self.work[name] = _Work()
         if self.durations.held_back:
@@ -209,7 +209,7 @@ class _Rollout:
         self.account.add_visit(Visit(node=name, spans=tuple(work.spans), moves=work.moves, undone=undone))
         self.agenda.after(self.durations.handover, lambda: self.rules.released(name, self.now))
         if undone:
-            self.waiting.append(name)
+            self.waiting[name] = None
 
     def _spend(self, name: str, step: Step, seconds: float, then: Callable[[str], None]) -> None:
         self.work[name].spans.append(Span(step=step, start=self.now, end=self.now + timedelta(seconds=seconds)))

@@ -19,6 +19,7 @@ from scheduler_core.model.taints import Taint, Toleration, first_untolerated
 from scheduler_core.snapshot.node_labels import NodeLabels
 from scheduler_core.snapshot.nodes.node_images import NodeImages
 from scheduler_core.snapshot.nodes.node_tree import NodeTree, one_of_each_zone
+from scheduler_core.snapshot.pods.usage import restamped
 from scheduler_core.snapshot.remembered import Remembered
 
 _ALWAYS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -32,6 +33,7 @@ _OF_ALLOCATABLE: Final = (
     "by_usage",
 )
 _BY_USAGE: Final = 512
+_ANSWERS: Final = 128  # each a few columns; most pods have the same tolerations
 _PARTS: Final = ("name", "labels", "images", "allocatable", "created_at")
 MOST_COUNTED: Final = 2**62  # beyond any real amount, and a sum of two still fits 64 bits
 
@@ -40,7 +42,7 @@ Number = TypeVar("Number", bound=np.generic)
 TreeChange = Callable[[NodeTree], NodeTree]
 
 
-class ColumnsByUsage(Remembered[Hashable, tuple[NDArray[np.int64], NDArray[np.int64]]]):
+class ColumnsByUsage(Remembered[Hashable, tuple[Sequence[NDArray[np.int64]], NDArray[np.int64]]]):
     """Columns by what they are for, each with the stamps of its rows."""
 
     __slots__ = ("_last",)
@@ -49,11 +51,11 @@ class ColumnsByUsage(Remembered[Hashable, tuple[NDArray[np.int64], NDArray[np.in
         super().__init__(entries)
         self._last: tuple[object, object, NDArray[np.intp]] | None = None
 
-    def restamped(self, old: NDArray[np.int64], new: NDArray[np.int64]) -> NDArray[np.intp]:
+    def restamped(self, old: Sequence[NDArray[np.int64]], new: Sequence[NDArray[np.int64]]) -> NDArray[np.intp]:
         """The rows with another stamp. A cycle asks for several columns, mostly of the same two moments."""
         last = self._last
         if last is None or last[0] is not old or last[1] is not new:
-            self._last = last = (old, new, np.flatnonzero(old != new))
+            self._last = last = (old, new, restamped(old, new))
         return last[2]
 
 
@@ -69,7 +71,9 @@ class Columns:
         self.nodes = nodes
         self.labels = labels or NodeLabels(nodes)
         self.images = images or NodeImages(nodes)
+        self.answers: Remembered[Hashable, Any] = Remembered(_ANSWERS)  # of plugins that look at the nodes alone
         self._tolerated: Remembered[tuple[Toleration, ...], NDArray[np.bool_]] = Remembered()
+        self._last_in_tree_order: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
 
     def patched(
         self,
@@ -161,7 +165,9 @@ class Columns:
 
     @cached_property
     def all_rows(self) -> NDArray[np.intp]:
-        return np.arange(len(self.nodes), dtype=np.intp)
+        rows = np.arange(len(self.nodes), dtype=np.intp)
+        rows.flags.writeable = False
+        return rows
 
     @cached_property
     def row_of(self) -> Mapping[str, int]:
@@ -215,10 +221,16 @@ class Columns:
         return rows[one_of_each_zone(np.arange(len(rows)), firsts[numbers])]
 
     def in_tree_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The same rows, sorted by `tree_order`."""
+        """The same rows, sorted by `tree_order`. Neither array may be written to."""
+        known = self._last_in_tree_order
+        if known is not None and known[0] is rows:
+            return known[1]
         wanted = np.zeros(len(self.nodes), dtype=bool)
         wanted[rows] = True
-        return self.tree_order[wanted[self.tree_order]]
+        ordered = self.tree_order[wanted[self.tree_order]]
+        if not rows.flags.writeable:  # kept by somebody, who will ask again
+            self._last_in_tree_order = rows, ordered
+        return ordered
 
     @cached_property
     def resources(self) -> Mapping[str, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -86,7 +86,7 @@ class RolloutRules:
 
     # ---- the questions of rollout.py ----
 
-    def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+    def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         """The next few waiting nodes; none while no slot is free. A node with closed windows is not in the line,
         because its agent would not label it ready."""
         if not lock.free_slots(self._content, self._policy.concurrency):
@@ -95,7 +95,7 @@ class RolloutRules:
             return self._first_at_rest(waiting, at, movable)
         return self._next(waiting, at, movable)
 
-    def _first_at_rest(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+    def _first_at_rest(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         """One node, which the interval refuses for all of them, so that the plan tells the wait. Nobody beside a
         holder, whose reboot begins the next interval."""
         if self._content.holders:
@@ -104,7 +104,7 @@ class RolloutRules:
             self._rest = (at, tuple(self._next(waiting, at, movable))[:1])
         return [name for name in self._rest[1] if name in waiting]
 
-    def _next(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+    def _next(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         waiting = self._ready(waiting, at)
         if not waiting:
             return ()
@@ -177,7 +177,7 @@ class RolloutRules:
         again = cluster_interval.ends(self._content, self._policy, at)
         return bool(self._content.holders) or (again is not None and at < again)
 
-    def _ready(self, waiting: Sequence[str], at: datetime) -> Sequence[str]:
+    def _ready(self, waiting: Collection[str], at: datetime) -> Collection[str]:
         if self._windows.are_all_open(at):
             return waiting
         return [name for name in waiting if self._windows.is_open(name, at) or self._is_wanted_now(name, at)]

@@ -6,7 +6,8 @@ similar nodes come before them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from heapq import nsmallest
 from itertools import islice
 
@@ -34,17 +35,24 @@ class Waiters:
     def __getitem__(self, name: str) -> NodeView:
         return self._nodes[name]
 
-    def short_list(self, waiting: Iterable[str], content: LockContent, movable: Callable[[str], int]) -> list[NodeView]:
+    def short_list(
+        self, waiting: Collection[str], content: LockContent, movable: Callable[[str], int]
+    ) -> list[NodeView]:
         """A selection in which the order finds the same next nodes as among all: the named nodes and the first of each
         kind.
 
         As many nodes of each kind as the line has names are enough. If they all fit, the line is full before the next
         node of the kind is considered; if one does not fit, no later one of its kind does."""
-        here = set(waiting).difference(content.holders)
+        here = waiting if isinstance(waiting, AbstractSet) else set(waiting)
+        holders = set(content.holders)
         most = line_length(content, self._policy)
-        chosen = dict.fromkeys(name for name in content.line.names if name in here)
+        chosen = dict.fromkeys(name for name in content.line.names if name in here and name not in holders)
         for kind in self._kinds:
-            chosen.update(dict.fromkeys(self._first((name for name in kind if name in here), most, movable)))
+            chosen.update(
+                dict.fromkeys(
+                    self._first((name for name in kind if name in here and name not in holders), most, movable)
+                )
+            )
         return [self._nodes[name] for name in chosen]
 
     def _first(self, kind: Iterator[str], most: int, movable: Callable[[str], int]) -> Iterable[str]:

@@ -12,9 +12,16 @@ from typing import Final
 from scheduler_core.framework.extension_points import Scores
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
+from scheduler_core.snapshot.pods.usage import Usage
 
 # In smaller clusters working out every row costs no more than finding those that changed.
 _FEWEST_NODES: Final = 1000
+
+
+def usage_of(nodes: NodeList) -> Usage:
+    """What the pods take on these nodes, in their order."""
+    usage = nodes.snapshot.tally(UsageTally(nodes.rules))
+    return usage if nodes.is_all else usage.of(nodes.rows)
 
 
 def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList], Scores]) -> Scores:

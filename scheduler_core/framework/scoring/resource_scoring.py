@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from scheduler_core.config.plugin_args import NodeResourcesFitArgs
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
+from scheduler_core.framework.scoring.by_usage import usage_of
 from scheduler_core.framework.scoring.shapes import FULL, scores_along
 from scheduler_core.model.resources import CPU, MEMORY
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
-from scheduler_core.snapshot.pods.tallies import UsageTally
 from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
@@ -54,7 +54,7 @@ def strategy_of(args: NodeResourcesFitArgs) -> Strategy:
 
 def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes: NodeList) -> Scores:
     """Weighted averages over the resources that a node has; 0 if it has none of them."""
-    columns, usage = nodes.snapshot.columns, nodes.snapshot.tally(UsageTally(nodes.rules))
+    columns, usage = nodes.snapshot.columns, usage_of(nodes)
     taken: dict[str, Ints] = {CPU: usage.nonzero_cpu, MEMORY: usage.nonzero_memory}
     lines = [columns.resources.get(share.name) for share in shares]
     if strategy.rate is _least_allocated and _all_exact(columns, lines) and lines:
@@ -62,7 +62,7 @@ def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes
             [
                 (
                     share.weight,
-                    nodes.take(taken[share.name] if share.name in taken else usage.requested[line]) + share.requested,
+                    (taken[share.name] if share.name in taken else usage.requested[line]) + share.requested,
                     nodes.take(columns.allocatable_floats[line]),
                 )
                 for share, line in zip(shares, lines, strict=True)
@@ -74,7 +74,7 @@ def scores_of_nodes(strategy: Strategy, shares: tuple[ResourceShare, ...], nodes
         line = columns.resources.get(share.name)
         if line is not None:
             column = taken[share.name] if share.name in taken else usage.requested[line]
-            parts.append((share.weight, nodes.take(column) + share.requested, nodes.take(columns.allocatable[line])))
+            parts.append((share.weight, column + share.requested, nodes.take(columns.allocatable[line])))
     return _average(strategy, parts, len(nodes))
 
 

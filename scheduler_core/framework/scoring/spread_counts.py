@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,11 +250,11 @@ class SoftConstraint(Value, eq=False):
     by_domain: Ints | None
     by_node: Ints | None
 
-    def parts(self, nodes: NodeList) -> NDArray[np.float64]:
+    def parts(self, nodes: NodeList) -> NDArray[np.floating[Any]]:
         """What the constraint adds to the score of each of these nodes."""
         more = float(self.constraint.max_skew - 1)
         if self.by_node is not None:
-            parts: NDArray[np.float64] = nodes.take(self.by_node) * self.weight
+            parts = nodes.take(self.by_node) * self.weight
             parts += more
             return parts if self.topology.everywhere else np.where(nodes.take(self.topology.present), parts, 0.0)
         by_domain = _required(self.by_domain) * self.weight + more

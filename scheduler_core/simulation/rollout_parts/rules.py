@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -14,7 +14,7 @@ class Rules(Protocol):
     """The rules that are not the scheduler's. Instants are timezone-aware; calls come in the order of the simulated
     time."""
 
-    def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+    def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         """The waiting nodes that may start now, the next one first; none if no place is free. `movable`: the number of
         pods that would have to move."""
 

@@ -4,7 +4,6 @@ affinity terms."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from itertools import count
 from typing import Final, Literal
 
 import numpy as np
@@ -20,26 +19,10 @@ from scheduler_core.snapshot.pods.affinity_groups import Newcomer, Pulls
 from scheduler_core.snapshot.pods.change_log import Changes
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
 from scheduler_core.snapshot.pods.pod_table import PodTable
+from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
-
-
-class Usage(Value, eq=False):
-    """The resources that the pods take: `requested` has a row per resource of the columns; the non-zero sums are for
-    scores only. All are rows of `sums`. If two of these have the same stamp for a node, its pods take the same in
-    both."""
-
-    sums: Ints
-    requested: Ints
-    nonzero_cpu: Ints
-    nonzero_memory: Ints
-    pods: Ints
-    stamps: Ints
-
-
-# Each number is given once, to one or several rows of one count.
-_STAMPS: Final = count(1)
 
 
 class UsageTally(Value):
@@ -65,7 +48,7 @@ class UsageTally(Value):
             for line, amounts in enumerate(matrix.T):
                 if amounts.any():
                     np.add.at(sums[line], table.rows, amounts[codes])
-        return _usage(sums, _stamped(sums))
+        return Usage.of_sums(sums)
 
     def after(self, value: Usage, changes: Changes, columns: Columns, table: PodTable) -> Usage:  # noqa: ARG002
         # A pod that begins to terminate, or runs under another name, leaves and comes: most changes cancel out.
@@ -78,27 +61,14 @@ class UsageTally(Value):
         left = [(kind, number) for kind, number in net.items() if number]
         if not left:
             return value
-        sums, stamps, names = value.sums.copy(), value.stamps.copy(), tuple(columns.resources)
-        for kind, number in left:
-            sums[:, kind[0]] += number * _usage_line(pods[kind], self.rules, names)
-        stamps[[kind[0] for kind, _ in left]] = next(_STAMPS)
-        return _usage(sums, stamps)
+        names = tuple(columns.resources)
+        return value.plus((kind[0], number * _usage_line(pods[kind], self.rules, names)) for kind, number in left)
 
     def basis(self, columns: Columns) -> Hashable:
         return tuple(columns.resources)
 
     def over(self, value: Usage, rows: int) -> Usage:
-        stamps = resized(value.stamps, rows)
-        stamps[len(value.pods) :] = next(_STAMPS)
-        return _usage(resized(value.sums, rows), stamps)
-
-
-def _usage(sums: Ints, stamps: Ints) -> Usage:
-    return Usage(sums, sums[:-3], sums[-3], sums[-2], sums[-1], stamps)
-
-
-def _stamped(sums: Ints) -> Ints:
-    return np.full(sums.shape[1], next(_STAMPS), dtype=np.int64)
+        return value.with_sums(resized(value.sums, rows))
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
@@ -222,7 +192,9 @@ class PullTally(Value):
     ) -> Mapping[str, Pull]:
         matched = self._pulls(table)
         # Pods on a row that was removed were added and removed again.
-        relevant = [change for change in changes.of_groups(matched.keys()) if change.row < len(columns)]
+        relevant = (
+            [change for change in changes.of_groups(matched.keys()) if change.row < len(columns)] if matched else []
+        )
         if not relevant:
             return value
         pulls = {key: Pull(pull.weights.copy(), pull.terms.copy()) for key, pull in value.items()}

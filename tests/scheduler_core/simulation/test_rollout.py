@@ -3,7 +3,7 @@ second."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -41,7 +41,7 @@ class TestRules:
     closings: Sequence[datetime] = ()
     holders: list[str] = field(default_factory=list)
 
-    def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+    def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         return list(waiting) if len(self.holders) < self.limit else ()
 
     def refusal(self, node: str, at: datetime, forecast: Forecast | None) -> Obstacle | None:

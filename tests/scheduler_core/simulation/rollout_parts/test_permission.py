@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -30,7 +30,7 @@ class Refusals:
         self.forecasts.append(node)
         return Forecast(node=node, made_at="", pods=())
 
-    def line(self, waiting: Sequence[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
+    def line(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
         raise NotImplementedError
 
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:

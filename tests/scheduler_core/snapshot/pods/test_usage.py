@@ -1,0 +1,59 @@
+"""Usage in blocks of rows says what whole columns would, and a change leaves earlier counts as they are."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from scheduler_core.snapshot.pods.usage import Usage, restamped
+
+LINES = 6
+SIZES = (0, 1, 511, 512, 513, 1300)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_changes_add_up_as_in_whole_columns_and_earlier_counts_stay(size: int) -> None:
+    chance = random.Random(size)
+    whole = np.arange(LINES * size, dtype=np.int64).reshape(LINES, size)
+    usage = Usage.of_sums(whole.copy())
+    for _ in range(20 if size else 0):
+        before, expected = usage, whole.copy()
+        rows = [chance.randrange(size) for _ in range(chance.randrange(1, 5))]
+        usage = before.plus((row, np.full(LINES, row + 1)) for row in rows)
+        for row in rows:
+            whole[:, row] += row + 1
+        assert np.array_equal(usage.sums, whole)
+        assert np.array_equal(before.sums, expected)
+        assert restamped(before.stamps, usage.stamps).tolist() == sorted(set(rows))
+    assert restamped(usage.stamps, usage.stamps).tolist() == []
+    assert (len(usage), usage.pods.tolist()) == (size, whole[-1].tolist())
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_some_nodes_have_their_columns_in_their_order(size: int) -> None:
+    chance = random.Random(size)
+    whole = np.arange(LINES * size, dtype=np.int64).reshape(LINES, size)
+    usage = Usage.of_sums(whole)
+    for count in sorted({0, min(1, size), size // 7, size // 2, size}):
+        some = chance.sample(range(size), count)
+        for rows in (some, sorted(some), sorted(some, reverse=True)):
+            chosen = np.array(rows, dtype=np.intp)
+            assert np.array_equal(usage.of(chosen).sums, whole[:, rows])
+            assert np.array_equal(usage.of(chosen).requested, whole[:-3, rows])
+
+
+def test_two_changes_of_one_count_differ_in_the_rows_of_both() -> None:
+    base = Usage.of_sums(np.zeros((LINES, 1300), dtype=np.int64))
+    one, other = base.plus([(3, np.ones(LINES, dtype=np.int64))]), base.plus([(1299, np.ones(LINES, dtype=np.int64))])
+    assert restamped(one.stamps, other.stamps).tolist() == [3, 1299]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_rows_added_or_removed_at_the_end_leave_the_stamps_of_the_others(size: int) -> None:
+    usage = Usage.of_sums(np.zeros((LINES, 512), dtype=np.int64)).plus([(0, np.ones(LINES, dtype=np.int64))])
+    other = usage.with_sums(np.zeros((LINES, size), dtype=np.int64))
+    before, after = np.concatenate(usage.stamps).tolist(), np.concatenate(other.stamps).tolist()
+    assert (len(other), after[:512]) == (size, before[:size])
+    assert not set(after[512:]) & set(before)
