@@ -139,3 +139,38 @@ def test_a_fault_at_any_write_does_not_break_the_maintenance(fault: Fault) -> No
         world = run_virtually(kept_down(plan))
         assert world.verdict(**LENIENT) == [], world.told([f"{fault.name} at {point}"])
         assert booted(world) == ["n2"], f"{fault.name} at {point}"
+
+
+async def handed_back_not_ready(silent_seconds: float) -> tuple[World, list[str]]:
+    """The kubelet of n1 stops before the hand-back and reports again after so many seconds. Gives the phases seen."""
+    world = World(Shape(nodes=2))
+    await asyncio.sleep(6.0)
+    people.annotate(world, "n1", people.REQUEST, '{"want":"maintenance","reason":"disk swap"}')
+    await until(world, lambda: phase(world) == "Maintenance")
+    world.fleet.report("n1", ready=False)
+    people.hand_back(world, "n1")
+    world.fleet.hosts["n2"].needs_reboot()
+    seen: list[str] = []
+    end = world.now + silent_seconds
+    while world.now < end:
+        await asyncio.sleep(5.0)
+        assert holders(world) == ["n1"]
+        assert is_cordoned(world)
+        if phase(world) not in seen:
+            seen.append(phase(world))
+    world.fleet.report("n1", ready=True)
+    await world.until_home(LONG_SECONDS)
+    world.stop()
+    return world, seen
+
+
+@pytest.mark.parametrize(
+    ("silent_seconds", "phases"), [(60.0, ["Maintenance"]), (1200.0, ["Maintenance", "Failed"])], ids=["soon", "late"]
+)
+def test_a_node_that_is_not_ready_after_its_hand_back_fails_and_returns_by_itself(
+    silent_seconds: float, phases: list[str]
+) -> None:
+    world, seen = run_virtually(handed_back_not_ready(silent_seconds))
+    assert seen == phases
+    assert not is_cordoned(world)
+    assert (phase(world), holders(world), booted(world)) == ("", [], ["n2"])
