@@ -12,7 +12,7 @@ import pytest
 from careen.core.facts import keys
 from tests.architecture.source_tree import ROOT
 
-HEADER = "| who | tries to | what stops it | what remains | shown by |"
+HEADER = "| attacker | attack | what stops it | remaining risk | test |"
 
 
 def rows() -> list[list[str]]:
