@@ -60,7 +60,8 @@ def main() -> None:
         )
     )
     del cache
-    print("\nWhat it takes to derive a snapshot from another one, in microseconds of processor time:\n")
+    print("\nWhat it takes to derive a snapshot from another one, in microseconds of processor time; the last two")
+    print("with the columns of all nodes, which the first decision on it needs:\n")
     print("\n".join(_table(["NODES", *DERIVED], (_derive(given.folder, size, given.seed) for size in given.derived))))
 
 
@@ -160,7 +161,7 @@ def _line(
     return json.dumps({"type": kind, "object": pod}, separators=(",", ":")).encode()
 
 
-DERIVED = ("WITH A NODE", "WITHOUT A NODE", "WITH A POD", "WITHOUT A POD")
+DERIVED = ("WITH A NODE", "WITHOUT A NODE", "WITH A POD", "WITHOUT A POD", "ADDED, COLUMNS", "REMOVED, COLUMNS")
 _TIMES = 50
 
 
@@ -176,6 +177,8 @@ def _derive(folder: Path, nodes: int, seed: int) -> list[str]:
         lambda: snapshot.without_node(cluster.node_name(nodes // 2)),
         lambda: snapshot.with_pods_placed([(pod, cluster.node_name(1))]),
         lambda: snapshot.without_pod(placed),
+        lambda: snapshot.with_node_added(more).columns.tree_order,
+        lambda: snapshot.without_node(cluster.node_name(nodes // 2)).columns.tree_order,
     ]
     return [f"{nodes:,}", *(f"{_microseconds(each):,.0f}" for each in derivations)]
 

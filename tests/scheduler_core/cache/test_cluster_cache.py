@@ -287,6 +287,30 @@ def test_interned_values_of_deleted_pods_are_forgotten(monkeypatch: pytest.Monke
     assert sizes == {name: empty[name] for name in sizes}
 
 
+def test_kinds_of_deleted_pods_are_forgotten_however_many_others_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share of the kinds in use would let a large cluster keep as many of deleted pods."""
+    monkeypatch.setattr(placements, "_CHANGES_PER_TABLE", 16)
+    stay = [pod(f"stays{number}", on="n1", labels={"number": f"s{number}"}) for number in range(200)]
+    cache = cache_of(node("n1"), *stay)
+    for number in range(400):
+        manifest = pod(f"p{number}", on="n1", labels={"number": str(number)})
+        cache.apply({"type": "ADDED", "object": manifest})
+        cache.apply({"type": "DELETED", "object": manifest})
+    last_table = max(16, 200 // 4)  # changes that have not become a table yet
+    assert cache.sizes()["kinds of pods"] <= 200 + 64 + last_table + 1
+
+
+def test_taints_that_no_node_has_any_more_are_forgotten() -> None:
+    cache = cache_of(node("n1"), node("n2"))
+    for number in range(100):
+        tainted = node("n1")
+        tainted["spec"] = {"taints": [{"key": "at", "value": str(number), "effect": "NoSchedule"}]}
+        cache.apply({"type": "MODIFIED", "object": tainted})
+        sets, codes = cache.snapshot().columns.taint_sets
+        assert [sets[code] for code in codes] == [each.taints for each in cache.snapshot().nodes]
+    assert len(sets) == 2
+
+
 def test_a_snapshot_never_changes() -> None:
     cache = cache_of(node("n1"), pod(on="n1"))
     before = cache.snapshot()
