@@ -29,6 +29,7 @@ from bench.scheduler import cluster
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.policy import Order, Policy
+from careen.plan.few_collections import few_collections
 from careen.plan.rollout_rules import RolloutRules
 from careen.report.tables import table
 from scheduler_core.cycle import Scheduler
@@ -153,15 +154,16 @@ def _row(snapshot: Snapshot, line: Order, concurrency: int) -> list[str]:
     views = [NodeView(name=node.name, uid=node.uid, resource_version="", labels=node.labels) for node in snapshot.nodes]
     rules = RolloutRules(views, Policy(node_name="-", concurrency=concurrency, order=line))
     began, cpu = time.perf_counter(), time.process_time()
-    made = simulate_rollout(
-        snapshot,
-        snapshot.node_names,
-        Scheduler(),
-        rules,
-        begins=BEGINS,
-        durations=Durations(),
-        taint_key=keys.DEFAULT_TAINT_KEY,
-    )
+    with few_collections():  # as `careen plan` does
+        made = simulate_rollout(
+            snapshot,
+            snapshot.node_names,
+            Scheduler(),
+            rules,
+            begins=BEGINS,
+            durations=Durations(),
+            taint_key=keys.DEFAULT_TAINT_KEY,
+        )
     took, used = time.perf_counter() - began, time.process_time() - cpu
     return [
         line.value,

@@ -42,6 +42,7 @@ from careen.core.gates import unforeseen
 from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
 from careen.core.people.asked import request_of
+from careen.plan.few_collections import few_collections
 from careen.plan.measured_durations import measured_boots, measured_drains, measured_settling
 from careen.plan.ranges import ranges_of
 from careen.plan.rollout_rules import RolloutRules
@@ -186,7 +187,7 @@ class _Rollout(Value, kw_only=True):
             released_at=self.world.released_at,
         )
         title = f"order {order}{f', seed {seed + 1} of {self.request.seeds}' if seed else ''}"
-        with told(title, len(self.chosen), SystemClock().monotonic) as on_progress:
+        with few_collections(), told(title, len(self.chosen), SystemClock().monotonic) as on_progress:
             return simulate_rollout(
                 self.world.snapshot,
                 self.chosen,

@@ -1,0 +1,24 @@
+"""While a plan is simulated the collector runs rarely, and afterwards as before."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from careen.plan.few_collections import few_collections
+
+
+def test_the_collector_runs_rarely_within_the_block_and_as_before_after_it() -> None:
+    before = gc.get_threshold()
+    with few_collections():
+        assert gc.get_threshold()[0] == 100_000
+        assert gc.isenabled()
+    assert gc.get_threshold() == before
+
+
+def test_an_error_in_the_block_leaves_the_collector_as_before() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(RuntimeError), few_collections():
+        raise RuntimeError
+    assert gc.get_threshold() == before
