@@ -306,7 +306,7 @@ class _Cycle:
         )
 
     def _choose(self, passed: Rows, *, is_in_tree_order: bool) -> CycleResult:
-        """Among equal nodes, the order in which they were found decides."""
+        """The chosen node; among equal nodes the order in which they were found decides."""
         table = self._table(np.sort(passed) if is_in_tree_order else passed)
         columns = table.nodes.snapshot.columns
         rows = table.nodes.rows[table.total == table.total.max()]

@@ -76,7 +76,7 @@ def _applications(nodes: int) -> int:
 
 
 def kind_of(pod: dict[str, Any]) -> str:
-    """Which of the four kinds a pod is of."""
+    """The kind of the pod, one of four."""
     kind: str = pod["metadata"]["labels"]["kind"]
     return kind
 

@@ -99,7 +99,7 @@ def a_waiting_node(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 async def blocks(server: Pages) -> dict[str, float]:
-    """For each part of the turn, the longest step of the event loop in milliseconds."""
+    """The longest step of the event loop in each part of the turn, in milliseconds."""
     api = ClusterApi(server, SystemClock(), chance=random.random)
     found: dict[str, float] = {}
 

@@ -31,7 +31,7 @@ class OtherObjects:
         return was_there
 
     def values(self) -> Mapping[str, list[Any]]:
-        """By kind, each sorted by key as an API server lists them; sorted on demand."""
+        """The objects by kind, each sorted by key as an API server lists them; sorted on demand."""
         return _Sorted(self._by_kind)
 
     def __len__(self) -> int:

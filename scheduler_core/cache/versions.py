@@ -13,7 +13,7 @@ _DELETIONS: Final = 4096
 
 
 class Versions:
-    """By kind and key: the version of each existing object and of the last deletions."""
+    """The version of each existing object and of the last deletions, by kind and key."""
 
     def __init__(self) -> None:
         self._held: defaultdict[str, dict[str, int]] = defaultdict(dict)

@@ -76,7 +76,7 @@ class Diagnosis:
 
     @cached_property
     def _who(self) -> NDArray[np.int16]:
-        """For each row, the first round that refused it."""
+        """The first round that refused each row."""
         who = np.full(len(self.nodes.snapshot.columns), _OUTSIDE, dtype=np.int16)
         who[self.searched] = _PASSED
         for number, each in enumerate(self.rounds):
@@ -85,7 +85,7 @@ class Diagnosis:
 
     @cached_property
     def _where(self) -> NDArray[np.intp]:
-        """For each row, its position in the searched list."""
+        """The position of each row in the searched list."""
         where = np.zeros(len(self.nodes.snapshot.columns), dtype=np.intp)
         where[self.searched] = np.arange(len(self.searched))
         return where

@@ -74,8 +74,8 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
 
 
 def learnt_searches(written: Any, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...] | None:
-    """For a forecast from a dump: the likely ways in which the scheduler searches its nodes, at most so many; None if
-    the dump has no readable belief."""
+    """Searches for a forecast from a dump: the likely ways in which the scheduler searches its nodes, at most so many;
+    None if the dump has no readable belief."""
     belief = None if written is None else from_mapping(written, snapshot)
     return None if belief is None else belief.searches(snapshot, scheduler, most)
 

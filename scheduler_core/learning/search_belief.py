@@ -121,7 +121,7 @@ class SearchBelief(Value, kw_only=True):
         return tuple(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
-        """For a forecast: at most that many searches with equal weight, the more likely ones repeated. None if the
+        """Searches for a forecast: at most that many, with equal weight, the more likely ones repeated. None if the
         scheduler checks every node."""
         spread = possible_searches(snapshot, scheduler, most)
         if not spread:

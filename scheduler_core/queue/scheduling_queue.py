@@ -54,7 +54,7 @@ NamespaceLabels = Callable[[str], Mapping[str, str]]
 
 
 def no_namespace_labels(_namespace: str) -> Mapping[str, str]:
-    """For clusters whose pods select no namespaces by label."""
+    """Namespace labels for clusters whose pods select no namespaces by label: none."""
     return {}
 
 

@@ -222,7 +222,7 @@ def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]
 
 
 def _as_befalls(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
-    """For a learned search, now and then another one of the equal nodes."""
+    """The choice of a learned search: now and then another of the equal nodes."""
     if not likely.number or len(result.best) < 2 or _drawn(likely.number, f"equal {pod}") >= _SWAPS:
         return result
     return replace(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])

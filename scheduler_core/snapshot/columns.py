@@ -248,7 +248,7 @@ class Columns:
 
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
-        """By line of `allocatable`: whether every node has a positive amount of the resource."""
+        """Whether every node has a positive amount of the resource, by line of `allocatable`."""
         return tuple(bool(least > 0) for least in self.allocatable.min(axis=1, initial=MOST_COUNTED))
 
     @cached_property

@@ -10,6 +10,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Any, BinaryIO, Final
 
 import msgspec
@@ -57,7 +58,8 @@ class Dump(Value, kw_only=True):
 
 
 class DumpWriter:
-    """Writes a dump page by page. Without `finish` the file has no last line and is refused as incomplete."""
+    """Writes a dump page by page; close it in any case. Without `finish` the file has no last line and is refused as
+    incomplete."""
 
     def __init__(self, header: Header, out: BinaryIO) -> None:
         self._file = gzip.GzipFile(fileobj=out, mode="wb", mtime=0)
@@ -79,16 +81,20 @@ class DumpWriter:
     def finish(self, learnt: Mapping[str, Any] | None = None) -> None:
         """Writes the last line, with the current belief. `out` stays open."""
         self._file.write(_line({"end": self.pages, **({"learnt": learnt} if learnt else {})}))
+        self.close()
+
+    def close(self) -> None:
+        """Writes what is still buffered. `out` stays open."""
         self._file.close()
 
 
 def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
     """Writes all pages as a dump and returns the number of pages kept. Raises ValueError for a page that is not an API
     list."""
-    writer = DumpWriter(header, out)
-    for page in pages:
-        writer.add(page)
-    writer.finish()
+    with closing(DumpWriter(header, out)) as writer:
+        for page in pages:
+            writer.add(page)
+        writer.finish()
     return writer.pages
 
 

@@ -228,7 +228,7 @@ async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode,
 
 
 async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[str]) -> Cleaned:
-    """As `_clean_node`, for the annotation of the DaemonSet. A claim that was taken after the Nodes were read stays,
+    """Cleans the lock as `_clean_node` does a Node. A claim that was taken after the Nodes were read stays,
     because its node is at work."""
     known = _claims(scene.lock)
     for _ in range(TRIES):

@@ -83,7 +83,7 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
 
 
 async def _found(api: ClusterApi, given: Resolved) -> Settings:
-    """With the agents' DaemonSet: the named one, or the one that the other commands would use."""
+    """The agents' DaemonSet: the named one, or the one that the other commands would use."""
     settings = given.settings
     named = {
         name: None if given.origins[name].source is Source.DEFAULT else getattr(settings, name)

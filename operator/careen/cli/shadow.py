@@ -136,7 +136,7 @@ def shadow(
 
 
 async def _run(cluster: Cluster, asked: Asked) -> int:
-    """From the first list to the table; the exit code."""
+    """Follows the cluster until the end, prints the table and returns the exit code."""
     release = await server_version(cluster.api)
     version, note = supported(release)
     configuration, agents_note = await _configuration(cluster, asked.configuration)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -53,8 +54,7 @@ async def write_snapshot(
 async def _read_and_hand_on(
     cluster: Cluster, header: Header, target: Path | None, learnt: Callable[[], Mapping[str, Any] | None]
 ) -> tuple[int, int]:
-    with TemporaryFile() as whole:
-        writer = DumpWriter(header, whole)
+    with TemporaryFile() as whole, closing(DumpWriter(header, whole)) as writer:
         async for page in pages(cluster.api):
             writer.add(page)
         writer.finish(learnt())

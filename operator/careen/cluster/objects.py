@@ -350,8 +350,8 @@ def _came_bound(pod: Pod) -> bool | None:
 
 
 def _tolerates_cordon(toleration: Toleration) -> bool:
-    """As kube-scheduler decides for a cordoned node (plugins/nodeunschedulable): the taint `unschedulable:NoSchedule`,
-    without a value."""
+    """Whether the pod tolerates a cordon, as kube-scheduler decides (plugins/nodeunschedulable): the taint
+    `unschedulable:NoSchedule`, without a value."""
     is_named = toleration.key == keys.UNSCHEDULABLE or (not toleration.key and toleration.operator == "Exists")
     return (
         is_named

@@ -61,20 +61,20 @@ class LocalHost:
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:
-        """From files; for commands, see `need`."""
+        """The need that files on the host show; for commands, see `need`."""
         return await self.need.look()
 
     def read_boot_id(self) -> str | Unknown:
-        """From the kernel, or the file given instead."""
+        """The boot id from the kernel, or from the configured file."""
         found = boot_id.read_boot_id(self.boot_id_file)
         return found if self.soft_reboots is None else self.soft_reboots.added_to(found)
 
     def uptime(self) -> float:
-        """From the kernel."""
+        """Seconds since the boot, from the kernel."""
         return boot_id.uptime_seconds()
 
     async def ask_reboot(self) -> reboot.RebootAnswer:
-        """By command or signal, as configured."""
+        """Asks the host to reboot, by the configured command or signal."""
         if self.reboot_method == "signal":
             return reboot.by_signal(self.reboot_signal)  # at once: kill(2) waits for nothing, and needs no thread
         return await reboot.by_command(

@@ -119,7 +119,7 @@ _FALSE = {"0", "f", "false"}
 
 
 def boolean(text: str) -> bool:
-    """As Go's strconv.ParseBool."""
+    """Parses a boolean as Go's strconv.ParseBool does."""
     lowered = text.lower()
     if lowered in _TRUE | _FALSE:
         return lowered in _TRUE

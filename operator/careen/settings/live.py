@@ -73,12 +73,12 @@ class LiveSettings:
 
     @property
     def settings(self) -> Settings:
-        """In force now."""
+        """The settings in force."""
         return self.resolved.settings
 
     @property
     def policy(self) -> Policy:
-        """In force now."""
+        """The policy in force."""
         return self._policy
 
     @property

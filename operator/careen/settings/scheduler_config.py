@@ -48,8 +48,8 @@ def read(where: str, data: Mapping[str, str], config_map: str) -> str:
 
 
 def read_judged(where: str, data: Mapping[str, str], config_map: str, *, may_name_files: bool) -> str:
-    """As `read`. Also raises `Unusable` for a text that is no KubeSchedulerConfiguration, or that names files without
-    permission."""
+    """Reads as `read` does. Also raises `Unusable` for a text that is no KubeSchedulerConfiguration, or that names
+    files without permission."""
     text = read(where, data, config_map)
     if text and (why := _why_not(text, may_name_files=may_name_files)):
         raise Unusable(f"names {_what(where)}, which is no KubeSchedulerConfiguration: {why}")

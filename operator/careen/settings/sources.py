@@ -22,7 +22,7 @@ from scheduler_core.values import Value
 
 
 class Source(StrEnum):
-    """Where an effective value comes from, strongest first."""
+    """The sources of an effective value, strongest first."""
 
     FLAG = "flag"
     CAREEN_ENVIRONMENT = "CAREEN environment"

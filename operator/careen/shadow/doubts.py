@@ -1,4 +1,4 @@
-"""In which clusters a pod may have been scheduled, as far as events tell it.
+"""The states of the cluster in which a pod may have been scheduled, as far as events tell.
 
 The scheduler decides a moment before its binding is seen, and counts a pod on its node as soon as it has decided. So
 the cluster right before a binding may lack pods that were decided earlier and bound later, may have pods that were

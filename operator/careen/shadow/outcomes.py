@@ -94,5 +94,5 @@ class Compared(Value, kw_only=True):
 
     @property
     def outcome(self) -> Agreement:
-        """Of the reason."""
+        """The outcome that the reason belongs to."""
         return outcome_of(self.reason)

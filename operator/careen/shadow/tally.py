@@ -38,7 +38,7 @@ class RunCounts:
             self.set_sizes += len(each.said)
 
     def new_disagreements(self) -> list[Compared]:
-        """Those since this was asked last."""
+        """The disagreements since the last call."""
         found = list(self._untold)
         self._untold.clear()
         return found
@@ -53,7 +53,7 @@ class RunCounts:
 
     @property
     def compared(self) -> int:
-        """Those of which something can be said."""
+        """The number of bindings that could be compared."""
         return self.number(Agreement.AGREED) + self.number(Agreement.DISAGREED)
 
     @property

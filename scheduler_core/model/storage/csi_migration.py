@@ -83,8 +83,8 @@ def _handle(kind: str, identity: str, zones: str) -> Handle | None:
 
 
 def required_nodes(volume: PersistentVolume, csi_node: CSINode | None) -> NodeSelector | None:
-    """Where the volume can be reached: its node affinity, in the driver's own labels on a node that has
-    migrated the plugin."""
+    """The nodes that can reach the volume: its node affinity, in the driver's own labels on a node that has migrated
+    the plugin."""
     migration = _MIGRATIONS.get(volume.legacy_kind)
     if migration is None or not migration.topology_key or csi_node is None:
         return volume.node_affinity

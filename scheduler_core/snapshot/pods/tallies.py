@@ -124,7 +124,7 @@ class QueryTally(Value):
 
 
 class HostPortTally(Value):
-    """For each host port in use, the number of pods that use it on each node."""
+    """The number of pods on each node that use a host port, for each port in use."""
 
     def count(self, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:
         ports: dict[HostPort, Ints] = {}

@@ -201,3 +201,14 @@ def test_invalid_input_of_any_size_is_refused_in_bounded_memory(source: Callable
         assert tracemalloc.get_traced_memory()[1] < 3 * 64 * 2**20
     finally:
         tracemalloc.stop()
+
+
+def test_a_dump_that_fails_half_way_is_closed_and_refused_as_incomplete() -> None:
+    """On newer Pythons a writer that is not closed warns when it is collected."""
+    out = io.BytesIO()
+    with pytest.raises(ValueError, match="got `array`") as failed:
+        write_dump(HEADER, [b"[]"], out)
+    assert failed.traceback, "it keeps the writer from being collected"
+    assert gzip.decompress(out.getvalue()).count(b"\n") == 1
+    with pytest.raises(UnreadableDumpError):
+        read_dump(io.BytesIO(out.getvalue()))

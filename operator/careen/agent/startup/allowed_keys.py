@@ -28,7 +28,7 @@ _AGAIN_SECONDS = 60.0
 
 
 def needed(settings: Settings) -> dict[tuple[str, str], list[str]]:
-    """By list and setting, the keys that the agent will write and that the policies do not allow by default."""
+    """The keys that the agent will write and that the policies do not allow by default, by list and setting."""
     found = {
         ("taints", "prefer_no_schedule_taint"): [settings.prefer_no_schedule_taint],
         ("labels", "pre_reboot_node_labels"): [key for key, _ in settings.pre_reboot_node_labels],

@@ -56,7 +56,7 @@ def _alertmanager_access(settings: Settings) -> Access:
 
 
 def metric_source(settings: Settings) -> Prometheus | None:
-    """None when no Prometheus is given."""
+    """The Prometheus of the settings; None without one."""
     if not settings.prometheus_url:
         return None
     from careen.services.asking import Access

@@ -452,7 +452,7 @@ class Agent:
                 )
 
     async def _quietly(self, work: Coroutine[Any, Any, object]) -> None:
-        """For optional work: a server that does not answer is not reported."""
+        """Runs optional work: a server that does not answer is not reported."""
         try:
             await work
         except ClusterError as error:

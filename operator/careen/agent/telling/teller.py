@@ -85,7 +85,8 @@ class Teller:
             self._messages.tell(found.message)
 
     async def _is_told_by_another(self, found: HeldBack) -> bool:
-        """By one list of the waiting Nodes; no where it cannot be had: a repetition is better than silence."""
+        """Whether another agent has told it, judged by one list of the waiting Nodes. No if the list fails: a
+        repetition is better than silence."""
         try:
             waiting = await list_nodes(self._api, reboot_label=("ready", "required"))
         except ClusterError as error:

@@ -23,7 +23,7 @@ def agent_options(function: F) -> F:
 
 
 def given_flags(values: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Of click's values, those that stand on the command line, as they were written."""
+    """The options that the command line names, as a person wrote them; click's values include the defaults."""
     return {
         name: value if isinstance(value, tuple) else (value,)
         for name, value in values.items()

@@ -65,7 +65,7 @@ def text_of(path: Path, option: str) -> str:
 
 
 def try_to_read(path: Path, option: str) -> None:
-    """For a file that another process will read. Ends the command with exit code 2 if it cannot be read."""
+    """Checks a file that another process will read. Ends the command with exit code 2 if it cannot be read."""
     if not path.is_file():
         return  # a pipe returns each byte once, so only its reader may read it
     try:

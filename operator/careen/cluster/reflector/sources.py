@@ -8,7 +8,7 @@ from careen.cluster.wire.answers import asked_for
 
 
 def sources() -> tuple[WatchedKind, ...]:
-    """In the order in which they are listed: nodes, then pods, then the rest."""
+    """The kinds in the order of their lists: nodes, then pods, then the rest."""
     plain = [WatchedKind(kind=asked_for(path).kind, paths=(path,)) for path in (*ALWAYS, *VOLUMES)]
     devices = [tuple(path.format(version=version) for version in DEVICE_VERSIONS) for path in DEVICES]
     return (*plain, *(WatchedKind(kind=asked_for(paths[0]).kind, paths=paths) for paths in devices))

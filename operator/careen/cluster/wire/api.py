@@ -114,8 +114,8 @@ class ClusterApi:
     async def views(
         self, path: str, kind: type[T], view: Callable[[T], V], *, query: Mapping[str, str] | None = None
     ) -> list[V]:
-        """As `items`, with `view` applied to each. Works page by page, so that a long list does not block the event
-        loop."""
+        """Lists as `items` does and applies `view` to each object. Works page by page, so that a long list does not
+        block the event loop."""
         for last in (False, True):
             try:
                 found: list[V] = []

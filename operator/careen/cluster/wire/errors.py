@@ -68,7 +68,8 @@ class Forbidden(Refused):
 
 
 class Withheld(Forbidden):
-    """Not sent, because the review of the account's rights showed that the answer would be 403. Continue without it."""
+    """The request was not sent, because the review of the account's rights showed that the answer would be 403.
+    Continue without it."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what} is not asked", status=403, reason="Withheld", message=why, retry_after_seconds=None)

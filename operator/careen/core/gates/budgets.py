@@ -100,7 +100,7 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
 
 
 def _limits(situation: Situation, fleet: Fleet) -> dict[str, tuple[int, str]]:
-    """For each group of the node: how many of its nodes may be down, and the same as text."""
+    """How many nodes of each of the node's groups may be down, as a number and as text."""
     found = {group: (most, str(most)) for group, most in groups(situation.node, situation.policy).items()}
     for budget in situation.policy.budgets:
         group = budget.group_of(situation.node.labels)
@@ -119,7 +119,7 @@ def _size(budget: Budget, group: str, fleet: Fleet) -> int:
 
 
 def _zone_refusal(situation: Situation, content: LockContent, fleet: Fleet) -> Refusal | None:
-    """With --order=zone: refuse while a node of another or an unknown zone is at work."""
+    """Refuse, with --order=zone, while a node of another or an unknown zone is at work."""
     if situation.policy.order is not Order.ZONE:
         return None
     zones: dict[str, str | None] = {entry.node: entry.zone for entry in content.entries}

@@ -43,8 +43,8 @@ def about_failure(situation: Situation, occasion: Occasion, sentence: str) -> No
 
 
 def forecast_line(situation: Situation) -> str:
-    """Where the node's pods would land and how many would stay pending, by this turn's forecast or the one stored on
-    the Node; empty without a forecast."""
+    """The sentence about where the node's pods would land and how many would stay pending, by this turn's forecast or
+    the one stored on the Node; empty without a forecast."""
     made = situation.seen.forecast
     if isinstance(made, Forecast):
         moving = {pod.title: tuple(pod.landing) for pod in made.with_outcome(Outcome.MOVES)}

@@ -124,7 +124,7 @@ def _unlocked(situation: Situation) -> Progress:
 
 
 def _retry(situation: Situation, code: Code) -> Decision:
-    """On the same boot: undo everything and start again. On a new boot: verify it again."""
+    """Retry: on the same boot undo everything and start again, on a new boot verify it again."""
     if not _still_runs_boot_left(situation) and code is not Code.REBOOT_LOOP:
         return verifying.again(situation)
     progress = replace(situation.progress, reboots_for_need=0, tries=0, failures=0, failed="", failed_at=None)

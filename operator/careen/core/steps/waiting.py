@@ -87,7 +87,7 @@ def _halted(situation: Situation, refused: Refusal) -> Decision:
 
 
 def _refused(situation: Situation, refused: tuple[Refusal, ...]) -> Decision:
-    """Not ready: show all cheap refusals, keep the costly ones that are stored, and leave the line."""
+    """Handle a refusal: show all cheap refusals, keep the costly ones that are stored, and leave the line."""
     memory = order.unwatched(situation.memory)
     return stay(
         situation.with_memory(memory),

@@ -61,5 +61,5 @@ def _words(release: str) -> tuple[str, ...]:
 
 
 def _numbers(release: str) -> tuple[tuple[int, int], ...]:
-    """For comparing, part by part: a word comes before a number, so that 553.el8 is older than 553.5.1.el8."""
+    """The version as parts to compare: a word comes before a number, so that 553.el8 is older than 553.5.1.el8."""
     return tuple((1, int(number[:18])) if number else (0, 0) for number, _ in _PART.findall(release))

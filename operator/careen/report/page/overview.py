@@ -62,7 +62,7 @@ def _zones(timeline: Timeline, zone_of: Mapping[str, str]) -> dict[str, str]:
 
 
 def _done_by_zone(timeline: Timeline, zones: Mapping[str, str]) -> dict[str, list[datetime]]:
-    """For each stripe, by name, the instants at which one more of its nodes is done."""
+    """The instants at which one more node of a stripe is done, by the name of the stripe."""
     found: dict[str, list[datetime]] = defaultdict(list)
     for visit in timeline.reboots:
         found[zones.get(visit.node, "nodes")].append(visit.end)

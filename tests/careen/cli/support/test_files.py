@@ -57,7 +57,7 @@ def test_every_option_that_names_a_file_is_tested_here() -> None:
         pytest.param("file/below", "there is no folder", id="below a file"),
         pytest.param("folder", "it is a folder", id="a folder"),
         pytest.param("/proc/careen", "No such file or directory", id="a file system without regular files"),
-        pytest.param("nul\0byte", "null byte", id="an empty name"),
+        pytest.param("nul\0byte", "null", id="a null byte"),
     ],
 )
 @pytest.mark.parametrize(("command", "option"), WRITTEN)
