@@ -128,13 +128,13 @@ def test_a_roll_out_with_kureds_roles_and_arguments_completes(kureds: InKuredsPl
     assert kureds.denied() == []
     said = hosts[0].log.read_text()
     for words in (
-        "a right is missing: get configmaps kube-system/careen; without it no ConfigMap is read",
-        "a right is missing: list nodes; without it each Node is read by itself",
-        "a right is missing: patch daemonsets.apps kube-system/kured; without it claims are written into the lock",
+        "a right is missing: get configmaps kube-system/careen; without it the agent reads no ConfigMap",
+        "a right is missing: list nodes; without it the agent reads each Node by itself",
+        "a right is missing: patch daemonsets.apps kube-system/kured; without it the agent writes claims into the lock",
         'to a ClusterRole: - {apiGroups: [""], resources: [nodes], verbs: [list]}',
         'to a Role in kube-system: - {apiGroups: [""], resources: [configmaps], resourceNames: [careen], verbs: [get]}',
-        "no drain is forecast",
-        "no Events are posted there",
+        "the agent makes no forecasts",
+        "the agent posts no Events there",
     ):
         assert words in said, words
     starts = said.count("metrics, health and readiness on port")

@@ -215,7 +215,7 @@ def test_missing_rights_are_reported_at_start(node: Node) -> None:
         not resource.startswith("pods/") and (verb, resource) != ("patch", "daemonsets")
     )
     log = node.start().says("a right is missing: create pods/eviction")
-    assert "a right is missing: patch daemonsets.apps careen/careen; without it claims are written into the lock" in log
+    assert "a right is missing: patch daemonsets.apps careen/careen; without it the agent writes claims into" in log
     assert "a right is missing: list nodes" not in log
 
 
@@ -246,7 +246,7 @@ def test_a_config_map_edit_takes_effect_at_once_and_an_invalid_one_changes_nothi
     wait_until(lambda: "outside-window" in node.annotation("refusals"))
     wait_until(lambda: any(record.verb == "watch" for record in node.requests))
     edit(node, "reboot-days: [someday]")
-    agent.says("the settings were left as they are")
+    agent.says("keeps the present settings")
     assert 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics")
     wait_until(lambda: bool(events(node, "BadSettings")))
     assert events(node, "BadSettings")[0]["involvedObject"]["name"] == "careen"
@@ -265,7 +265,7 @@ def test_an_invalid_edit_causes_one_event(node: Node) -> None:
     wait_until(lambda: len([record for record in node.requests if record.verb == "watch"]) >= 2)
     edit(node, "reboot-days: [someday]")
     for agent in agents:
-        agent.says("the settings were left as they are")
+        agent.says("keeps the present settings")
         wait_until(lambda agent=agent: 'careen_config_ok{node="n1"} 0.0' in agent.get("/metrics"))  # type: ignore[misc]
     wait_until(
         lambda: (

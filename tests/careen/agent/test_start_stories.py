@@ -168,7 +168,7 @@ def test_an_agent_on_older_settings_restarts_for_settings_that_need_a_restart(no
     reboot_under(node, GOOD)
     node.put_config(BAD)
     agent = node.start("--forecast=off")
-    agent.says("the settings were left as they are")  # it follows the ConfigMap
+    agent.says("keeps the present settings")  # it follows the ConfigMap
     edit(node, "reboot-sentinel: /var/run/other-sentinel")
     assert agent.ends() == 0
     assert "restarts, because a change of reboot-sentinel needs it" in agent.log

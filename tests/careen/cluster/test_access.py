@@ -106,7 +106,7 @@ async def test_each_missing_right_is_named_with_its_purpose(cluster: Cluster) ->
     cluster.server.api.authorizer = without_evictions
     missing = await missing_rights(cluster.api, RIGHTS)
     assert [right.title for right in missing] == ["patch daemonsets.apps careen/careen", "create pods/eviction"]
-    assert missing[1].because == "pods are evicted, never deleted"
+    assert missing[1].because == "the agent evicts pods, and never deletes them"
 
 
 async def test_an_unanswered_review_reports_no_missing_rights(cluster: Cluster) -> None:
