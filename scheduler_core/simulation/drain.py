@@ -89,7 +89,7 @@ def simulate_drain(
     follows_few = searches is None and start is None
     if searches is None:
         searches = possible_searches(snapshot, scheduler, most_courses or most_searches(nodes), start)
-        follows_few = follows_few and len(searches) < MOST_SEARCHES
+        follows_few = follows_few and min(len(searches), most_searches(nodes)) < MOST_SEARCHES
     most = max(most, len(searches))
     return run_drain(
         snapshot,
