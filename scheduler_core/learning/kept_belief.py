@@ -15,7 +15,7 @@ from scheduler_core.simulation.searches import Likely
 from scheduler_core.snapshot.snapshot import Snapshot
 
 _MOST_KEPT: Final = 200
-_MOST_OTHERS: Final = 1e6
+_MOST_BELIEVED: Final = 1e6  # pods per second, nodes in a stride
 
 
 class _KeptSearch(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
         return None
     if not len(snapshot.nodes) or any(not 0.0 <= each.weight <= 1.0 or each.workers < 1 for each in kept.searches):
         return None
-    if not 0.0 <= kept.others <= _MOST_OTHERS or any(stride < 0 for stride in kept.strides):
+    if not 0.0 <= kept.others <= _MOST_BELIEVED or not all(0 <= stride <= _MOST_BELIEVED for stride in kept.strides):
         return None
     followed = [
         Likely(Search(start, each.workers, each.order), each.weight)

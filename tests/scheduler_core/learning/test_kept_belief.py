@@ -103,6 +103,7 @@ SEARCH = {"node": "n001", "weight": 0.5}
         {"bindings": 1, "searches": [SEARCH], "others": -1.0},
         {"bindings": 1, "searches": [SEARCH], "others": 1e300},
         {"bindings": 1, "searches": [SEARCH], "strides": [-1]},
+        {"bindings": 1, "searches": [SEARCH], "strides": [10**30]},
         {"bindings": 1, "searches": [SEARCH], "strides": "x"},
     ],
 )
