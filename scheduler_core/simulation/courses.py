@@ -1,12 +1,16 @@
-"""The courses that one drain may take, from the first eviction until no pod moves. ¶ Evictions are requested one after
-another. A replacement that its controller creates at once is placed before the next eviction, as on a real cluster,
-where an eviction takes the API server a tenth of a second and a replacement gets its node in a tenth of that. A
-StatefulSet's replacement appears when the old pod is gone, a Job's still later. ¶ A course is one possible sequence of
-events. It divides at a tie, because the scheduler picks one of the equal nodes, and when several pods end, because it
-is unknown which ends first. Courses that have become equivalent are joined again, because replicas of one owner are
-interchangeable. `most` bounds the number of courses followed in parallel; pods placed after the bound was reached are
-marked, because a node may be missing from their results. The courses' combined results are in `landings.py`. ¶ If the
-scheduler checks only a part of the nodes, a course also has the searches that lead to it, with their weights
+"""The courses that one drain may take, from the first eviction until no pod moves.
+
+Evictions are requested one after another. A replacement that its controller creates at once is placed before the next
+eviction, as on a real cluster, where an eviction takes the API server a tenth of a second and a replacement gets its
+node in a tenth of that. A StatefulSet's replacement appears when the old pod is gone, a Job's still later.
+
+A course is one possible sequence of events. It divides at a tie, because the scheduler picks one of the equal nodes,
+and when several pods end, because it is unknown which ends first. Courses that have become equivalent are joined again,
+because replicas of one owner are interchangeable. `most` bounds the number of courses followed in parallel; pods placed
+after the bound was reached are marked, because a node may be missing from their results. The courses' combined results
+are in `landings.py`.
+
+If the scheduler checks only a part of the nodes, a course also has the searches that lead to it, with their weights
 (`searches.py`), and divides where they find different nodes."""
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Simulates drains of a snapshot's nodes: cordon, evictions under the budgets, replacements by controllers, and
-scheduling cycles until no pod moves. ¶ A drained node is cordoned, not removed: it stays a topology domain, as on a
-real cluster. `courses.py` has the steps and the effect of ties, `replacements.py` the timing of controllers, and
-`evictions.py` the eviction API's rules for budgets. Not simulated: new nodes (no autoscaler), other people's changes,
-and the time that pods take to start."""
+scheduling cycles until no pod moves.
+
+A drained node is cordoned, not removed: it stays a topology domain, as on a real cluster. `courses.py` has the steps
+and the effect of ties, `replacements.py` the timing of controllers, and `evictions.py` the eviction API's rules for
+budgets. Not simulated: new nodes (no autoscaler), other people's changes, and the time that pods take to start."""
 
 from __future__ import annotations
 

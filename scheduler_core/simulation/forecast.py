@@ -50,13 +50,15 @@ class RunnerUp(Value, kw_only=True):
 
 
 class PodForecast(Value, kw_only=True):
-    """One pod's outcome and the evidence for it. ¶ `landing` has every node with the highest score, alone or among
-    equals, in some course of the earlier ties, sorted by name. If the scheduler checks fewer nodes than fit, it has the
-    smallest set that takes the pod in 95 of 100 cases, the most likely first, and `shares` gives their probabilities.
-    `is_cut`: a node may be missing, because more courses were possible than were followed. `loses_data`: the pod's
-    emptyDir is lost, whatever the outcome. `score` is that highest score, None if only one node could take the pod and
-    nothing was scored; `runner_up` is the best of the others. `remedies` are single changes that would place a pending
-    pod; each was tried."""
+    """One pod's outcome and the evidence for it.
+
+    `landing` has every node with the highest score, alone or among equals, in some course of the earlier ties,
+    sorted by name. If the scheduler checks fewer nodes than fit, it has the smallest set that takes the pod in 95 of
+    100 cases, the most likely first, and `shares` gives their probabilities. `is_cut`: a node may be missing,
+    because more courses were possible than were followed. `loses_data`: the pod's emptyDir is lost, whatever the
+    outcome. `score` is that highest score, None if only one node could take the pod and nothing was scored;
+    `runner_up` is the best of the others. `remedies` are single changes that would place a pending pod; each was
+    tried."""
 
     namespace: str
     name: str

@@ -1,12 +1,15 @@
 """A whole roll-out on a frozen cluster: each node is drained, goes down and comes back, and each drain starts from the
-result of the earlier ones. ¶ `Rules` decide which node may start when, as the gates do for the agents. Every node still
-to reboot has the soft taint from the beginning; a node under its claim is cordoned and comes back without the taint;
-displaced pods stay on the node that the scheduler chose and run from then on. Pods without room are tried again
-whenever a node comes back.
+result of the earlier ones.
+
+`Rules` decide which node may start when, as the gates do for the agents. Every node still to reboot has the soft taint
+from the beginning; a node under its claim is cordoned and comes back without the taint; displaced pods stay on the node
+that the scheduler chose and run from then on. Pods without room are tried again whenever a node comes back.
 
 The parts are in `rollout_parts/`: the agenda, the cluster, the permission to claim, the pods without a node, and the
-record of events. ¶ Not simulated: other people's changes, new nodes, slow starts of pods (a budget is refilled
-as soon as the replacement has a node), and preemption by pods that have waited for long."""
+record of events.
+
+Not simulated: other people's changes, new nodes, slow starts of pods (a budget is refilled as soon as the
+replacement has a node), and preemption by pods that have waited for long."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Text leaves careen through few functions, and each of them makes it safe to display. These tests find every call that
-avoids them. ¶ `test_poisoned_texts.py`, of the commands and of the agent, tests the same with a poisoned cluster."""
+avoids them.
+
+`test_poisoned_texts.py`, of the commands and of the agent, tests the same with a poisoned cluster."""
 
 from __future__ import annotations
 

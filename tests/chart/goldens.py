@@ -1,7 +1,8 @@
 """Golden files of the chart: the differences between the rendering of each values file and the default, one line for
-each field. ¶ They contain only differences, and not the components' objects, because both are compared with kustomize's
-output: a change of manifests/ changes no golden file. `make chart-goldens` writes them again.
-"""
+each field.
+
+They contain only differences, and not the components' objects, because both are compared with kustomize's output: a
+change of manifests/ changes no golden file. `make chart-goldens` writes them again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`python -m tests.mutants`: checks that some test fails for each mistake of the catalogue. ¶ Exit code 1 if a mutant
-survives without a reason, dies although it is listed as surviving, or no longer applies.
-"""
+"""`python -m tests.mutants`: checks that some test fails for each mistake of the catalogue.
+
+Exit code 1 if a mutant survives without a reason, dies although it is listed as surviving, or no longer applies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which tests reach which lines, and what processor time each takes: recorded once for each state of source and tests.
-¶ The record is in `.cache/mutants`. A changed test file is recorded again; a change of the source, or of code that
-tests share, invalidates the whole record.
-"""
+
+The record is in `.cache/mutants`. A changed test file is recorded again; a change of the source, or of code that
+tests share, invalidates the whole record."""
 
 from __future__ import annotations
 

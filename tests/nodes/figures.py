@@ -1,5 +1,7 @@
 """What `make bench-nodes` prints: the time from a node's need to the release of its claim, and the cost of an idle
-agent. ¶ `make image-size`, which that target runs too, prints the size of the image."""
+agent.
+
+`make image-size`, which that target runs too, prints the size of the image."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""When two answers about one pod are equivalent. ¶ Three results of the real scheduler follow the random order of a Go
-map: the order of scalar resources among NodeResourcesFit's reasons, the choice between equally good preemptions, and
-above a hundred nodes which candidates are examined.
-"""
+"""When two answers about one pod are equivalent.
+
+Three results of the real scheduler follow the random order of a Go map: the order of scalar resources among
+NodeResourcesFit's reasons, the choice between equally good preemptions, and above a hundred nodes which candidates
+are examined."""
 
 from __future__ import annotations
 

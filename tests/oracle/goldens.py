@@ -1,6 +1,7 @@
-"""Writes tests/goldens: cases that together reach every plugin and every reason, with the oracle's answers. ¶ The first
-cases of the seed are all kept; of the many that follow, only those with something rare. All answers are the oracle's.
-"""
+"""Writes tests/goldens: cases that together reach every plugin and every reason, with the oracle's answers.
+
+The first cases of the seed are all kept; of the many that follow, only those with something rare. All answers are
+the oracle's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The rules that must hold in every story, judged from the records of observer and hosts. Pure, and shares no code with
-careen. ¶ Each function returns one sentence for each broken rule. The watches of nodes, pods and lock are separate
-connections, so events within `BLUR` seconds have no order.
-"""
+careen.
+
+Each function returns one sentence for each broken rule. The watches of nodes, pods and lock are separate
+connections, so events within `BLUR` seconds have no order."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ STAYS = ("careen.dev/last-reboot", "careen.dev/history", "careen.dev/hold", "car
 def broken(
     seen: Seen, hosts: Mapping[str, Host], *, concurrency: int, end: float, lock_was_lost: bool = False
 ) -> list[str]:
-    """All rules of every story. ¶ `lock_was_lost`: the story itself removed the lock, so a missing claim does not count
-    as released.
-    """
+    """All rules of every story.
+
+    `lock_was_lost`: the story itself removed the lock, so a missing claim does not count as released."""
     return [
         *too_many_down(seen, hosts, concurrency, end),
         *rebooted_without_right(seen, hosts, end),

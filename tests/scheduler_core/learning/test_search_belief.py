@@ -1,5 +1,6 @@
-"""Bindings show where the scheduler's next search begins, and the belief is never more certain than they justify. ¶ The
-reference is scheduler_core's own scheduler, with a start that the belief does not know."""
+"""Bindings show where the scheduler's next search begins, and the belief is never more certain than they justify.
+
+The reference is scheduler_core's own scheduler, with a start that the belief does not know."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A Kubernetes control plane on loopback: etcd, API server, controllers, scheduler and kwok, all in one folder. ¶ `make
-test-cluster` builds the two required programs; see mk/cluster.mk.
-"""
+"""A Kubernetes control plane on loopback: etcd, API server, controllers, scheduler and kwok, all in one folder.
+
+`make test-cluster` builds the two required programs; see mk/cluster.mk."""
 
 from __future__ import annotations
 

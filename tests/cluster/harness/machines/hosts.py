@@ -1,7 +1,8 @@
-"""Simulated hosts: each has a folder with a sentinel and a boot id, an agent process, and a reboot that takes time. ¶
+"""Simulated hosts: each has a folder with a sentinel and a boot id, an agent process, and a reboot that takes time.
+
 One thread acts as kubelet and machine for all of them: it kills the agent when the machine goes down, reports to the
-API server like a kubelet, and starts the agent again after the boot. This code does not depend on what an agent does.
-"""
+API server like a kubelet, and starts the agent again after the boot. This code does not depend on what an agent
+does."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Starts other programs and makes sure that none of them outlives the test run. The callers decide which ones. ¶ Every
-program gets its own session, and so its own process group. A guardian process holds the other end of a pipe and the
-list of groups: when the pipe closes, for whatever reason (normal end, Ctrl-C, SIGKILL of the test run), it kills the
-remaining groups.
-"""
+"""Starts other programs and makes sure that none of them outlives the test run. The callers decide which ones.
+
+Every program gets its own session, and so its own process group. A guardian process holds the other end of a pipe
+and the list of groups: when the pipe closes, for whatever reason (normal end, Ctrl-C, SIGKILL of the test run), it
+kills the remaining groups."""
 
 from __future__ import annotations
 

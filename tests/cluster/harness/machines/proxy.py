@@ -1,4 +1,5 @@
-"""A small HTTP proxy on loopback between one agent and the API server, which can corrupt, delay or replace answers. ¶
+"""A small HTTP proxy on loopback between one agent and the API server, which can corrupt, delay or replace answers.
+
 The agent uses plain HTTP to the proxy, and the proxy uses TLS to the server, with the agent's own token. A rule sees
 each call and chooses the agent's answer. It runs in the call's thread, so it can also wait, or act at this moment."""
 

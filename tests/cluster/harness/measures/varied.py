@@ -1,7 +1,8 @@
 """Clusters generated from a seed: nodes of several sizes and kinds, and workloads with every rule that affects
-placement. ¶ The generator is deliberately general: it does not know what a forecast finds easy or hard, and no cluster
-is discarded.
-"""
+placement.
+
+The generator is deliberately general: it does not know what a forecast finds easy or hard, and no cluster is
+discarded."""
 
 from __future__ import annotations
 
