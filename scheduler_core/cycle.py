@@ -177,7 +177,7 @@ class Scheduler:
         return self.nodes_wanted_by(profile, searched) if profile else nodes_to_find(searched, 0)
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
-        """Like `nodes_wanted`, for the pods of one profile; 1 if there are no score plugins and no filtering
+        """The number of `nodes_wanted`, for the pods of one profile; 1 if there are no score plugins and no filtering
         extender."""
         runner = self._runners[profile.scheduler_name]
         if not (runner.has_scores or self.extenders.has_prioritizers or self.extenders.has_filters):

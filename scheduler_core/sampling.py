@@ -1,4 +1,4 @@
-"""Which of the nodes that fit kube-scheduler finds, if it does not check all of them.
+"""The part of the fitting nodes that kube-scheduler finds if it does not check all nodes.
 
 In a cluster of 100 nodes or more it stops when it has found enough. Its start depends on every pod that it scheduled
 before, so it is unknown from outside; the result from a given start can be computed. Sources: findNodesThatPassFilters

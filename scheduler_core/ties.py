@@ -1,4 +1,4 @@
-"""Which of several equally good nodes the scheduler takes."""
+"""The scheduler's choice among several equally good nodes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from scheduler_core.framework.extension_points import Scores
 
 
 def first_of_heap(totals: Scores) -> int:
-    """Which of several highest totals the scheduler takes since 1.35: the root after Go's heap.Init over the
-    list of nodes.
+    """The node that the scheduler takes since 1.35 among several with the highest total: the root after Go's heap.Init
+    over the list of nodes.
 
     A place keeps its node unless a child is higher; of two equally high children the left one rises. So the root is
     the highest total that comes first when the tree is read from the top, each left branch before the right one. The

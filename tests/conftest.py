@@ -1,4 +1,5 @@
-"""For every test: the caller's environment does not reach it, and pytest's own timeout is its only limit by the clock.
+"""The fixtures of every test: the caller's environment does not reach a test, and pytest's own timeout is its only
+limit by the clock.
 
 This file is loaded before any test module, in the main process and in each worker of pytest-xdist.
 """

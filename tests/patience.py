@@ -51,8 +51,8 @@ def ended(process: subprocess.Popen[str], so_far: Callable[[], str] = lambda: ""
 
 
 def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subprocess.CompletedProcess[str]:  # noqa: A002 - subprocess's word
-    """Like `subprocess.run` with captured text, but a process that does not end fails the test with its whole
-    output."""
+    """Runs a process as `subprocess.run` does with captured text, but a process that does not end fails the test with
+    its whole output."""
     with contextlib.ExitStack() as files:
         given, output, errors = (files.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
         given.write(input or "")

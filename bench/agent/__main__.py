@@ -189,7 +189,7 @@ def idle(server: RunningServer, folder: Path, seconds: float) -> None:
 
 
 def imports(log: str) -> None:
-    """Which large packages a running agent has loaded and which not, from its PYTHONPROFILEIMPORTTIME lines."""
+    """Prints which large packages a running agent has loaded, and which not, from its PYTHONPROFILEIMPORTTIME lines."""
     loaded = {
         line.rsplit("|", 1)[1].strip().split(".")[0]
         for line in log.splitlines()

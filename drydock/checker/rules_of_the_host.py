@@ -59,7 +59,7 @@ def one_reboot_for_each_need(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def every_node_comes_round(evidence: RolloutTrace) -> Iterator[Breach]:
-    """At the end each host with a need has a new boot, and its Node is ready and schedulable."""
+    """Each host with a need has a new boot at the end, and its Node is ready and schedulable."""
     if not evidence.is_complete:
         return
     latest = {w.key[1]: w.after for w in writes_to(evidence, "nodes")}

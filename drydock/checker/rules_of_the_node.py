@@ -186,7 +186,7 @@ def waiting_nodes_say_why(evidence: RolloutTrace) -> Iterator[Breach]:
 
 
 def nothing_of_ours_is_left(evidence: RolloutTrace) -> Iterator[Breach]:
-    """At the end there is no taint, label, cordon or claim of an agent."""
+    """No taint, label, cordon or claim of an agent is left at the end."""
     if not evidence.is_complete:
         return
     nodes: dict[str, Write] = {w.key[1]: w for w in writes_to(evidence, "nodes") if w.after}

@@ -14,8 +14,8 @@ _COUNTED_BEFORE_SECONDS = 2.0  # before the cordon, the owners are read; there e
 
 
 def workloads_are_well_before_the_claim_goes_on(evidence: RolloutTrace) -> Iterator[Breach]:
-    """At the release after a reboot each owner of displaced pods has as many ready pods as at the cordon of the node.
-    Jobs are excluded, because their pods may end."""
+    """Each owner of displaced pods has at least as many ready pods at the release after a reboot as at the cordon of
+    the node. Jobs are excluded, because their pods may end."""
     ready = _ready_over_time(evidence)
     cordons = [w for w in writes_to(evidence, "nodes") if w.cordons and agent_node(w.actor) == w.key[1]]
     for write, before, after in lock_writes(evidence):

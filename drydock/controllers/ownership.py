@@ -1,4 +1,4 @@
-"""Which pods belong to which owner, and how a pod is made from a template."""
+"""The pods of each owner, and how a pod is made from a template."""
 
 from __future__ import annotations
 

@@ -109,19 +109,19 @@ class KubeVersion:
 
     @cached_property
     def taint_refusal_names_the_taint(self) -> bool:
-        """Until 1.33 the refusal reads `node(s) had untolerated taint {key: value}`, then `…untolerated
-        taint(s)` (#134740, in 1.34 by #135023)."""
+        """Whether the refusal reads `node(s) had untolerated taint {key: value}`, as until 1.33; later it reads
+        `…untolerated taint(s)` (#134740, in 1.34 by #135023)."""
         return not self._since(34)
 
     @cached_property
     def volume_affinity_refusal_says_conflict(self) -> bool:
-        """Until 1.32 a volume's node affinity refuses with `node(s) had volume node affinity conflict`."""
+        """Whether a volume's node affinity refuses with `node(s) had volume node affinity conflict`, as until 1.32."""
         return not self._since(33)
 
     @cached_property
     def read_write_once_pod_refusal_names_the_node(self) -> bool:
-        """Until 1.33 a ReadWriteOncePod claim in use refuses with `node has pod using PersistentVolumeClaim
-        with the same name …`."""
+        """Whether a ReadWriteOncePod claim in use refuses with `node has pod using PersistentVolumeClaim with the same
+        name …`, as until 1.33."""
         return not self._since(34)
 
     @cached_property

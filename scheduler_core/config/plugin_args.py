@@ -36,8 +36,8 @@ _CPU_AND_MEMORY = (ResourceWeight(name="cpu", weight=1), ResourceWeight(name="me
 
 
 class NodeResourcesFitArgs(Value, kw_only=True):
-    """Which resources the filter ignores, and how the score ranks nodes; `shape` is empty unless the strategy needs
-    it."""
+    """The resources that the filter ignores, and the strategy by which the score ranks nodes; `shape` is empty unless
+    the strategy needs it."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()

@@ -1,5 +1,5 @@
-"""Which plugins a profile runs: merges defaults, enabled, disabled and MultiPoint into one ordered list per extension
-point.
+"""The plugins that a profile runs: merges defaults, enabled, disabled and MultiPoint into one ordered list per
+extension point.
 
 The rules are those of kube-scheduler v1.36: pkg/scheduler/apis/config/v1/default_plugins.go (merging with the defaults)
 and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint). The defaults are an argument."""

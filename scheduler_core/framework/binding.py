@@ -1,4 +1,4 @@
-"""From a chosen node to a bound pod: Reserve, Permit, PreBind, Bind, PostBind; a failure unreserves.
+"""Binding a pod to its chosen node: Reserve, Permit, PreBind, Bind, PostBind; a failure unreserves.
 
 Source: RunReservePluginsReserve … RunPostBindPlugins in pkg/scheduler/framework/runtime/framework.go and bindingCycle
 in pkg/scheduler/schedule_one.go, v1.36. The caller implements the waiting of Permit; this module keeps no time."""

@@ -1,4 +1,4 @@
-"""Which plugins serve which extension point, in order, with weights.
+"""The plugins of each extension point, in order, with weights.
 
 A plugin serves a point if it has the point's method; the lists come from the configuration, already merged.
 """

@@ -31,7 +31,7 @@ _BOTH_DEFAULTS: Final = {CPU: DEFAULT_CPU_MILLIS * NANOS_PER_MILLI, MEMORY: DEFA
 
 
 class RequestRules(Value, kw_only=True):
-    """Which sources count, by the feature gates of a release; the defaults are 1.36's."""
+    """The rules for which sources count, by the feature gates of a release; the defaults are 1.36's."""
 
     status_resources: bool = True
     pod_level: bool = True

@@ -19,7 +19,7 @@ _EVENT_LIMIT = 1024
 
 
 class FailedCycle(Value, kw_only=True):
-    """Where the pod went, and what is to be written to it.
+    """The queue that the pod went to, and what the caller has to write to the pod.
 
     `nominated_node` None: the status stays unchanged; empty: the nominated node is to be cleared. `reason` and
     `message` belong to the condition PodScheduled=False; `event` is the message cut to an Event's limit. `displaced`

@@ -1,4 +1,4 @@
-"""Which pods are nominated to which node: they have preempted there and keep the room until they are placed.
+"""The pods nominated to each node: they have preempted there and keep the room until they are placed.
 
 Source: pkg/scheduler/backend/queue/nominator.go (v1.36).
 """

@@ -214,7 +214,8 @@ class Course:
         return found
 
     def _any_start(self, each: Displaced, result: CycleResult | None) -> Shares:
-        """In the main course, where each node's share may be too small for the few searches that are followed."""
+        """The shares of the nodes over all searches. Only the main course needs them, where the few followed searches
+        may reach each node too rarely."""
         if not (self.is_main and self.counts_any_start and result and result.sample):
             return ()
         every = self.scheduler.schedule(self.world, each.replacement)

@@ -74,8 +74,8 @@ def simulate_drain(
     searches: tuple[Likely, ...] | None = None,
     stays: StaysBecause = moves_all,
 ) -> tuple[Forecast, ...]:
-    """Where each pod of the nodes would land if they were drained together now: one forecast per node, in the order
-    given.
+    """Forecasts where each pod of the nodes would land if the nodes were drained together now: one forecast per node,
+    in the order given.
 
     `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_courses` bounds how many
     courses are followed; by default `MOST_COURSES`, and fewer if the cluster has more than some 800 nodes. `start` is
@@ -134,7 +134,7 @@ def run_drain(
     draw: Draw = NOTHING_DRAWN,
     counts_any_start: bool = False,
 ) -> FinishedDrain:
-    """Like `simulate_drain`, for callers that continue from its result.
+    """Does the work of `simulate_drain`, for callers that continue from its result.
 
     `with_details` adds notes, the changes that would place a pending pod (whose search costs more than the drain
     itself), and for each moving pod all nodes that may take it, their scores, and the sentence. `with_pending`: pending
@@ -379,7 +379,7 @@ class _Told(Value):
             yield f"Job {job} would fail, and {counted(number, 'other pod')} of it would end"
 
     def notes(self) -> Iterable[str]:
-        """Which other pods would be moved, and what was left out."""
+        """The other pods that the drain would move, and what the forecast left out."""
         mine, displaced = set(self.node_names), self.courses[0].displaced.values()
         places = [
             f"{each.pod.key} on {each.replacement.node_name}" for each in displaced if each.waited and each.landed

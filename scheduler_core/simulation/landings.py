@@ -116,8 +116,8 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Which pod of another course is matched with which: first those with equal results, then those that add no new
-    node, then in order."""
+    """Matches the pods of another course with these: first those with equal results, then those that add no new node,
+    then in order."""
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):
         for slot in tuple(free):

@@ -258,9 +258,9 @@ class Columns:
 
     @cached_property
     def is_exact_in_floats(self) -> tuple[bool, ...]:
-        """By line of `allocatable`: whether a hundred times each amount is an exact integer in floating point. Then a
-        truncated quotient of two such numbers equals the integer division, because a remainder is too large to be lost
-        in rounding."""
+        """Whether a hundred times each amount is an exact integer in floating point, for each line of `allocatable`.
+        Then a truncated quotient of two such numbers equals the integer division, because a remainder is too large to
+        be lost in rounding."""
         return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
 
     @cached_property

@@ -22,7 +22,7 @@ KUBERNETES_KINDS = {
 
 
 def homes_of_classes() -> dict[str, list[str]]:
-    """For each public class at the top level of a module, the files that define a class of that name."""
+    """The files that define each public class name at the top level of a module."""
     homes: dict[str, list[str]] = defaultdict(list)
     for folder in (*PACKAGES.values(), ROOT / "bench"):
         for path in sorted(folder.rglob("*.py")):

@@ -159,7 +159,7 @@ def test_dockerignore_includes_every_file_that_the_dockerfile_copies() -> None:
 
 
 def test_every_program_of_the_image_starts_with_sigterm_blocked() -> None:
-    """It stays blocked until Python has loaded careen's handler; the `env` of the base image does that."""
+    """SIGTERM stays blocked until Python has loaded careen's handler; the `env` of the base image blocks it."""
     (expression, files) = re.findall(r"^RUN sed -i '(1s.*)' (.*)$", DOCKERFILE, re.MULTILINE)[0]
     assert {Path(file).name for file in files.split()} == set(PROJECT["project"]["scripts"])
     assert {str(Path(file).parent) for file in files.split()} == {"/opt/careen/bin"}

@@ -1,4 +1,4 @@
-"""Which packages may import which: the contracts of contracts.toml, and a proof that each of them can fail."""
+"""The contracts of contracts.toml for which packages may import which, and a proof that each of them can fail."""
 
 from __future__ import annotations
 

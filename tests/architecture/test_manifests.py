@@ -168,7 +168,7 @@ def test_the_installed_daemonset_lets_no_config_map_setting_gain_root() -> None:
 
 
 def test_every_value_in_the_settings_file_is_the_default() -> None:
-    """With their `#` removed, the lines have the same effect as no lines."""
+    """The lines without their `#` have the same effect as no lines."""
     written = yaml.safe_load(
         "\n".join(line.removeprefix("#") for line in settings_text().splitlines() if re.match(r"#[a-z-]+: ", line))
     )

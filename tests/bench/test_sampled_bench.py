@@ -77,7 +77,7 @@ def test_a_score_is_kept_until_it_is_requested_again(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_was_drained_is_not_drained_again(tmp_path: Path) -> None:
-    """Without the control plane's programs, any other call fails."""
+    """Any real drain would fail here, because the control plane's programs are missing."""
     for number in range(2):
         write(tmp_path / "varied-2-000007" / f"{number}.json.gz", a_record("n1"))
     drain_cluster(tmp_path, "varied", 7, 2, 2)

@@ -50,8 +50,8 @@ class Nonsense:
 
 
 def test_empty_200_answers_are_not_trusted(story: Story) -> None:
-    """In every phase and for every request, agents do not mistake a bad answer for an empty list, an empty Node or a
-    successful write."""
+    """Agents never mistake a bad answer for an empty list, an empty Node or a successful write, in any phase and for
+    any request."""
     theirs = {"key": "example.com/theirs", "value": "1", "effect": "PreferNoSchedule"}
     hosts = story.nodes(4, "--concurrency=2", change=story.behind_proxy)
     for host in hosts:

@@ -26,7 +26,7 @@ def says(story: Story, host: Host, line: str) -> bool:
 
 
 def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(story: Story) -> None:
-    """As `kubectl replace --force` and many GitOps tools do it."""
+    """Many GitOps tools delete and restore the ConfigMap, as `kubectl replace --force` does."""
     story.settings(reboot_days=closed_today())
     hosts = story.nodes(2)
     story.need_reboot(hosts)

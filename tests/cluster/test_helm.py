@@ -45,7 +45,7 @@ class Release:
         self.helm("upgrade", str(CHART), *words)
 
     def claim(self) -> None:
-        """Like an agent: a merge patch of the one annotation."""
+        """Takes a claim as an agent does: a merge patch of the one annotation."""
         self.story.admin.patch(DAEMONSET, {"metadata": {"annotations": {LOCK_ANNOTATION: CLAIM}}})
 
     @property

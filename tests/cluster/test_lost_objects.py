@@ -52,7 +52,7 @@ def test_a_holders_node_that_is_deleted_and_registered_again_recovers(story: Sto
 
 
 def test_a_node_recreated_during_its_drain_does_not_block_others_until_the_deadline(story: Story) -> None:
-    """With the default deadline of a quarter of an hour: the host still runs in the same boot, so its agent releases
+    """The deadline is the default of a quarter of an hour. The host still runs in the same boot, so its agent releases
     the old claim at once."""
     hosts = story.nodes(3)
     holder = somebody_drains_slowly(story, hosts)

@@ -144,7 +144,7 @@ class ModelAgent:
 
 
 async def test_a_correct_roll_out_breaks_no_rule_and_is_counted(tmp_path: Path) -> None:
-    """Also with a hold, a person's cordon and foreign marks: `set_up` and `run` add those."""
+    """The roll-out has a hold, a person's cordon and foreign marks: `set_up` and `run` add those."""
     async with running_rollout(
         plan(patience_seconds=LONG_SECONDS, taint_seconds=LONG_SECONDS, concurrency=2), tmp_path
     ) as rollout:

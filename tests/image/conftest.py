@@ -32,14 +32,14 @@ class Container:
     def run(
         self, *arguments: str, stdin: str = "", volumes: dict[Path, str] | None = None, env: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
-        """Like `docker run IMAGE ARGUMENTS`: the entry point, with CMD if there are no arguments."""
+        """Runs the image as `docker run IMAGE ARGUMENTS` does: the entry point, with CMD if there are no arguments."""
         words = [*self.config["Entrypoint"], *(arguments or self.config["Cmd"])]
         return self.program(*words, stdin=stdin, volumes=volumes, env=env)
 
     def program(
         self, *words: str, stdin: str = "", volumes: dict[Path, str] | None = None, env: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
-        """Like `docker run --entrypoint`."""
+        """Runs a program as `docker run --entrypoint` does."""
         given = [f"--volume={outside}:{inside}:ro" for outside, inside in (volumes or {}).items()]
         settings = [f"--env={each}" for each in env]
         return buildah("run", "--isolation", "chroot", *given, *settings, self.name, "--", *words, stdin=stdin)

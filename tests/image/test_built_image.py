@@ -80,7 +80,7 @@ def test_the_commands_read_a_kubeconfig_and_query_the_cluster(container: Contain
 
 
 def test_a_forecast_runs_in_its_child_process(container: Container, tmp_path: Path) -> None:
-    """From a dump: the child loads numpy and its bundled libraries under the memory limit."""
+    """The forecast is made from a dump: the child loads numpy and its bundled libraries under the memory limit."""
     path = tmp_path / "dump.json.gz"
     nodes = [
         {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}}}

@@ -1,4 +1,5 @@
-"""Which tests reach which lines, and what processor time each takes: recorded once for each state of source and tests.
+"""A record of the tests that reach each line, and of each test's processor time, made once for each state of source and
+tests.
 
 The record is in `.cache/mutants`. A changed test file is recorded again; a change of the source, or of code that
 tests share, invalidates the whole record."""

@@ -106,7 +106,7 @@ class MutantRunner:
 
 
 def _put_to_the_test(mutant: Mutant, reach: Reach, items: Mapping[str, pytest.Item], limits: Limits) -> dict[str, Any]:
-    """In a fork: applies the mutant and runs the tests until one fails."""
+    """Runs in a fork: applies the mutant and runs the tests until one fails."""
     tests = [test for test in reach.tests_of(mutant) if test in items]
     _make(mutant)
     spent = 0.0

@@ -11,7 +11,8 @@ pytestmark = pytest.mark.cluster
 
 
 def kind_of_prometheus_operator(kind: str) -> Object:
-    """Of the custom resources, only the existence of their objects."""
+    """A CustomResourceDefinition of the Prometheus operator that accepts any object: the tests only look whether one
+    exists."""
     plural = kind.lower() + "s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {

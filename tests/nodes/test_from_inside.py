@@ -61,7 +61,7 @@ def test_with_the_signal_method_no_host_socket_is_reachable_and_only_the_lock_fo
 
 
 def test_with_the_command_method_no_host_path_is_mounted_and_only_pid_1_gives_access(story: Story) -> None:
-    """By default, the agent is root on the host through process 1, as SECURITY.md says; the container itself has no
+    """The agent is root on the host through process 1 by default, as SECURITY.md says; the container itself has no
     access."""
     story.install()
     found = json.loads(story.in_agent(story.machines[0], _PROBE))

@@ -21,7 +21,7 @@ def hangs_on_its_way_down(machine: Machine) -> None:
 
 
 def stops(story: Story, machine: Machine) -> None:
-    """It was asked to reboot, and its kubelet has stopped."""
+    """Waits until the machine obeys the request to reboot: its kubelet has stopped."""
     story.wait_for(
         f"{machine.name} stops", lambda: machine.run("systemctl", "is-active", "kubelet", check=False) != "active\n"
     )

@@ -61,7 +61,7 @@ def first_difference(want: Mapping[str, Any], got: Mapping[str, Any], field: str
 
 
 def _part(one: Any, other: Any) -> Any:
-    """For two scores, only the plugins that differ."""
+    """The plugins that differ, if both values are scores; else the first value."""
     if not (isinstance(one, dict) and isinstance(other, dict) and "plugins" in one and "plugins" in other):
         return one
     return {

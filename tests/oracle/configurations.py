@@ -16,7 +16,8 @@ def configurations(seed: int, count: int) -> list[dict[str, Any]]:
 
 
 def read_by(oracle: str, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each: {"profiles": {name: {"points", "weights"}}}, or {"error"} if the scheduler would not start."""
+    """The oracle's answer to each configuration: {"profiles": {name: {"points", "weights"}}}, or {"error"} if the
+    scheduler would not start."""
     lines = "".join(json.dumps(one) + "\n" for one in written)
     ran = subprocess.run([oracle, "configurations"], input=lines.encode(), capture_output=True, check=True)
     return [json.loads(line) for line in ran.stdout.splitlines()]
@@ -40,7 +41,7 @@ def read_by_us(written: dict[str, Any]) -> dict[str, Any]:
 
 
 def settled(answer: dict[str, Any]) -> dict[str, Any]:
-    """Without the text of an error, which differs between implementations."""
+    """The answer without the text of an error, which differs between implementations."""
     if "error" in answer:
         return {"error": True}
     return answer

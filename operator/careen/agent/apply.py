@@ -97,7 +97,7 @@ class Owed(Value, kw_only=True):
 
 
 async def _no_silence() -> None:
-    """For an agent without an Alertmanager."""
+    """Does nothing: an agent without an Alertmanager creates no silence."""
 
 
 class Hands(Value, kw_only=True):

@@ -75,7 +75,7 @@ class Forecaster(Protocol):
     """Simulates the drain of a node."""
 
     async def forecast(self, node: str) -> Forecast | Unknown:
-        """Where each pod would land, or why that is unknown."""
+        """Forecasts where each pod of the node would land, or says why that is unknown."""
         ...
 
 

@@ -130,8 +130,8 @@ class RolloutRules:
         return None
 
     def late_refusal(self, node: str, at: datetime) -> Obstacle | None:
-        """As in `steps/shared/late_gates.py`: a person's hold or pause always counts, other refusals by
-        --late-policy."""
+        """The refusal right before the reboot, by the rules of `steps/shared/late_gates.py`: a person's hold or pause
+        always counts, other refusals by --late-policy."""
         situation = self._situation(node, at, None)
         for gate in self._gates[Foreseen.WITHOUT_FORECAST]:
             if When.BEFORE_REBOOT not in gate.when or not late_gates.undoes(gate, self._policy):

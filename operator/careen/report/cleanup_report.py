@@ -82,7 +82,7 @@ def _marks(cleanup: Cleanup, column: tuple[str, Any], width: int | None) -> str:
 
 
 def _warnings(cleanup: Cleanup, width: int | None) -> list[str]:
-    """For a dry run: the nodes that would make the real cleanup refuse."""
+    """The nodes that would make the real cleanup refuse; only a dry run shows them."""
     if cleanup.is_applied or cleanup.refused:
         return []
     busy = [each for each in cleanup.nodes if each.rebooting]

@@ -40,7 +40,8 @@ class Headline(Value, kw_only=True):
 def headline(
     nodes: Sequence[NodeView], lock: LockState, now: datetime, policy: Policy | None = None
 ) -> Headline | None:
-    """None if no node waits, or if one may start. With the agents' `policy` the headline says when a window opens."""
+    """The reason why no node may start; None if no node waits, or if one may start. With the agents' `policy` the
+    headline says when a window opens."""
     waiting = [node for node in nodes if phase_of(node) == Phase.WAITING]
     if not waiting:
         return None

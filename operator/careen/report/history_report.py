@@ -70,7 +70,7 @@ class Expected(Value, kw_only=True):
 
 
 def expected_ends(nodes: Sequence[NodeView]) -> dict[str, Expected]:
-    """For each node that is draining, rebooting, verifying or settling: when it should be back in service, estimated
+    """The time when each node that is draining, rebooting, verifying or settling should be back in service, estimated
     from measured reboots of this node or of others."""
     lengths = {node.name: _last_length(node) for node in nodes}
     known = [length for length in lengths.values() if length is not None]

@@ -63,7 +63,8 @@ _NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt", "Lt"}
 
 
 def label_selector(written: wire.WireSelector | None) -> LabelSelector:
-    """None selects nothing, an empty selector everything; an unreadable one selects nothing and has a `problem`."""
+    """Reads a selector: None selects nothing, an empty selector everything; an unreadable one selects nothing and has a
+    `problem`."""
     if written is None:
         return NOTHING
     pairs, expressions = written.match_labels or {}, written.match_expressions or ()

@@ -1,4 +1,4 @@
-"""Which claims a pod's volumes use, and the class of a claim.
+"""The claims that a pod's volumes use, and the class of a claim.
 
 Source: component-helpers/storage (ephemeral, volume/pv_helpers.go), v1.36."""
 

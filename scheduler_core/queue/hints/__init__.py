@@ -1,4 +1,4 @@
-"""Which event may help a pod: the queueing hints of every default plugin.
+"""The queueing hints of every default plugin: they tell which event may help a pod.
 
 They are separate from the plugins because the queue asks for them, at another time. A plugin with a method `events`
 gives its own hints; one without it that is not in the table receives every event.

@@ -1,4 +1,4 @@
-"""Where one pod goes if nothing is known of the scheduler's search: any start, and any order of nodes.
+"""The places of one pod if the scheduler's search is unknown: any start, and any order of nodes.
 
 A forecast follows some of the possible searches through the whole drain. Those that it does not follow come to other
 nodes, and the fewer it follows, the more of these nodes it misses: the best of a tenth of 5,000 nodes is one of thirty.

@@ -1,4 +1,4 @@
-"""Which evicted pods a Job does not replace: an eviction counts as a failure of the pod, and a Job limits failures.
+"""The evicted pods that a Job does not replace: an eviction counts as a failure of the pod, and a Job limits failures.
 
 The rules are the Job controller's (pkg/controller/job/job_controller.go, pod_failure_policy.go and
 indexed_job_utils.go, v1.36).

@@ -1,5 +1,5 @@
-"""Which pending pods wait until the reboot is over: those that no other node could ever hold, however empty and healthy
-it is.
+"""The pending pods that wait until the reboot is over: those that no other node could ever hold, however empty and
+healthy it is.
 
 Load does not count: a pod that fits nowhere else only because the other nodes are full is pending, and a drain must not
 cause that. Temporary states do not count either: a node that is cordoned, or tainted because it is not ready yet, is

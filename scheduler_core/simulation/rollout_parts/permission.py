@@ -1,4 +1,4 @@
-"""Which node may take a claim now, and which refusals of forecasts still apply."""
+"""The rules for which node may take a claim now, and for which refusals of forecasts still apply."""
 
 from __future__ import annotations
 

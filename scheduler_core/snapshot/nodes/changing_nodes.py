@@ -65,19 +65,20 @@ class ChangingNodes:
         return self._base
 
     def with_replaced(self, rows: Mapping[int, Node]) -> ChangingNodes:
-        """With these nodes, by row, in place of those with the same names."""
+        """A copy with these nodes, by row, in place of those with the same names."""
         moved = {row: (self[row], node) for row, node in rows.items() if zone_key(self[row]) != zone_key(node)}
         of_tree = (partial(NodeTree.with_replaced, changes=moved),) if moved else ()
         return self._changed(self._length, rows, {}, of_tree)
 
     def with_added(self, nodes: Sequence[Node]) -> ChangingNodes:
-        """With these nodes at the end; their names must be new."""
+        """A copy with these nodes at the end; their names must be new."""
         rows = dict(enumerate(nodes, self._length))
         row_of = {node.name: row for row, node in rows.items()}
         return self._changed(self._length + len(nodes), rows, row_of, (partial(NodeTree.with_added, nodes=nodes),))
 
     def without(self, row: int) -> ChangingNodes:
-        """Without one node. The last node takes its row, so that no other node moves; the order in the tree stays."""
+        """A copy without one node. The last node takes its row, so that no other node moves; the order in the tree
+        stays."""
         gone, last = self[row], self[self._length - 1]
         row_of = {last.name: row, gone.name: None}
         of_tree = (partial(NodeTree.without, row=row, node=gone),)

@@ -1,4 +1,4 @@
-"""Which nodes have which images, how large an image is, and how many nodes have it.
+"""The images of each node: how large an image is, and how many nodes have it.
 
 The scheduler keeps one size per image name: that of the node which reported the name first, here the first in the
 snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36)."""
@@ -40,8 +40,8 @@ class NodeImages:
 
     @cached_property
     def _places(self) -> dict[str, tuple[int, list[int]]]:
-        """For each name its size and the rows of nodes with it, in order. The lists are shared with derived indexes and
-        must not be written to."""
+        """The size of each name, and the rows of the nodes with it, in order. Derived indexes share the lists, so that
+        nothing may write to them."""
         places: dict[str, tuple[int, list[int]]] = {}
         for row, node in enumerate(self._nodes):
             for image in node.images:

@@ -183,8 +183,8 @@ class PodTable:
 
 
 def _sources(count: int, gone: list[int], come: int) -> Rows:
-    """For each position of the new table, the position of its pod in the old one followed by the added pods: added pods
-    take the free positions, then the last of the old ones do."""
+    """The old position of the pod at each position of the new table; added pods count from the end of the old table.
+    Added pods take the free positions, then the last of the old ones do."""
     length = count - len(gone) + come
     sources = np.arange(length, dtype=np.intp)
     free = [index for index in gone if index < length]

@@ -1,4 +1,4 @@
-"""Which placed pods use claims or legacy disks: few pods do, and volume plugins can ignore the others."""
+"""The placed pods that use claims or legacy disks: few pods do, and volume plugins can ignore the others."""
 
 from __future__ import annotations
 

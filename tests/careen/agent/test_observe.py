@@ -220,7 +220,7 @@ async def test_evidence_wanted_under_a_claim_is_read_even_after_a_write(shell: S
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
 async def test_the_recorded_phase_determines_the_evidence_that_is_read(shell: Shell, phase: Phase) -> None:
-    """Also at the first turn of a process that does not know the phase: the record decides."""
+    """The record also decides at the first turn of a process that does not know the phase."""
     put_in_phase(shell, phase)
     seen = await begin(shell, Phase.IDLE)
     asked = {kind for kind in Evidence if not seen.lacks(kind)}

@@ -170,7 +170,7 @@ def test_invalid_settings_end_the_start_with_code_2(
 
 
 def test_an_agent_without_a_lock_object_does_not_start(node: Node) -> None:
-    """Without flags: the agent looks at kured's default place, which is empty in this cluster."""
+    """An agent without flags looks at kured's default place, which is empty in this cluster."""
     node.place = ()
     ask_for_a_reboot(node)
     agent = node.start()
@@ -452,7 +452,7 @@ main({node.command[3:]!r})
 
 
 def hang(node: Node, agent_asks: str) -> threading.Event:
-    """From now on the server does not answer requests for this path."""
+    """Makes the server answer no more requests for this path."""
     hanging = threading.Event()
     node.server.api.plan = lambda info, user, may_be_stale: _slow(hanging) if agent_asks in str(info) else None  # type: ignore[assignment]
     return hanging
@@ -495,7 +495,7 @@ def test_an_agent_stops_on_sigterm_before_it_knows_its_settings(node: Node) -> N
 
 
 def start_of_the_image(node: Node) -> Agent:
-    """With the first line that the image adds to its scripts: SIGTERM is blocked before Python begins."""
+    """Starts a script with the first line that the image writes: SIGTERM is blocked before Python begins."""
     script = node.folder / "kured"
     script.write_text(
         f"#!/usr/bin/env -S --block-signal=TERM {sys.executable}\nfrom careen.__main__ import main\nmain()\n"

@@ -172,7 +172,7 @@ async def test_a_pause_takes_effect_and_an_unreadable_lock_is_no_pause(shell: Sh
 
 
 async def test_an_announcement_made_meanwhile_prevents_the_undo(shell: Shell) -> None:
-    """By a second agent of the node, or by an own patch that lands late: the version makes the undo a conflict, and the
+    """A second agent of the node announces, or an own patch lands late: the version makes the undo a conflict, and the
     next read shows the cause."""
     drain(shell, **{keys.HOLD: "fans"})
     announced = []

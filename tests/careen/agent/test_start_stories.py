@@ -227,8 +227,8 @@ def test_a_drain_with_unknown_settings_is_undone(node: Node) -> None:
 
 
 def test_a_rebooted_node_returns_to_service_without_its_daemonset(node: Node) -> None:
-    """Without flags the agent uses kured's default place, which is empty; the claim is released as soon as a lock can
-    be read."""
+    """An agent without flags uses kured's default place, which is empty; it releases the claim as soon as it can read a
+    lock."""
     reboot_under(node, GOOD)
     node.place = ("--ds-namespace=careen",)
     agent = node.start("--forecast=off")

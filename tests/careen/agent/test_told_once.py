@@ -1,5 +1,5 @@
-"""From the sentinel to the released claim, with any fault at one write: every Event, every count and every message
-occurs once."""
+"""Every Event, every count and every message occurs once from the sentinel to the released claim, with any fault at one
+write."""
 
 from __future__ import annotations
 

@@ -328,7 +328,7 @@ async def live_twice(life: Life, lag: int) -> None:
 
 @pytest.mark.parametrize("lag", [0, 1, 3, 5])
 async def test_two_agents_on_one_node_reboot_it_once(tmp_path: Path, lag: int) -> None:
-    """Without the lock on the host, the versions of Node and lock must prevent it."""
+    """The host has no lock here, so the versions of Node and lock must prevent a second reboot."""
     async with a_life(tmp_path) as life:
         await live_twice(life, lag)
         life.check_home()
@@ -395,7 +395,7 @@ async def test_an_idle_hour_costs_only_reads_of_node_and_lock_every_five_minutes
 async def test_the_taint_is_set_within_ten_seconds_of_the_need_whatever_gate_refuses(
     tmp_path: Path, blocked: dict[str, Any]
 ) -> None:
-    """On an idle node that read its Node minutes ago; the kubelet has changed the Node since."""
+    """The idle agent read its Node minutes ago, and the kubelet has changed the Node since."""
     async with a_life(tmp_path) as life:
         life.host.need = Need(answer=NeedAnswer.NO)
         life.put_pod("blocker", metadata={"labels": {"app": "block"}})

@@ -125,7 +125,7 @@ def test_turns_that_fail_briefly_only_delay_the_reboot(seconds: float) -> None:
 
 @pytest.mark.parametrize("act", [people.hold, people.pause], ids=["a hold", "a pause"])
 def test_a_hold_or_pause_takes_effect_while_turns_fail(act: people.Act) -> None:
-    """With the next failed turn, not only after several."""
+    """The next failed turn obeys the hold or pause; no series of failed turns is needed."""
     fault = Fault("n1")
 
     async def story() -> World:
@@ -149,7 +149,7 @@ def test_a_hold_or_pause_takes_effect_while_turns_fail(act: people.Act) -> None:
 
 @pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
 def test_a_node_whose_reboot_was_requested_is_not_undone(phase: Phase) -> None:
-    """It stays cordoned and keeps its claim until turns work again; then it continues."""
+    """The node stays cordoned and keeps its claim until turns work again; then it continues."""
     fault = Fault("n1")
 
     async def story() -> World:

@@ -1,4 +1,4 @@
-"""For every request of a whole roll-out: it is lost, late, refused, or its sender dies. No rule breaks, and every node
+"""Every request of a whole roll-out is lost, late or refused, or its sender dies. No rule breaks, and every node
 returns to idle.
 
 The crash points are the pairs of a request and a fault. The call sites that send requests are counted separately, and
@@ -148,7 +148,7 @@ def test_without_faults_every_story_reboots_each_node_once_and_breaks_no_rule(st
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", STORIES)
 def test_a_fault_at_any_request_breaks_no_rule_and_every_node_returns_to_idle(name: str, part: int) -> None:
-    """From the first read to the last write: between any two requests every state leads on."""
+    """The requests include the first read and the last write: every state between two requests leads on."""
     pairs = [(fault, each) for fault in Fault for each in tried(name, fault, EVERY)][part::PARTS]
     assert pairs, "no crash point is tried here"
     faults: dict[int, list[Fault]] = {}

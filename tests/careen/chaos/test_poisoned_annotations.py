@@ -76,7 +76,7 @@ def test_an_unreadable_record_on_one_node_does_not_stop_the_others(record: str) 
 @pytest.mark.parametrize("label", [None, "required", "ready"])
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
 def test_an_unreadable_record_uses_no_place_if_the_label_shows_an_idle_node(record: str, label: str | None) -> None:
-    """With concurrency one, invalid content on a waiting node would halt every node."""
+    """Otherwise invalid content on a waiting node would halt every node if the concurrency is one."""
     world = run_virtually(beside_a_poisoned_node(record, label, Shape(nodes=3)))
     broken = world.verdict(but=("taint", "finished", "explained"))
     assert not broken, world.told(broken)
@@ -84,7 +84,7 @@ def test_an_unreadable_record_uses_no_place_if_the_label_shows_an_idle_node(reco
 
 
 async def with_poison_everywhere() -> World:
-    """On each Node beside its record, repeatedly, in any phase."""
+    """Invalid annotations appear on each Node beside its record, repeatedly, in any phase."""
     world = World(TWO_OF_THREE)
 
     def poison() -> None:

@@ -78,7 +78,8 @@ def prepared(world: World) -> list[str]:
 async def a_roll_out(
     shape: Shape, event: Callable[[World, str], Any] = lambda _world, _name: None, **told: Any
 ) -> Seen:
-    """From the first need to the end; `event` happens once, when a node has prepared its turn for the first time."""
+    """Runs from the first need to the end; `event` happens once, when a node has prepared its turn for the first
+    time."""
     world = World(shape)
     seen = Seen(world, Slow(world))
     world.agents.forecaster = lambda _api, _node: seen.forecasts

@@ -1,4 +1,4 @@
-"""With a slow webhook, holds and pauses take effect between evictions, and the drain still completes."""
+"""Holds and pauses take effect between evictions if a webhook is slow, and the drain still completes."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_a_story_has_five_to_eight_nodes_and_survives_a_round_trip(seed: int) ->
 
 
 def test_the_same_story_always_runs_identically() -> None:
-    """Without this no story could be shrunk or kept."""
+    """Stories can be shrunk and kept only because they run identically."""
     once, again = (play(with_a_broken_law(story_of(9))) for _ in range(2))
     assert once.trace == again.trace != ()
     assert once.tally == again.tally

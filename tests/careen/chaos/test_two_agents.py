@@ -29,7 +29,7 @@ def asked_twice(world: World) -> Iterator[str]:
 
 
 def given_back_early(world: World) -> Iterator[str]:
-    """From the request to the host until its next boot, the lock contains its claim."""
+    """The lock contains a node's claim from the request to the host until its next boot."""
     under_way: set[str] = set()
     happened = sorted(
         [*world.fleet.log, *(write for write in _writes(world) if write.plural == "daemonsets")],

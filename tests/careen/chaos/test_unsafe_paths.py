@@ -41,7 +41,7 @@ async def until(condition: Any) -> None:
 
 
 async def the_lock_is_unreadable_after_the_boot() -> World:
-    """For five minutes after the first host goes down, no read of the lock is answered."""
+    """The server answers no read of the lock for five minutes after the first host goes down."""
     unreadable_until = 0.0
 
     def plan(_number: int, _node: str, request: Request) -> Fault | None:

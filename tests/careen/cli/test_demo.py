@@ -215,7 +215,7 @@ def test_a_recording_that_cannot_be_written_does_not_lose_the_verdict(tmp_path: 
 
 @pytest.mark.parametrize("arguments", [[], ["--break", "release"], ["--serve"]])
 def test_without_drydock_the_demo_tells_where_to_get_it(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
-    """As in the image and the wheel, which do not contain it."""
+    """The image and the wheel do not contain drydock."""
     monkeypatch.setattr("careen.cli.demo.find_spec", lambda _: None)
     done = CliRunner().invoke(cli, ["demo", *arguments])
     assert done.exit_code == 2, done.output

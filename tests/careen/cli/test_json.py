@@ -95,7 +95,7 @@ CLUSTERS = (nothing_to_tell, much_to_tell, paused, garbage)
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, Any]]]:
-    """For each command, its JSON and YAML output in each of the clusters."""
+    """The JSON and YAML output of each command in each of the clusters."""
     found = defaultdict(list)
     for fill in CLUSTERS:
         with server_in_thread() as server:
@@ -164,7 +164,7 @@ def test_yaml_output_equals_json_output(answers: dict[str, list[tuple[Any, Any]]
 
 
 def steady(value: Any) -> Any:
-    """Without the values that differ because the second answer came later."""
+    """The values of an answer except those that differ because the second answer came later."""
     later = ("madeAt", ".taken", ".begins", ".ends", ".seconds")
     return [
         (path, each)

@@ -304,7 +304,7 @@ def test_a_servers_error_message_is_made_safe_to_display(
 
 
 def test_the_agents_output_before_logging_starts_is_safe_to_display() -> None:
-    """In a separate process, because it ends that process."""
+    """The agent runs in a separate process here, because it ends its process."""
     flag = POISON.replace("\0", "")  # no command line can hold it
     done = run([sys.executable, "-m", "careen", "agent", "--node-id", "n1", "--period", flag])
     assert done.returncode == 2

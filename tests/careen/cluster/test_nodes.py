@@ -206,8 +206,8 @@ async def test_every_part_of_a_lost_patch_is_checked(cluster: Cluster, change: d
 async def test_a_lost_patch_is_recognised_despite_a_later_taint_of_the_node_controller(
     cluster: Cluster, before: list[str], after: list[str]
 ) -> None:
-    """It removes its taint right after an uncordon, and adds one at any time; careen's taints differ from its by their
-    keys."""
+    """The node controller removes its taint right after an uncordon, and may add one at any time; careen recognises its
+    own taints by their keys."""
     rows = {
         "cordon": {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
         "ours": {"key": OURS.key, "effect": OURS.effect},

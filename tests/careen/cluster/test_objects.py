@@ -136,7 +136,7 @@ def test_the_last_author_of_the_taints_comes_from_managed_fields() -> None:
 
 
 def test_a_list_of_nodes_omits_the_authors_of_cordons() -> None:
-    """They are half of each Node's size, and no decision needs them of many nodes."""
+    """The authors are half of each Node's size, and no decision needs them for many nodes."""
     node = written(
         metadata={"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]},
         spec={"unschedulable": True},

@@ -597,7 +597,7 @@ def _locked(state: State, text: str | None) -> State:
 
 
 def _held(state: State, names: tuple[str, ...]) -> State:
-    """From now on a claim that left the lock counts as one that was in it until now."""
+    """Sets the time at which each claim left the lock; it is -NEVER for a claim that is in the lock."""
     holders = content_of(state.lock).holders
     before = content_of(state.lock_before).holders
     held = tuple(

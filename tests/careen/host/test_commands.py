@@ -42,7 +42,7 @@ async def test_at_the_deadline_the_command_and_its_children_are_killed(tmp_path:
 
 
 async def test_a_detached_grandchild_with_open_pipes_does_not_block_the_caller(tmp_path: Path) -> None:
-    """Like a daemon that a reboot command starts: the command has ended anyway."""
+    """A reboot command may start a daemon that outlives it; the command itself has ended."""
     pid_file = tmp_path / "pid"
     left = (
         f'{sys.executable} -c \'import os, time; os.setsid(); open("{pid_file}", '

@@ -124,7 +124,7 @@ async def test_without_the_sentinel_probe_its_files_and_command_are_not_checked(
 
 
 async def test_every_probe_looks_for_a_running_package_manager(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also while the host asks for no reboot: a person may request one with `careen reboot`."""
+    """The probe also looks while the host asks for no reboot: a person may request one with `careen reboot`."""
     monkeypatch.setattr(package_managers, "at_work", lambda where, *, proc: "dpkg (process 7)")
     need = need_of(root, files=(SENTINEL,))
     assert ((seen := await need.look()).answer, seen.package_manager) == (NO, "dpkg (process 7)")

@@ -213,7 +213,7 @@ def test_a_signal_without_a_handler_is_reported(
     status: str,
     words: str,
 ) -> None:
-    """Without hostPID, process 1 is the agent itself, to which the kernel would not even deliver the signal."""
+    """Process 1 is the agent itself if hostPID is missing, and the kernel would not even deliver the signal to it."""
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
     found = reboot.why_not_by_signal(39, proc=a_process(tmp_path, status))
     assert words in found

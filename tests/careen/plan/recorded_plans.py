@@ -172,7 +172,7 @@ def digest(found: Timeline | tuple[Forecast, ...]) -> Json:
 
 
 def _without_empty(value: Any) -> Any:
-    """Without empty fields: a new field that is not set is no difference."""
+    """The value without its empty fields: a new field that is not set is no difference."""
     if isinstance(value, dict):
         return {key: _without_empty(each) for key, each in value.items() if each not in (None, "", [], (), {})}
     return [_without_empty(each) for each in value] if isinstance(value, (list, tuple)) else value

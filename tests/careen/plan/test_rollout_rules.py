@@ -191,7 +191,7 @@ def test_the_order_fewest_moves_counts_the_pods_that_would_move_now() -> None:
 
 
 def test_annotated_pod_counts_are_used_and_the_others_are_counted() -> None:
-    """In every other order, the numbers stay as they were when the nodes became ready, whatever moves afterwards."""
+    """The numbers stay as they were when the nodes became ready, whatever moves afterwards."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
     rules = RolloutRules(nodes, POLICY, moves={"n1": 3, "n2": 2, "n3": 9})
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]

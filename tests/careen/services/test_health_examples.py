@@ -31,7 +31,7 @@ YAML = re.compile(r"^```yaml\n(.*?)```", re.MULTILINE | re.DOTALL)
 
 
 def examples() -> list[Any]:
-    """For each block of settings under its own heading: the answers that follow it."""
+    """The answers that follow each block of settings under its own heading."""
     storage = PAGE.partition("## Storage and etcd")[2]
     blocks = list(YAML.finditer(storage))
     ends = [*(block.start() for block in blocks[1:]), len(storage)]

@@ -235,7 +235,7 @@ def test_pods_beyond_the_capacity_are_counted(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_earlier_decision_with_a_later_binding_makes_the_answer_open() -> None:
-    """With `big` on n2, n1 is better for `web`; whether `big` was there at the decision is not visible."""
+    """The node n1 is better for `web` if `big` is on n2; nobody can see whether `big` was there at the decision."""
     town = Town()
     town.comes("big", cpu="6")
     town.comes("web")

@@ -72,7 +72,7 @@ class Api:
         return self._ask("PATCH", path, {}, body, content_type)
 
     def delete(self, path: str, body: Object | None = None, **query: str) -> Object | None:
-        """None if it did not exist."""
+        """Deletes the object and returns the answer; None if the object did not exist."""
         try:
             return self._ask("DELETE", path, query, body)
         except ApiError as error:

@@ -70,7 +70,7 @@ class Story(Cluster):
         return hosts
 
     def behind_proxy(self, host: Host, alias: str = "") -> Proxy:
-        """For the `change` of `nodes`: the node's agent reaches the API server through a proxy."""
+        """A `change` for `nodes`: the node's agent reaches the API server through a proxy."""
         proxy = self.proxies[host.name + alias] = Proxy(self.plane.server, self.plane.certificate_authority)
         if not alias:
             host.api_server = proxy.url
@@ -123,7 +123,7 @@ class Story(Cluster):
         self.admin.patch(f"/api/v1/nodes/{host.name}", {"spec": {"unschedulable": cordoned}})
 
     def write_lock(self, text: str | None) -> None:
-        """Like a person with kubectl annotate."""
+        """Writes the lock as a person does with kubectl annotate."""
         self.admin.patch(CAREEN.path, {"metadata": {"annotations": {LOCK_ANNOTATION: text}}})
 
     def end_pod(self, life: PodLife, phase: str) -> None:

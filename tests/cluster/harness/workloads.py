@@ -93,7 +93,7 @@ def zone_spread(app: str, max_skew: int = 1) -> dict[str, Any]:
 
 
 def apart_from_its_like(app: str) -> dict[str, Any]:
-    """At most one on each host."""
+    """The affinity that allows at most one pod of the application on each host."""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 

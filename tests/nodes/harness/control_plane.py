@@ -69,7 +69,7 @@ class ControlPlane:
             program.wait()
 
     def kubeconfig(self, user: str, certificate_authority: str) -> str:
-        """As JSON, which is valid YAML."""
+        """The kubeconfig of the user, as JSON, which is valid YAML."""
         return json.dumps(
             {
                 "apiVersion": "v1",

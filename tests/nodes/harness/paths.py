@@ -1,4 +1,4 @@
-"""Where `make test-nodes` puts its build results, and where one run keeps its machines."""
+"""The places where `make test-nodes` puts its build results, and where one run keeps its machines."""
 
 from __future__ import annotations
 

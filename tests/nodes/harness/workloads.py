@@ -16,7 +16,7 @@ def web(replicas: int = 4, **pod: Any) -> Object:
 
 
 def container(*arguments: str, **more: Any) -> dict[str, Any]:
-    """For `containers=[...]` of the builders; `arguments` are those of `pause`."""
+    """An item of the builders' `containers=[...]`; `arguments` are those of `pause`."""
     requests = {"cpu": "10m", "memory": "8Mi"}
     return {"name": "app", "image": _IMAGE, "args": list(arguments), "resources": {"requests": requests}, **more}
 

@@ -204,7 +204,7 @@ class EventsOfACluster(RuleBasedStateMachine):
 
     @rule(pending=pods("new"))
     def somebody_asks(self, pending: Json) -> None:
-        """From here on, counts are cached and have to be updated."""
+        """Asks for a snapshot: from here on, the cache holds counts and has to update them."""
         if self.tree.list():
             answer(self.cache.snapshot(), pending)
 

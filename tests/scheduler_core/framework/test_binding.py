@@ -1,4 +1,4 @@
-"""From a chosen node to a bound pod: the plugins' order, and what a failure undoes."""
+"""Binding a pod to its chosen node: the plugins' order, and what a failure undoes."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Which registration matches which event (kube-scheduler's MatchClusterEvents)."""
+"""The events that match each registration (kube-scheduler's MatchClusterEvents)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which pods are nominated to which nodes."""
+"""The pods that are nominated to each node."""
 
 from dataclasses import replace
 

@@ -311,7 +311,7 @@ def test_a_pending_replacement_does_not_refill_the_budget() -> None:
 
 
 def test_a_budget_blocks_for_ever_if_its_replacements_only_fit_on_the_drained_node() -> None:
-    """On a cluster of one node, the drain evicts the first pod and waits for its replacement, and the replacement waits
+    """The cluster has one node: the drain evicts the first pod and waits for its replacement, and the replacement waits
     for the drain."""
     first, second = drain(
         "n1", a_node("n1"), a_pod("p", "n1"), a_pod("q", "n1"), a_budget(1, healthy=2, desired=1, expected=2)

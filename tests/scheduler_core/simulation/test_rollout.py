@@ -30,7 +30,7 @@ def at(seconds: float) -> datetime:
 
 @dataclass
 class TestRules:
-    """At most `limit` nodes at once in the given order; the test sets everything else."""
+    """Rules that allow at most `limit` nodes at once in the given order; the test sets everything else."""
 
     __test__ = False
 

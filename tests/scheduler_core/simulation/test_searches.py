@@ -164,8 +164,8 @@ def test_an_extender_is_called_few_times_and_nodes_it_always_refuses_are_dropped
 
 
 def test_with_few_searches_an_untried_order_is_marked() -> None:
-    """With a known start, a known order and one worker, one search is followed; which pod of three StatefulSets ends
-    first is unknown."""
+    """The start and the order are known and there is one worker, so one search is followed; which pod of three
+    StatefulSets ends first is unknown."""
     names = [f"n{number:04}" for number in range(150)]
     nodes = [a_node(name, cpu="8", few="yes" if name in names[:3] else "no") for name in names]
     few = {"nodeSelector": {"few": "yes"}}

@@ -204,7 +204,7 @@ def test_invalid_input_of_any_size_is_refused_in_bounded_memory(source: Callable
 
 
 def test_a_dump_that_fails_half_way_is_closed_and_refused_as_incomplete() -> None:
-    """On newer Pythons a writer that is not closed warns when it is collected."""
+    """Newer Pythons warn when they collect a writer that is not closed."""
     out = io.BytesIO()
     with pytest.raises(ValueError, match="got `array`") as failed:
         write_dump(HEADER, [b"[]"], out)

@@ -62,7 +62,7 @@ class ChildForecaster:
         self._ahead = Ahead(self._start_ahead, clock)
 
     async def forecast(self, node: str) -> Forecast | Unknown:
-        """Where each pod of the node would land, or why that is unknown."""
+        """Forecasts where each pod of the node would land, or says why that is unknown."""
         began = self._clock.monotonic()
         limits = self._limits()
         answer = (

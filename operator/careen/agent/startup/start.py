@@ -210,7 +210,8 @@ class Start:
         return live
 
     async def _judge_messages(self, live: LiveSettings) -> None:
-        """On a node with a claim only logs: no decision rests on messages, and nothing would end the standing in."""
+        """Only logs bad URLs if the node has a claim: no decision depends on messages, and nothing would end
+        the use of the last good settings."""
         try:
             await message_urls.judge(live.resolved)
         except BadSettings as error:
@@ -284,7 +285,7 @@ class Start:
         return replace(policy, settings_problem="; ".join(problems), are_settings_whole=False)
 
     def show_settings(self, live: LiveSettings, problems: tuple[str, ...] = ()) -> None:
-        """In the metric.
+        """Shows in the metric and in the readiness whether the agent uses its settings and its lock.
 
         An agent that works without its lock or with older settings is not ready, so that a roll-out of the DaemonSet
         stops.

@@ -38,9 +38,9 @@ class Heartbeat:
         self._is_ready = True
 
     def hold_readiness(self, why: str) -> None:
-        """Not ready while there is a reason: the agent works, but with restrictions.
+        """Reports the agent as not ready for the reason `why`: the agent works, but with restrictions.
 
-        Empty: ready again.
+        An empty `why` makes the agent ready again.
         """
         self._held = why
 

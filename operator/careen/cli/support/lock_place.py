@@ -1,4 +1,4 @@
-"""Where a command looks for the lock by default: the DaemonSet of manifests/, else kured's."""
+"""The default place where a command looks for the lock: the DaemonSet of manifests/, else kured's."""
 
 from __future__ import annotations
 

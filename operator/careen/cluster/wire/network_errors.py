@@ -47,8 +47,8 @@ def was_surely_not_sent(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    """By the underlying error of the system or of TLS, if there is one; else by the library's outermost class that is
-    known."""
+    """The sentence for the underlying error of the system or of TLS, if there is one; else for the outermost known
+    class of the library."""
     chain = _chain(error)
     found = (*map(_of_the_system, chain), *map(_of_the_library, reversed(chain)))
     return next((words for words in found if words), "gave no usable answer")

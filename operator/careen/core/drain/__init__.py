@@ -1,1 +1,1 @@
-"""Which pods a drain moves, and which forecasts forbid it."""
+"""The rules for which pods a drain moves, and which forecasts forbid the drain."""

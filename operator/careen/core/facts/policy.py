@@ -67,7 +67,8 @@ class BudgetKind(StrEnum):
 
 
 class Budget(Value, kw_only=True):
-    """At most `limit` nodes of a group, or `percent` of its nodes, down at once, no matter what took them down."""
+    """A limit on nodes down at once in a group: `limit` nodes, or `percent` of its nodes. Every node that is down
+    counts, whatever took it down."""
 
     kind: BudgetKind
     limit: int
@@ -171,7 +172,8 @@ class BlockingPods(Value, kw_only=True):
 
 
 class AlertPolicy(Value, kw_only=True):
-    """Which active alerts block: kured's three flags. With all of them off any pending or firing alert blocks."""
+    """The rule for which active alerts block: kured's three flags. With all three off, any pending or firing alert
+    blocks."""
 
     filter_regexp: re.Pattern[str] | None = None  # alert names to ignore
     match_only: bool = False  # inverts the filter: only alerts with matching names block

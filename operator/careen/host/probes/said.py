@@ -26,7 +26,7 @@ def no(detail: str) -> Need:
 
 
 def unknown(detail: str) -> Need:
-    """It is unknown whether the host needs a reboot."""
+    """The answer for a host whose need for a reboot is unknown."""
     return Need(answer=NeedAnswer.UNKNOWN, detail=detail)
 
 

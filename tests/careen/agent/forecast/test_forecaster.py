@@ -165,7 +165,7 @@ async def test_an_unreadable_scheduler_configuration_makes_the_forecast_unknown(
 @pytest.mark.parametrize("padding", ["", "\n#" + "x" * 70_000, "\nx: &x 1\nhealthzBindAddress: *x"])
 @pytest.mark.parametrize("field", ["certFile", "keyFile", "caFile"])
 async def test_a_configuration_without_file_access_opens_no_file(tmp_path: Path, field: str, padding: str) -> None:
-    """Also if the agent did not check the configuration, because it is too long or has aliases."""
+    """The long padding makes the agent skip its own check of the configuration; an alias does the same."""
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n"
         f"- urlPrefix: https://127.0.0.1:1\n  filterVerb: filter\n  tlsConfig: {{{field}: /no/such/file}}{padding}\n"

@@ -390,8 +390,7 @@ async def test_the_start_waits_for_an_explicitly_named_config_map(world: World) 
 
 
 async def test_the_start_waits_for_a_late_role_binding_and_switches_nothing_off(world: World) -> None:
-    """Of careen's two roles, the one for the lock and the ConfigMap is bound last: the settings of the ConfigMap must
-    apply."""
+    """The binding of the role for the lock and the ConfigMap comes last; the settings of the ConfigMap must apply."""
     world.put_node()
     world.put_config("concurrency: 3")
     world.server.api.authorizer = lambda *asked: kureds_rights(*asked) and "daemonsets" not in asked[3]

@@ -1,4 +1,4 @@
-"""Of many agents that wait for the same reason, one reports it; and the figures of a roll-out are read in one list."""
+"""One of many agents that wait for the same reason reports it; and one list gives the figures of a roll-out."""
 
 from __future__ import annotations
 

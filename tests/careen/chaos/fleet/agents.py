@@ -205,7 +205,7 @@ class Process:
         self.tasks.append(asyncio.ensure_future(work))
 
     def freeze(self, seconds: float) -> None:
-        """Like SIGSTOP followed by SIGCONT after a while: the clocks continue, and the process does not notice."""
+        """Acts like SIGSTOP followed by SIGCONT after a while: the clocks continue, and the process does not notice."""
         self.frozen_until = max(self.frozen_until, asyncio.get_running_loop().time() + seconds)
 
     async def thawed(self) -> None:
@@ -214,7 +214,7 @@ class Process:
             await asyncio.sleep(left)
 
     def kill(self) -> None:
-        """Like kill -9: the process sends nothing more and cleans nothing up."""
+        """Acts like kill -9: the process sends nothing more and cleans nothing up."""
         self.is_dead = True
         for task in self.tasks:
             task.cancel()
@@ -345,8 +345,8 @@ class Agents:
             )
 
     def replace(self, process: Process) -> None:
-        """Like a roll-out of the DaemonSet: the agent is told to stop, is killed after ten seconds at the latest, and
-        is replaced."""
+        """Acts like a roll-out of the DaemonSet: tells the agent to stop, kills it after ten seconds at the latest, and
+        starts a new one."""
         if process.loop is not None and not process.is_dead:
             self.trace.append(f"{self._loop.time():8.2f} {process.node}: the process is told to stop")
             process.loop.stop()

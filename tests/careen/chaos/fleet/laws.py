@@ -62,7 +62,7 @@ def _writes(world: World) -> tuple[Write, ...]:
 
 
 def _groups(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """In no group are more nodes down because of careen than the group's limit allows."""
+    """No group has more nodes down because of careen than its limit allows."""
     down: set[str] = set()
     for event in events(evidence):
         name = event.host if isinstance(event, HostEvent) else event.key[1]
@@ -163,8 +163,8 @@ def _asked_twice(world: World) -> Iterator[str]:
 
 
 def _given_back_early(evidence: RolloutTrace) -> Iterator[str]:
-    """From the request to the host until its next boot no agent removes the claim from the lock while the claiming Node
-    exists. A person may remove it."""
+    """No agent removes the claim from the lock between the request to the host and its next boot, while the claiming
+    Node exists. A person may remove it."""
     under_way: set[str] = set()
     holders: set[str] = set()
     for event in events(evidence):
@@ -208,8 +208,7 @@ def _told(world: World) -> Iterator[str]:
 
 
 def _reboots(world: World, evidence: RolloutTrace) -> Iterator[str]:
-    """At each requested reboot, the node's own claim was in the lock within the last seconds, and the node was
-    cordoned."""
+    """Each requested reboot finds the node cordoned, and its claim in the lock within the last seconds."""
     held: dict[str, float] = {}
     holders: set[str] = set()
     nodes: dict[str, Mapping[str, Any]] = {}

@@ -28,7 +28,7 @@ def boot_twice(world: World, name: str) -> None:
 
 
 def go_down_slowly(world: World, name: str) -> None:
-    """From now on the host takes time between the request and its shutdown."""
+    """Makes the host take time between the request and its shutdown."""
     world.fleet.hosts[name].takes_long_to_go_down = True
 
 
@@ -38,7 +38,7 @@ def end_late(world: World, name: str) -> None:
 
 
 def close_budget(world: World, _name: str) -> None:
-    """For a while, the budgets allow no eviction of an application's pod."""
+    """The budgets allow no eviction of one application's pods for a while."""
     workloads = world.fleet.workloads
     guarded = [app for app in workloads.apps.values() if app.may_be_away is not None]
     if guarded:

@@ -34,7 +34,7 @@ def _with(obj: dict[str, Any], part: str, change: Mapping[str, str | None]) -> d
 
 
 def edit_lock(world: World, edit: Callable[[dict[str, Any]], dict[str, Any] | str | None]) -> None:
-    """Like `kubectl edit`: the whole annotation is written back a moment after it was read."""
+    """Acts like `kubectl edit`: reads the whole annotation, and writes it back a moment later."""
     found = world.server.get("daemonsets", "careen", "careen")
     if found is None:
         return
@@ -360,7 +360,7 @@ MACHINES: tuple[Act, ...] = (
 
 
 def calm(world: World) -> None:
-    """From now on people undo what they did, and machines behave."""
+    """People undo what they did, and machines behave from now on."""
     if world.server.get("daemonsets", "careen", "careen") is None:
         world.put_daemonset()
     mend_lock(world, "")

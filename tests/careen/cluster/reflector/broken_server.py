@@ -92,7 +92,7 @@ class BrokenServer:
         self._moved.clear()
 
     def forget(self) -> None:
-        """From now on no watch can begin at an earlier position."""
+        """The server refuses watches from positions before the present one."""
         self.oldest = self.version
 
     def pages(self) -> list[Json]:

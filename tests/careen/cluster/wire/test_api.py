@@ -207,7 +207,7 @@ async def test_only_a_list_object_without_items_is_an_empty_list() -> None:
 
 
 async def test_a_404_without_a_status_object_does_not_mean_that_the_object_is_gone() -> None:
-    """It may be a proxy's page, or an API that is not served."""
+    """Such an answer may be a proxy's page, or that of an API that is not served."""
     with pytest.raises(NotServed) as caught:
         await api_on(Scripted(answer(404, b"404 page not found"))).get(NODE, ObjectHead)
     assert not isinstance(caught.value, NotFound)

@@ -1,4 +1,4 @@
-"""Which pods go, which stay, and which may be evicted now."""
+"""The pods that a drain evicts, those that stay, and those that may be evicted now."""
 
 from __future__ import annotations
 

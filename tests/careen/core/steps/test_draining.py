@@ -284,7 +284,8 @@ def test_force_requires_real_attempts(drain: DrainPolicy, memory: Memory, phase:
 
 @pytest.mark.parametrize("answer", [EvictAnswer.UNCLEAR, EvictAnswer.BARRED])
 def test_unanswered_evictions_do_not_count_towards_force(answer: EvictAnswer) -> None:
-    """Not sent, refused by a busy server, a webhook that is down, or a missing right: no server judged the eviction."""
+    """No server judged these evictions: they were not sent, a busy server refused them, a webhook is down, or a right
+    is missing."""
     memory = remembering()
     for _ in range(2):
         memory = after_eviction(memory, pod_uid="uid-web-1", answer=answer, uptime=UPTIME - 60, jitter=0.0)

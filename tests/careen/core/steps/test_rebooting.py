@@ -51,7 +51,8 @@ def watching(seconds: float, by: str = "") -> Memory:
 
 
 def rebooting(outcome: RebootOutcome | None = None, announced_ago: float = 20, **changes: Any) -> Decision:
-    """Without a recorded result: a process that takes the announcing one for dead."""
+    """The decision of the process that recorded `outcome`. Without `outcome`, the process takes the announcing one for
+    dead."""
     memory = having(outcome, "exit code 1") if outcome else watching(150)
     return decided(a_progress(Phase.REBOOTING, announced=ago(announced_ago)), **{"memory": memory, **changes})
 

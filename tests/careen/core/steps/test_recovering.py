@@ -307,7 +307,8 @@ def recreated(record: Progress | None, **changes: Any) -> Decision:
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
 def test_an_agent_on_a_recreated_node_releases_its_old_claim_at_once(phase: Phase) -> None:
-    """It still runs in the boot that the claim was to end, it did not ask the host, and no other process could."""
+    """The agent still runs in the boot that the claim was to end, it did not ask the host, and no other process
+    could."""
     decision = recreated(a_progress(phase))
     assert (decision.reason.code, kinds(decision)) == (Code.ENTRY_RELEASED, [WriteLock])
     assert the_lock(decision).entries == ()

@@ -106,7 +106,7 @@ BESIDE = held(an_entry(), an_entry("n9"))
 def test_after_a_release_the_lock_is_read_again_only_for_unseen_changes(
     changes: dict[str, Any], looks_again: bool
 ) -> None:
-    """In a process that began after the reboot and has not been idle before."""
+    """The process began after the reboot and has not been idle before."""
     home = settling(memory=remembering(is_reconciled=False), **changes)
     assert home.phase is Phase.IDLE
     idle = decided(need=NO, memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + 2)

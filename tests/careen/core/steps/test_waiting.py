@@ -228,7 +228,8 @@ def test_a_node_refused_meanwhile_gathers_again() -> None:
 
 @pytest.mark.parametrize(("jitter", "look"), [(0.0, 20.0), (0.999, 20.0 + 0.999 * OPENING_SECONDS)])
 def test_every_node_looks_when_the_window_opens(jitter: float, look: float) -> None:
-    """In 20 s. Otherwise the first node to look again would start before the others have counted their pods."""
+    """The window opens in 20 s. Otherwise the first node to look again would start before the others have counted their
+    pods."""
     shut = Window(start=(NOW + timedelta(seconds=20)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(
         policy=a_policy(window=shut), chance=Chance(claim_id="fresh", jitter=jitter)
@@ -287,7 +288,7 @@ def test_under_any_refusal_nodes_of_a_large_fleet_look_rarely(
 
 
 def test_nodes_in_the_line_of_a_paused_lock_keep_the_usual_pause() -> None:
-    """They are few, and they start when the lock is resumed."""
+    """The nodes in the line are few, and they start when the lock is resumed."""
     paused = replace(NAMED, is_paused=True)
     assert waiting(lock=paused, memory=remembering(agents=5000)).look_again_seconds == LOOK_SECONDS
 
@@ -494,8 +495,8 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
     ("named", "look"), [((), 3), (("n2",), 5), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
 )
 def test_a_refused_node_sees_the_release_that_may_name_it(named: tuple[str, ...], look: float) -> None:
-    """It has left the line. If the line has room, the next release names it again, and the next start follows within
-    five seconds."""
+    """The refused node has left the line. If the line has room, the next release names the node again, and the next
+    start follows within five seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
     assert (
         waiting(lock=held(an_entry("n9"), line=Line(names=named)), memory=memory, forecast=NOT_ASKED).look_again_seconds

@@ -230,11 +230,11 @@ class ControlPlane:
         )
 
     def stop_scheduler(self) -> None:
-        """Like a crash: its state is lost."""
+        """Ends the scheduler as a crash does: its state is lost."""
         self._programs.pop("scheduler").kill()
 
     def stop_api_server(self) -> None:
-        """Like a crash: no connection is closed properly. etcd keeps its data."""
+        """Ends the API server as a crash does: no connection is closed properly. etcd keeps its data."""
         self._programs.pop("apiserver").kill()
         self.admin.close()
 

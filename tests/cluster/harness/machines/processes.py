@@ -98,7 +98,7 @@ class Program:
         return self._process.pid
 
     def exit_code(self) -> int | None:
-        """None while the program runs."""
+        """The exit code of the program; None while it runs."""
         return self._process.poll()
 
     def processor_seconds(self) -> float:

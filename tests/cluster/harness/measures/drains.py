@@ -204,7 +204,7 @@ class Drainer:
         return foretold(happened, snapshot, forecast)
 
     def happened(self, node: str) -> Happened:
-        """Like `drain`, for a caller that forecasts later from the list."""
+        """Drains as `drain` does, for a caller that forecasts later from the list."""
         pages, lacking = asyncio.run(self._pages()), self._lacking()
         watch, began = self.watch(), time.time()
         self.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})

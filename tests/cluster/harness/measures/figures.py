@@ -138,7 +138,8 @@ def cordoned_at(history: Sequence[NodeSeen], start: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """In seconds unless the name says otherwise. The four parts are summed over the nodes."""
+    """The times of one roll-out, in seconds unless the name says otherwise. The four parts are summed over the
+    nodes."""
 
     wall: float
     idle_lock: float  # no node holds the lock

@@ -1,4 +1,4 @@
-"""Which event helps which pod: a table for each plugin, asked through its registration as the queue does."""
+"""The events that help each pod: a table for each plugin, asked through its registration as the queue does."""
 
 from dataclasses import replace
 from typing import Any

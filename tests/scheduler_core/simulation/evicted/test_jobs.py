@@ -1,4 +1,4 @@
-"""Which evicted pods a Job does not replace, by the rules of its controller."""
+"""The evicted pods that a Job does not replace, by the rules of its controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pods are replaced after an eviction, and when."""
+"""The pods that are replaced after an eviction, and the time of their replacement."""
 
 from __future__ import annotations
 

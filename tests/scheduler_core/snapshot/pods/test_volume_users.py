@@ -1,4 +1,4 @@
-"""Which placed pods use volumes: an updated count equals a fresh one."""
+"""The placed pods that use volumes: an updated count equals a fresh one."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""With at most 500 agents no node waits; larger fleets spread their taints evenly over at most a minute, regardless of
+"""No node waits with at most 500 agents; larger fleets spread their taints evenly over at most a minute, regardless of
 the nodes' names."""
 
 from __future__ import annotations
