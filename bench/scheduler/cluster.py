@@ -23,8 +23,8 @@ KINDS = ("spread", "anti-affinity", "preferred-affinity", "plain")
 
 
 def write(directory: Path, *, nodes: int, seed: int, namespaces: int = NAMESPACES, old_revisions: int = 0) -> None:
-    """Writes the pages of a cluster of that many nodes, unless the directory has them already. Each application gets so
-    many ReplicaSets of old revisions beside its current one."""
+    """Writes the pages of a cluster with `nodes` nodes, unless the directory has them already. Each application gets
+    `old_revisions` ReplicaSets of old revisions beside its current one."""
     if (directory / "done").exists():
         return
     directory.mkdir(parents=True, exist_ok=True)

@@ -216,7 +216,7 @@ class Runner:
     def _sift(
         self, filters: Sequence[FilterPlugin], begun: _Sieved, state: CycleState, pod: Pod, nodes: NodeList
     ) -> _Sieved:
-        """What these filters leave; the same object if they refuse none of what was left."""
+        """The nodes that these filters leave; the same object if they refuse none of the remaining nodes."""
         left = begun
         for plugin in filters:
             if left.is_over:

@@ -43,8 +43,8 @@ class PodDemand(Value):
 
 
 class NodeResourcesFit(Value):
-    """Compares exact requests with what is allocatable and not yet taken, resource by resource, and with the
-    number of pods."""
+    """Compares exact requests with the free part of what is allocatable, resource by resource, and with the number of
+    pods."""
 
     args: NodeResourcesFitArgs
     kube_version: KubeVersion

@@ -106,8 +106,8 @@ def simulate_drain(
 
 
 class FinishedDrain(Value, kw_only=True):
-    """The forecasts, and the cluster after the drain: nodes cordoned, budgets used up unless replacements refilled
-    them.
+    """The forecasts, and the cluster after the drain: its nodes are cordoned, and its budgets used up unless
+    replacements refilled them.
 
     In `world`, replacements that landed are bound by the scheduler but not running yet; `displaced` has them and the
     pods without a node. Both are of one course, in which the scheduler's own pick is taken at each tie.

@@ -162,7 +162,7 @@ class Observer:
         return await self.add(seen, kinds, policy)
 
     async def add(self, seen: Observation, wanted: Iterable[Evidence], policy: Policy) -> Observation:
-        """The observation with this evidence read anew, in the order of the enumeration: the lock before its
+        """The observation with this evidence read again, in the order of the enumeration: the lock before its
         holders."""
         kinds = set(wanted)
         # One list of all Nodes includes the holders; like a read of the holders, it follows the read of the lock.

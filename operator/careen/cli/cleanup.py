@@ -204,7 +204,8 @@ async def _apply(cluster: Cluster, scene: CleanupInput, found: Cleanup, *, even_
 
 
 async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode, *, even_rebooting: bool) -> Cleaned:
-    """Guarded by the version that was read: after a conflict the Node is read and judged anew."""
+    """Cleans one Node with a write that names the version it read; after a conflict it reads and judges the Node
+    again."""
     name, seen = signed.node.name, _leftovers(scene, signed)
     for _ in range(TRIES):
         cleaned = _of_node(seen)

@@ -62,7 +62,8 @@ _ENDINGS = (".yaml", ".yml", ".json")
 
 
 class NodesWanted(click.ParamType[NodesToAdd]):
-    """Refuses with exit code 2 what is no template, no number, or a number that nobody can mean."""
+    """Parses `TEMPLATE=N`; refuses with exit code 2 a text without a template or a number, and a number out of
+    range."""
 
     name = "nodes"
 

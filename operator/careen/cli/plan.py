@@ -126,7 +126,7 @@ class _Instant(click.ParamType[datetime]):
 
 
 class _World(Value, kw_only=True):
-    """The input of a plan: the cluster, and what is known of its agents."""
+    """The input of a plan: the cluster and its agents' settings."""
 
     snapshot: Snapshot
     views: tuple[NodeView, ...]

@@ -216,7 +216,7 @@ class _Run:
         return exit_code(self._shadow.tally)
 
     async def end(self) -> None:
-        """Lets go of watches and connections."""
+        """Closes watches and connections."""
         await self._following.end()
         self._transport.close()
         if self._server is not None:

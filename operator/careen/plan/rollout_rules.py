@@ -96,8 +96,8 @@ class RolloutRules:
         return self._next(waiting, at, movable)
 
     def _first_at_rest(self, waiting: Collection[str], at: datetime, movable: Callable[[str], int]) -> Sequence[str]:
-        """One node, which the interval refuses for all of them, so that the plan tells the wait. Nobody beside a
-        holder, whose reboot begins the next interval."""
+        """One node that the interval refuses, as it refuses all of them, so that the plan can show the wait. No node
+        while a claim has a holder, because that reboot begins the next interval."""
         if self._content.holders:
             return ()
         if self._rest is None or self._rest[0] != at:

@@ -333,7 +333,7 @@ def _from_config_map(values: Mapping[str, Any], config_map_name: str, problems: 
 
 
 def _texts(value: Any) -> tuple[str, ...] | None:
-    """A YAML value as texts; None if it is a mapping or the like."""
+    """A YAML value as texts; None for a mapping and for a list that contains a mapping or a list."""
     match value:
         case bool():
             return (str(value).lower(),)

@@ -16,7 +16,7 @@ _MOST_SAID: Final = 10
 
 
 class Comparison(Value, kw_only=True):
-    """The reason of the comparison, and what was expected."""
+    """The reason of the comparison, and the nodes that were expected."""
 
     reason: AgreementReason
     expected: Expectation
@@ -45,7 +45,7 @@ def _reason(expected: Expectation, node: str) -> AgreementReason:
 
 
 def results_of(expected: Expectation) -> Sequence[CycleResult]:
-    """What each search comes to; one where every node is looked at."""
+    """The result of each search; a single result if the scheduler looks at every node."""
     if expected.exact is not None:
         return (expected.exact,)
     return [result for _, result in (*expected.followed, *expected.spread)]

@@ -1,4 +1,4 @@
-"""A shadow at work: follows the cluster and compares, until somebody has seen enough."""
+"""A running shadow: follows the cluster and compares, until a person or an option ends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _YIELD_SECONDS = 0.002  # between two comparisons all events that have come are 
 
 
 class Following:
-    """A feed and the shadow that hears of it. `look` is called between comparisons."""
+    """A feed and the shadow that receives its events. The caller's `look` runs between comparisons."""
 
     def __init__(self, feed: ClusterFeed, shadow: Shadow, look: Callable[[], None]) -> None:
         self._feed = feed

@@ -1,4 +1,4 @@
-"""What can come of a comparison, and what is kept of one."""
+"""The possible outcomes of a comparison, and the record of one comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Agreement(StrEnum):
 
 
 class AgreementReason(StrEnum):
-    """How they agree, how they do not, or why nobody can say."""
+    """The way in which the two agree or disagree, or the reason why the comparison has no answer."""
 
     FIRST = "first"
     IN_SET = "in-set"

@@ -65,7 +65,7 @@ _EVENT: Final = msgspec.json.Decoder(_Event)
 
 
 def read_news(line: bytes) -> PodNews | None:
-    """What the line says; None for one that cannot be read, of which the cache will say what is wrong."""
+    """The event of the line; None for an unreadable line, which the cache reports."""
     try:
         event = _EVENT.decode(line)
     except (ValueError, RecursionError):

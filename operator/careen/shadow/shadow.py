@@ -1,4 +1,4 @@
-"""Follows a cluster in memory beside kube-scheduler: at each binding, what scheduler_core would have said.
+"""Follows a cluster in memory beside kube-scheduler, and computes at each binding what scheduler_core would have said.
 
 A binding is compared a second after it was seen, because until then another one may show that the two were decided in
 another order. Where several orders are possible and the answer depends on which it was, nobody can say."""
@@ -31,7 +31,7 @@ _FEW_SEARCHES: Final = 200  # a comparison costs in proportion to them
 
 
 class Shadow:
-    """Hears of each event before and after `cache` takes it in, and keeps `tally`."""
+    """Receives each event before and after `cache` applies it, and keeps `tally`."""
 
     def __init__(
         self,
@@ -65,7 +65,8 @@ class Shadow:
     # ---- what the feed says ----
 
     def before_list(self, kind: str) -> None:
-        """A list replaces everything of a kind. After one of pods, bindings that it brought are past."""
+        """A list replaces all objects of a kind. After a list of pods, the shadow does not compare the bindings that
+        the list brought."""
         if kind == "Pod":
             if self._is_following:
                 self.tally.gaps += 1
@@ -217,8 +218,8 @@ class Shadow:
         return compared(given, landed.before, self._scheduler, landed.pod, landed.node, at=landed.at, reason=reason)
 
     def _belief_for(self, landed: ScheduledPod) -> SearchBelief:
-        """What is known of the search. To learn where it begins takes many searches for each of the first bindings;
-        where many wait, every start counts as likely as the others, and learning begins when few do."""
+        """The knowledge of the search. To learn where the search begins, the first bindings need many searches each. If
+        many bindings wait, every start counts as equally likely, and learning begins when few wait."""
         if self.belief is not None and len(self.belief.followed) <= _FEW_SEARCHES:
             return self.belief
         if len(self._landed) > _FEW_WAITING:

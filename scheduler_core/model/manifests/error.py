@@ -1,4 +1,4 @@
-"""What is wrong with one API object: which object, which field, and why."""
+"""The error of one API object: which object, which field, and why."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def is_told_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
 
 
 def _oldest(refusals: Iterable[Refusal]) -> Refusal | None:
-    """The refusal that has stood longest among those that people want to hear of; None without one."""
+    """The oldest refusal among those that people want to know of; None if there is none."""
     standing = [each for each in refusals if each.since is not None and each.code not in _EXPECTED]
     return min(standing, key=lambda each: (_begun(each), each.gate), default=None)
 

@@ -1,5 +1,5 @@
-"""The one road to a person's terminal: everything that a command prints for people goes through here, and nothing
-that stands in names, annotations and answers reaches the terminal as an order.
+"""The only output to a person's terminal: every command prints its texts for people through this module, which makes
+control characters in names, annotations and answers harmless.
 
 A test finds every other call that prints."""
 
@@ -40,7 +40,7 @@ def did_you_mean(name: str, names: Iterable[str], *, otherwise: str = "") -> str
 
 
 def no_such_node(name: str, names: Sequence[str], *, where: str = "of this cluster") -> BadInput:
-    """The error about a name that no Node has, with the names that are close. `where`: what was looked at."""
+    """The error about a name that no Node has, with similar names. `where` says which list was searched."""
     among = f" among the {len(names):,} Node{'' if len(names) == 1 else 's'} {where}"
     return BadInput(f"there is no Node {name!r}{did_you_mean(name, names, otherwise=among)}")
 
