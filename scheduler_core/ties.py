@@ -20,7 +20,7 @@ def first_of_heap(totals: Scores) -> int:
 
 
 def first_of_places(places: NDArray[np.intp]) -> int:
-    """The same, of the places of the highest totals."""
+    """The choice of `first_of_heap`, given the places of the highest totals."""
     numbers = places + 1
     _, digits = np.frexp(numbers)
     ways = numbers << (digits[-1] - digits)

@@ -91,7 +91,7 @@ class Rescue:
     # ---- when to undo ----
 
     async def _why_undo(self, node: dict[str, Any], fault: str) -> str:
-        """Why a claim or a drain is undone now; empty if it is not. A hold or a pause undoes it at once."""
+        """The reason to undo a claim or a drain now; empty if there is none. A hold or a pause undoes it at once."""
         if not rescue.is_under_way(node):
             return ""
         held = rescue.hold_of(node)

@@ -132,7 +132,7 @@ async def _look(cluster: Cluster, extent: Extent) -> CleanupInput:
 
 
 def _found(scene: CleanupInput) -> Cleanup:
-    """What the cleanup would remove and keep; changes nothing."""
+    """The marks that the cleanup would remove and keep; changes nothing."""
     nodes = (_of_node(_leftovers(scene, signed)) for signed in scene.nodes)
     return Cleanup(
         nodes=tuple(each for each in nodes if each.goes or each.stays or each.rebooting),

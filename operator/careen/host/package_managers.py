@@ -78,8 +78,8 @@ def _record_lock_holder(root: Path, path: str) -> int | None:
 
 
 def _whole_lock_holder(root: Path, path: str, proc: Path) -> int | None:
-    """The same from `/proc/locks`. On btrfs the device number there differs from the file's, so the lock is not
-    found."""
+    """The holder of the lock according to `/proc/locks`. On btrfs the device number there differs from the file's, so
+    the lock is not found."""
     try:
         file = under_root(root, path).lstat()
         with (proc / "locks").open(encoding="ascii", errors="replace") as listing:

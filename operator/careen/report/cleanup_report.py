@@ -59,7 +59,7 @@ def cleanup_text(cleanup: Cleanup, *, width: int | None) -> str:
 
 
 def cleanup_json(cleanup: Cleanup) -> dict[str, Any]:
-    """The same for programs."""
+    """The report as JSON, for programs."""
     return {
         "applied": cleanup.is_applied,
         "refused": cleanup.refused or None,

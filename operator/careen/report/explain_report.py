@@ -75,7 +75,7 @@ def _named(nodes: Sequence[str]) -> str:
 
 
 def explain_json(record: Record) -> dict[str, Any]:
-    """The same for programs."""
+    """The report as JSON, for programs."""
     return {
         "pod": record.pod.key,
         "now": record.pod.node_name or None,

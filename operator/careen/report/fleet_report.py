@@ -71,7 +71,7 @@ def fleet_text(
 def fleet_json(
     nodes: Sequence[NodeView], lock: LockState, *, raw_lock: str | None = None, only_busy: bool = False
 ) -> dict[str, Any]:
-    """The same for programs."""
+    """The report as JSON, for programs."""
     shown = [node for node in in_order(nodes, lock) if not only_busy or phase_of(node) != Phase.IDLE]
     ends = expected_ends(nodes)
     return {

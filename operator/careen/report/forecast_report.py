@@ -106,7 +106,8 @@ def _needed(answer: NodesAnswer) -> str:
 
 
 def forecast_json(forecast: Forecast, policy: Policy | None = None) -> dict[str, Any]:
-    """The same for programs: the forecast itself, its counts, and the sentence with which the agent would refuse."""
+    """The report as JSON, for programs: the forecast itself, its counts, and the sentence with which the agent would
+    refuse."""
     known = policy or Policy(node_name=forecast.node)
     objection = "; ".join(each for each in (objection_to_bound(forecast, known), objection_to(forecast, known)) if each)
     mapping = forecast.to_mapping()

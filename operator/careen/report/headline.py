@@ -64,7 +64,7 @@ def headline_text(found: Headline, now: datetime, *, width: int | None = None) -
 
 
 def headline_json(found: Headline | None) -> dict[str, Any] | None:
-    """The same for programs."""
+    """The headline as JSON, for programs."""
     if found is None:
         return None
     return {

@@ -42,7 +42,7 @@ def history_text(nodes: Sequence[NodeView], now: datetime, *, width: int | None 
 
 
 def history_json(nodes: Sequence[NodeView]) -> dict[str, Any]:
-    """The same for programs."""
+    """The history as JSON, for programs."""
     return {
         "reboots": [
             {"node": name, "at": each.at, "why": each.why, "seconds": each.seconds, "moves": each.moves}
@@ -65,7 +65,7 @@ class Expected(Value, kw_only=True):
 
     @property
     def end(self) -> datetime:
-        """When it should be back."""
+        """The time when the node should be back in service."""
         return self.started + timedelta(seconds=self.seconds)
 
 
@@ -111,7 +111,7 @@ def _sentence(name: str, each: Expected, now: datetime) -> str:
 
 
 def expected_json(each: Expected | None) -> dict[str, Any] | None:
-    """The same for programs."""
+    """The expected end as JSON, for programs."""
     if each is None:
         return None
     return {"started": each.started, "seconds": each.seconds, "end": each.end, "basis": each.basis}

@@ -83,7 +83,7 @@ def stray_claims(state: LockState, nodes: Iterable[NodeView]) -> tuple[StrayClai
 
 
 def stray_json(strays: Iterable[StrayClaim]) -> list[dict[str, Any]]:
-    """The same for programs."""
+    """The stray claims as JSON, for programs."""
     return [
         {"node": each.node, "why": "another-node" if each.is_another else "no-such-node", "sentence": each.sentence}
         for each in strays
@@ -124,7 +124,8 @@ def _phase(entry: Entry, node: NodeView | None) -> str:
 
 
 def lock_json(state: LockState, raw: str | None = None) -> dict[str, Any]:
-    """The same for programs. `state` is held, free, paused, garbage or unknown; `raw` is the unchanged annotation."""
+    """The lock as JSON, for programs. `state` is held, free, paused, garbage or unknown; `raw` is the unchanged
+    annotation."""
     if not isinstance(state, LockContent):
         is_garbage = isinstance(state, Garbage)
         return {**dict.fromkeys(_KEYS), "state": "garbage" if is_garbage else "unknown", "why": state.why, "raw": raw}

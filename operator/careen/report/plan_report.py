@@ -319,7 +319,7 @@ def instant(plan: Plan, at: datetime) -> str:
 
 
 def _without_zone(plan: Plan, at: datetime) -> str:
-    """The same without the zone, for a column whose title has it."""
+    """The local time as text without its zone, for a column whose title has the zone."""
     local = at.astimezone(plan.zone)
     return f"{local:%a %Y-%m-%d %H:%M:%S}" if local.second else f"{local:%a %Y-%m-%d %H:%M}"
 

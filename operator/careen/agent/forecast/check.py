@@ -152,7 +152,7 @@ def _landings(text: str | None) -> Landings:
 
 
 def _nodes(said: object) -> tuple[str, ...]:
-    """Empty for what names no nodes."""
+    """The node names in `said`; empty if it contains none."""
     if isinstance(said, str):
         return (said,)
     return tuple(said) if isinstance(said, list) and all(isinstance(node, str) for node in said) else ()

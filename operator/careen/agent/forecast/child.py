@@ -99,7 +99,7 @@ def _be_small(memory_bytes: int) -> None:
 
 
 def _go_first() -> None:
-    """If the container still reaches its memory limit, the kernel kills this process and not the agent."""
+    """Makes the kernel kill this process, and not the agent, if the container still reaches its memory limit."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
@@ -170,7 +170,7 @@ def _rule_of(selector: str) -> StaysBecause:
 def _learnt_searches(
     learnt: object, snapshot: Snapshot, configuration: Configuration | None, version: str
 ) -> tuple[Likely, ...] | None:
-    """How the scheduler searches its nodes, if a shadow that has learned this wrote the dump."""
+    """The scheduler's likely searches, if a shadow that has learned them wrote the dump."""
     if learnt is None:
         return None
     from scheduler_core.cycle import Scheduler

@@ -121,7 +121,7 @@ async def forecast_together(
 async def _run(
     order: ForecastRequest, seconds: float, ahead: Process | None
 ) -> tuple[Forecast, ...] | Unknown | Mistake:
-    """If a process that was started ahead fails, starts another within the same deadline."""
+    """Runs the child; if a process that was started ahead fails, it starts another within the same deadline."""
     until = asyncio.get_running_loop().time() + seconds
     answer = await _answer(ahead, order, until) if ahead is not None else None
     if ahead is None or (answer is not None and answer[0] != 0):

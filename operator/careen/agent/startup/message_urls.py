@@ -35,7 +35,7 @@ async def judge(resolved: Resolved) -> None:
 
 
 async def tell(resolved: Resolved) -> None:
-    """The same for settings that are already in force: only logs the problems."""
+    """Checks settings that are already in force, and only logs the problems."""
     try:
         await judge(resolved)
     except BadSettings as error:

@@ -64,7 +64,7 @@ class Silencer:
             _LOG.info("the node's alerts are silenced for %g s", settings.alertmanager_silence)
 
     def look(self, phase: Phase | None, seen: Observation) -> None:
-        """After each turn: extends the silence while the node is down, and ends it once it is not."""
+        """Extends the silence after each turn while the node is down, and ends it once the node is up."""
         if self._is_busy or not isinstance(seen.node, NodeView):
             return
         self._subject = Subject(kind="Node", name=seen.node.name, uid=seen.node.uid)

@@ -94,8 +94,8 @@ async def settings_of_agents(api: ClusterApi, *, namespace: str, name: str) -> t
 
 
 async def launch_of_agents(api: ClusterApi, basics: Settings) -> Launch:
-    """How the DaemonSet that `basics` names starts its agents. Raises `ClusterError`, and ends the command if
-    it starts none."""
+    """The command line and environment with which the DaemonSet of `basics` starts its agents. Raises `ClusterError`,
+    and ends the command if the DaemonSet starts none."""
     title = f"DaemonSet {basics.ds_namespace}/{basics.ds_name}"
     found = await api.get(f"/apis/apps/v1/namespaces/{basics.ds_namespace}/daemonsets/{basics.ds_name}", _DaemonSet)
     for container in found.spec.template.spec.containers:
@@ -167,7 +167,7 @@ class Agents(Value, kw_only=True):
 
 
 async def agents_of(cluster: Cluster) -> Agents:
-    """Never fails: a failed read becomes a note in the report."""
+    """The agents' settings. A failed read becomes a note in the report, never an error."""
     try:
         resolved, data = await settings_of_agents(cluster.api, namespace=cluster.namespace, name=cluster.name)
     except (ClusterError, BadSettings, click.ClickException) as error:

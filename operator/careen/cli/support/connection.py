@@ -1,5 +1,5 @@
-"""How a command for people reaches the cluster, and what it says when that cannot be reached. The options are
-in `options.py`.
+"""The connection of a command to the cluster, and its messages if the cluster cannot be reached. The options are in
+`options.py`.
 
 Exit codes: 2 for what the caller wrote wrongly, 1 for what the cluster refused or did not answer.
 """

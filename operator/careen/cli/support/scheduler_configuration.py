@@ -13,7 +13,8 @@ from scheduler_core.config.fields import ConfigurationError
 
 
 def given_configuration(path: Path | None) -> Configuration | None:
-    """That of the file; None if none was given. Raises `BadInput` if it cannot be read or used."""
+    """The scheduler configuration of the file; None if no file was given. Raises `BadInput` if it cannot be read or
+    used."""
     if path is None:
         return None
     where = "--scheduler-config"
@@ -21,7 +22,7 @@ def given_configuration(path: Path | None) -> Configuration | None:
 
 
 def agents_configuration(agents: Agents) -> Configuration | None:
-    """That of the agents; None if it is not known. Raises `BadInput` if it cannot be used."""
+    """The scheduler configuration of the agents; None if it is not known. Raises `BadInput` if it cannot be used."""
     where = "the scheduler configuration of the agents (--scheduler-config takes another)"
     # It comes from the ConfigMap, so it must not name files of this computer.
     return _configuration(agents.scheduler_config, where, may_name_files=False)

@@ -17,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class HostAccess(StrEnum):
-    """What a probe needs of the host."""
+    """The access to the host that a probe needs."""
 
     NOTHING = "nothing"
     FILES = "files"
@@ -50,7 +50,7 @@ _MODULES = {
 
 
 class HostFacts(Value, kw_only=True):
-    """What the probes without a command read."""
+    """The facts of the host that probes without a command read."""
 
     root: Path
     release: str
