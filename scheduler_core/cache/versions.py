@@ -20,7 +20,8 @@ class Versions:
         self._deleted: Remembered[tuple[str, str], int] = Remembered(_DELETIONS)
 
     def is_certainly_older(self, kind: str, key: str, version: int | None) -> bool:
-        """Whether the cached or deleted version is newer. Versions that cannot be compared are not certainly older."""
+        """Whether the version is older than the one in the cache or, for a deleted object, the one at its deletion.
+        False if they cannot be compared."""
         if version is None:
             return False
         held = self._held[kind].get(key)

@@ -151,7 +151,7 @@ class NodeSelectorTerm(Value, kw_only=True):
 
 
 class NodeSelector(Value):
-    """Terms of which one must match; without terms nothing matches."""
+    """Matches if at least one term matches; without terms it matches nothing."""
 
     terms: tuple[NodeSelectorTerm, ...]
 

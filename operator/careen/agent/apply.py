@@ -147,8 +147,8 @@ class Applier:
         )
 
     def _stopped(self, stop: Stop, at: Action, rest: tuple[PostEvent | Notify, ...]) -> Applied:
-        """Reports a landed write even if a later action stopped: the next turn finds it done and would not report
-        it."""
+        """The result when an action fails. If a write has already succeeded, its messages are still sent: the next turn
+        finds the write done and sends none."""
         if self._is_anything_written:
             self.tell(rest)
         owed = Owed(patch=at, tellings=rest) if isinstance(at, PatchNode) and not self._is_anything_written else None

@@ -126,9 +126,9 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
 def _paused_already(before: str, given: str) -> str:
     """The first pause keeps its reason: a second person must not overwrite it."""
     if not before:
-        return "It is paused already, without a reason; nothing was changed."
+        return "The lock is already paused, without a reason; nothing was changed."
     another = "" if given in ("", before) else "; `careen lock resume` first, to pause it for another reason"
-    return f"It is paused already: {before}. That reason stays, and nothing was changed{another}."
+    return f"The lock is already paused: {before}. That reason stays, and nothing was changed{another}."
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:

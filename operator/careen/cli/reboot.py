@@ -23,9 +23,10 @@ from careen.report.fleet_report import phase_of
 @click.option("--end", is_flag=True, help="Withdraw the request; possible until the reboot is announced.")
 @cluster_command
 async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_wait: bool, end: bool) -> None:
-    """Ask for a reboot of NODE. Its agent waits for its turn, drains and verifies as always.
+    """Ask for a reboot of NODE. Its agent waits in line, drains and verifies as for any reboot.
 
-    Exit code 0: asked, and with waiting: rebooted and given back. 1: it failed, or somebody took the request back."""
+    Exit code 0: the node has rebooted and is back in service (with --no-wait: the request is recorded). Exit code 1:
+    the reboot failed, or a person withdrew the request."""
     if end:
         _refuse_too_late(await read_node_or_fail(cluster, node))
         taken = await withdraw(cluster, node, Wish.REBOOT)

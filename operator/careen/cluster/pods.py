@@ -111,9 +111,10 @@ async def read_owners(api: ClusterApi, owners: Iterable[Owner]) -> tuple[OwnerHe
 async def places_of(
     api: ClusterApi, namespace: str, owner_uids: Collection[str], *, since: datetime
 ) -> dict[str, list[str]]:
-    """The nodes of these owners' pods that were created since then, by owner; empty for an owner without such pods.
+    """The nodes of those of each owner's pods that were created at or after `since`; empty for an owner without such
+    pods.
 
-    Page by page: a namespace may be large.
+    Reads page by page, because a namespace may be large.
     """
     places: dict[str, list[str]] = {uid: [] for uid in owner_uids}
     async for page in api.pages(f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"):

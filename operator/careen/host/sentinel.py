@@ -137,7 +137,7 @@ class FileLook:
         look = self._under_way
         await asyncio.wait({look}, timeout=max(0.0, self._deadline_seconds - (now - self._began_at)))
         if not look.done():
-            return _unknown(f"looking at {self._what} takes longer than {span(self._deadline_seconds)}")
+            return _unknown(f"the check of {self._what} takes longer than {span(self._deadline_seconds)}")
         return look.result()
 
     def _begin(self) -> asyncio.Future[Need]:

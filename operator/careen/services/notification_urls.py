@@ -1,9 +1,9 @@
-"""Parses the URLs of messages' receivers (shoutrrr's, which kured accepts, apprise's own, and webhook addresses of
-services) into targets for apprise.
+"""Parses notification URLs into targets for apprise. Three forms are accepted: shoutrrr's URLs (as in kured), apprise's
+own, and the webhook addresses of services.
 
-Pure, and loads no library, because every agent validates its settings with it. Almost any part of a URL may be a
-secret, so error messages and representations of targets contain only the name of the service. The forms are those of
-shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/)."""
+No I/O and no imported library, because every agent validates its settings with this module. Almost any part of a URL
+may be a secret, so error messages and representations of targets contain only the name of the service. The forms are
+those of shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/)."""
 
 from __future__ import annotations
 

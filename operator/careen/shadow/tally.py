@@ -92,8 +92,9 @@ def agreement_of(agreed: int, disagreed: int) -> float | None:
 def _unknown_profiles(others: Mapping[str, int]) -> Iterable[str]:
     for name, number in others.items():
         yield (
-            f"{number} {'pod has' if number == 1 else 'pods have'} the schedulerName {name}, of which the "
-            "configuration that careen was told has no profile; --scheduler-config takes that scheduler's configuration"
+            f"{number} {'pod has' if number == 1 else 'pods have'} the schedulerName {name}, but the "
+            "configuration that careen was given has no profile of that name; pass that scheduler's configuration with "
+            "--scheduler-config"
         )
 
 

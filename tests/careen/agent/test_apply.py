@@ -101,7 +101,7 @@ async def test_a_lock_that_cannot_be_read_confirms_nothing(shell: Shell) -> None
     assert shell.host.reboots == 0
 
 
-async def test_a_confirmation_that_took_too_long_does_not_count(shell: Shell) -> None:
+async def test_a_confirmation_of_the_lock_that_took_too_long_does_not_count(shell: Shell) -> None:
     """Its age counts from the request: a change after the server read the lock is not in the answer."""
     hold_lock(shell)
     announce = patch(shell)

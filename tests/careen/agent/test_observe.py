@@ -289,7 +289,7 @@ async def add(shell: Shell, *wanted: Evidence, policy: Policy = POLICY) -> Obser
     return await observer.add(seen, wanted, policy)
 
 
-async def test_each_holder_is_read_after_the_lock_including_the_own_node(shell: Shell) -> None:
+async def test_the_lock_is_read_first_and_then_each_holder_including_the_node_itself(shell: Shell) -> None:
     shell.put_node("n1")
     shell.put_node("n2")
     rows = [{"nodeID": name} for name in ("n1", "n2", "gone")]

@@ -230,7 +230,7 @@ async def test_after_a_cordon_or_uncordon_the_node_is_read_again(
     assert shell.requests == ["GET /api/v1/nodes/n1", "PATCH /api/v1/nodes/n1", "GET /api/v1/nodes/n1"]
 
 
-async def test_after_an_interrupted_turn_the_node_is_read_again_even_if_idle(
+async def test_after_an_interrupted_turn_the_node_is_read_again_even_if_it_is_idle(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.put_node("n1")

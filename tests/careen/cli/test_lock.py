@@ -62,7 +62,7 @@ def test_pause_stops_every_node_and_keeps_the_claims(desk: Desk) -> None:
     assert json.loads(desk.lock_text() or "")["nodeID"] == "manual"
 
 
-KEPT = "It is paused already: a. That reason stays, and nothing was changed"
+KEPT = "The lock is already paused: a. That reason stays, and nothing was changed"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_pausing_twice_keeps_the_first_reason_and_reports_it(desk: Desk, again: 
 
 def test_a_pause_without_a_reason_accepts_a_later_reason(desk: Desk) -> None:
     desk.lock('{"nodeID":"manual"}')
-    assert desk.ok("lock", "pause") == "It is paused already, without a reason; nothing was changed.\n"
+    assert desk.ok("lock", "pause") == "The lock is already paused, without a reason; nothing was changed.\n"
     assert desk.writes() == 0
     desk.ok("lock", "pause", "--reason", "freeze")
     assert desk.lock_content().pause_reason == "freeze"

@@ -188,7 +188,7 @@ def test_measured_durations_are_used_if_none_is_given(desk: Desk) -> None:
     assert not any("durations" in note or "last reboot" in note for note in given["notes"])
 
 
-def test_the_delays_of_the_agents_lengthen_the_steps(desk: Desk) -> None:
+def test_the_agents_configured_delays_lengthen_the_steps_of_a_plan(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"))
     desk.lock(flags=["--drain-delay=10s", "--reboot-delay=20s", "--lock-release-delay=40s"])
     (visit,) = desk.json("plan", *START, "n1")["visits"]

@@ -42,7 +42,7 @@ def filled(cluster: Cluster) -> Cluster:
     return cluster
 
 
-async def test_every_entry_with_a_wider_scope_is_listed_by_its_labels(filled: Cluster) -> None:
+async def test_a_rule_with_cluster_scope_lists_pods_of_all_namespaces_by_its_selector(filled: Cluster) -> None:
     found = await list_blocking_pods(filled.api, (BACKUP, OF_NODE))
     assert found == (
         PlacedPod(title="shop/a", node="n1", rule="backup"),

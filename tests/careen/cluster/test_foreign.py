@@ -101,7 +101,7 @@ async def test_the_text_of_a_foreign_lock_is_never_quoted_unescaped(cluster: Clu
     assert len(sentence) < 600
 
 
-async def test_a_lock_left_by_kured_is_live_until_it_is_removed(cluster: Cluster) -> None:
+async def test_a_claim_left_by_a_kured_without_pods_is_still_reported(cluster: Cluster) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: '{"nodeID":"n7"}'})
     (sentence,) = await found(cluster)
     assert "DaemonSet kube-system/kured carries a lock of another coordinator" in sentence

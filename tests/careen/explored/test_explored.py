@@ -1,5 +1,5 @@
-"""Production's `decide` and lock in every possible course of two agents within small bounds: no rule breaks, every node
-returns to idle, and a planted bug is found. `make explore` covers the courses of three."""
+"""Runs the production `decide` and lock through every interleaving of two agents within small bounds. No rule is
+broken, every node returns to idle, and a planted bug is found. `make explore` does this for three agents."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_a_pod_of_another_scheduler_is_counted_under_its_name() -> None:
     town.bound("web", "n1", scheduler="gang")
     assert town.said() == {"gang other-scheduler": 1}
     (cause,) = town.shadow.tally.causes()
-    assert cause.startswith("1 pod has the schedulerName gang, of which the configuration that careen was told has no")
+    assert cause.startswith("1 pod has the schedulerName gang, but the configuration that careen was given has no")
 
 
 def test_a_binding_to_an_unknown_node_cannot_be_compared() -> None:

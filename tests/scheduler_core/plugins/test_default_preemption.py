@@ -256,5 +256,5 @@ def test_a_failing_extender_ends_preemption_with_its_error() -> None:
     assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu. preemption: extender http://e: no answer"
 
 
-def test_without_extenders_preemption_calls_none() -> None:
+def test_preemption_has_no_extenders_by_default() -> None:
     assert DefaultPreemption().extenders == ExtenderChain()

@@ -106,7 +106,7 @@ def test_a_bound_volume_without_affinity_is_reachable_from_every_node() -> None:
     assert nodes_refused(claim(bound_to="pv"), volume()) == {}
 
 
-def test_until_1_32_the_refusal_message_differed() -> None:
+def test_up_to_1_32_the_refusal_message_has_another_text() -> None:
     assert nodes_refused(claim(bound_to="pv"), volume(zones=("a",)), by=plugin("1.32")) == {
         "b": ("node(s) had volume node affinity conflict",)
     }

@@ -192,7 +192,7 @@ class Metrics:
                 self.forecast_pods.labels(self._node, result, sampled)
 
     def show_receivers(self, services: Iterable[str]) -> None:
-        """Creates the series of the services that messages go to, at zero."""
+        """Creates the message counters of each receiving service with the value 0."""
         for service in services:
             for result in ("sent", "failed"):
                 self.messages.labels(self._node, service, result)

@@ -89,7 +89,7 @@ def _marked_due(situation: Situation) -> tuple[WriteLock, ...]:
     if is_told or 0 < left < _SOON_SECONDS:
         return ()
     marked = lock.mark_due(content, situation.node.name, situation.progress.claim, rfc3339(due))
-    return (write_lock(situation, "tell when the claim is given back", marked),)
+    return (write_lock(situation, "record in the lock when the claim will be released", marked),)
 
 
 def _unproven_seconds(situation: Situation) -> float:

@@ -83,7 +83,7 @@ def test_identical_replacements_are_interchangeable_and_each_counts_once(
         ),
     ],
 )
-def test_a_landing_is_a_hit_a_miss_or_not_forecast(
+def test_each_recreated_pod_counts_as_a_hit_a_miss_or_superseded(
     said: list[tuple[str, ...]], places: list[str], score: Score
 ) -> None:
     assert score_of_owner(said, places)._replace(firsts=0) == score
@@ -182,7 +182,7 @@ def turned(
 
 
 @pytest.mark.parametrize("after", [Phase.IDLE, Phase.WAITING])
-def test_the_turn_that_releases_the_claim_is_checked(after: Phase) -> None:
+def test_the_forecast_is_scored_in_the_turn_that_releases_the_claim(after: Phase) -> None:
     assert finished_drain(turned(after=after)) == EndedDrain(
         {"shop/web-1": ("n2",), "shop/web-2": ("n3",)}, (owner("web"),), SINCE
     )

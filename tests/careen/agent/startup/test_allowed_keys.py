@@ -103,8 +103,8 @@ def test_all_refused_keys_are_in_one_message() -> None:
     assert "labels does not list l of" in sentence
 
 
-def test_the_agent_looks_at_the_settings_that_name_keys() -> None:
-    """A change of any other setting does not cause a request for the lists."""
+def test_only_settings_that_name_keys_are_compared_with_the_allowed_keys() -> None:
+    """A change of another setting does not make the agent read the lists of allowed keys."""
     others = {"prefer_no_schedule_taint": "t", "annotate_nodes": True, "lock_annotation": "l"}
     labels = dict.fromkeys(("pre_reboot_node_labels", "post_reboot_node_labels"), (("l", "1"),))
     changed = others | labels

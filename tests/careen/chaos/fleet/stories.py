@@ -69,7 +69,7 @@ async def _roll_out(story: Story, plan: Plan, worlds: list[World]) -> World:
 
 
 def _furnish(world: World) -> None:
-    """Settings, the agents' own pods, and workloads that cause every kind of request of an agent."""
+    """Creates the settings, the agents' own pods, and workloads that make an agent send every kind of request."""
     world.server.page_size = 3
     text = SETTINGS.format(concurrency=world.shape.concurrency)
     world.server.put(

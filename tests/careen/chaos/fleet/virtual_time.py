@@ -1,5 +1,5 @@
-"""An event loop whose time advances only while every task sleeps, and then at once: hours of a fleet in a second,
-deterministically."""
+"""An event loop on virtual time: whenever every task sleeps, the clock jumps to the next timer. It simulates hours of a
+fleet in a second, deterministically."""
 
 from __future__ import annotations
 

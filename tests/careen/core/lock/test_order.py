@@ -236,7 +236,7 @@ TWO_ZONES = [
         ),
     ],
 )
-def test_with_order_zone_the_line_records_how_many_may_join_the_holders(
+def test_with_order_zone_the_line_records_how_many_nodes_may_start_beside_the_holders(
     content: LockContent, zone: str | None, names: tuple[str, ...], abreast: int
 ) -> None:
     line = order.hand_on(content, TWO_ZONES, BY_ZONE, at="12:00", zone=zone).line

@@ -1,4 +1,4 @@
-"""A person's request on the Node: parsed, treated as a need, met, expired."""
+"""How a person's request on the Node is parsed, counts as a need for a reboot, is met, and expires."""
 
 from __future__ import annotations
 

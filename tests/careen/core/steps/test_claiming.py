@@ -401,7 +401,7 @@ def test_with_room_for_both_the_node_continues() -> None:
     assert claiming(peers=(WORKING,), fleet=fleet, lock=own, policy=a_policy(concurrency=2)).phase is Phase.DRAINING
 
 
-def test_a_node_steps_back_for_a_claimer_of_another_lock() -> None:
+def test_a_node_withdraws_its_claim_while_another_node_claims_under_a_different_lock() -> None:
     decision = claiming(peers=(ELSEWHERE,))
     assert decision.reason.code is Code.SURPLUS
     assert is_stepping_back(decision)
