@@ -41,7 +41,7 @@ from careen.core.facts.times import from_rfc3339, rfc3339
 from careen.core.gates import unforeseen
 from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
-from careen.core.people.asked import request_of
+from careen.core.people.asked import Standing, request_of, standing
 from careen.plan.few_collections import few_collections
 from careen.plan.measured_durations import measured_boots, measured_drains, measured_settling
 from careen.plan.ranges import ranges_of
@@ -433,14 +433,21 @@ def _chosen(world: _World, request: _Request) -> tuple[str, ...]:
         raise no_such_node(unknown[0], known, where="of this dump" if world.origin.dump else "of this cluster")
     stays = [view for view in world.views if not removed_by(view)]
     if request.waiting:
-        return tuple(view.name for view in stays if keys.REBOOT_LABEL in view.labels and not _is_wanted_down(view))
+        return tuple(
+            view.name
+            for view in stays
+            if keys.REBOOT_LABEL in view.labels and not _is_wanted_down(view, world.taken_at)
+        )
     return names or tuple(view.name for view in stays)
 
 
-def _is_wanted_down(view: NodeView) -> bool:
-    """Whether a person asked for a drain or for maintenance of the node, which leads to no reboot."""
+def _is_wanted_down(view: NodeView, now: datetime) -> bool:
+    """Whether a person drains or maintains the node, or has asked for it: that leads to no reboot."""
+    if phase_of(view) == Phase.MAINTENANCE:
+        return True
     request = request_of(view)
-    return request is not None and request.wish is not Wish.REBOOT
+    stands = request is not None and standing(request, now=now, boot="") is Standing.STANDS
+    return stands and request is not None and request.wish is not Wish.REBOOT
 
 
 def _kept_down(world: _World) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger("careen.services")
 _LONGEST_WHY = 300
+_PIECE = 2**16
 
 
 class Access(Value, kw_only=True):
@@ -64,7 +66,7 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
     except UnusableAnswer as error:
         return Unknown(f"{shown} gave no usable answer: {str(error)[:_LONGEST_WHY]}")
     except OSError as error:
-        # All errors of requests are OSErrors.
+        # All errors of requests are OSErrors; those of urllib3, while the answer is read, are not.
         from careen.cluster.wire import network_errors
 
         if type(error) is OSError:  # a file of certificates that requests cannot find
@@ -74,6 +76,10 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         # Clients raise many kinds of errors: KeyError for status=error with 200, JSONDecodeError for a login proxy's
         # page. After any of them the answer is unknown.
         _LOG.debug("%s: %s: %s", shown, type(error).__name__, str(error).replace(url, without_login(url)))
+        if type(error).__module__.startswith("urllib3."):
+            from careen.cluster.wire import network_errors
+
+            return Unknown(f"{server} at {network_errors.told(error, url)}"[:_LONGEST_WHY])
         return Unknown(f"{shown} gave no usable answer: it has another form than expected")
 
 
@@ -88,13 +94,15 @@ def read_json(
     **arguments: Any,
 ) -> tuple[bytes, Mapping[str, str]]:
     """One request with the token of `access`: the undecoded JSON and the headers of an answer with status 200. Of a
-    longer answer than `most_mebibytes` no more than that is read. `arguments` are those of `requests.request`.
+    longer answer than `most_mebibytes` no more than that is read, and of one that lasts longer than twice the deadline
+    no more than has come by then. `arguments` are those of `requests.request`.
 
     Raises `CannotAsk`; `CredentialsRejected` with the status and `if_rejected`; `UnusableAnswer` for any other status
-    and for a longer answer; the errors of requests and urllib3 if the connection fails. `answer_of` handles all of
-    them."""
+    and for an answer beyond these limits; the errors of requests and urllib3 if the connection fails. `answer_of`
+    handles all of them."""
     import requests  # most agents of a fleet never ask
 
+    ends = time.monotonic() + 2 * timeout_seconds  # a thread cannot be stopped from outside
     headers = {"Accept": "application/json"}
     if access.token_file:
         headers["Authorization"] = f"Bearer {secret_in(access.token_file)}"
@@ -113,10 +121,14 @@ def read_json(
         if answer.status_code != 200:
             raise UnusableAnswer(f"status {answer.status_code}")
         most = most_mebibytes * 2**20
-        content: bytes = answer.raw.read(most + 1, decode_content=True)
-        if len(content) > most:
-            raise UnusableAnswer(f"the answer is longer than {most_mebibytes} MiB")
-        return content, answer.headers
+        content = bytearray()
+        while piece := answer.raw.read1(_PIECE, decode_content=True):
+            content += piece
+            if len(content) > most:
+                raise UnusableAnswer(f"the answer is longer than {most_mebibytes} MiB")
+            if time.monotonic() > ends:
+                raise UnusableAnswer(f"the answer did not end within {span(2 * timeout_seconds)}")
+        return bytes(content), answer.headers
 
 
 def without_login(url: str) -> str:

@@ -10,9 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from careen.core.facts.observation import Alert, Sample, Unknown
+from careen.core.facts.untrusted import LONGEST_TEXT, object_of
+from careen.core.plain_text import one_line
 from careen.services.asking import REJECTIONS, Access, CredentialsRejected, UnusableAnswer, answer_of, secret_in
 
 T = TypeVar("T")
+
+_LONGEST_WHY = 200
 
 QUERY = 'ALERTS{alertstate=~"pending|firing"}'
 
@@ -79,14 +83,14 @@ class Prometheus:
         from requests import Session
         from urllib3.util.retry import Retry
 
-        access, statuses = self._access, list[int]()
+        access, answers = self._access, list[Any]()
         headers, login = self._credentials()
         with Session() as session:
             session.verify = access.ca_file or True
             session.cert = (
                 (access.certificate_file, access.key_file) if access.key_file else access.certificate_file or None
             )
-            session.hooks["response"].append(lambda answer, **_: statuses.append(answer.status_code))
+            session.hooks["response"].append(lambda answer, **_: answers.append(answer))
             # Its default of three retries with back-off turns a deadline of one second into ten.
             client = PrometheusConnect(
                 url=self._url,
@@ -99,10 +103,11 @@ class Prometheus:
             try:
                 rows: list[Mapping[str, Any]] = client.custom_query(query, params=dict(parameters or {}))
             except Exception as error:
-                if statuses and statuses[-1] in REJECTIONS:
-                    raise CredentialsRejected(f"status {statuses[-1]}: {self._what_was_shown()}") from error
-                if statuses and statuses[-1] != 200:
-                    raise UnusableAnswer(f"status {statuses[-1]}") from error
+                status = answers[-1].status_code if answers else 200
+                if status in REJECTIONS:
+                    raise CredentialsRejected(f"status {status}: {self._what_was_shown()}") from error
+                if status != 200:
+                    raise UnusableAnswer(f"status {status}{_explained(answers[-1].content)}") from error
                 raise
         if not isinstance(rows, list):
             raise UnusableAnswer("its result is not a list")  # an empty object is not an empty list of alerts
@@ -139,6 +144,12 @@ def _reading(row: Mapping[str, Any]) -> tuple[dict[str, str], float, float]:
 
 def _identity(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((key, value) for key, value in labels.items() if key != "__name__"))
+
+
+def _explained(content: bytes) -> str:
+    """`: ` and the server's own explanation of a refused query, if its answer has one."""
+    why = object_of(content[:LONGEST_TEXT].decode(errors="replace")).get("error")
+    return f": {one_line(why, _LONGEST_WHY)}" if isinstance(why, str) and why else ""
 
 
 def _age(taken: tuple[float, float] | None) -> float:

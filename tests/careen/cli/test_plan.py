@@ -237,6 +237,13 @@ def test_only_some_nodes_can_be_planned(desk: Desk) -> None:
     assert desk.json("plan", *START, "n3", "n1")["nodes"] == ["n3", "n1"]
 
 
+def test_a_request_for_maintenance_that_is_over_does_not_hide_a_nodes_reboot(desk: Desk) -> None:
+    over = PersonRequest(wish=Wish.MAINTENANCE, reason="disk", until=from_rfc3339("2020-01-01T00:00:00Z"))
+    labels = {keys.REBOOT_LABEL: "required"}
+    desk.server.seed(a_node("n1", labels=labels, annotations={keys.REQUEST: to_annotation(over)}))
+    assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
+
+
 def test_a_node_that_an_autoscaler_removes_is_planned_only_if_named(desk: Desk) -> None:
     leaving = a_node("n2", labels={keys.REBOOT_LABEL: "required"})
     leaving["spec"]["taints"] = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import threading
 import time
 import zlib
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -93,8 +95,8 @@ def test_the_line_of_a_file_is_read_without_its_line_break(tmp_path: Path) -> No
 
 
 @contextmanager
-def an_endless_answer(encoding: str = "") -> Iterator[str]:
-    """The address of a server that sends spaces until the client closes the connection."""
+def an_endless_answer(encoding: str = "", size: int = 2**20) -> Iterator[str]:
+    """The address of a server that sends spaces until the client closes the connection, `size` of them at a time."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -102,7 +104,7 @@ def an_endless_answer(encoding: str = "") -> Iterator[str]:
             if encoding:
                 self.send_header("Content-Encoding", encoding)
             self.end_headers()
-            spaces, packer = b" " * 2**20, zlib.compressobj(wbits=31)
+            spaces, packer = b" " * size, zlib.compressobj(wbits=31)
             try:
                 while True:
                     self.wfile.write(packer.compress(spaces) if encoding else spaces)
@@ -125,6 +127,21 @@ def an_endless_answer(encoding: str = "") -> Iterator[str]:
 def test_an_endless_answer_is_read_up_to_a_limit(encoding: str) -> None:
     with an_endless_answer(encoding) as url, pytest.raises(ValueError, match="longer than 1 MiB"):
         read_json("GET", url, Access(), timeout_seconds=LONG_SECONDS, most_mebibytes=1, if_rejected="")
+
+
+def test_an_answer_that_drips_is_read_for_twice_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each read ends in time, so the client's own deadline never does; the thread would be lost."""
+    clock = itertools.count(0.0, LONG_SECONDS)
+    monkeypatch.setattr("careen.services.asking.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with an_endless_answer(size=1) as url, pytest.raises(UnusableAnswer, match="did not end within"):
+        read_json("GET", url, Access(), timeout_seconds=LONG_SECONDS, most_mebibytes=1, if_rejected="")
+
+
+async def test_the_cause_of_a_failure_while_an_answer_is_read_is_told() -> None:
+    from urllib3.exceptions import ReadTimeoutError
+
+    error = ReadTimeoutError(None, URL, "Read timed out.")  # type: ignore[arg-type]
+    assert await answer_of("Ours", URL, 60.0, lambda: raising(error)) == Unknown(f"{SHOWN} did not answer in time")
 
 
 async def test_an_alertmanager_with_an_endless_answer_is_unknown() -> None:

@@ -120,6 +120,12 @@ async def test_an_answer_that_is_not_a_list_of_alerts_is_unknown(serve: Serve, b
     assert url in alerts.why
 
 
+async def test_the_explanation_of_a_refused_query_is_shown_in_one_line(serve: Serve) -> None:
+    alerts = await ask(serve(b'{"status":"error","error":"parse error:\\nunclosed left parenthesis"}', status=400))
+    assert isinstance(alerts, Unknown)
+    assert alerts.why.endswith("gave no usable answer: status 400: parse error: unclosed left parenthesis")
+
+
 async def test_a_redirect_to_a_login_page_is_unknown(serve: Serve) -> None:
     page = serve(b"<html>log in</html>")
     assert isinstance(await ask(serve(b"", status=302, location=page)), Unknown)

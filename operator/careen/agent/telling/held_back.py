@@ -71,14 +71,18 @@ def due(
 
 
 def is_told_by_another(found: HeldBack, waiting: Iterable[NodeView]) -> bool:
-    """Whether the same has held back another of the waiting nodes for so much longer that its agent has told it.
+    """Whether the same refusal has held back another of the waiting nodes for so much longer that its agent has told
+    it within the last week.
 
-    An Event prevents a repetition for an hour only, and each node has begun to wait at another time."""
+    An Event prevents a repetition for an hour only, and each node has begun to wait at another time. A node that is not
+    ready does not count: its agent may be dead, and its refusals may be old."""
     ours = found.refusal
     return any(
-        (theirs.gate, theirs.code) == (ours.gate, ours.code) and _begun(theirs) + _FRESH < _begun(ours)
+        theirs.is_of_cluster
+        and (theirs.gate, theirs.code) == (ours.gate, ours.code)
+        and _FRESH < _begun(ours) - _begun(theirs) < _AGAIN
         for other in waiting
-        if (theirs := _oldest(stored_refusals(other))) is not None
+        if other.ready and (theirs := _oldest(stored_refusals(other))) is not None
     )
 
 

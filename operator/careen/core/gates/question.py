@@ -54,7 +54,7 @@ def nothing(_policy: Policy) -> frozenset[Evidence]:
 
 
 def no_end(_node: NodeView, _policy: Policy) -> datetime | None:
-    """Always Always Always None: the Node does not say when a refusal ends."""
+    """Always None: the Node does not say when a refusal ends."""
     return None
 
 

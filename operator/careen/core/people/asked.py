@@ -2,7 +2,7 @@
 
 The request is the annotation `careen.dev/request` on the Node until it is met, withdrawn or over. It is a need like the
 host's: the same gates, lock and record lead to the drain. Any boot other than the one at the time of the request meets
-a request for a reboot; A request to keep a node down needs no new boot."""
+a request for a reboot; a request to keep a node down needs no new boot."""
 
 from __future__ import annotations
 

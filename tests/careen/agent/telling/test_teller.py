@@ -29,8 +29,9 @@ from tests.careen.cluster.conftest import Cluster, cluster
 from tests.careen.core.builders import NOW, a_marked_node, a_progress, a_reading, an_observation, held
 
 
-def turned(name: str, code: Code, **changes: Any) -> Turned:
-    refusal = Refusal(gate="a", code=code, sentence="no", since=NOW - timedelta(days=1, minutes=1))
+def turned(name: str, code: Code, *, is_of_cluster: bool = False, **changes: Any) -> Turned:
+    since = NOW - timedelta(days=1, minutes=1)
+    refusal = Refusal(gate="a", code=code, sentence="no", since=since, is_of_cluster=is_of_cluster)
     node = a_marked_node(a_progress(Phase.WAITING), name=name, uid=f"uid-{name}")
     decision = Decision(
         phase=Phase.WAITING,
@@ -90,17 +91,19 @@ async def test_of_all_nodes_delayed_by_a_pause_one_reports_it(world: World) -> N
 
 
 @pytest.mark.parametrize(
-    ("code", "earlier", "told"),
+    ("code", "earlier", "ready", "told"),
     [
-        (Code.PAUSED, timedelta(hours=3), 0),
-        (Code.PAUSED, timedelta(minutes=44), 1),  # its agent may look later than this one
-        (Code.PAUSED, timedelta(hours=-3), 1),
-        (Code.ALERT, timedelta(hours=3), 1),
-        (Code.HALTED, timedelta(hours=3), 1),
+        (Code.PAUSED, timedelta(hours=3), "True", 0),
+        (Code.PAUSED, timedelta(hours=3), "Unknown", 1),  # its agent may be dead
+        (Code.PAUSED, timedelta(days=8), "True", 1),  # its agent tells again after a week
+        (Code.PAUSED, timedelta(minutes=44), "True", 1),  # its agent may look later than this one
+        (Code.PAUSED, timedelta(hours=-3), "True", 1),
+        (Code.ALERT, timedelta(hours=3), "True", 1),
+        (Code.HALTED, timedelta(hours=3), "True", 1),
     ],
 )
 async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_again(
-    world: World, code: Code, earlier: timedelta, told: int
+    world: World, code: Code, earlier: timedelta, ready: str, told: int
 ) -> None:
     """The Event that keeps the agents from repeating each other lives for an hour."""
     since = NOW - timedelta(days=1, minutes=1) - earlier
@@ -114,10 +117,30 @@ async def test_a_pause_that_another_node_reported_hours_ago_is_not_reported_agai
                 "labels": {keys.REBOOT_LABEL: "required"},
                 "annotations": {keys.REFUSALS: json.dumps(refusals)},
             },
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
         }
     )
     world.teller().look(turned("n1", Code.PAUSED))
     assert await world.done() == told
+
+
+async def test_a_refusal_of_one_other_node_does_not_stand_for_a_refusal_of_all(world: World) -> None:
+    since = rfc3339(NOW - timedelta(days=3))
+    theirs = {"gate": "a", "code": Code.HEALTH_QUERY.value, "sentence": "no", "since": since}
+    world.cluster.server.seed(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": "n2",
+                "labels": {keys.REBOOT_LABEL: "required"},
+                "annotations": {keys.REFUSALS: json.dumps([theirs])},
+            },
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }
+    )
+    world.teller().look(turned("n1", Code.HEALTH_QUERY, is_of_cluster=True))
+    assert await world.done() == 1
 
 
 async def test_if_the_waiting_nodes_cannot_be_listed_a_pause_is_reported(world: World) -> None:
