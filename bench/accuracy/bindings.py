@@ -60,7 +60,8 @@ def _between(logged: Sequence[tuple[str, str]], known: Collection[str]) -> dict[
         if title not in known:
             waiting.append((title, node))
         elif waiting:
-            found[title], waiting = waiting, []
+            found.setdefault(title, []).extend(waiting)  # a StatefulSet's pod is bound again under its name
+            waiting = []
     return {**found, "": waiting}
 
 

@@ -62,7 +62,7 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
         if (start := _place(snapshot, each)) is not None
     ]
     total = sum(each.weight for each in followed)
-    if not followed or total > 1.001:
+    if not followed or not 0.0 < total <= 1.001:
         return None
     return SearchBelief(
         followed=tuple(followed),

@@ -90,7 +90,9 @@ def simulate_drain(
     follows_few = searches is None and start is None
     if searches is None:
         searches = possible_searches(snapshot, scheduler, most_courses or most_searches(nodes), start)
-        follows_few = follows_few and min(len(searches), most_searches(nodes)) < MOST_SEARCHES
+        asked = min(most_courses or MOST_SEARCHES, most_searches(nodes))
+        # An extender refuses nodes after the search has stopped, which the count of all starts cannot know.
+        follows_few = follows_few and asked < MOST_SEARCHES and not scheduler.extenders
     most = max(most, len(searches))
     return run_drain(
         snapshot,

@@ -92,6 +92,7 @@ MAY = {
     "careen.agent.handlers": "kopf runs in a separate thread, in real time",
     "scheduler_core.__main__": "a command line",
     "careen.agent.observe": "claim ids, which no two nodes may ever share",
+    "careen.services.asking": "the deadline of an answer, which is read in a thread in real time",
     "scheduler_core.extenders.transport": "deadlines of requests to another scheduler",
 }
 MAY_FOLDERS = ("drydock",)  # simulated hosts run in real time, and the demo generates its cluster from a seed

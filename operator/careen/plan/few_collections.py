@@ -15,7 +15,8 @@ def few_collections() -> Iterator[None]:
     """Makes searches for cycles rare within the block. Most objects of a simulation live to its end, and each search
     goes through all of them: one twentieth of the processor time with 5,000 nodes."""
     known = gc.get_threshold()
-    gc.set_threshold(_OBJECTS)
+    if known[0]:
+        gc.set_threshold(max(known[0], _OBJECTS), *known[1:])
     try:
         yield
     finally:

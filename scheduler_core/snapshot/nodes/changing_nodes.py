@@ -74,7 +74,8 @@ class ChangingNodes:
         """A copy with these nodes at the end; their names must be new."""
         rows = dict(enumerate(nodes, self._length))
         row_of = {node.name: row for row, node in rows.items()}
-        return self._changed(self._length + len(nodes), rows, row_of, (partial(NodeTree.with_added, nodes=nodes),))
+        of_tree = (partial(NodeTree.with_added, nodes=tuple(nodes)),)  # it is called later; the caller keeps its list
+        return self._changed(self._length + len(nodes), rows, row_of, of_tree)
 
     def without(self, row: int) -> ChangingNodes:
         """A copy without one node. The last node takes its row, so that no other node moves; the order in the tree

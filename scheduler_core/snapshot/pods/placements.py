@@ -11,8 +11,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-import numpy as np
-
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.nodes.changing_nodes import ChangingNodes
@@ -209,10 +207,3 @@ class Placements:
     def all_pods(self) -> Sequence[Pod]:
         """Every placed pod, in no particular order."""
         return self.table.pods_after(self.changes) if self._length else self.table.pods
-
-    def count_per_node(self, columns: Columns) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The number of pods on each node."""
-        counts = np.bincount(self.table.rows, minlength=len(columns)).astype(np.int64)
-        for change in self.changes:
-            counts[change.row] += change.sign
-        return counts[: len(columns)]

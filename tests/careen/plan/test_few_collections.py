@@ -22,3 +22,13 @@ def test_an_error_in_the_block_leaves_the_collector_as_before() -> None:
     with pytest.raises(RuntimeError), few_collections():
         raise RuntimeError
     assert gc.get_threshold() == before
+
+
+def test_a_collector_that_is_off_stays_off() -> None:
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(0)
+        with few_collections():
+            assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)

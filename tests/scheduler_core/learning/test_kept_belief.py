@@ -95,6 +95,7 @@ SEARCH = {"node": "n001", "weight": 0.5}
         {"bindings": 1, "searches": []},
         {"bindings": 1, "searches": [{"node": "gone", "weight": 0.5}]},
         {"bindings": 1, "searches": [{**SEARCH, "weight": -1}]},
+        {"bindings": 1, "searches": [{**SEARCH, "weight": 0.0}]},
         {"bindings": 1, "searches": [{**SEARCH, "weight": 2}]},
         {"bindings": 1, "searches": [SEARCH, SEARCH, SEARCH]},
         {"bindings": 1, "searches": [{**SEARCH, "workers": 0}]},

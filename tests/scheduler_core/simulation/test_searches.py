@@ -7,6 +7,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -161,6 +162,30 @@ def test_an_extender_is_called_few_times_and_nodes_it_always_refuses_are_dropped
     assert pod.landing
     assert set(pod.landing) <= Refusing.left
     assert Refusing.asked < 40
+
+
+@pytest.mark.parametrize(
+    ("extenders", "parallelism", "most", "counts"),
+    [(0, 16, None, False), (0, 16, 20, True), (1, 16, None, False), (1, 16, 20, False), (0, 3, None, False)],
+)
+def test_every_start_is_counted_only_if_few_searches_are_followed_and_no_extender_is_asked(
+    monkeypatch: pytest.MonkeyPatch, extenders: int, parallelism: int, most: int | None, counts: bool
+) -> None:
+    """With extenders only eight searches are followed, but an extender refuses nodes after a search has stopped. With
+    three workers 158 searches are followed, which is not few."""
+    given: list[bool] = []
+
+    def run_drain(*_: Any, counts_any_start: bool, **__: Any) -> SimpleNamespace:
+        given.append(counts_any_start)
+        return SimpleNamespace(forecasts=())
+
+    monkeypatch.setattr("scheduler_core.simulation.drain.run_drain", run_drain)
+    monkeypatch.setattr("scheduler_core.cycle._over_http", Refusing)
+    settings: Mapping[str, Any] = {"urlPrefix": "http://x", "filterVerb": "filter", "nodeCacheCapable": True}
+    configuration = Configuration.from_mapping({"extenders": [settings] * extenders, "parallelism": parallelism})
+    snapshot = load_objects([*(a_node(f"n{n:04}", cpu="8") for n in range(200)), *loads(200), a_pod("p", "n0000")])
+    simulate_drain(snapshot, ["n0000"], made_at="", configuration=configuration, most_courses=most)
+    assert given == [counts]
 
 
 def test_with_few_searches_an_untried_order_is_marked() -> None:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from scheduler_core import Scheduler, Snapshot, node_from_manifest, pod_from_manifest
+from scheduler_core.sampling import Search
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.nodes import changing_nodes
@@ -198,3 +199,11 @@ def test_the_columns_are_computed_once_for_many_changes(monkeypatch: pytest.Monk
     assert snapshot.columns is snapshot.columns
     assert snapshot.with_pods_placed([(a_pod("comes").build(), "n7")]).columns is snapshot.columns
     assert len(made) <= 1
+
+
+def test_a_list_of_added_nodes_may_be_reused_by_its_owner() -> None:
+    batch = [node_from_manifest(each) for each in manifests([a_node("b"), a_node("c")])]
+    snapshot = load_objects(manifests([a_node("a")])).with_nodes_added(batch)
+    batch.clear()
+    pod = pod_from_manifest(*manifests([a_pod("p")]))
+    assert Scheduler().schedule(snapshot, pod, search=Search(0)).node in {"a", "b", "c"}
