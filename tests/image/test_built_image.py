@@ -35,7 +35,7 @@ def test_help_lists_the_commands(container: Container) -> None:
 def test_status_without_a_cluster_tells_how_to_name_one(container: Container) -> None:
     done = container.run("status")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no cluster to ask" in done.stderr
+    assert "no cluster to read" in done.stderr
     assert "--kubeconfig FILE" in done.stderr
 
 
