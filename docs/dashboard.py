@@ -16,6 +16,7 @@ from scheduler_core.values import Value
 # Grafana's number for the layout of a dashboard's JSON; newer releases migrate it when they load it.
 SCHEMA_VERSION = 39
 WIDTH = 24  # of a row, in Grafana's units
+SIZES = {"stat": (6, 4), "timeseries": (12, 8), "table": (12, 8)}  # width and height of a panel by its kind
 
 
 class Panel(Value, kw_only=True):
@@ -23,12 +24,10 @@ class Panel(Value, kw_only=True):
 
     title: str
     says: str
-    kind: str  # stat, timeseries, table
+    kind: str  # a key of SIZES
     query: str
     legend: str = ""
     unit: str = "short"
-    width: int = 6
-    height: int = 4
 
 
 PANELS: tuple[Panel, ...] = (
@@ -66,8 +65,6 @@ PANELS: tuple[Panel, ...] = (
         kind="timeseries",
         query="sum by (phase) (max by (node, phase) (careen_phase)) > 0",
         legend="{{phase}}",
-        width=12,
-        height=8,
     ),
     Panel(
         title="What refuses",
@@ -75,8 +72,6 @@ PANELS: tuple[Panel, ...] = (
         kind="timeseries",
         query="sum by (gate, code) (max by (node, gate, code) (careen_refused)) > 0",
         legend="{{gate}}: {{code}}",
-        width=12,
-        height=8,
     ),
     Panel(
         title="Nodes that wait longest",
@@ -84,8 +79,6 @@ PANELS: tuple[Panel, ...] = (
         kind="table",
         query="topk(20, time() - max by (node) (careen_need_since_seconds))",
         unit="s",
-        width=12,
-        height=8,
     ),
     Panel(
         title="Holders that take too long",
@@ -93,8 +86,6 @@ PANELS: tuple[Panel, ...] = (
         kind="table",
         query="max by (holder) (time() - careen_overdue_holder_timestamp_seconds)",
         unit="s",
-        width=12,
-        height=8,
     ),
     Panel(
         title="Evictions by answer",
@@ -103,8 +94,6 @@ PANELS: tuple[Panel, ...] = (
         query="sum by (answer) (rate(careen_evictions_total[5m]))",
         legend="{{answer}}",
         unit="reqps",
-        width=12,
-        height=8,
     ),
     Panel(
         title="Landings of the last week, inside the forecast",
@@ -116,8 +105,6 @@ PANELS: tuple[Panel, ...] = (
         ),
         legend="inside",
         unit="percentunit",
-        width=12,
-        height=8,
     ),
     Panel(
         title="Requests to the API server",
@@ -126,8 +113,6 @@ PANELS: tuple[Panel, ...] = (
         query="sum by (status) (rate(careen_api_requests_total[5m]))",
         legend="{{status}}",
         unit="reqps",
-        width=12,
-        height=8,
     ),
     Panel(
         title="Agents: memory",
@@ -136,8 +121,6 @@ PANELS: tuple[Panel, ...] = (
         query="topk(5, max by (instance) (process_resident_memory_bytes and on (instance) careen_last_turn_seconds))",
         legend="{{instance}}",
         unit="bytes",
-        width=12,
-        height=8,
     ),
 )
 
@@ -177,8 +160,6 @@ OF_THE_SHADOW: tuple[Panel, ...] = (
         query="sum by (outcome) (rate(careen_shadow_pods_total[1h]))",
         legend="{{outcome}}",
         unit="ops",
-        width=12,
-        height=8,
     ),
     Panel(
         title="Disagreements by profile and reason",
@@ -186,8 +167,6 @@ OF_THE_SHADOW: tuple[Panel, ...] = (
         kind="timeseries",
         query='sum by (profile, reason) (increase(careen_shadow_pods_total{outcome="disagreed"}[1h])) > 0',
         legend="{{profile}}: {{reason}}",
-        width=12,
-        height=8,
     ),
     Panel(
         title="Events of the API server",
@@ -196,8 +175,6 @@ OF_THE_SHADOW: tuple[Panel, ...] = (
         query="sum(rate(careen_shadow_event_bytes_total[5m]))",
         legend="events",
         unit="Bps",
-        width=12,
-        height=8,
     ),
     Panel(
         title="Memory",
@@ -206,8 +183,6 @@ OF_THE_SHADOW: tuple[Panel, ...] = (
         query="max by (instance) (process_resident_memory_bytes and on (instance) careen_shadow_troubled_kinds)",
         legend="{{instance}}",
         unit="bytes",
-        width=12,
-        height=8,
     ),
 )
 
@@ -264,14 +239,15 @@ def _placed(panels: tuple[Panel, ...]) -> list[dict[str, Any]]:
     """Panels from left to right, a new row where the line is full."""
     placed, x, y, tallest = [], 0, 0, 0
     for number, panel in enumerate(panels, 1):
-        if x + panel.width > WIDTH:
+        width, height = SIZES[panel.kind]
+        if x + width > WIDTH:
             x, y, tallest = 0, y + tallest, 0
-        placed.append(_panel(number, panel, x, y))
-        x, tallest = x + panel.width, max(tallest, panel.height)
+        placed.append(_panel(number, panel, {"x": x, "y": y, "w": width, "h": height}))
+        x, tallest = x + width, max(tallest, height)
     return placed
 
 
-def _panel(number: int, panel: Panel, x: int, y: int) -> dict[str, Any]:
+def _panel(number: int, panel: Panel, position: dict[str, int]) -> dict[str, Any]:
     source = {"type": "prometheus", "uid": "${source}"}
     target = {"refId": "A", "datasource": source, "expr": panel.query, "legendFormat": panel.legend or "__auto"}
     target |= {"instant": True, "format": "table"} if panel.kind == "table" else {"instant": panel.kind == "stat"}
@@ -281,7 +257,7 @@ def _panel(number: int, panel: Panel, x: int, y: int) -> dict[str, Any]:
         "title": panel.title,
         "description": panel.says,
         "datasource": source,
-        "gridPos": {"x": x, "y": y, "w": panel.width, "h": panel.height},
+        "gridPos": position,
         "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
         "targets": [target],
     }

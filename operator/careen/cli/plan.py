@@ -446,8 +446,9 @@ def _is_wanted_down(view: NodeView, now: datetime) -> bool:
     if phase_of(view) == Phase.MAINTENANCE:
         return True
     request = request_of(view)
-    stands = request is not None and standing(request, now=now, boot="") is Standing.STANDS
-    return stands and request is not None and request.wish is not Wish.REBOOT
+    if request is None or request.wish is Wish.REBOOT:
+        return False
+    return standing(request, now=now, boot="") is Standing.STANDS
 
 
 def _kept_down(world: _World) -> list[str]:

@@ -65,22 +65,24 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         return Unknown(f"{shown} refuses these credentials ({error})")
     except UnusableAnswer as error:
         return Unknown(f"{shown} gave no usable answer: {str(error)[:_LONGEST_WHY]}")
-    except OSError as error:
-        # All errors of requests are OSErrors; those of urllib3, while the answer is read, are not.
-        from careen.cluster.wire import network_errors
-
-        if type(error) is OSError:  # a file of certificates that requests cannot find
-            return Unknown(f"{shown} was not asked: {error}"[:_LONGEST_WHY])
-        return Unknown(f"{server} at {network_errors.told(error, url)}"[:_LONGEST_WHY])
     except Exception as error:
         # Clients raise many kinds of errors: KeyError for status=error with 200, JSONDecodeError for a login proxy's
         # page. After any of them the answer is unknown.
         _LOG.debug("%s: %s: %s", shown, type(error).__name__, str(error).replace(url, without_login(url)))
-        if type(error).__module__.startswith("urllib3."):
+        if type(error) is OSError:  # a file of certificates that requests cannot find
+            return Unknown(f"{shown} was not asked: {error}"[:_LONGEST_WHY])
+        if isinstance(error, OSError) or _is_of_urllib3(error):
             from careen.cluster.wire import network_errors
 
             return Unknown(f"{server} at {network_errors.told(error, url)}"[:_LONGEST_WHY])
         return Unknown(f"{shown} gave no usable answer: it has another form than expected")
+
+
+def _is_of_urllib3(error: Exception) -> bool:
+    """Whether the connection failed while the answer was read: the errors of requests are OSErrors, these are not."""
+    from urllib3.exceptions import HTTPError
+
+    return isinstance(error, HTTPError)
 
 
 def read_json(
