@@ -101,6 +101,9 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
     working = isinstance(seen, NodeView) and seen.annotations.get(keys.PHASE) in WORKING
     if working and not yes:
         assert isinstance(seen, NodeView)
+        first = (await read_lock(cluster)).content
+        if isinstance(first, LockContent):
+            _require_claim(cluster, first, node)
         say(
             f"{node} is {seen.annotations[keys.PHASE]}: it needs this claim and will put it back. Until then another "
             f"node may start, so one node too many may be down. `careen hold {node}` stops the node properly."
@@ -108,19 +111,20 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         click.confirm("Free the claim anyway?", abort=True)
 
     def released(content: LockContent) -> LockContent | None:
+        _require_claim(cluster, content, node)
         entries = content.entries_of(node)
-        if not entries:
-            held = (
-                f"; {listed(content.holders)} hold{'s' if len(content.holders) == 1 else ''} one"
-                if content.holders
-                else ""
-            )
-            raise BadInput(f"{node} holds no claim in {cluster.lock_title}{held}{did_you_mean(node, content.holders)}")
         say(f"Freeing the claim of {node}, taken {entries[0].created or 'at an unknown time'}.")
         return claims.release_by_hand(content, node)
 
     if await _rewrite(cluster, "release by hand", released):
         say("Freed: the next node may start.")
+
+
+def _require_claim(cluster: Cluster, content: LockContent, node: str) -> None:
+    if not content.entries_of(node):
+        verb = "holds" if len(content.holders) == 1 else "hold"
+        held = f"; {listed(content.holders)} {verb} one" if content.holders else ""
+        raise BadInput(f"{node} holds no claim in {cluster.lock_title}{held}{did_you_mean(node, content.holders)}")
 
 
 def _paused_already(before: str, given: str) -> str:

@@ -179,6 +179,14 @@ def test_releasing_a_node_without_a_claim_is_a_usage_error(desk: Desk) -> None:
     assert desk.writes() == 0
 
 
+def test_releasing_a_working_node_without_a_claim_asks_nothing(desk: Desk) -> None:
+    desk.node("n4", "Draining")
+    desk.lock(HELD)
+    result = desk.run("lock", "release", "n4", stdin="y\n")
+    assert result.exit_code == 2
+    assert "Free the claim anyway?" not in result.output
+
+
 @pytest.mark.parametrize("command", [["pause"], ["resume"], ["release", "n3"]], ids=" ".join)
 def test_an_unreadable_lock_is_not_overwritten(desk: Desk, command: list[str]) -> None:
     desk.node("n3", "Failed")

@@ -30,7 +30,7 @@ _LOGIN = re.compile(r"(?<=://)[^/?#]*@")
 def told(error: BaseException, server: str) -> str:
     """`https://10.0.0.1:6443 refused the connection`: what went wrong with a request to this server."""
     server = _LOGIN.sub("", server)
-    if isinstance(error, exceptions.ProxyError):
+    if any(isinstance(each, exceptions.ProxyError) for each in _chain(error)):
         return f"the proxy on the way to {server} {_cause(error)}"
     return f"{server or 'the empty address'} {_cause(error)}"
 
@@ -51,7 +51,13 @@ def _cause(error: BaseException) -> str:
     class of the library."""
     chain = _chain(error)
     found = (*map(_of_the_system, chain), *map(_of_the_library, reversed(chain)))
-    return next((words for words in found if words), "gave no usable answer")
+    return next((words for words in found if words), _of_the_proxy(chain) or "gave no usable answer")
+
+
+def _of_the_proxy(chain: list[BaseException]) -> str:
+    """http.client reports the status of a proxy that opens no tunnel as an OSError with a text alone."""
+    statuses = (re.search(r"Tunnel connection failed: (.+)", str(each)) for each in chain if type(each) is OSError)
+    return next((f"refused to connect: {found[1]}" for found in statuses if found), "")
 
 
 def _of_the_system(error: BaseException) -> str:
@@ -84,6 +90,10 @@ def _of_tls(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"shows a certificate that is not trusted: {_lowered(error.verify_message)}"
     reason = getattr(error, "reason", None)  # OpenSSL's errors have one
+    if reason == "NO_CERTIFICATE_OR_CRL_FOUND":
+        return "was not asked: the file of trusted certificates contains no certificate"
+    if reason is None and "PEM lib" in str(error):
+        return "was not asked: the file of the client certificate or of its key cannot be used"
     if reason in _NO_TLS:
         return "does not speak TLS on this port"
     words = (reason or "no reason given").replace("_", " ").lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
+from pathlib import Path
 
 import pytest
 from urllib3 import exceptions
@@ -54,6 +55,31 @@ def test_a_proxy_is_named_as_what_failed() -> None:
     error = exceptions.ProxyError("x", OSError(errno.ECONNREFUSED, "x"))
     assert told(error, URL) == f"the proxy on the way to {URL} refused the connection"
     assert was_surely_not_sent(error)
+
+
+def test_a_proxy_that_refuses_the_tunnel_is_named_with_its_status() -> None:
+    error = exceptions.MaxRetryError(
+        None,  # type: ignore[arg-type]
+        URL,
+        exceptions.ProxyError("x", OSError("Tunnel connection failed: 403 Forbidden")),
+    )
+    assert told(error, URL) == f"the proxy on the way to {URL} refused to connect: 403 Forbidden"
+
+
+def test_a_file_without_a_trusted_certificate_is_named_as_the_cause(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate\n")
+    with pytest.raises(ssl.SSLError) as raised:
+        ssl.create_default_context().load_verify_locations(tmp_path / "ca.pem")
+    words = "was not asked: the file of trusted certificates contains no certificate"
+    assert told(exceptions.SSLError(raised.value), URL) == f"{URL} {words}"
+
+
+def test_a_file_without_a_client_certificate_is_named_as_the_cause(tmp_path: Path) -> None:
+    (tmp_path / "client.pem").write_text("no certificate\n")
+    with pytest.raises(ssl.SSLError) as raised:
+        ssl.create_default_context().load_cert_chain(tmp_path / "client.pem")
+    words = "was not asked: the file of the client certificate or of its key cannot be used"
+    assert told(exceptions.SSLError(raised.value), URL) == f"{URL} {words}"
 
 
 @pytest.mark.parametrize(("server", "shown"), [("https://me:secret@h", "https://h"), ("", "the empty address")])
