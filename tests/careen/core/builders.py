@@ -50,7 +50,7 @@ UNKNOWN_NEED = Need(answer=NeedAnswer.UNKNOWN, detail="permission denied")
 
 
 def ago(seconds: float, boot: str = BOOT) -> Mark:
-    """The instant that many seconds before the observation, on the host's own clock."""
+    """Return the instant `seconds` before the observation, on the host's own clock."""
     return Mark(boot=boot, uptime=UPTIME - seconds)
 
 
@@ -61,7 +61,8 @@ def a_node(name: str = "n1", **changes: Any) -> NodeView:
 
 
 def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
-    """The Node in the phase of the record: with its label, its annotations, and the cordon if careen set it."""
+    """Return a Node in the record's phase, with the label and annotations of that phase, and cordoned if the record
+    says so."""
     name = changes.pop("name", "n1")
     phase = Phase(progress.phase)
     label = changes.pop("label", LABEL[phase])
@@ -76,7 +77,8 @@ def a_marked_node(progress: Progress, **changes: Any) -> NodeView:
 
 
 def a_progress(phase: Phase, **changes: Any) -> Progress:
-    """A plausible record for the phase: with a claim from Claiming on, with careen's cordon from Draining on."""
+    """Return a plausible record for the phase. It has a claim from Claiming on, and careen's cordon from Draining
+    on."""
     given: dict[str, Any] = {"phase": phase.value, "need_since": "2026-03-04T11:00:00Z"}
     if phase not in {Phase.IDLE, Phase.WAITING}:
         given |= {"claim": "c1", "lock": LOCK_OBJECT, "boot_left": BOOT, "claimed": ago(60)}
@@ -92,7 +94,7 @@ def a_progress(phase: Phase, **changes: Any) -> Progress:
 
 
 def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
-    """A claim of careen's format, written under a limit of one."""
+    """Return a claim as careen writes it, with a concurrency of one."""
     return Entry(
         **{
             "node": node,
@@ -108,18 +110,18 @@ def an_entry(node: str = "n1", claim: str = "c1", **changes: Any) -> Entry:
 
 
 def a_reading(content: LockContent | str | None) -> LockReading:
-    """The lock as one read found it."""
+    """Return a read of the lock that found this content."""
     text = lock.render(content) if isinstance(content, LockContent) else content
     return LockReading.of(text, resource_version="42", daemonset_uid=DAEMONSET)
 
 
 def held(*entries: Entry, **changes: Any) -> LockContent:
-    """A lock with these claims."""
+    """Return a lock with these claims."""
     return LockContent(entries=entries, max_owners=1, **changes)
 
 
 def a_pod(name: str = "web-1", **changes: Any) -> PodView:
-    """A running pod of a ReplicaSet."""
+    """Return a running pod of a ReplicaSet."""
     given = {
         "namespace": "shop",
         "name": name,
@@ -132,13 +134,13 @@ def a_pod(name: str = "web-1", **changes: Any) -> PodView:
 
 
 def a_daemon_pod(name: str = "proxy-1", **changes: Any) -> PodView:
-    """A DaemonSet's pod."""
+    """Return a DaemonSet's pod."""
     given = {"namespace": "kube-system", "owner_kind": "DaemonSet", "owner_name": "proxy", "owner_uid": "ds-proxy"}
     return a_pod(name, **given | changes)
 
 
 def an_owner(name: str = "web", **changes: Any) -> OwnerHealth:
-    """A healthy ReplicaSet of three."""
+    """Return a healthy ReplicaSet with three replicas."""
     given = {
         "kind": "ReplicaSet",
         "namespace": "shop",
@@ -152,18 +154,18 @@ def an_owner(name: str = "web", **changes: Any) -> OwnerHealth:
 
 
 def a_fleet(*nodes: NodeView, age: float = 0.0) -> Fleet:
-    """Every Node, as read that many seconds ago."""
+    """Return a list of all Nodes that was read `age` seconds before the observation."""
     return Fleet(nodes=nodes, read_at_uptime=UPTIME - age)
 
 
 def a_policy(**changes: Any) -> Policy:
-    """The default observation, for node n1."""
+    """Return the default policy for node n1."""
     return Policy(**{"node_name": "n1", **changes})
 
 
 def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
-    """An observation in which everything is known and favourable, also the costly evidence, so that a step decides at
-    once."""
+    """Return an observation in which everything is known and favourable. It includes the costly evidence, so that a
+    step decides at once."""
     node = a_node() if node is None else node
     given: dict[str, Any] = {
         "now": NOW,
@@ -198,7 +200,7 @@ def an_observation(node: NodeView | Any = None, **changes: Any) -> Observation:
 
 
 def a_situation(node: NodeView | None = None, policy: Policy | None = None, **changes: Any) -> Situation:
-    """The arguments of a gate or a step."""
+    """Return the argument that each gate and step takes."""
     seen = an_observation(node, **changes)
     assert isinstance(seen.node, NodeView)
     progress = from_annotation(seen.node.annotations.get(keys.PROGRESS))
@@ -209,7 +211,7 @@ def a_situation(node: NodeView | None = None, policy: Policy | None = None, **ch
 def decided(
     progress: Progress | None = None, policy: Policy | None = None, node: dict[str, Any] | None = None, **changes: Any
 ) -> Decision:
-    """The decision for a node with this record."""
+    """Return the decision for a node with this record."""
     view = a_marked_node(progress, **(node or {})) if progress else a_node(**(node or {}))
     if progress and progress.claim and "lock" not in changes and not progress.is_giving_back:
         changes["lock"] = held(an_entry(claim=progress.claim, boot=progress.boot_left, failed=progress.failed))
@@ -217,14 +219,14 @@ def decided(
 
 
 def deciding_without(evidence: Evidence, **changes: Any) -> dict[str, Any]:
-    """The keyword argument that leaves one kind of evidence unread."""
+    """Return the keyword argument that leaves one kind of evidence unread."""
     from careen.core.facts.observation import NOT_ASKED
 
     return {evidence.value.replace("-", "_"): NOT_ASKED, **changes}
 
 
 def the_patch(decision: Decision) -> PatchNode:
-    """The only patch of the Node in the decision."""
+    """Return the decision's only patch of the Node."""
     (found,) = [action for action in decision.actions if isinstance(action, PatchNode)]
     return found
 
@@ -246,7 +248,7 @@ def the_lock(decision: Decision) -> LockContent:
 
 
 def kinds(decision: Decision) -> list[type[Action]]:
-    """The kinds of the decision's actions, without those that only inform people."""
+    """Return the types of the decision's actions, without events and notifications."""
     from careen.core.actions import Notify, PostEvent
 
     return [type(action) for action in decision.actions if not isinstance(action, PostEvent | Notify)]
@@ -258,8 +260,8 @@ def evicted(decision: Decision) -> list[str]:
 
 
 def remembering(**changes: Any) -> Memory:
-    """The memory of a running process: it has compared lock and Node, counted its pods, and seen for a while that no
-    node works or is named."""
+    """Return the memory of a process that has run for a while. It has compared lock and Node, counted its pods, and
+    seen a lock without claims and named nodes."""
     memory = Memory(
         node_uid="uid-n1",
         is_reconciled=True,
@@ -270,7 +272,7 @@ def remembering(**changes: Any) -> Memory:
 
 
 def with_parts(memory: Memory, **changes: Any) -> Memory:
-    """The memory with these fields; `line__since=1.0` changes one field of a group."""
+    """Return the memory with these fields changed. `line__since=1.0` changes one field of a group."""
     for name, value in changes.items():
         group, _, part = name.partition("__")
         changed = replace(getattr(memory, group), **{part: value}) if part else value

@@ -55,7 +55,7 @@ class Scene:
 
 
 def scene(seed: int) -> Scene:
-    """The same seed gives the same scene."""
+    """Generate the scene of this seed."""
     d = random.Random(seed)
     nodes = [_node(d, number) for number in range(d.randint(6, 16))]
     objects = [*nodes, *_workloads(d, [node["metadata"]["name"] for node in nodes])]
@@ -66,7 +66,7 @@ def scene(seed: int) -> Scene:
 
 
 def account(timeline: Timeline) -> Json:
-    """Everything in a plan, with times in seconds since its beginning."""
+    """Return the whole plan as JSON, with times in seconds since the plan's beginning."""
 
     def at(instant: datetime | None) -> float | None:
         return None if instant is None else (instant - timeline.begins).total_seconds()

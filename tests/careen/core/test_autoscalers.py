@@ -1,4 +1,4 @@
-"""Autoscalers do not remove a node that reboots, and careen does not start on a node that they remove."""
+"""Autoscalers do not remove a node that reboots, and careen does not start on a node that an autoscaler removes."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def test_careens_annotations_are_removed_and_earlier_values_restored(before: dic
 
 @pytest.mark.parametrize("key", PROTECTION)
 @pytest.mark.parametrize("value", ["false", "", "a person's", None])
-def test_a_value_changed_by_a_person_meanwhile_stays(key: str, value: str | None) -> None:
+def test_an_annotation_that_a_person_changed_meanwhile_stays(key: str, value: str | None) -> None:
     during = applied({}, protected(on({})))
     changed = applied(during, {key: value})
     assert applied(changed, taken_back(changed)) == ({} if value is None else {key: value})
 
 
-def test_a_second_claim_keeps_the_original_values() -> None:
+def test_a_second_claim_keeps_the_saved_original_values() -> None:
     first = applied({DISRUPT: "false"}, protected(on({DISRUPT: "false"})))
     assert protected(on(first)) == {}, "nothing to set, and the saved values stay"
     lifted = applied(first, {SCALE_DOWN: "false"})
@@ -93,12 +93,12 @@ def test_unreadable_saved_values_are_removed_without_other_changes(told: Any) ->
 
 
 def test_saved_values_of_other_keys_are_not_written() -> None:
-    """Whoever may edit the annotation must not be able to make the agent write what they may not write."""
+    """A client that may edit the saved values must not make the agent write other annotations."""
     told = json.dumps({keys.CONTROL_PLANE: "x", "kubelet.alpha/y": None, DISRUPT: None})
     assert taken_back({TOLD: told, DISRUPT: "true"}) == {TOLD: None, DISRUPT: None}
 
 
-# ---- from the claim to the hand-back ----
+# ---- from the claim to its release ----
 
 SET = {SCALE_DOWN: "true", DISRUPT: "true", TOLD: json.dumps(FREE, sort_keys=True)}
 LINE = LockContent(line=Line(names=("n1",), at="2026-03-04T11:59:59Z", waiting=1))
@@ -115,7 +115,7 @@ def test_the_claim_patch_sets_the_autoscaler_annotations() -> None:
     assert SET.items() <= the_patch(decision).annotations.items()
 
 
-def test_if_switched_off_no_autoscaler_annotation_is_touched() -> None:
+def test_a_claim_without_the_protection_sets_no_autoscaler_annotation() -> None:
     decision = claims(protect_from_autoscalers=False)
     assert decision.phase is Phase.CLAIMING
     assert not set(SET) & set(the_patch(decision).annotations)
@@ -145,7 +145,7 @@ def test_every_return_to_service_removes_the_autoscaler_annotations(decision: An
     assert {**FREE, TOLD: None}.items() <= the_patch(made).annotations.items()
 
 
-def test_a_reboot_that_did_not_happen_removes_the_autoscaler_annotations_too() -> None:
+def test_a_failed_reboot_removes_the_autoscaler_annotations() -> None:
     progress = a_progress(Phase.REBOOTING, announced=ago(901))
     made = decided(progress, a_policy(), node={"annotations": dict(SET)})
     assert made.phase is Phase.FAILED
@@ -153,7 +153,7 @@ def test_a_reboot_that_did_not_happen_removes_the_autoscaler_annotations_too() -
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_the_rescue_removes_the_autoscaler_annotations_too(phase: Phase) -> None:
+def test_the_rescue_removes_the_autoscaler_annotations(phase: Phase) -> None:
     node = {
         "kind": "Node",
         "metadata": {
@@ -199,7 +199,7 @@ def test_the_taint_identifies_the_autoscaler_that_removes_the_node(taint: Taint,
 
 
 @pytest.mark.parametrize("taint", [TO_BE_DELETED, DISRUPTED, DISRUPTING])
-def test_on_a_node_being_removed_a_need_starts_nothing_and_is_reported_once(taint: Taint) -> None:
+def test_a_node_being_removed_stays_idle_and_reports_its_need_once(taint: Taint) -> None:
     made = decided(node={"taints": (taint,)})
     assert (made.phase, made.reason.code, made.look_again_seconds) == (
         Phase.IDLE,
@@ -226,7 +226,7 @@ def test_a_waiting_node_being_removed_becomes_idle_and_leaves_the_line() -> None
 
 
 def test_an_idle_node_being_removed_leaves_the_line() -> None:
-    """The write that removed the node from the line may have failed."""
+    """An earlier write that should have removed the node from the line may have failed."""
     line = LockContent(line=Line(names=("n1", "n2"), at="2026-03-04T11:59:59Z", waiting=2))
     due = remembering(lock_due=UPTIME - 1)
     made = decided(node={"taints": (DISRUPTED,)}, lock=line, memory=due, waiters=(a_node("n2"),))
@@ -234,7 +234,7 @@ def test_an_idle_node_being_removed_leaves_the_line() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_the_claim_of_a_node_being_removed_is_undone(phase: Phase) -> None:
+def test_a_node_being_removed_undoes_its_claim_and_drain(phase: Phase) -> None:
     made = decided(a_progress(phase), node={"taints": (TO_BE_DELETED,)}, pods=(a_pod(),))
     assert (made.phase, made.reason.code) == (Phase.WAITING, Code.BEING_REMOVED)
     assert made.reason.sentence.startswith("the cluster autoscaler is removing this node, so careen leaves it alone")
@@ -242,7 +242,7 @@ def test_the_claim_of_a_node_being_removed_is_undone(phase: Phase) -> None:
     assert evicted(made) == []
 
 
-def test_a_requested_reboot_is_awaited_even_if_the_node_is_being_removed() -> None:
+def test_a_rebooting_node_that_is_being_removed_still_waits_for_its_reboot() -> None:
     progress = a_progress(Phase.REBOOTING)
     made = decided(progress, node={"taints": (TO_BE_DELETED,)})
     assert made.phase is Phase.REBOOTING
@@ -256,7 +256,7 @@ def draining(seconds: float, settle: float) -> Decision:
     return decided(progress, a_policy(balancer_settle_seconds=settle), pods=(a_pod(),))
 
 
-def test_load_balancers_get_their_delay_before_the_first_eviction() -> None:
+def test_the_drain_waits_for_load_balancers_before_the_first_eviction() -> None:
     waits = draining(10, 45)
     assert (evicted(waits), waits.reason.sentence) == (
         [],
@@ -267,7 +267,7 @@ def test_load_balancers_get_their_delay_before_the_first_eviction() -> None:
     assert evicted(draining(0, 0)) == ["web-1"]
 
 
-def test_the_delay_for_load_balancers_does_not_count_for_the_drain_timeout() -> None:
+def test_the_load_balancer_delay_does_not_count_towards_the_drain_timeout() -> None:
     progress = a_progress(Phase.DRAINING, drain_started=ago(70))
     policy = a_policy(balancer_settle_seconds=45, drain=DrainPolicy(timeout_seconds=60))
     assert decided(progress, policy, pods=(a_pod(),)).phase is Phase.DRAINING

@@ -1,4 +1,4 @@
-"""The function `decide`: what comes before the phase's own step, and that every observation has a decision."""
+"""The function `decide`: it returns a decision for every observation. Some checks come before the step of the phase."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from tests.careen.core.builders import (
         (a_node(annotations={keys.PROGRESS: '{"version":1,"phase":"Claiming","claim":"c"}'}), Code.PROGRESS_UNREADABLE),
     ],
 )
-def test_without_a_readable_node_and_record_nothing_is_done_and_it_is_reported(node: Any, code: Code) -> None:
+def test_with_an_unreadable_node_or_record_the_agent_only_reports(node: Any, code: Code) -> None:
     decision = decide(an_observation(node), a_policy())
     assert decision.reason.code is code
     written = [
@@ -83,7 +83,7 @@ def test_an_unreadable_record_is_reported_once() -> None:
 @pytest.mark.parametrize(
     "phase", [Phase.CLAIMING, Phase.DRAINING, Phase.REBOOTING, Phase.SETTLING, Phase.FAILED, Phase.WAITING]
 )
-def test_a_new_boot_under_a_claim_leads_from_any_phase_to_verifying(phase: Phase) -> None:
+def test_a_new_boot_under_a_claim_starts_the_verification_in_any_phase(phase: Phase) -> None:
     progress = a_progress(
         phase,
         claim="c1",
@@ -113,7 +113,7 @@ def test_an_unreadable_boot_id_stops_every_step_under_a_claim(phase: Phase) -> N
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_an_idle_node_compares_lock_and_node_once_after_its_start() -> None:
+def test_an_idle_agent_compares_lock_and_node_once_after_its_start() -> None:
     memory = Memory(node_uid="uid-n1")
     first = decided(memory=memory, need=builders.NO, lock=NOT_ASKED)
     assert first.wants == {Evidence.LOCK}
@@ -142,7 +142,7 @@ def test_a_recreated_node_resets_the_memory_except_requests_to_the_host() -> Non
 
 
 @pytest.mark.parametrize("phase", [Phase.VERIFYING, Phase.FAILED])
-def test_a_cordon_that_a_person_removed_is_no_longer_careens(phase: Phase) -> None:
+def test_a_cordon_that_a_person_removed_no_longer_counts_as_careens(phase: Phase) -> None:
     progress = a_progress(
         phase, is_cordoned_by_us=True, failed="never-ready", boot_left="boot-0", verify_started=ago(10)
     )
@@ -187,7 +187,7 @@ policies = st.builds(
 
 
 def consistent(progress: Progress) -> Progress:
-    """The parts of the record that one of careen's own patches could have written; `decide` refuses any other."""
+    """Change the record into one that careen could have written. `decide` refuses any other record."""
     phase = Phase(progress.phase)
     is_under_claim = phase not in {Phase.IDLE, Phase.WAITING, Phase.FAILED}
     has_claim = is_under_claim or (progress.claim != "" and phase is not Phase.IDLE)
@@ -301,7 +301,7 @@ def is_out_of_the_lock(reading: Any, actions: tuple[Any, ...]) -> bool:
 
 
 def test_an_idle_node_reads_the_lock_again_after_a_release() -> None:
-    """The write that took the claim may have been delayed and land when no node waits any more."""
+    """The server may delay the write of the claim until after the release."""
     given_back = decided(a_progress(Phase.WAITING, claim="c1", boot_left=BOOT, is_giving_back=True), need=NO)
     assert given_back.memory.lock_due == UPTIME + 75.0
     home = decided(a_progress(Phase.WAITING), need=NO, memory=given_back.memory)

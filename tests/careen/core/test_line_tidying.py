@@ -1,5 +1,5 @@
-"""The lock names no node that does not wait: any agent that notices such a name removes it, and some agent always
-checks."""
+"""The line in the lock contains only waiting nodes. An agent that sees another name there removes it, and idle agents
+check the line regularly."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def idle(**changes: Any) -> Decision:
 
 @pytest.mark.parametrize("reading", [NAMED, Unknown("503"), "garbage"])
 def test_a_node_whose_need_ended_reads_the_lock_again(reading: Any) -> None:
-    """The write that removes it from the line may meet a conflict, and an unreadable lock cannot be written at all."""
+    """The first write that should remove the node from the line may fail: by a conflict, or because the lock is
+    unreadable."""
     home = decided(RECORD, need=NO, lock=reading, node={"labels": {keys.REBOOT_LABEL: "ready"}})
     assert (home.phase, home.reason.code) == (Phase.IDLE, Code.NEED_GONE)
     assert idle(memory=home.memory, lock=NOT_ASKED, uptime=UPTIME + LEFT_LINE_SECONDS - 1).wants == frozenset()
@@ -65,16 +66,16 @@ def test_the_check_of_the_line_does_not_replace_the_check_for_a_late_claim() -> 
 
 
 @pytest.mark.parametrize("need", [NO, UNKNOWN_NEED])
-def test_an_idle_node_in_the_line_leaves_it(need: Need) -> None:
+def test_an_idle_node_removes_itself_from_the_line(need: Need) -> None:
     assert the_lock(idle(need=need)).line.names == ("n2",)
 
 
-def test_an_idle_node_checks_the_line_until_it_is_out() -> None:
+def test_an_idle_node_reads_the_lock_until_it_has_left_the_line() -> None:
     left = idle()
     assert idle(memory=left.memory, lock=NOT_ASKED, uptime=UPTIME + 5).wants == {Evidence.LOCK}
 
 
-def test_an_idle_node_whose_need_returns_keeps_its_position() -> None:
+def test_an_idle_node_with_a_new_need_keeps_its_position_in_the_line() -> None:
     assert WriteLock not in kinds(idle(need=YES))
 
 
@@ -121,9 +122,7 @@ def test_all_idle_nodes_together_check_the_line_about_once_a_minute() -> None:
         ({"fleet": Fleet(nodes=(a_node("n1"), a_node("n7", ready=False)), read_at_uptime=UPTIME)}, Code.NODES_DOWN),
     ],
 )
-def test_the_node_that_maintains_the_line_removes_nodes_that_no_longer_wait(
-    changes: dict[str, Any], code: Code
-) -> None:
+def test_the_first_node_in_line_removes_nodes_that_no_longer_wait(changes: dict[str, Any], code: Code) -> None:
     content = replace(NAMED, line=replace(NAMED.line, names=("n1", "gone", "n2")))
     given = {"policy": a_policy(taint_key=None), "lock": content, "waiters": (N2,), **changes}
     decision = decided(RECORD, node={"labels": {keys.REBOOT_LABEL: "ready"}, "annotations": {keys.MOVES: "0"}}, **given)
@@ -131,7 +130,7 @@ def test_the_node_that_maintains_the_line_removes_nodes_that_no_longer_wait(
     assert the_lock(decision).line.names == ("n1", "n2")
 
 
-def test_a_missed_turn_of_a_node_that_no_longer_waits_is_forgotten() -> None:
+def test_the_lock_forgets_skipped_nodes_that_no_longer_wait() -> None:
     """Otherwise the lock would keep the names of all nodes that were ever deleted during a roll-out."""
     content = held(an_entry("n9"), line=Line(passed=("gone", "n2")))
     assert order.hand_on(content, (N2,), a_policy(), at="").line.passed == ("n2",)

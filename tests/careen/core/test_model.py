@@ -1,4 +1,5 @@
-"""Several agents' decisions against each other, with seeded faults: the rules of the design hold at every step."""
+"""Several agents decide against one simulated cluster with seeded faults. The rules of the design hold at every
+step."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def ask(world: World, name: str) -> None:
 
 
 def calm(world: World) -> None:
-    """People repair what they broke, faults stop, and everything has time to become quiet."""
+    """End the faults, undo what people did, and run until the cluster is quiet."""
     world.fault_rate = 0.0
     for name in NAMES:
         world.hosts[name].reboot_behaviour = "works"
@@ -118,7 +119,7 @@ def test_lost_and_late_answers_and_crashes_break_no_rule(seed: int) -> None:
 
 @pytest.mark.parametrize("order", [Order.ZONE, Order.FEWEST_MOVES])
 @pytest.mark.parametrize("seed", seeds(5))
-def test_in_other_orders_lost_locks_and_crashes_break_no_rule(seed: int, order: Order) -> None:
+def test_lost_locks_and_crashes_break_no_rule_in_other_node_orders(seed: int, order: Order) -> None:
     world = a_world(7000 + seed, concurrency=2 + seed % 2, fault_rate=0.03 + 0.03 * (seed % 3), order=order)
     world.at(world.random.uniform(5, 200), world.recreate_daemonset)
     world.run(600)
@@ -152,7 +153,7 @@ def test_holds_cordons_pauses_and_unlocks_by_people_break_no_rule(seed: int) -> 
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling"])
 @pytest.mark.parametrize("seed", seeds(4))
 def test_events_right_after_a_phase_change_break_no_rule(seed: int, phase: str) -> None:
-    """People and crashes strike at the worst moments: within a second after a node enters the phase, repeatedly."""
+    """People act and agents crash within a second after a node enters the phase."""
     world = a_world(5000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     chance = world.random
 
@@ -186,7 +187,7 @@ def test_events_right_after_a_phase_change_break_no_rule(seed: int, phase: str) 
 
 @pytest.mark.parametrize("phase", ["Waiting", "Claiming", "Draining", "Rebooting", "Verifying", "Settling", "Failed"])
 @pytest.mark.parametrize("seed", seeds(4))
-def test_a_record_lost_in_any_phase_breaks_no_rule_and_every_node_returns_to_idle(seed: int, phase: str) -> None:
+def test_a_record_lost_in_any_phase_breaks_no_rule(seed: int, phase: str) -> None:
     world = a_world(12_100 + seed, concurrency=1 + seed % 2, fault_rate=0.02 * (seed % 3))
     for name in NAMES:
         world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0])
@@ -218,8 +219,8 @@ def test_a_second_agent_process_on_the_same_host_breaks_no_rule(seed: int) -> No
 
 @pytest.mark.parametrize("seed", seeds(12))
 def test_two_agents_per_host_request_each_reboot_once_and_keep_the_claim(seed: int) -> None:
-    """No lock on the host separates them, requests are lost or late, and a shutdown takes long enough for both to look
-    again."""
+    """No lock on the host separates the two agents. Requests are lost or late, and both agents run turns while the host
+    shuts down."""
     world = a_world(11_000 + seed, concurrency=1 + seed % 2, fault_rate=0.04 * (seed % 4))
     for name in NAMES:
         world.hosts[name].goes_down_within = world.random.choice([4.0, 40.0, 100.0])
@@ -240,8 +241,8 @@ def test_hosts_that_refuse_or_ignore_the_reboot_break_no_rule(seed: int) -> None
 
 @pytest.mark.parametrize("seed", seeds(6))
 def test_a_failed_node_halts_the_others_until_a_person_acts(seed: int) -> None:
-    """The world itself refuses a cordon beside a claim that was marked as failed longer ago than any reading may be
-    old."""
+    """The simulated cluster fails the test if an agent cordons a node although another claim has been marked as failed
+    for a while."""
     world = a_world(9000 + seed, concurrency=3, fault_rate=0.01 * (seed % 3))
     stuck = world.random.choice(NAMES)
     world.hosts[stuck].reboot_behaviour = "silent"
@@ -269,7 +270,7 @@ def test_a_recreated_daemonset_breaks_no_rule(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_deleted_nodes_break_no_rule_and_leave_no_claim_for_ever(seed: int) -> None:
+def test_deleted_nodes_break_no_rule_and_leave_no_claim(seed: int) -> None:
     world = a_world(4000 + seed, concurrency=1 + seed % 2, fault_rate=0.02)
     for _ in range(3):
         name = world.random.choice(NAMES)

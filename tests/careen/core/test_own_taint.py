@@ -1,5 +1,5 @@
-"""Who set the soft taint if there is no record: its key and managedFields decide. Also when careen's taint is
-removed."""
+"""How careen recognises its own soft taint: by the record, else by key and managedFields. Also, when it removes that
+taint."""
 
 from __future__ import annotations
 
@@ -95,20 +95,20 @@ def tainted(*taints: Taint, by: tuple[str, ...] = (), **changes: Any) -> NodeVie
         pytest.param(tainted(soft(KURED), by=PROVEN), {}, set(), id="a foreign key that is not configured"),
     ],
 )
-def test_without_a_record_managed_fields_decide_about_the_taint(
+def test_without_a_record_key_and_managed_fields_identify_careens_taint(
     node: NodeView, policy: dict[str, Any], expected: set[str]
 ) -> None:
     assert keys_of_ours(node, Progress(), a_policy(**policy)) == expected
 
 
-def test_the_record_decides_about_the_taint_if_there_is_one() -> None:
+def test_a_record_identifies_careens_taint() -> None:
     assert keys_of_ours(tainted(OURS), a_progress(Phase.WAITING), a_policy()) == frozenset()
     assert keys_of_ours(tainted(OURS), a_progress(Phase.WAITING, taint_key=OURS.key), a_policy()) == {OURS.key}
     assert keys_of_ours(tainted(), a_progress(Phase.WAITING, taint_key=OURS.key), a_policy()) == frozenset()
 
 
 def wiped(**changes: Any) -> Decision:
-    """A waiting node whose record is lost and whose other marks remain."""
+    """Return the decision for a waiting node that lost its record and kept its other marks."""
     node = {
         "taints": (THEIRS, OURS),
         "labels": {keys.REBOOT_LABEL: "ready"},
@@ -130,13 +130,13 @@ def test_a_waiting_node_that_lost_its_record_adopts_its_taint_again() -> None:
 @pytest.mark.parametrize(
     "node", [{}, {"labels": {}, "annotations": {}}], ids=["the record", "everything but the taint"]
 )
-def test_without_a_need_the_taint_is_removed_whatever_else_was_lost(node: dict[str, Any]) -> None:
+def test_a_node_without_record_and_need_removes_careens_taint(node: dict[str, Any]) -> None:
     decision = wiped(need=NO, node=node)
     assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.HOME)
     assert the_patch(decision).taints == (THEIRS,)
 
 
-def test_only_a_taint_proven_careens_by_managed_fields_is_removed() -> None:
+def test_careen_removes_a_foreign_key_only_if_managed_fields_name_careen() -> None:
     policy, node = a_policy(taint_key=KURED), {"taints": (THEIRS, soft(KURED)), "labels": {}, "annotations": {}}
     assert the_patch(wiped(need=NO, policy=policy, node={**node, "tainted_by": PROVEN})).taints == (THEIRS,)
     assert wiped(need=NO, policy=policy, node={**node, "tainted_by": ("kubectl-taint",)}).actions == ()
@@ -148,7 +148,7 @@ def test_only_the_patch_that_adds_the_taint_uses_its_field_manager() -> None:
     assert not the_patch(wiped(need=YES)).adds_taint
 
 
-# A record that cannot be read.
+# Records that careen cannot read.
 
 GARBAGE = {"annotations": {keys.PROGRESS: "garbage", keys.PHASE: "Waiting"}}
 ELSEWHERE = {"annotations": {keys.PROGRESS: to_annotation(Progress(phase="Elsewhere")), keys.PHASE: "Waiting"}}
@@ -156,7 +156,7 @@ ELSEWHERE = {"annotations": {keys.PROGRESS: to_annotation(Progress(phase="Elsewh
 
 @pytest.mark.parametrize("node", [GARBAGE, ELSEWHERE])
 @pytest.mark.parametrize(("need", "taints"), [(NO, (THEIRS,)), (YES, None), (UNKNOWN_NEED, None)])
-def test_with_an_unreadable_record_only_the_taint_is_removed_with_the_need(
+def test_a_node_with_an_unreadable_record_removes_only_its_taint_after_its_need(
     node: dict[str, Any], need: Any, taints: Any
 ) -> None:
     decision = wiped(need=need, node={**node, "unschedulable": True, "cordoned_by": (keys.FIELD_MANAGER,)})
@@ -170,7 +170,7 @@ def test_with_an_unreadable_record_only_the_taint_is_removed_with_the_need(
     assert set(patch.annotations) == {keys.REASON}
 
 
-def test_the_node_names_once_what_a_person_has_to_remove() -> None:
+def test_the_reason_names_once_the_annotation_that_a_person_must_remove() -> None:
     decision = wiped(need=YES, node=GARBAGE)
     said = the_patch(decision).annotations[keys.REASON]
     assert said == (

@@ -1,4 +1,4 @@
-"""Untrusted text is parsed once, when it is read: no decision parses the lock or a record again."""
+"""Untrusted text is parsed once, when it is read. No decision parses the lock or a record again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PHASES = [
 
 @contextmanager
 def counted() -> Iterator[dict[str, int]]:
-    """How many times a lock and a record are parsed."""
+    """Count how often code in this block parses a lock and a record."""
     count = {"locks": 0, "records": 0}
     parse, read = lock.parse, observation.from_annotation
 
@@ -54,7 +54,7 @@ def counted() -> Iterator[dict[str, int]]:
 
 
 def text_of(phase: Phase) -> str | None:
-    """A lock with the claim of a node in this phase, and another node's claim."""
+    """Return a lock with the claims of two nodes: node n1 in this phase, and node n2."""
     claim = a_progress(phase).claim
     entries = [an_entry("n2", "c2", limit=2), *([an_entry("n1", claim, limit=2)] if claim else [])]
     return lock.render(held(*entries, line=Line(names=("n3", "n1"), at="2026-03-04T11:59:00Z", waiting=2)))
@@ -81,12 +81,12 @@ def test_a_decision_parses_the_record_of_each_node_once(phase: Phase) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "garbage", '{"nodeID":"n1"}', '{"locks":[{"nodeID":"n1","id":"c1"}]}'])
-def test_a_lock_reading_carries_the_parsed_text(text: str | None) -> None:
+def test_a_lock_reading_contains_the_parsed_lock(text: str | None) -> None:
     reading = LockReading.of(text, resource_version="1", daemonset_uid="u")
     assert (reading.text, reading.content) == (text, lock.parse(text))
 
 
-def test_a_node_view_with_another_annotation_carries_its_parsed_record() -> None:
+def test_a_node_view_with_a_new_annotation_contains_the_new_record() -> None:
     node = a_marked_node(a_progress(Phase.DRAINING))
     assert node.record == a_progress(Phase.DRAINING)
     without = replace(node, annotations={})
@@ -95,6 +95,6 @@ def test_a_node_view_with_another_annotation_carries_its_parsed_record() -> None
     assert isinstance(a_node(annotations={"careen.dev/progress": "no record"}).record, records.UnreadableProgress)
 
 
-def test_a_node_view_always_carries_the_record_of_its_annotation() -> None:
+def test_a_node_view_ignores_a_record_that_differs_from_its_annotation() -> None:
     node = NodeView(name="n1", uid="u", resource_version="1", written=a_progress(Phase.DRAINING, boot_left=BOOT))
     assert node.written == node.record == records.Progress()

@@ -1,5 +1,5 @@
-"""How long a required fact has been unknown: counted over turns, phases and processes, and restarted only when every
-fact was known."""
+"""The patience: how long a node under a claim waits for unknown facts. Turns, phases and processes share it until every
+fact is known again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EARLY = {
 
 
 class Story:
-    """One node over many turns: patches are applied, and each turn names the facts that are unknown."""
+    """One node over many turns. Each turn applies its patches; its arguments say which facts are unknown."""
 
     def __init__(self, progress: Progress, **policy: Any) -> None:
         self.policy: Policy = a_policy(**{"alerts": AlertPolicy(), **policy})
@@ -60,7 +60,7 @@ class Story:
         self.seconds = 0.0
 
     def turn(self, after: float = 2.0, **changes: Any) -> Decision:
-        """One turn, so many seconds after the last one."""
+        """Run one turn, `after` seconds after the previous turn."""
         self.seconds += after
         given = {
             "uptime": UPTIME + self.seconds,
@@ -83,11 +83,11 @@ class Story:
         return decision
 
     def restart(self) -> None:
-        """Continues in another process, which remembers nothing."""
+        """Continue in a new process with an empty memory."""
         self.memory = Memory()
 
     def until_undone(self, most: float, step: float = 2.0, *, lives: float = 1e9, **changes: Any) -> float:
-        """The number of seconds after which the node is in service again."""
+        """Run turns until the node is in service again, and return the seconds that this took."""
         born = began = self.seconds
         while self.seconds - began < most:
             if self.turn(step, **changes).phase is Phase.WAITING:
@@ -112,7 +112,7 @@ def test_a_drained_node_waits_for_unknown_facts_only_as_long_as_the_patience(
     assert draining().until_undone(620, lives=lives, **changes) == pytest.approx(602, abs=6)
 
 
-def test_successive_unknown_facts_share_one_wait() -> None:
+def test_successive_unknown_facts_share_one_patience() -> None:
     story = draining()
     for _ in range(110):
         for changes in (SKEW, {"pods": Unknown("503")}, {"need": UNKNOWN_NEED}):
@@ -127,7 +127,7 @@ def test_successive_unknown_facts_share_one_wait() -> None:
     [{"pods": (a_pod(),)}, {"lock": held(an_entry("n2", "c2"))}],
     ids=["a pod was recreated", "the claim was missing"],
 )
-def test_a_turn_that_does_not_read_the_unknown_fact_does_not_restart_the_patience(between: dict[str, Any]) -> None:
+def test_a_turn_without_the_unknown_fact_does_not_restart_the_patience(between: dict[str, Any]) -> None:
     story = draining()
     while story.seconds < 600:
         assert story.turn(58, **SKEW).phase is Phase.DRAINING
@@ -206,7 +206,7 @@ def test_short_lived_processes_do_not_keep_a_claim_for_ever() -> None:
     assert story.until_undone(620, 1.0, lives=10.0, need=UNKNOWN_NEED) == pytest.approx(600, abs=2)
 
 
-def test_another_claim_has_its_own_patience() -> None:
+def test_each_claim_has_its_own_patience() -> None:
     story = claiming()
     story.turn(need=UNKNOWN_NEED)
     story.node = a_marked_node(a_progress(Phase.WAITING))
@@ -214,7 +214,7 @@ def test_another_claim_has_its_own_patience() -> None:
     assert story.memory.patience.since is None
 
 
-def test_a_hold_by_a_person_undoes_at_once_without_patience() -> None:
+def test_an_alert_undoes_the_drain_without_patience() -> None:
     story = draining()
     assert story.turn(alerts=(Alert(name="DiskFull"),)).phase is Phase.WAITING
     assert story.memory.patience.since is None

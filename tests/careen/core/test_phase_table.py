@@ -1,5 +1,5 @@
-"""The phase table: every phase is reachable, every phase leads back to idle, and no step makes a phase change that the
-table lacks."""
+"""The phase table: every phase is reachable from idle, idle is reachable from every phase, and no step makes a phase
+change that the table lacks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_turn_reads_node_boot_id_and_need(phase: Phase) -> None:
     assert ROW[phase].evidence >= {Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED}
 
 
-def test_an_idle_node_reads_only_itself_every_five_minutes() -> None:
+def test_an_idle_agent_reads_only_its_own_node_every_five_minutes() -> None:
     assert ROW[Phase.IDLE].evidence == {Evidence.NODE, Evidence.BOOT_ID, Evidence.NEED}
     assert ROW[Phase.IDLE].node_max_age_seconds == 300
 

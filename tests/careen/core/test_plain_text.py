@@ -1,4 +1,4 @@
-"""How external text is displayed, for every Unicode character and any text."""
+"""How careen displays external text: tests over every Unicode character and generated texts."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_letters_marks_digits_and_symbols_are_unchanged() -> None:
 
 
 @given(ANY_TEXT)
-def test_a_safe_text_is_unchanged(text: str) -> None:
-    """So the text on a Node equals the text that would be written next."""
+def test_a_cleaned_text_is_not_changed_again(text: str) -> None:
+    """Otherwise the agent would write its own text again in every turn."""
     assert one_line(one_line(text)) == one_line(text)
     assert annotation(annotation(text)) == annotation(text)
     assert lines(lines(text)) == lines(text)
@@ -82,7 +82,7 @@ def test_a_text_is_cut_to_its_length(length: int) -> None:
 
 
 @given(ANY_TEXT)
-def test_of_control_characters_a_report_keeps_only_line_breaks(text: str) -> None:
+def test_a_report_keeps_line_breaks_and_no_other_control_characters(text: str) -> None:
     assert lines(text).count("\n") == text.count("\n")
     assert [each for each in unfit(lines(text)) if not each.startswith("a forged")] == []
 
@@ -103,7 +103,7 @@ def test_json_keeps_its_values_without_terminal_control_sequences(value: object,
 
 @pytest.mark.parametrize("text", [POISON, LONG], ids=["short", "long"])
 def test_every_message_of_a_decision_is_safe_to_display(text: str) -> None:
-    """Every sentence leaves the core in one of these values, whichever step, gate or rescue made it."""
+    """Every sentence of a step, a gate or the rescue leaves the core in one of these values."""
     refusal = Refusal(gate=text, code=Code.HELD, sentence=text, remedy=text)
     said = [
         Reason(code=Code.HELD, sentence=text).sentence,

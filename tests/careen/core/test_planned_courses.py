@@ -1,8 +1,7 @@
-"""Plans of generated clusters equal the recorded ones: an optimisation must not change plans.
+"""Plans of generated clusters equal the recorded plans, because an optimisation must not change plans.
 
-The first records were written by an implementation that recounted the cluster for every question. After an intended
-change of plans, this command rewrites them, and the diff shows the changed plans: `python -m
-tests.careen.core.test_planned_courses`."""
+The first records come from an implementation without caches. After an intended change of plans, this command rewrites
+the records, and their diff shows the changed plans: `python -m tests.careen.core.test_planned_courses`."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ def recorded() -> list[dict[str, Any]]:
 
 
 def record(seed: int, order: Order, cluster: Scene) -> dict[str, Any]:
-    """A plan in one line: the facts that help the reader of a diff, and a digest of everything but the wording."""
+    """Summarise a plan in one line: facts for the reader of a diff, and a digest of the whole plan except its
+    wording."""
     made = account(cluster.plan(order))
     for wait in made["waits"]:
         del wait[-1]
@@ -48,7 +48,7 @@ def record(seed: int, order: Order, cluster: Scene) -> dict[str, Any]:
 
 
 def records(seed: int) -> Iterator[dict[str, Any]]:
-    """One cluster for each order."""
+    """Return the summaries of one generated cluster's plans, one for each order of the nodes."""
     cluster = scene(seed)
     return (record(seed, order, cluster) for order in Order)
 
@@ -59,7 +59,7 @@ def test_a_generated_cluster_gives_the_recorded_plan(seed: int) -> None:
 
 
 def test_the_recorded_plans_cover_the_features_that_change_plans() -> None:
-    """Records of clusters in which nothing happens would detect no change."""
+    """Plans without moves and waits would detect no change."""
     told = recorded()
     assert {each["seed"] for each in told} == set(SEEDS)
     assert sum(each["moves"] for each in told) > 500

@@ -1,5 +1,5 @@
-"""What the rescue writes on a Node whose agent's turns fail: a draining node returns to service, a node whose reboot
-was requested does not, and no content is trusted."""
+"""What the rescue writes on a Node when the agent's turns fail. It returns a draining node to service and leaves a node
+whose reboot was requested. It trusts no content."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def record_after(patch: dict[str, Any]) -> Progress:
     return record
 
 
-def test_a_draining_node_is_uncordoned_and_set_to_release_its_claim() -> None:
+def test_the_rescue_uncordons_a_draining_node_and_marks_its_claim_for_release() -> None:
     patch = undone(a_raw_node())
     assert patch["metadata"]["resourceVersion"] == "7", (
         "the patch names the version: an announcement that lands first causes a conflict"
@@ -124,8 +124,8 @@ def test_a_claiming_node_releases_its_claim_without_an_uncordon() -> None:
 
 
 @pytest.mark.parametrize("phase", ["", "Idle", "Waiting", "Rebooting", "Verifying", "Settling", "Failed", "Elsewhere"])
-def test_a_node_in_any_other_phase_is_not_changed(phase: str) -> None:
-    """Above all a node whose reboot was announced: the host may go down at any moment."""
+def test_the_rescue_changes_only_claiming_and_draining_nodes(phase: str) -> None:
+    """In particular, the rescue leaves a node whose reboot was announced: its host may go down at any moment."""
     assert (
         rescue.undone(
             a_raw_node(Progress(phase=phase, claim="c1", boot_left=BOOT, is_cordoned_by_us=True), phase=phase or None),
@@ -136,11 +136,11 @@ def test_a_node_in_any_other_phase_is_not_changed(phase: str) -> None:
 
 
 @pytest.mark.parametrize(("record", "phase"), [("Rebooting", "Draining"), ("Draining", "Rebooting")])
-def test_if_record_and_phase_disagree_the_stricter_one_counts(record: str, phase: str) -> None:
+def test_the_rescue_leaves_a_node_that_record_or_phase_shows_rebooting(record: str, phase: str) -> None:
     assert rescue.undone(a_raw_node(Progress(phase=record, claim="c1", boot_left=BOOT), phase=phase), GIVEN) is None
 
 
-def test_a_cordon_that_stood_before_the_claim_stays() -> None:
+def test_the_rescue_keeps_a_cordon_from_before_the_claim() -> None:
     node = a_raw_node(
         Progress(phase="Draining", claim="c1", boot_left=BOOT, prior_unschedulable=True),
         managedFields=managed_by("kubectl-cordon"),
@@ -151,8 +151,9 @@ def test_a_cordon_that_stood_before_the_claim_stays() -> None:
 POISON = to_annotation(DRAINING).replace('"uptime":9950.0', f'"uptime":{"9" * 400}')
 
 
-def test_the_new_record_omits_what_was_unreadable() -> None:
-    """The claim's id survives, so the claim can be released; the invalid content does not, so turns may work again."""
+def test_the_rescue_writes_a_new_record_without_the_unreadable_fields() -> None:
+    """The rescue keeps the claim's id, so that the agent can release the claim. It drops the invalid content, so that
+    turns can succeed again."""
     assert "9" * 400 in POISON
     patch = undone(a_raw_node(POISON))
     assert patch["spec"] == {"unschedulable": None}
@@ -160,7 +161,7 @@ def test_the_new_record_omits_what_was_unreadable() -> None:
 
 
 @pytest.mark.parametrize("instant", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59Z", "soon", 7])
-def test_a_time_in_a_foreign_format_is_not_kept(instant: Any) -> None:
+def test_the_rescue_drops_a_time_in_an_invalid_format(instant: Any) -> None:
     node = a_raw_node(
         json.dumps(
             {
@@ -188,7 +189,7 @@ def test_a_time_in_a_foreign_format_is_not_kept(instant: Any) -> None:
         ((), False),
     ],
 )
-def test_without_a_readable_record_managed_fields_tell_who_cordoned(
+def test_without_a_readable_record_managed_fields_show_who_cordoned(
     record: str | None, managers: tuple[str, ...], is_lifted: bool
 ) -> None:
     patch = undone(a_raw_node(record, managedFields=managed_by(*managers)))
@@ -198,7 +199,7 @@ def test_without_a_readable_record_managed_fields_tell_who_cordoned(
     )
 
 
-def test_the_record_of_a_newer_release_is_not_changed() -> None:
+def test_the_rescue_leaves_the_record_of_a_newer_release() -> None:
     newer = json.dumps({**json.loads(to_annotation(DRAINING)), "version": 2})
     assert rescue.undone(a_raw_node(newer), GIVEN) is None
 
@@ -212,7 +213,7 @@ def test_the_record_of_a_newer_release_is_not_changed() -> None:
     ],
     ids=["unchanged", "changed since", "invalid for the server"],
 )
-def test_labels_are_restored_if_their_record_is_readable(
+def test_the_rescue_restores_labels_whose_earlier_values_are_readable(
     prior: dict[str, Any], now: str, restored: dict[str, str]
 ) -> None:
     record = json.dumps({**json.loads(to_annotation(DRAINING)), "prior_labels": prior})
@@ -280,7 +281,7 @@ def test_the_error_is_appended_to_the_earlier_reason_and_removed_completely() ->
     assert rescue.says_no_more(a_raw_node()) is None
 
 
-def test_on_an_idle_node_the_error_is_removed() -> None:
+def test_the_error_is_removed_from_an_idle_node() -> None:
     node = a_raw_node(None, phase=None, annotations={keys.REASON: None})
     told = rescue.says(node, "KeyError")
     assert told is not None
@@ -314,13 +315,13 @@ def test_a_pause_takes_effect_in_an_otherwise_invalid_lock(content: str | None, 
 @pytest.mark.parametrize(
     "reason",
     [
-        pytest.param("x" * 4_000, id="as long as an annotation of careen may be"),
+        pytest.param("x" * 4_000, id="as long as careen's annotations may be"),
         pytest.param("x" * 150_000, id="far too long"),
         pytest.param("a\nb\x1b[31m" + "; y" * 2_000, id="with control characters, and with clauses"),
         pytest.param("two\nlines", id="two lines"),
     ],
 )
-def test_after_a_reason_of_any_length_the_error_is_written_once(reason: str) -> None:
+def test_the_rescue_appends_the_error_once_to_a_reason_of_any_length(reason: str) -> None:
     node = a_raw_node(annotations={keys.REASON: reason})
     told = rescue.says(node, "KeyError")
     assert told is not None

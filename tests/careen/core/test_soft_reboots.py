@@ -1,4 +1,4 @@
-"""A soft reboot keeps the boot id: if soft reboots are counted, one more of them proves the reboot."""
+"""A soft reboot keeps the boot id. If careen counts soft reboots, a higher count proves the reboot."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ NONE, ONE, TWO = (f"{BOOT}{SOFT_REBOOTS}{count}" for count in range(3))
         (NONE, NONE, True),
         (NONE, ONE, False),
         (ONE, f"boot-9{SOFT_REBOOTS}1", False),
-        (BOOT, ONE, True),  # the setting was switched on under a claim
-        (TWO, BOOT, True),  # or off
+        (BOOT, ONE, True),  # the setting was switched on during a claim
+        (TWO, BOOT, True),  # the setting was switched off during a claim
         (f"{BOOT}{SOFT_REBOOTS}", f"{BOOT}{SOFT_REBOOTS}", True),
-        ("a+1", "a+2", False),  # a file of one's own may say anything
+        ("a+1", "a+2", False),  # a configured file may contain any text
     ],
 )
 def test_two_boot_ids_are_compared_with_their_soft_reboot_counts(one: str, other: str, is_same: bool) -> None:
@@ -62,7 +62,7 @@ def test_an_equal_count_or_a_changed_setting_proves_no_reboot(left: str, now: st
     assert rebooting(left, now).phase is Phase.REBOOTING
 
 
-def test_after_a_soft_reboot_the_kubelets_boot_id_suffices_and_the_report_names_the_proof() -> None:
+def test_a_soft_reboot_is_verified_and_its_report_names_the_proof() -> None:
     progress = a_progress(Phase.VERIFYING, boot_left=NONE, verify_started=ago(10, ONE))
     made = decided(progress, boot_id=ONE, need=NO)
     assert made.phase is Phase.SETTLING
@@ -70,7 +70,7 @@ def test_after_a_soft_reboot_the_kubelets_boot_id_suffices_and_the_report_names_
     assert (report["proof"], report["bootLeft"], report["boot"]) == ("soft-reboots", NONE, ONE)
 
 
-def test_the_report_of_a_full_reboot_names_no_other_proof() -> None:
+def test_the_report_of_a_full_reboot_has_no_field_proof() -> None:
     for left, now in (("boot-0", BOOT), (f"boot-0{SOFT_REBOOTS}3", NONE)):
         made = decided(a_progress(Phase.VERIFYING, boot_left=left, verify_started=ago(10, now)), boot_id=now, need=NO)
         assert "proof" not in json.loads(the_patch(made).annotations[keys.LAST_REBOOT] or "")

@@ -1,5 +1,4 @@
-"""How decisions are written on the Node, and how people are informed (`careen.core.writing`,
-`careen.core.situation`)."""
+"""How careen writes decisions on the Node and informs people (`careen.core.writing`, `careen.core.situation`)."""
 
 from __future__ import annotations
 
@@ -78,7 +77,7 @@ def events(decision: Decision) -> list[PostEvent]:
         ),
     ],
 )
-def test_a_changed_message_is_written_at_once_only_with_a_new_reason(
+def test_a_changed_message_is_written_at_once_if_its_reason_is_new(
     reason: str, told: float, said: str, code: Code, is_written: bool
 ) -> None:
     decision = staying(reason, told, said, code)
@@ -86,7 +85,7 @@ def test_a_changed_message_is_written_at_once_only_with_a_new_reason(
     assert bool(events(decision)) is (is_written and said != code.value), "an Event has the Node's message, once"
 
 
-def test_another_label_or_refusal_is_written_at_once() -> None:
+def test_a_changed_label_or_refusal_is_written_at_once() -> None:
     assert any(isinstance(action, PatchNode) for action in staying(told=0, label="failed").actions)
     assert any(
         isinstance(action, PatchNode)
@@ -116,7 +115,7 @@ KEPT = '{"version":1,"settings":{}}'
         pytest.param(Phase.WAITING, None, KEPT, {}, id="not written without a claim"),
     ],
 )
-def test_the_settings_of_a_claim_are_stored_as_long_as_the_claim(
+def test_the_node_keeps_a_claims_settings_as_long_as_the_claim(
     phase: Phase,
     stands: str | None,
     kept: str,
@@ -138,11 +137,11 @@ def test_a_restarted_agent_does_not_repeat_the_last_event() -> None:
     assert events(staying(reason="new words", said="")) == []
 
 
-def test_a_silent_stay_writes_nothing_to_the_node() -> None:
+def test_a_silent_decision_in_the_same_phase_writes_nothing_to_the_node() -> None:
     assert not any(isinstance(action, PatchNode) for action in staying(said="drain-started", is_silent=True).actions)
 
 
-def test_the_start_time_changes_only_with_the_phase() -> None:
+def test_the_annotation_since_changes_only_with_the_phase() -> None:
     node = a_marked_node(RECORD, annotations={keys.SINCE: "2026-03-04T11:00:00Z"})
     same = move(a_situation(node), Status(Code.DRAINED, "drained"), Transition(Phase.DRAINING, RECORD))
     assert the_patch(same).annotations[keys.SINCE] == "2026-03-04T11:00:00Z"
@@ -156,7 +155,7 @@ def test_an_unlisted_phase_change_raises_an_error() -> None:
         move(a_situation(a_marked_node(RECORD)), Status(Code.HOME, "home"), Transition(Phase.IDLE, RECORD))
 
 
-def test_a_refusal_keeps_its_start_while_gate_and_code_stay_the_same() -> None:
+def test_a_refusal_keeps_its_start_time_while_gate_and_code_are_the_same() -> None:
     stored = json.dumps([{"gate": "hold", "code": "held", "sentence": "x", "since": "2026-03-04T10:00:00Z"}])
     situation = a_situation(a_node(annotations={keys.REFUSALS: stored}))
     same, other = (
@@ -189,7 +188,7 @@ def test_unreadable_refusals_are_left_out(text: str) -> None:
         ("k", "new", ("k", "new"), ("new",), ""),
     ],
 )
-def test_the_record_and_managed_fields_tell_who_set_the_taint(
+def test_the_node_gets_the_configured_taint_and_keeps_foreign_taints(
     owned: str, wanted: str | None, before: tuple[str, ...], after: Any, ours: str
 ) -> None:
     def taints(names: tuple[str, ...]) -> tuple[Taint, ...]:
@@ -214,7 +213,7 @@ def test_uptimes_are_compared_only_within_one_boot() -> None:
     assert situation.elapsed(None) is None
 
 
-def test_the_entry_of_a_working_node_records_the_earlier_cordon_state() -> None:
+def test_a_nodes_claim_records_whether_the_node_was_cordoned_before() -> None:
     draining = a_situation(a_marked_node(RECORD))
     assert draining.new_entry("c1") == replace(an_entry(), created="2026-03-04T12:00:00Z", limit=0)
     assert draining.new_entry("c1").cordoned is False
@@ -222,7 +221,7 @@ def test_the_entry_of_a_working_node_records_the_earlier_cordon_state() -> None:
     assert claiming.new_entry("c1").cordoned is True
 
 
-def test_an_unreadable_lock_has_no_own_entry() -> None:
+def test_an_unreadable_lock_has_no_claim_of_this_node() -> None:
     node = a_marked_node(RECORD)
     assert a_situation(node, lock=held(an_entry())).own_entry is not None
     assert a_situation(node, lock=Unknown("503")).own_entry is None
@@ -238,7 +237,9 @@ def test_an_unreadable_lock_has_no_own_entry() -> None:
         pytest.param(2, True, 2, True, id="more results than simulations"),
     ],
 )
-def test_a_truncated_forecast_set_is_marked(count: int, *, is_cut: bool, shown: int, ends_open: bool) -> None:
+def test_the_forecast_annotation_marks_a_truncated_list_of_nodes(
+    count: int, *, is_cut: bool, shown: int, ends_open: bool
+) -> None:
     nodes = tuple(f"n{number:02}" for number in range(count))
     pod = PodForecast(
         namespace="shop", name="p", uid="u", outcome=Outcome.MOVES, sentence="", landing=nodes, is_cut=is_cut
@@ -247,7 +248,7 @@ def test_a_truncated_forecast_set_is_marked(count: int, *, is_cut: bool, shown: 
     assert json.loads(told or "")["pods"]["shop/p"] == [*nodes[:shown], *(["…"] if ends_open else [])]
 
 
-def test_forecast_nodes_are_written_with_their_shares() -> None:
+def test_the_forecast_annotation_contains_each_nodes_share() -> None:
     sampled = PodForecast(
         namespace="shop",
         name="p",
@@ -267,13 +268,13 @@ def test_forecast_nodes_are_written_with_their_shares() -> None:
     ("longest", "read"),
     [(7200, 7200.0), (0.5, 0.5), (-1, 0.0), ("2h", 0.0), (None, 0.0), (True, 0.0), (1e300, 0.0), ([], 0.0)],
 )
-def test_the_longest_time_of_a_refusal_is_read_from_the_node_and_nonsense_is_none(longest: object, read: float) -> None:
+def test_an_invalid_longest_time_of_a_stored_refusal_is_read_as_zero(longest: object, read: float) -> None:
     row = {"gate": "blocking-pods", "code": "blocking-pod", "sentence": "x", "longest": longest}
     (refusal,) = stored_refusals(a_node(annotations={keys.REFUSALS: json.dumps([row])}))
     assert refusal.longest_seconds == read
 
 
-def test_the_longest_time_of_a_refusal_stays_on_the_node() -> None:
+def test_the_longest_time_of_a_refusal_is_stored_on_the_node() -> None:
     policy = a_policy(
         taint_key=None, blocking_pods=(BlockingPods(name="b", selector=Selector.parse("app=db"), longest_seconds=7200),)
     )
@@ -292,7 +293,7 @@ def test_the_longest_time_of_a_refusal_stays_on_the_node() -> None:
         ("alert", None, True),
     ],
 )
-def test_a_stored_refusal_says_whether_every_node_gets_it(code: str, written: object, read: bool) -> None:
+def test_a_stored_refusal_says_whether_it_concerns_the_whole_cluster(code: str, written: object, read: bool) -> None:
     row = {"gate": "a-gate", "code": code, "sentence": "x", "ofCluster": written}
     (refusal,) = stored_refusals(a_node(annotations={keys.REFUSALS: json.dumps([row])}))
     assert refusal.is_of_cluster is read

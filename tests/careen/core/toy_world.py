@@ -1,8 +1,8 @@
-"""A cluster of a few nodes in memory, just realistic enough to run several agents' `decide` against each other with
+"""A cluster of a few nodes in memory. It is just realistic enough to run the `decide` of several agents together, with
 seeded faults.
 
 At each API call other agents may run, the caller may die, the answer may be lost, and the write may land late. The
-rules are checked against the world's own state, not against the agents' reports."""
+rules are checked against the true state of the simulated cluster, not against the agents' reports."""
 
 from __future__ import annotations
 
@@ -51,33 +51,33 @@ FAULTS = ("lost answer", "lost write", "late write", "crash", "unreadable")
 
 
 class BrokenRuleError(AssertionError):
-    """A rule of the design was broken; the message names it."""
+    """A rule of the design was broken. The message names the rule."""
 
 
 @dataclass
 class Host:
-    """The machine: state that no API object shows."""
+    """The machine, with the state that no API object shows."""
 
     boot: int = 1
     booted_at: float = 0.0
     is_up: bool = True
     need: bool = False
-    need_survives: int = 0  # how many reboots the need outlives
+    need_survives: int = 0  # the need remains after this many reboots
     reboot_behaviour: str = "works"  # works, fails, silent
     goes_down_within: float = 4.0  # how long a shutdown takes at most
-    ends_boot: int = 0  # the boot that is about to end because a reboot was asked
+    ends_boot: int = 0  # the boot that an accepted reboot request is about to end
     taken: tuple[int, float, Agent] | None = (
-        None  # the boot, the instant and the process of the last request that the host took
+        None  # boot, time and process of the last reboot request that the host accepted
     )
 
 
 @dataclass
 class Node:
-    """The Node object, with the world's own bookkeeping."""
+    """The Node object, and facts about the node that no API object shows."""
 
     view: NodeView
-    cordoned_by: str = ""  # careen, person, or empty
-    down_since: float | None = None  # since when it is down for a reason other than careen
+    cordoned_by: str = ""  # "careen", "person" or ""
+    down_since: float | None = None  # when it went down for a reason other than careen
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Agent:
 
 @dataclass
 class World:
-    """The whole cluster, and the choices of the seed."""
+    """The whole cluster. The seed makes its random choices repeatable."""
 
     seed: int
     policy: Callable[[str], Policy]
@@ -233,7 +233,7 @@ class World:
             self.write_node(name, annotations=annotations if value is None else {**annotations, key: value})
 
     def wipe_record(self, name: str) -> None:
-        """`kubectl annotate node NAME careen.dev/progress-`, or a tool that keeps only annotations that it knows."""
+        """Remove the record, as `kubectl annotate node NAME careen.dev/progress-` does."""
         self.wiped.add(name)
         self.annotate(name, keys.PROGRESS, None)
 
@@ -321,7 +321,7 @@ class World:
             self.start_agent(name, self.random.uniform(0.2, 15))
 
     def step(self, agent: Agent) -> None:
-        """Runs one agent up to its next API call or its next turn."""
+        """Run one agent up to its next API call or its next turn."""
         if agent not in self.agents:
             return
         if self.fault("crash"):
@@ -360,7 +360,8 @@ class World:
         yield decision.look_again_seconds
 
     def latency(self) -> float:
-        """Usually short; now and then a request hangs almost as long as the agent waits for its answer."""
+        """Return the seconds of one request. Most requests are short; a few last almost as long as the agent waits for
+        an answer."""
         return 12.0 if self.fault("crash") else self.random.choice([0.01, 0.01, 0.02, 0.3])
 
     def observation(self, agent: Agent, seen: dict[Evidence, Any]) -> Observation:
@@ -490,8 +491,8 @@ class World:
                 agent.memory = memories.after_reboot_asked(agent.memory, self.ask_reboot(agent))
 
     def send(self, land: Callable[[], bool]) -> bool:
-        """Whether the write certainly landed. A late write lands within the next seconds if its resource version is
-        still current."""
+        """Return whether the write certainly landed. A late write lands within the next seconds if its resource version
+        is still current."""
         if self.fault("lost write"):
             return False
         if self.fault("late write"):
@@ -605,7 +606,8 @@ class World:
         self.require(not is_by_zone or len(zones) <= 1, f"order: two zones are down at once: {sorted(down)}")
 
     def check_cordon(self, name: str) -> None:
-        """Other nodes that have been down for other reasons for longer than any reading may be old count too."""
+        """Check that a new cordon stays within the concurrency. Nodes that are down for other reasons count as soon as
+        every agent must have read that."""
         long_down = {
             other
             for other, node in self.nodes.items()
@@ -636,8 +638,8 @@ class World:
         )
 
     def check_asked_once(self, name: str) -> None:
-        """While the process lives whose request the host accepted, no process asks again before the deadline. What a
-        dead process did is unknown."""
+        """Check that the agents do not repeat an accepted reboot request before its deadline. This does not apply after
+        the requesting process has died, because other processes cannot know its request."""
         host = self.hosts[name]
         if host.taken is None or host.taken[0] != host.boot or host.taken[2] not in self.agents:
             return
@@ -671,7 +673,7 @@ class World:
         return not is_asked and not self.content().entries and not any(self.progress(name).phase for name in self.nodes)
 
     def check_quiet(self) -> None:
-        """After the storm, all of careen's marks are gone and nothing else has changed."""
+        """Check that the quiet cluster has no mark of careen and no other change."""
         for name, node in self.nodes.items():
             assert node is not None
             view = node.view
@@ -705,7 +707,7 @@ def _content(annotation: str | None) -> LockContent:
 
 
 def _cordoned_by(before: NodeView, unschedulable: bool | None) -> tuple[str, ...]:
-    """Records the manager of the cordon, as the server does."""
+    """Return the field manager of the cordon, as the API server records it."""
     if unschedulable is None or unschedulable is before.unschedulable:
         return before.cordoned_by
     return (keys.FIELD_MANAGER,) if unschedulable else ()

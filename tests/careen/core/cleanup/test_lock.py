@@ -32,7 +32,7 @@ def test_a_cleanup_removes_claims(name: str, extent: Extent, keep: tuple[str, ..
     assert {mark.name for mark in found.stays} == {entry.node for entry in left}
 
 
-def test_a_cleanup_removes_the_named_nodes() -> None:
+def test_a_cleanup_removes_the_line_of_waiting_nodes_from_the_lock() -> None:
     content = LockContent(
         line=Line(names=("n4", "n5"), at="2026-03-04T12:00:00Z", abreast=1, waiting=7, passed=("n6",))
     )

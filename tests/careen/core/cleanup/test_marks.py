@@ -1,4 +1,4 @@
-"""Nothing that careen writes is missing from what a cleanup removes."""
+"""A cleanup removes every key that careen writes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_a_cleanup_removes_every_key_of_careens_domains() -> None:
 
 
 @pytest.mark.parametrize("package", ["careen"])
-def test_no_other_module_defines_keys(package: str) -> None:
-    """A key that is defined in another module would be missing from the list above."""
+def test_only_the_module_keys_defines_annotation_keys(package: str) -> None:
+    """A cleanup would miss a key that another module defines."""
     found = [
         f"{module.where}: {text}"
         for module in modules(package)

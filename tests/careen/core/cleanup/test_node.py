@@ -1,4 +1,4 @@
-"""What a cleanup removes from a Node and what it keeps: a table, row by row."""
+"""What a cleanup removes from a Node and what it keeps, as tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def found(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, 
 
 
 def cleaned(node: NodeView, extent: Extent = NOTHING, entry: Entry | None = None, **signed: Any) -> NodeView:
-    """The Node after the patch."""
+    """Return the Node after the cleanup's patch."""
     patch = found(node, extent, entry, **signed).patch
     return node if patch is None else after(node, patch)
 
@@ -67,7 +67,7 @@ def test_a_cleanup_removes_careens_label_and_keeps_others() -> None:
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.IDLE])
 def test_a_cleanup_restores_a_node_in_any_phase(phase: Phase) -> None:
-    """Record, label, taint, cordon and the label that was changed for the drain."""
+    """The cleanup removes careen's record, label, taint and cordon. It restores the labels that the drain changed."""
     before = a_node(labels={"pool": "web"}, taints=(FOREIGN,))
     is_at_work = phase not in (Phase.WAITING, Phase.CLAIMING)
     progress = a_progress(phase, taint_key=keys.DEFAULT_TAINT_KEY, is_cordoned_by_us=is_at_work)
@@ -97,9 +97,9 @@ def test_a_second_cleanup_changes_nothing() -> None:
         ("a person cordoned it again", {"record": True, "by": ("kubectl",)}, None, NOTHING, False),
         ("a person applies it too", {"record": True, "by": (*AGENT, "kubectl")}, None, NOTHING, False),
         ("it was cordoned before", {"record": False}, None, NOTHING, False),
-        ("only the server tells", {"by": AGENT}, None, NOTHING, True),
-        ("nothing tells", {}, None, NOTHING, False),
-        ("the claim and the label tell", {"label": "in-progress"}, CLAIM, NOTHING, True),
+        ("only the server says so", {"by": AGENT}, None, NOTHING, True),
+        ("nothing says so", {}, None, NOTHING, False),
+        ("the claim and the label say so", {"label": "in-progress"}, CLAIM, NOTHING, True),
         ("before the claim", {"label": "in-progress"}, replace(CLAIM, cordoned=True), NOTHING, False),
         ("the claim is kured's", {}, KUREDS_CLAIM, NOTHING, False),
         ("the claim is kured's, and that is asked for", {}, KUREDS_CLAIM, WITH_KUREDS, True),
@@ -130,12 +130,18 @@ def test_a_cleanup_removes_only_careens_cordon(
     [
         ("careen's by its name", (FOREIGN, SOFT), {}, NOTHING, (FOREIGN,)),
         ("a value is not careen's", (VALUED,), {}, NOTHING, (VALUED,)),
-        ("nor is another effect", (HARD,), {}, NOTHING, (HARD,)),
+        ("another effect is not careen's", (HARD,), {}, NOTHING, (HARD,)),
         ("a configured key alone", (KUREDS_TAINT,), {}, KUREDS_KEY, (KUREDS_TAINT,)),
         ("the record names it", (KUREDS_TAINT,), {"record": KUREDS_TAINT.key}, NOTHING, ()),
-        ("the server tells", (FOREIGN, KUREDS_TAINT), {"by": TAINTER}, KUREDS_KEY, (FOREIGN,)),
-        ("and there is one", (KUREDS_TAINT,), {"by": TAINTER}, NOTHING, ()),
-        ("and there are two", (KUREDS_TAINT, FOREIGN), {"by": TAINTER}, NOTHING, (KUREDS_TAINT, FOREIGN)),
+        ("the server says that careen set it", (FOREIGN, KUREDS_TAINT), {"by": TAINTER}, KUREDS_KEY, (FOREIGN,)),
+        ("the server says so, and there is one taint", (KUREDS_TAINT,), {"by": TAINTER}, NOTHING, ()),
+        (
+            "the server says so, but there are two taints",
+            (KUREDS_TAINT, FOREIGN),
+            {"by": TAINTER},
+            NOTHING,
+            (KUREDS_TAINT, FOREIGN),
+        ),
         ("a person names it", (KUREDS_TAINT, FOREIGN), {}, Extent(also=frozenset({KUREDS_TAINT.key})), (FOREIGN,)),
         ("another release's key", (OLD,), {}, NOTHING, (OLD,)),
         ("another release's key, asked for", (OLD,), {}, Extent(with_unknown=True), ()),
@@ -183,15 +189,15 @@ def test_a_cleanup_restores_labels_changed_for_the_reboot(
     assert cleaned(a_node(labels=labels, annotations=REBOOTED), extent, labels_by=authors).labels == left, name
 
 
-def test_a_label_that_careen_restored_is_not_changed_again() -> None:
-    """After an undo, the API server lists careen as the label's manager. Without a report of a reboot the label
-    stays."""
+def test_a_cleanup_keeps_a_label_that_careen_has_already_restored() -> None:
+    """After an undo, the API server names careen as the label's manager. The cleanup restores only labels that a report
+    of a reboot names."""
     node = a_node(labels={"state": "before"})
     assert cleaned(node, CONFIGURED, labels_by={"state": AGENT}) == node
 
 
 @pytest.mark.parametrize(("prior", "left"), [("done", {}), ("mine", {"state": "mine"})])
-def test_labels_are_restored_to_their_state_before_the_first_reboot(prior: str, left: dict[str, str]) -> None:
+def test_a_cleanup_restores_the_labels_from_before_the_first_reboot(prior: str, left: dict[str, str]) -> None:
     progress = replace(a_progress(Phase.DRAINING), prior_labels={"state": prior})
     node = a_marked_node(progress, labels={"state": "rebooting"}, annotations=REBOOTED)
     assert cleaned(node).labels == left
@@ -206,9 +212,9 @@ OTHER = {"other": {"was": None, "to": "x"}}
     ("name", "earlier", "labels", "prior", "told"),
     [
         ("the first reboot", {}, {"state": "rebooting"}, {"state": "before"}, FIRST),
-        ("there was none", {}, {"state": "rebooting"}, {"state": None}, NEW),
+        ("there was no such label", {}, {"state": "rebooting"}, {"state": None}, NEW),
         ("no label for the drain", {}, {"state": "before"}, {}, FIRST),
-        ("it was so before", {}, {"state": "rebooting"}, {"state": "rebooted"}, {}),
+        ("it had the same value before", {}, {"state": "rebooting"}, {"state": "rebooted"}, {}),
         ("the second reboot", FIRST, {}, {"state": "rebooted"}, FIRST),
         (
             "another client set it in between",
@@ -229,7 +235,7 @@ def test_the_report_of_a_reboot_contains_the_replaced_labels(
     assert told_of_this_reboot(node, progress, a_policy(post_reboot_labels={"state": "rebooted"})) == told, name
 
 
-def test_a_label_changed_by_a_person_since_the_drain_stays() -> None:
+def test_a_cleanup_keeps_a_label_that_a_person_changed_during_the_drain() -> None:
     progress = replace(a_progress(Phase.DRAINING), prior_labels={"pool": "web"})
     node = a_marked_node(progress, labels={"pool": "db"})
     extent = Extent(policy=a_policy(pre_reboot_labels={"pool": "maintenance"}))
@@ -259,7 +265,7 @@ def test_a_cleanup_removes_kureds_annotations_that_careen_wrote(
 
 
 @pytest.mark.parametrize("part", ["annotations", "labels"])
-def test_an_unknown_key_of_careens_domain_is_removed_only_on_request(part: str) -> None:
+def test_a_cleanup_removes_unknown_keys_of_careens_domain_only_on_request(part: str) -> None:
     node = a_node(**{part: {"careen.dev/of-yesterday": "x"}})
     assert cleaned(node) == node
     assert [mark.name for mark in found(node).stays] == ["careen.dev/of-yesterday"]
@@ -289,7 +295,7 @@ ASKED = Announcement(boot=BOOT, uptime=UPTIME)
         ("verifying", Phase.VERIFYING, {}, {"boot_id": "boot-2"}, False),
     ],
 )
-def test_phase_and_record_decide_whether_a_node_is_rebooting(
+def test_phase_and_record_show_whether_a_node_is_rebooting(
     name: str, phase: Phase, changes: dict[str, Any], node: dict[str, Any], is_rebooting: bool
 ) -> None:
     marked = a_marked_node(replace(a_progress(phase), **changes), **node)
@@ -299,12 +305,12 @@ def test_phase_and_record_decide_whether_a_node_is_rebooting(
 @pytest.mark.parametrize(
     ("boot", "is_rebooting"), [(BOOT, True), ("boot-0", False), ("", True)], ids=["same", "new", "unknown"]
 )
-def test_without_a_record_phase_and_claim_indicate_a_reboot(boot: str, is_rebooting: bool) -> None:
+def test_phase_and_claim_show_a_reboot_if_there_is_no_record(boot: str, is_rebooting: bool) -> None:
     node = a_node(annotations={keys.PHASE: Phase.REBOOTING.value}, unschedulable=True)
     assert bool(found(node, NOTHING, replace(CLAIM, boot=boot)).rebooting) is is_rebooting
 
 
-def test_an_unreadable_record_may_mean_a_reboot() -> None:
+def test_a_node_with_an_unreadable_record_counts_as_rebooting() -> None:
     assert found(a_node(annotations={keys.PROGRESS: "?"})).rebooting.endswith("so it may be rebooting")
 
 
@@ -332,6 +338,6 @@ def test_a_cleanup_restores_autoscaler_annotations_that_careen_set(
     )
 
 
-def test_autoscaler_annotations_without_proof_of_careen_stay() -> None:
+def test_a_cleanup_keeps_autoscaler_annotations_that_careen_did_not_set() -> None:
     theirs = {keys.SCALE_DOWN_DISABLED: "true", keys.DO_NOT_DISRUPT: "true"}
     assert cleaned(a_node(annotations=theirs)).annotations == theirs

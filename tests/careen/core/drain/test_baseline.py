@@ -1,4 +1,4 @@
-"""The record of the workloads before a drain, and how earlier releases read it."""
+"""The baseline: the state of the workloads before a drain, as the record on the Node keeps it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.careen.core.builders import a_daemon_pod, a_marked_node, a_pod, a_pro
 DRAINING = a_progress(Phase.DRAINING)
 
 
-def test_jobs_and_daemonsets_are_recorded_but_not_compared() -> None:
+def test_the_comparison_after_a_reboot_ignores_jobs_and_daemonsets() -> None:
     rows = (an_owner(), an_owner("j", kind="Job"), an_owner("d", kind="DaemonSet"), an_owner("s", kind="StatefulSet"))
     assert [row.kind for row in baseline.services(rows)] == ["ReplicaSet", "StatefulSet"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.sampled_from(["", "a", "b"])), max_size=8))
-def test_the_baseline_survives_a_round_trip_and_judges_each_pod(given_pods: list[tuple[int, bool, str]]) -> None:
-    """A pod is as it was recorded. If a DaemonSet has several pods here, one ready pod represents all of them."""
+def test_the_stored_baseline_says_which_pods_were_ready(given_pods: list[tuple[int, bool, str]]) -> None:
+    """A ready DaemonSet row means that at least one of its pods on the node was ready."""
     pods = tuple(
         a_daemon_pod(
             f"p{n}",
@@ -53,17 +53,17 @@ def test_the_baseline_survives_a_round_trip_and_judges_each_pod(given_pods: list
         pytest.param(a_daemon_pod(), True, id="as before"),
     ],
 )
-def test_a_pod_without_a_baseline_is_neither_healthy_nor_unhealthy(pod: Any, told: bool | None) -> None:
+def test_the_earlier_state_of_a_pod_outside_the_baseline_is_unknown(pod: Any, told: bool | None) -> None:
     record = replace(DRAINING, owners=baseline.taken(a_situation(a_marked_node(DRAINING), pods=(a_daemon_pod(),)), ()))
     assert baseline.was_ready(a_situation(a_marked_node(record)), pod) is told
 
 
-def test_only_owners_of_displaced_pods_are_kept() -> None:
+def test_the_baseline_contains_only_owners_of_displaced_pods() -> None:
     situation = a_situation(a_marked_node(DRAINING), owners=(an_owner(), an_owner("other")), pods=())
     assert baseline.taken(situation, (a_pod(),)) == (an_owner(),)
 
 
-def test_the_message_of_the_cordon_names_three_pods() -> None:
+def test_the_cordon_message_names_at_most_three_unready_daemonsets() -> None:
     rows = [an_owner(name, kind="DaemonSet", ready=0) for name in "abcde"]
     assert baseline.said(rows).endswith("DaemonSet shop/a, DaemonSet shop/b, DaemonSet shop/c and 2 more")
     assert baseline.said([an_owner("a", kind="DaemonSet", ready=1)]) == ""

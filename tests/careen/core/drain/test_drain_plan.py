@@ -1,4 +1,4 @@
-"""The pods that a drain evicts, those that stay, and those that may be evicted now."""
+"""The drain plan: the pods that a drain evicts now, evicts later, or leaves."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def asked(
         pytest.param(a_pod(phase="Failed"), id="a failed pod"),
     ],
 )
-def test_the_drain_leaves_the_pod(pod: PodView) -> None:
+def test_the_drain_leaves_daemonset_static_and_finished_pods(pod: PodView) -> None:
     assert plan(pod).staying == (pod,)
     assert plan(pod).is_done
 
@@ -68,7 +68,7 @@ def test_the_drain_leaves_the_pod(pod: PodView) -> None:
         pytest.param(a_pod(phase="Unknown"), id="a pod in an unknown phase"),
     ],
 )
-def test_the_drain_evicts_the_pod(pod: PodView) -> None:
+def test_the_drain_evicts_controlled_bare_and_pending_pods(pod: PodView) -> None:
     assert plan(pod).now == (pod,)
     assert not plan(pod).is_done
 
@@ -79,7 +79,7 @@ def test_the_drain_selector_limits_the_evicted_pods() -> None:
     assert (found.now, found.staying) == ((chosen,), (other,))
 
 
-def test_a_refused_pod_waits_for_its_own_back_off_and_delays_no_other() -> None:
+def test_the_back_off_of_a_refused_pod_delays_only_that_pod() -> None:
     found = plan(a_pod("a"), a_pod("b"), memory=asked("a"))
     assert ([pod.name for pod in found.now], [pod.name for pod in found.later]) == (["b"], ["a"])
 
@@ -92,7 +92,7 @@ def test_a_recreated_pod_of_the_same_name_has_its_own_back_off() -> None:
     assert [pod.uid for pod in plan(a_pod("a", uid="new"), memory=asked("a")).now] == ["new"]
 
 
-def test_the_next_look_is_at_the_end_of_the_first_back_off() -> None:
+def test_the_next_turn_is_due_at_the_end_of_the_first_back_off() -> None:
     assert plan(a_pod("a"), memory=asked("a", wait=1.5)).look_again_seconds == 1.5
     assert plan(a_pod("a"), memory=asked("a", wait=50.0)).look_again_seconds == 2.0
 
@@ -101,9 +101,7 @@ def test_the_next_look_is_at_the_end_of_the_first_back_off() -> None:
     ("waits", "look"),
     [((1.0, 1.4), 1.4), ((1.0, 1.6), 1.0), ((0.2, 0.7, 1.1), 0.7)],
 )
-def test_pods_whose_back_offs_end_within_half_a_second_are_evicted_in_one_turn(
-    waits: tuple[float, ...], look: float
-) -> None:
+def test_back_offs_that_end_within_half_a_second_share_one_turn(waits: tuple[float, ...], look: float) -> None:
     names = [f"p{number}" for number, _ in enumerate(waits)]
     refused = [asked(name, wait=wait).drain.evictions for name, wait in zip(names, waits, strict=True)]
     memory = with_parts(Memory(), drain__evictions=dict(ChainMap(*map(dict, refused))))
@@ -137,7 +135,9 @@ def test_the_drain_waits_for_a_terminating_pod_without_a_second_eviction() -> No
 @pytest.mark.parametrize(
     ("skip", "since", "is_done"), [(0, 10_000, False), (60, 59, False), (60, 60, False), (60, 61, True)]
 )
-def test_skip_wait_for_delete_timeout_ignores_pods_overdue_for_longer(skip: float, since: float, is_done: bool) -> None:
+def test_skip_wait_for_delete_timeout_ignores_pods_that_terminate_for_longer(
+    skip: float, since: float, is_done: bool
+) -> None:
     assert plan(terminating(since), skip_wait_for_delete_seconds=skip).is_done is is_done
 
 
@@ -146,7 +146,7 @@ def test_pods_are_evicted_by_ascending_priority_and_then_by_name() -> None:
     assert [pod.name for pod in found.now] == ["z", "a", "b", "c"]
 
 
-def test_the_grace_period_is_the_pods_unless_one_is_given() -> None:
+def test_a_configured_grace_period_replaces_the_pods_own() -> None:
     found = plan(a_pod("a"))
     assert [request.grace_seconds for request in drain_plan.requests(found, DrainPolicy())] == [None]
     assert [
@@ -154,7 +154,7 @@ def test_the_grace_period_is_the_pods_unless_one_is_given() -> None:
     ] == [("uid-a", 0)]
 
 
-def test_dry_runs_cover_the_pods_that_would_be_evicted() -> None:
+def test_dry_run_evictions_cover_exactly_the_pods_to_evict() -> None:
     pods = (a_pod("a"), a_daemon_pod(), terminating(0))
     assert [pod.name for pod in drain_plan.to_evict(pods, DrainPolicy())] == ["a"]
 
@@ -199,13 +199,14 @@ def plan_since(*pods: PodView, memory: Memory | None = None) -> drain_plan.Drain
         pytest.param(a_pod(tolerates_cordon=True), False, id="its creation time is unknown"),
     ],
 )
-def test_a_pod_recreated_on_the_node_is_evicted_once_and_its_successor_stays(pod: PodView, stays: bool) -> None:
+def test_the_drain_leaves_pods_that_come_back_to_the_cordoned_node(pod: PodView, stays: bool) -> None:
     found = plan_since(pod)
     assert (found.staying, found.now) == (((pod,), ()) if stays else ((), (pod,)))
 
 
-def test_pods_recreated_after_the_cordon_are_evicted_in_ever_rarer_rounds() -> None:
-    """Such a scheduler would put each pod back within the second, and the drain would evict it again in the next."""
+def test_the_drain_evicts_recreated_pods_at_growing_intervals() -> None:
+    """Some schedulers place a recreated pod on the cordoned node within a second. The drain must not evict such pods
+    every second."""
     uptime, memory, rounds = UPTIME, Memory(), []
     for second in range(240):
         pods = (comer(f"a{second}"), comer(f"b{second}"))
@@ -252,7 +253,7 @@ def test_an_owners_back_off_applies_only_to_pods_created_after_the_cordon() -> N
     assert plan_since(comer("new"), memory=memory).look_again_seconds == 1.5
 
 
-def test_judged_evictions_of_recreated_pods_count_towards_force() -> None:
+def test_answered_evictions_of_recreated_pods_permit_a_forced_reboot() -> None:
     policy, memory, deaf = DrainPolicy(force_reboot=True), Memory(), Memory()
     for rounds in range(1, 4):
         memory = after_evicting_comers(memory, ["rs-web"], uptime=UPTIME, jitter=0.5)
@@ -267,7 +268,7 @@ def test_judged_evictions_of_recreated_pods_count_towards_force() -> None:
     assert not drain_plan.is_force_earned(plan_since(comer("old", after=-30), memory=memory), policy, memory)
 
 
-def test_an_eviction_of_a_recreated_pod_names_the_owner_it_counts_for() -> None:
+def test_the_eviction_of_a_recreated_pod_names_its_owner() -> None:
     found = drain_plan.requests(plan_since(comer("new"), comer("old", after=-30)), DrainPolicy())
     assert {pod.name: pod.comer_of for pod in found} == {"new": "rs-web", "old": ""}
 
@@ -306,7 +307,7 @@ YES, LOST, PDB, BARRED = EvictAnswer.ACCEPTED, EvictAnswer.UNCLEAR, EvictAnswer.
         pytest.param((PDB, PDB, PDB, YES), True, True, id="the budget has allowed it since"),
     ],
 )
-def test_force_requires_evictions_that_the_server_judged(
+def test_a_forced_reboot_requires_evictions_that_the_server_decided(
     answers: tuple[EvictAnswer, ...], is_earned: bool, is_hopeless: bool
 ) -> None:
     policy, memory = DrainPolicy(force_reboot=True), answered(Memory(), "a", *answers)
@@ -337,17 +338,19 @@ FORCE = {"force_reboot": True}
         ),
     ],
 )
-def test_force_requires_time_and_attempts(policy: dict[str, Any], memory: Memory, expected: bool) -> None:
+def test_a_forced_reboot_requires_the_setting_and_three_attempts(
+    policy: dict[str, Any], memory: Memory, expected: bool
+) -> None:
     assert (
         drain_plan.is_force_earned(plan(a_pod("a"), memory=memory, **policy), DrainPolicy(**policy), memory) is expected
     )
 
 
-def test_a_terminating_pod_counts_as_evicted() -> None:
+def test_a_terminating_pod_permits_a_forced_reboot() -> None:
     assert drain_plan.is_force_earned(plan(terminating(0)), DrainPolicy(force_reboot=True), Memory())
 
 
-def test_the_blocking_pods_are_named_with_the_servers_refusal() -> None:
+def test_the_message_names_the_blocking_pods_and_the_servers_refusal() -> None:
     memory = asked("a", attempts=4, detail="Cannot evict pod as it would violate the pod's disruption budget.")
     found = plan(a_pod("a"), *(a_pod(f"b{number}") for number in range(4)), memory=memory)
     assert drain_plan.describe(found, memory) == "shop/b0, shop/b1, shop/b2 and 2 more"
@@ -370,7 +373,7 @@ def test_evictions_are_made_in_the_order_that_a_forecast_assumes() -> None:
 
 
 def as_scheduled(view: PodView) -> Pod:
-    """The pod as a forecast knows it."""
+    """Convert the agent's view of a pod into the forecast's view."""
     owner = OwnerReference("apps/v1", view.owner_kind, "x") if view.owner_kind else None
     return Pod(name=view.name, namespace=view.namespace, owner=owner, spec=PodSpec(priority=view.priority))
 

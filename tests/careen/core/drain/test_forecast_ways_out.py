@@ -1,4 +1,5 @@
-"""The single changes that the simulation has proven to help, for the pods that refuse a drain."""
+"""The remedies for pods that stop a drain. Each remedy is one change that helps by itself, as a simulation has
+shown."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ PENDING = pod("a", Outcome.PENDING, "one more node like n1", "a maxSkew of 2")
         pytest.param((pod("d", Outcome.MOVES),), {}, "", id="nothing refuses the drain"),
     ],
 )
-def test_each_forecast_refusal_has_its_remedies(
+def test_a_refusal_by_the_forecast_names_remedies_for_its_pods(
     pods: tuple[PodForecast, ...], policy: dict[str, Any], expected: str
 ) -> None:
     assert ways_out(Forecast(node="n1", made_at="2026-03-04T12:00:00Z", pods=pods), a_policy(**policy)) == expected

@@ -1,4 +1,4 @@
-"""A process's memory: the back-off of a refused eviction, and what is known of a requested reboot."""
+"""The memory of an agent process: back-offs of evictions, the reboot request, and the fields that each phase keeps."""
 
 from __future__ import annotations
 
@@ -49,29 +49,29 @@ def refused(
 
 
 @pytest.mark.parametrize(("times", "pause"), [(1, 1.5), (2, 3.0), (3, 6.0), (6, 48.0), (7, 60.0), (100, 60.0)])
-def test_the_pause_doubles_up_to_a_minute(times: int, pause: float) -> None:
+def test_the_back_off_of_an_eviction_doubles_up_to_a_minute(times: int, pause: float) -> None:
     assert refused(Memory(), times).drain.evictions["p"].not_before == 100.0 + pause
     assert refused(Memory(), times).drain.evictions["p"].attempts == times
 
 
 @pytest.mark.parametrize(("times", "pause"), [(1, 1.0), (2, 1.25), (3, 1.5625), (18, 44.4), (20, 60.0), (100, 60.0)])
-def test_the_pause_after_a_budget_grows_by_a_quarter_up_to_a_minute(times: int, pause: float) -> None:
+def test_the_back_off_after_a_disruption_budget_grows_by_a_quarter(times: int, pause: float) -> None:
     found = refused(Memory(), times, answer=EvictAnswer.BUDGET).drain.evictions["p"].not_before
     assert found == pytest.approx(100.0 + pause, abs=0.05)
 
 
-def test_a_pause_is_never_shorter_than_retry_after() -> None:
+def test_a_back_off_is_never_shorter_than_retry_after() -> None:
     assert refused(Memory(), 1, retry_after=45.0).drain.evictions["p"].not_before == 145.0
 
 
 @given(st.floats(0, 0.999), st.integers(1, 200))
-def test_jitter_extends_a_pause_by_a_quarter_at_most(jitter: float, times: int) -> None:
+def test_jitter_changes_a_back_off_by_a_quarter_at_most(jitter: float, times: int) -> None:
     pause = refused(Memory(), times, jitter).drain.evictions["p"].not_before - 100.0
     middle = min(60.0, 1.5 * 2.0 ** (times - 1))
     assert 0.75 * middle <= pause <= 1.25 * middle
 
 
-def test_once_requested_a_reboot_is_no_longer_certainly_unrequested() -> None:
+def test_a_reboot_request_is_unclear_until_the_host_answers() -> None:
     announced = Memory(reboot=RebootMemory(claim="c", announcement=1, outcome=RebootOutcome.NOT_ASKED))
     asked = before_reboot_asked(announced)
     assert asked.reboot is not None
@@ -116,15 +116,14 @@ FULL = Memory(
 )
 
 
-def test_the_memory_of_these_tests_has_every_field_filled() -> None:
+def test_the_full_memory_fills_every_field() -> None:
     empty = Memory()
     assert [name for name in Memory.__struct_fields__ if getattr(FULL, name) == getattr(empty, name)] == []
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_no_field_of_a_left_phase_survives(phase: Phase) -> None:
-    """When the Node has left a phase, the next decision remembers nothing of it: only the fields of the Node's phase
-    and of the phase to which the decision leads."""
+def test_a_decision_forgets_the_fields_of_earlier_phases(phase: Phase) -> None:
+    """The decision's memory keeps only the fields of the Node's phase and of the decision's phase."""
     decision = decided(a_progress(phase) if phase is not Phase.IDLE else None, memory=FULL)
     survivors = {
         name
@@ -143,14 +142,14 @@ def test_a_new_phase_begins_without_fields_of_earlier_phases(phase: Phase) -> No
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_a_phase_keeps_its_own_fields_and_those_of_no_phase(phase: Phase) -> None:
+def test_a_phase_keeps_its_own_fields_and_fields_without_a_phase(phase: Phase) -> None:
     kept = in_phase(FULL, phase)
     for name in Memory.__struct_fields__:
         expected = FULL if phase in LIVES.get(name, Phase) else Memory()
         assert getattr(kept, name) == getattr(expected, name)
 
 
-def test_every_group_declares_the_phases_in_which_it_is_kept() -> None:
+def test_every_group_of_fields_declares_the_phases_that_keep_it() -> None:
     assert LIVES.keys() <= set(Memory.__struct_fields__)
     outlive = {"node_uid", "is_reconciled", "lock_due", "agents", "moves_counted_at", "reboot", "held"}
     assert set(Memory.__struct_fields__) - LIVES.keys() == outlive | {"behind", "crowd", "patience", "told"}

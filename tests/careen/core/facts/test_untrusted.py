@@ -1,5 +1,5 @@
 """Untrusted content on Nodes and in the lock: every reader returns a value, and invalid content on one node never
-blocks the decisions of another."""
+blocks another node's decisions."""
 
 from __future__ import annotations
 
@@ -294,12 +294,12 @@ POLICIES = (
 
 
 def beside(own: NodeView, other: NodeView) -> dict[str, Any]:
-    """Every place where the node's own decision reads the other node."""
+    """Return the evidence through which the own node's decision sees the other node."""
     return {"fleet": a_fleet(own, other), "peers": (other,), "waiters": (other,), "holders": Holders(nodes=(other,))}
 
 
 def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
-    """A Node for which nothing else is to be done: it has the taint, and its ready label if it waits."""
+    """Return a Node that needs no new marks. It has its taint, and the label `ready` if it waits."""
     progress = a_progress(
         phase, failed=Code.SETTLE_TIMEOUT if phase is Phase.FAILED else "", taint_key=keys.DEFAULT_TAINT_KEY
     )
@@ -313,7 +313,8 @@ def own_node(phase: Phase) -> tuple[NodeView, tuple[Any, ...]]:
 def test_a_poisoned_node_counts_as_unknown_for_other_nodes(
     phase: Phase, annotations: dict[str, str], policy: Any, has_claim: bool
 ) -> None:
-    """An unreadable record counts as a node at work. Nothing else on another Node changes this node's decision."""
+    """A Node with an unreadable record counts as working. Its other annotations do not change another node's
+    decision."""
     assume(isinstance(from_annotation(annotations.get(keys.PROGRESS)), UnreadableProgress))
     own, entries = own_node(phase)
     content = held(*entries, *((an_entry("n2", "c2"),) if has_claim else ()))
@@ -350,7 +351,7 @@ def test_a_node_decides_with_any_record(phase: Phase, text: str) -> None:
 @settings(deadline=None)
 @given(st.sampled_from(list(Phase)), st.lists(values, max_size=3))
 def test_a_node_decides_with_any_other_lock_entries(phase: Phase, rows: list[Any]) -> None:
-    """Unreadable entries count as claims; a confirmed own claim stays confirmed."""
+    """Unreadable entries count as claims. The node's own claim stays confirmed."""
     own, entries = own_node(phase)
     record = json.loads(lock.render(held(*entries)) or '{"locks":[]}')
     text = json.dumps({**record, "locks": [*record["locks"], *rows], "maxOwners": 9})
