@@ -62,14 +62,16 @@ RUN sed -i '1s|^#!|#!/usr/bin/env -S --block-signal=TERM |' /opt/careen/bin/care
 COPY mk/image/strip.py mk/image/strip.py
 RUN python mk/image/strip.py /opt/careen/lib
 # The root file system is read-only in the cluster: without bytecode in the image each start would compile everything
-# anew, in memory.
-RUN /opt/careen/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/careen/lib
+# anew, in memory. The help of the commands is their docstrings.
+COPY mk/image/bytecode.py mk/image/bytecode.py
+RUN /opt/careen/bin/python mk/image/bytecode.py --keep '/careen/cli/' /opt/careen/lib
 
 FROM ${BASE}
 # The official image ships the standard library without bytecode. nsenter carries the reboot command to the host;
 # that it is there is checked here rather than on the first node that wants to reboot.
-RUN python -m compileall -q -j 0 -x '/(test|tests|idlelib|lib2to3|tkinter|turtledemo|ensurepip|pydoc_data|distutils|unittest|wsgiref|curses|sqlite3|site-packages|dist-packages)/' \
-      "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" || true \
+RUN --mount=type=bind,source=mk/image/bytecode.py,target=/bytecode.py \
+    python /bytecode.py --skip '/(test|tests|idlelib|lib2to3|tkinter|turtledemo|ensurepip|pydoc_data|distutils|unittest|wsgiref|curses|sqlite3|site-packages|dist-packages)/' \
+      "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
  && nsenter --version
 COPY --from=build /opt/careen /opt/careen
 ENV PATH=/opt/careen/bin:$PATH \

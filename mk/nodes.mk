@@ -55,7 +55,7 @@ $(NODES_CACHE)/images/pause.tar: tests/nodes/images/pause.Dockerfile $(NODES_CAC
 	@$(call archive,localhost/careen/pause:1)
 
 # On the same base and in the same store as `make test-image`, whose layers serve here. buildah says what has to be built again.
-$(NODES_CACHE)/images/careen.tar: Dockerfile .dockerignore mk/image/build mk/image/strip.py requirements.lock requirements-build.lock \
+$(NODES_CACHE)/images/careen.tar: Dockerfile .dockerignore mk/image/build mk/image/strip.py mk/image/bytecode.py requirements.lock requirements-build.lock \
 		pyproject.toml README.md LICENSE $(shell find operator scheduler_core -name '*.py') | $(NODES_CACHE)/images/pause.tar
 	@echo "building careen's image from the Dockerfile (two minutes of processor time the first time)"
 	@mk/image/build careen.invalid/careen:0.1.0 debian > $(@D)/build.log 2>&1 || { tail -n 30 $(@D)/build.log >&2; exit 1; }

@@ -149,3 +149,57 @@ def test_strip_removes_only_what_follows_the_last_segment() -> None:
 @pytest.mark.parametrize("text", [b"", b"INPUT(libc.so.6)", b"\x7fELF\x01\x01" + bytes(99)], ids=["empty", "ld", "32"])
 def test_strip_does_not_change_files_it_cannot_read(text: bytes) -> None:
     assert script("strip").stripped(text) == text
+
+
+# ---- bytecode.py ----
+
+MODULE = """\
+\"\"\"The module's docstring.\"\"\"
+from __future__ import annotations
+
+
+class Empty(Exception):
+    \"\"\"Only a docstring.\"\"\"
+
+
+def checked(number):
+    \"\"\"A docstring
+    of two lines.\"\"\"
+    assert number > 0, "line 12"
+    return "text"
+"""
+
+
+def compiled(folder: Path, *options: str) -> Any:
+    """The module of `MODULE` as the image has it; the interpreter must take the bytecode and not the source."""
+    source = folder / "cli" / "sample.py"
+    source.parent.mkdir()
+    source.write_text(MODULE)
+    (folder / "broken.py").write_text("def :")
+    done = run([sys.executable, "-S", str(ROOT / "mk" / "image" / "bytecode.py"), *options, str(folder)])
+    assert done.returncode == 0, done.stderr
+    source.write_text("raise SystemExit('this is the source')")
+    spec = spec_from_file_location("sample", source)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_images_bytecode_has_no_docstrings_but_assertions_and_lines(tmp_path: Path) -> None:
+    module = compiled(tmp_path)
+    assert (module.__doc__, module.Empty.__doc__, module.checked.__doc__) == (None, None, None)
+    assert module.checked(1) == "text"
+    with pytest.raises(AssertionError, match="line 12") as raised:
+        module.checked(0)
+    assert raised.traceback[-1].lineno + 1 == 12
+
+
+def test_kept_modules_keep_their_docstrings_in_the_image(tmp_path: Path) -> None:
+    assert compiled(tmp_path, "--keep", "/cli/").__doc__ == "The module's docstring."
+
+
+def test_skipped_modules_have_no_bytecode_in_the_image(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="this is the source"):
+        compiled(tmp_path, "--skip", "/cli/")

@@ -175,6 +175,13 @@ print(len(sources) > 1000, missing[:5], orphans[:5])
     assert said == "True [] []\n"
 
 
+def test_only_the_commands_keep_their_docstrings(container: Container) -> None:
+    """The help of a command is its docstring. Other docstrings would cost each agent two megabytes of memory."""
+    program = "import asyncio, careen.cli.why, careen.core.decide, scheduler_core as s; "
+    program += "print([m.__doc__ is None for m in (asyncio.run, careen.core.decide, s, careen.cli.why)])"
+    assert container.ok("python", "-c", program) == "[True, True, True, False]\n"
+
+
 def test_the_image_contains_nothing_from_the_build_machine(container: Container) -> None:
     found = container.program("ls", "-d", "/source", "/tmp/wheel", "/opt/build")
     assert found.stdout == ""

@@ -1,0 +1,65 @@
+"""Writes the bytecode of an image, without docstrings: `bytecode.py [--keep PATTERN] [--skip PATTERN] FOLDER`.
+
+The agent's modules and their dependencies carry two megabytes of docstrings that no agent reads. `python -OO` would
+leave them out, and the assertions too; here the assertions stay. `--keep`: modules whose path matches keep their
+docstrings, such as commands, whose help they are. `--skip`: modules whose path matches get no bytecode. Standard
+library only."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.util
+import marshal
+import re
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+_UNCHECKED_HASH = (0b01).to_bytes(4, "little")  # PEP 552: the interpreter does not compare it with the source
+_WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def without_docstrings(tree: ast.Module) -> ast.Module:
+    """The same tree, changed in place. Line numbers stay as they are."""
+    for each in ast.walk(tree):
+        if isinstance(each, _WITH_DOCSTRING) and ast.get_docstring(each, clean=False) is not None:
+            first = each.body.pop(0)
+            if not each.body and not isinstance(each, ast.Module):
+                each.body.append(ast.copy_location(ast.Pass(), first))
+    return tree
+
+
+def write(path: Path, keep: re.Pattern[str] | None) -> int:
+    """Compiles one module; the size of its bytecode, 0 if it is not valid Python."""
+    source = path.read_bytes()
+    try:
+        tree = ast.parse(source, str(path))
+    except (SyntaxError, ValueError):
+        return 0
+    if keep is None or not keep.search(str(path)):
+        tree = without_docstrings(tree)
+    code = marshal.dumps(compile(tree, str(path), "exec", dont_inherit=True))
+    target = Path(importlib.util.cache_from_source(path))
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(importlib.util.MAGIC_NUMBER + _UNCHECKED_HASH + importlib.util.source_hash(source) + code)
+    return len(code)
+
+
+def main() -> int:
+    """Prints how much was written."""
+    parser = argparse.ArgumentParser(description="Writes the bytecode of an image, without docstrings.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--keep", type=re.compile, help="modules with these paths keep their docstrings")
+    parser.add_argument("--skip", type=re.compile, help="no bytecode for modules with these paths")
+    asked = parser.parse_args()
+    paths = [each for each in asked.folder.rglob("*.py") if not (asked.skip and asked.skip.search(str(each)))]
+    with ProcessPoolExecutor() as processes:
+        sizes = list(processes.map(partial(write, keep=asked.keep), paths, chunksize=20))
+    print(f"{len(sizes)} modules below {asked.folder}, {sum(sizes) / 1e6:.1f} MB of bytecode")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
