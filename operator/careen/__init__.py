@@ -1,1 +1,1 @@
-"""careen: reboots a Kubernetes fleet node by node, and knows beforehand where every pod will land."""
+"""careen: reboots the nodes of a Kubernetes cluster one by one, and forecasts where every pod will land."""

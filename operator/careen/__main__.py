@@ -1,7 +1,7 @@
-"""`python -m careen`, and what the console scripts call: `careen`, `kubectl-careen` and `kured`.
+"""The entry point of `python -m careen` and of the console scripts `careen`, `kubectl-careen` and `kured`.
 
-Installs the handler for SIGTERM before it loads anything else, so that a pod that is stopped while its agent loads
-ends as completed."""
+It installs the SIGTERM handler before it loads anything else. A pod that is stopped while its agent loads then ends as
+completed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OWN_OPTIONS = ("-h", "--help", "--version")
 
 
 def main() -> None:
-    """Runs the command; never returns."""
+    """Runs the command of the command line; never returns."""
     arguments = with_command(sys.argv[0], sys.argv[1:])
     if arguments[:1] == ["agent"]:
         signal.signal(signal.SIGTERM, _leave)
@@ -28,9 +28,10 @@ def main() -> None:
 
 
 def with_command(called_as: str, arguments: Sequence[str]) -> list[str]:
-    """The arguments, with `agent` added where kured's manifests leave it out: kured has one program and no commands.
+    """Returns the arguments with `agent` in front if the command line names no command.
 
-    Flags without a command are the agent's too, so that `args: [--period=1h]` works in a DaemonSet."""
+    kured has one program and no commands, so its manifests do not write `agent`. Flags without a command also go to the
+    agent, so that `args: [--period=1h]` works in a DaemonSet."""
     first = arguments[0] if arguments else ""
     is_kured = PurePath(called_as).name == "kured"
     if first != "agent" and (is_kured or (first.startswith("-") and first not in _OWN_OPTIONS)):

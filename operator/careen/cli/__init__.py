@@ -1,8 +1,7 @@
-"""`careen`: the list of commands, in the order `careen --help` shows them.
+"""`careen`: the list of commands, in the order of `careen --help`.
 
-One command per file, loaded only when it is called: the agent runs on every node of a fleet and must not carry what
-the commands for people need (rich, numpy, the demo's server).
-"""
+Each command has its own file, which is loaded only when a person calls the command. The agent runs on every node and
+must not load what the commands for people need (rich, numpy, the demo's server)."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from careen.cli.support.screen import SuggestingGroup, errors_fit_to_show, say
 
 
 class CommandEntry(NamedTuple):
-    """A command: its name, the module and attribute it is loaded from, and its line in the help."""
+    """A command: its name, the module and the attribute that contain it, and its line in the help."""
 
     name: str
     module: str
@@ -30,24 +29,32 @@ class CommandEntry(NamedTuple):
 # First commands that show, then commands that change, then long-running ones.
 COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry(
-        "status", "careen.cli.status", "status", "Every node's phase, reason and since when; who holds the lock."
+        "status",
+        "careen.cli.status",
+        "status",
+        "Show every node's phase, reason and since when, and who holds the lock.",
     ),
     CommandEntry(
-        "why", "careen.cli.why", "why", "Why a node does not reboot: each gate's answer and what would change it."
+        "why", "careen.cli.why", "why", "Show why a node does not reboot: each gate's answer and what would change it."
     ),
     CommandEntry(
-        "history", "careen.cli.history", "history", "Past reboots: when, why, how long, and how many pods moved."
+        "history", "careen.cli.history", "history", "Show past reboots: when, why, how long, and how many pods moved."
     ),
     CommandEntry(
-        "forecast", "careen.cli.forecast", "forecast", "Where each pod of a node would land if it were drained now."
+        "forecast",
+        "careen.cli.forecast",
+        "forecast",
+        "Forecast where each pod of a node would land if the node were drained now.",
     ),
     CommandEntry("plan", "careen.cli.plan", "plan", "Simulate the whole roll-out: order, moves, risks, finish time."),
     CommandEntry(
         "explain", "careen.cli.explain", "explain", "Show each scheduler plugin's verdict on a pod for each node."
     ),
-    CommandEntry("shadow", "careen.cli.shadow", "shadow", "Compare the forecast's rules with kube-scheduler, live."),
     CommandEntry(
-        "snapshot", "careen.cli.snapshot", "snapshot", "Save the cluster's state that a forecast reads to a file."
+        "shadow", "careen.cli.shadow", "shadow", "Compare the forecast's scheduling rules with kube-scheduler, live."
+    ),
+    CommandEntry(
+        "snapshot", "careen.cli.snapshot", "snapshot", "Write a dump of the cluster for forecasts and bug reports."
     ),
     CommandEntry(
         "lock", "careen.cli.lock", "lock", "Show the lock, pause the cluster, resume it, or free a claim by hand."
@@ -55,7 +62,7 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry("hold", "careen.cli.hold", "hold", "Keep one node from rebooting, with a reason and an end."),
     CommandEntry("unhold", "careen.cli.hold", "unhold", "Remove the hold of a node."),
     CommandEntry("retry", "careen.cli.retry", "retry", "Let a node that failed try again."),
-    CommandEntry("reboot", "careen.cli.reboot", "reboot", "Ask one node to reboot, by the agents' own rules."),
+    CommandEntry("reboot", "careen.cli.reboot", "reboot", "Request a reboot of one node, by the agents' own rules."),
     CommandEntry(
         "drain",
         "careen.cli.maintenance",
@@ -66,20 +73,23 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "maintenance",
         "careen.cli.maintenance",
         "maintenance",
-        "Drain a node and keep it down; --end puts it back into service.",
+        "Drain a node and keep it cordoned for work by hand; --end puts it back into service.",
     ),
     CommandEntry(
-        "cleanup", "careen.cli.cleanup", "cleanup", "Remove careen's marks from the cluster, after its DaemonSet."
+        "cleanup",
+        "careen.cli.cleanup",
+        "cleanup",
+        "Remove careen's marks from the cluster after its DaemonSet is deleted.",
     ),
-    CommandEntry("config", "careen.cli.config", "config", "Each setting's effective value and where it comes from."),
-    CommandEntry("demo", "careen.cli.demo", "demo", "A whole roll-out on this computer, no cluster needed."),
-    CommandEntry("agent", "careen.cli.agent", "agent", "The agent of one node: what the DaemonSet runs."),
+    CommandEntry("config", "careen.cli.config", "config", "Show each setting's value and which source sets it."),
+    CommandEntry("demo", "careen.cli.demo", "demo", "Run a whole roll-out on this computer, without a cluster."),
+    CommandEntry("agent", "careen.cli.agent", "agent", "Run the agent of one node; the DaemonSet starts this command."),
 )
 _BY_NAME = {entry.name: entry for entry in COMMANDS}
 
 
 class LazyGroup(SuggestingGroup):
-    """Imports a command's module when the command is called, not to list its name."""
+    """The group of all commands. Imports a command's module only when the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return [entry.name for entry in COMMANDS]
@@ -139,11 +149,11 @@ def _version() -> str:
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """Reboots a Kubernetes fleet node by node, and forecasts where every pod will land."""
+    """Reboot the nodes of a Kubernetes cluster one by one, and forecast where every pod will land."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The console script, also as a plugin of kubectl; never returns."""
+    """Runs the command of the console script `careen` or of `kubectl careen`; never returns."""
     called_as = Path(sys.argv[0]).name
     cli.main(
         list(arguments) if arguments is not None else None,

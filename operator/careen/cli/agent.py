@@ -1,4 +1,4 @@
-"""`careen agent`: read settings, wire the parts, work until SIGTERM."""
+"""`careen agent`: reads the settings, creates the agent and runs it until SIGTERM."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from careen.settings.sources import BadSettings
 @click.command(context_settings={"max_content_width": 120})
 @agent_options
 def agent(**values: Any) -> None:
-    """The agent of one node: what the DaemonSet runs.
+    """Run the agent of one node; the DaemonSet starts this command.
 
-    Each setting is a flag, an environment variable (CAREEN_PERIOD; kured's also as KURED_PERIOD) or a key of the
-    ConfigMap's config.yaml, in this order of strength. Durations are written as in Go: 90s, 5m, 1h30m.
-    """
+    Each setting is a flag, an environment variable (CAREEN_PERIOD, or KURED_PERIOD for kured's settings) or a key of
+    config.yaml in the ConfigMap. A flag overrides a variable, and a variable overrides the ConfigMap. Durations are
+    written as in Go: 90s, 5m, 1h30m."""
     load_lean_client()
     load_lean_metrics()
     with without_collections():
@@ -46,7 +46,7 @@ def agent(**values: Any) -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Ends the process now. Threads that still wait for a silent server would keep it for their whole deadline."""
+    """Ends the process now. A normal exit would wait for threads whose server does not answer, up to their deadline."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

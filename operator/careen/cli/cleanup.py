@@ -1,7 +1,6 @@
 """`careen cleanup`: removes careen's marks from Nodes and from the lock.
 
-Nodes first, then the lock: its claim still names a Node that could not be cleaned.
-"""
+It cleans the Nodes before the lock, so that the lock keeps the claim of a node that could not be cleaned."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ from scheduler_core.values import Value
     "--unknown",
     "with_unknown",
     is_flag=True,
-    help="Also remove keys of careen's domain, and claims, that this release does not know: another release left them.",
+    help="Also remove keys of careen's domain and claims that this release does not know; another release wrote them.",
 )
 @click.option(
     "--key",
@@ -52,7 +51,7 @@ from scheduler_core.values import Value
 @click.option(
     "--even-with-agents",
     is_flag=True,
-    help="Go on even if agents run; they will write the marks that their nodes need again.",
+    help="Go on even if agents run. They will write the marks of their nodes again.",
 )
 @output_option
 @cluster_command
@@ -82,7 +81,7 @@ async def cleanup(
 
 
 class CleanupInput(Value, kw_only=True):
-    """The Nodes and the lock as they were read, and the extent of the cleanup."""
+    """The Nodes and the lock that the command read, and what the caller wants to remove."""
 
     nodes: tuple[SignedNode, ...]
     reading: LockReading | None
@@ -92,11 +91,11 @@ class CleanupInput(Value, kw_only=True):
 
     @property
     def lock(self) -> LockContent | Garbage:
-        """The parsed lock; an empty one if there is none."""
+        """The parsed lock; an empty lock if there is no DaemonSet."""
         return self.reading.content if self.reading else LockContent()
 
     def entry_of(self, name: str) -> Entry | None:
-        """The Node's claim."""
+        """Returns the claim of the Node, if the lock has one."""
         return next(iter(self.lock.entries_of(name)), None) if isinstance(self.lock, LockContent) else None
 
 
@@ -104,7 +103,7 @@ class CleanupInput(Value, kw_only=True):
 
 
 async def _look(cluster: Cluster, extent: Extent) -> CleanupInput:
-    """Reads the lock first: its resourceVersion reveals a later claim when the lock is written."""
+    """Reads the lock before the Nodes. If a node takes a claim later, the lock's resourceVersion no longer matches."""
     notes: list[str] = []
     reading: LockReading | None = None
     pods = Pods(number=0, are_kureds=False)
@@ -116,7 +115,7 @@ async def _look(cluster: Cluster, extent: Extent) -> CleanupInput:
     agents = 0 if pods.are_kureds else pods.number
     if agents:
         notes.append(
-            f"{_may_still_run(agents, cluster.lock_title)}: what they need they write again. Delete the DaemonSet first"
+            f"{_may_still_run(agents, cluster.lock_title)} and write their marks again. Delete the DaemonSet first"
         )
     known = await agents_of(cluster) if reading else None
     if known and known.note:
@@ -132,7 +131,6 @@ async def _look(cluster: Cluster, extent: Extent) -> CleanupInput:
 
 
 def _found(scene: CleanupInput) -> Cleanup:
-    """The marks that the cleanup would remove and keep; changes nothing."""
     nodes = (_of_node(_leftovers(scene, signed)) for signed in scene.nodes)
     return Cleanup(
         nodes=tuple(each for each in nodes if each.goes or each.stays or each.rebooting),
@@ -159,7 +157,7 @@ def _of_lock(scene: CleanupInput, *, keep: Collection[str]) -> Cleaned:
     return Cleaned(name=scene.title, goes=found.goes, stays=found.stays)
 
 
-_GARBAGE = "the lock cannot be understood ({why}); `careen lock show` prints it, and how to clear it"
+_GARBAGE = "the lock cannot be understood ({why}); `careen lock show` prints it and says how to clear it"
 
 
 def _may_still_run(agents: int, title: str) -> str:
@@ -167,8 +165,9 @@ def _may_still_run(agents: int, title: str) -> str:
 
 
 def _still_running(scene: CleanupInput) -> str:
-    """Refuses while agents may run: one could write a cordon or a claim between two writes of the cleanup, and nothing
-    would remove it."""
+    """Returns why the cleanup must not start while agents may run; empty if none may.
+
+    An agent could write a cordon or a claim between two writes of the cleanup, and nothing would remove it."""
     agents = scene.extent.agents
     if not agents:
         return ""
@@ -204,7 +203,7 @@ async def _apply(cluster: Cluster, scene: CleanupInput, found: Cleanup, *, even_
 
 
 async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode, *, even_rebooting: bool) -> Cleaned:
-    """Cleans one Node with a write that names the version it read; after a conflict it reads and judges the Node
+    """Cleans one Node. The write names the Node's resourceVersion; after a conflict, reads and judges the Node
     again."""
     name, seen = signed.node.name, _leftovers(scene, signed)
     for _ in range(TRIES):
@@ -229,8 +228,9 @@ async def _clean_node(cluster: Cluster, scene: CleanupInput, signed: SignedNode,
 
 
 async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[str]) -> Cleaned:
-    """Cleans the lock as `_clean_node` does a Node. A claim that was taken after the Nodes were read stays,
-    because its node is at work."""
+    """Cleans the lock in the same way as `_clean_node` cleans a Node.
+
+    Keeps a claim that a node took after the Nodes were read, because that node is at work."""
     known = _claims(scene.lock)
     for _ in range(TRIES):
         cleaned, reading, content = _of_lock(scene, keep=keep), scene.reading, scene.lock
@@ -260,7 +260,7 @@ async def _clean_lock(cluster: Cluster, scene: CleanupInput, keep: Collection[st
 
 
 def _claims(content: LockContent | Garbage) -> frozenset[tuple[str, str]]:
-    """Node and id of each."""
+    """Returns the node and the id of each claim."""
     return (
         frozenset((entry.node, entry.id) for entry in content.entries)
         if isinstance(content, LockContent)

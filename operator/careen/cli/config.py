@@ -1,4 +1,4 @@
-"""`careen config`: each setting's effective value and where it comes from."""
+"""`careen config`: shows the value of each setting, and which source sets it."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _WHERE = {"kubeconfig", "ds_namespace", "ds_name", "config_map", "node_id"}
 @click.option(
     "--here",
     is_flag=True,
-    help="Show the settings of an agent started here, with these flags and this environment; otherwise those of the "
-    "cluster's agents, as their DaemonSet starts them.",
+    help="Show the settings that an agent on this computer would have, with these flags and this environment. The "
+    "default is the settings of the cluster's agents.",
 )
 @output_option
 @agent_options
 def config(*, here: bool, output: str, **values: Any) -> None:
-    """Each setting's effective value and where it comes from.
+    """Show each setting's value and which source sets it.
 
-    Without settings on the command line: those of the cluster's agents, from their DaemonSet and ConfigMap.
-    With some, or with --here: those that an agent started here would have; the ConfigMap counts if --kubeconfig
-    is given."""
+    Without settings on the command line, it shows the settings of the cluster's agents, from their DaemonSet and
+    ConfigMap. With settings on the command line, or with --here, it shows the settings of an agent that would start on
+    this computer. It then reads the ConfigMap only if --kubeconfig is given."""
     flags = given_flags(values)
     try:
         resolved, notes = asyncio.run(_resolved(flags, here=here or bool(set(flags) - _WHERE)))
@@ -78,12 +78,12 @@ async def _resolved(flags: Mapping[str, Sequence[str]], *, here: bool) -> tuple[
         launch = await launch_of_agents(api, basics)
     resolved = settings_of(launch, basics, await config_map_data(api, basics) if api else {})
     asked = f"ConfigMap {title_of(basics)}" if api else "no ConfigMap, because the command read no cluster"
-    unread = [f"{name} comes from a Secret if there is one, which is not read here" for name in launch.unread]
+    unread = [f"{name} may come from a Secret, which this command does not read" for name in launch.unread]
     return resolved, (f"flags and environment from {launch.where}; {asked}", *unread, *resolved.notes)
 
 
 async def _found(api: ClusterApi, given: Resolved) -> Settings:
-    """The agents' DaemonSet: the named one, or the one that the other commands would use."""
+    """Finds the agents' DaemonSet: the one that the caller named, or the one that the other commands use by default."""
     settings = given.settings
     named = {
         name: None if given.origins[name].source is Source.DEFAULT else getattr(settings, name)
@@ -96,7 +96,9 @@ async def _found(api: ClusterApi, given: Resolved) -> Settings:
 
 
 def _api(basics: Settings, *, here: bool) -> ClusterApi | None:
-    """The cluster to read; None with --here and no kubeconfig. Ends the command if the file cannot be read."""
+    """Returns a client of the cluster, or None with --here and no --kubeconfig.
+
+    Ends the command if the kubeconfig cannot be read."""
     kubeconfig = basics.kubeconfig or os.environ.get("KUBECONFIG", "")
     own = Path.home() / ".kube" / "config"
     if here and not basics.kubeconfig:

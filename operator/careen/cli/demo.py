@@ -1,4 +1,4 @@
-"""careen demo: a whole roll-out on this computer, no cluster needed."""
+"""`careen demo`: runs a whole roll-out on this computer, without a cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BREACHES_SHOWN = 3
 
 
 def _need_embedded_cluster() -> None:
-    """Raises `UsageError` if careen is installed without its embedded cluster, as in the image and the wheel."""
+    """Raises `UsageError` if the embedded cluster is missing. The image and the wheel do not contain it."""
     if find_spec("drydock") is None:
         raise click.UsageError(
             "the demo's embedded cluster is not installed here; it is part of careen's source: run `make demo` in a "
@@ -57,7 +57,8 @@ def _rule(_context: click.Context, _parameter: click.Parameter, value: str | Non
 
 
 class _NoVerdict(click.ClickException):
-    """No verdict: its exit code must not look like a broken rule. It means unknown, as for `careen forecast`."""
+    """The demo ended without a verdict. Its exit code differs from that of a broken rule; `careen forecast` uses the
+    same code for unknown."""
 
     exit_code = 4
 
@@ -68,14 +69,14 @@ class _NoVerdict(click.ClickException):
     type=click.IntRange(1, 200),
     default=12,
     show_default=True,
-    help="How many nodes, each with an agent process of its own.",
+    help="The number of nodes. Each node has its own agent process.",
 )
 @click.option(
     "--seed",
     type=int,
     default=1,
     show_default=True,
-    help="The random seed: of boot ids, timings, faults and the scheduler's ties.",
+    help="The random seed for boot ids, timings, faults, and the scheduler's choice between equal nodes.",
 )
 @click.option(
     "--concurrency", type=click.IntRange(1), default=2, show_default=True, help="How many nodes may be down at once."
@@ -83,7 +84,7 @@ class _NoVerdict(click.ClickException):
 @click.option(
     "--faults",
     is_flag=True,
-    help="Inject faults: the API server loses answers, refuses at random and fails for a while, and agents are killed.",
+    help="Inject faults: the API server loses answers, rejects requests and fails for a while; agents are killed.",
 )
 @click.option(
     "--break",
@@ -101,20 +102,22 @@ class _NoVerdict(click.ClickException):
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Port of the API server on 127.0.0.1; 0 takes any free one.",
+    help="Port of the API server on 127.0.0.1; 0 means any free port.",
 )
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the agents' logs, the hosts and the audit in this folder.",
+    help="Keep the agents' logs, the hosts' files and the audit in this folder.",
 )
 @click.option(
     "--patience",
     type=click.FloatRange(min=0),
-    help="Longest time for the roll-out in seconds; the default grows with the number of nodes and is longer on a "
-    "busy computer, and starts again after each reboot.",
+    help="The time limit of the roll-out in seconds. The default grows with the number of nodes, is longer on a busy "
+    "computer, and starts again after each reboot.",
 )
-@click.option("--plain", is_flag=True, help="Print lines instead of a live table, as without a terminal.")
+@click.option(
+    "--plain", is_flag=True, help="Print lines instead of a live table. Without a terminal, lines are the default."
+)
 def demo(
     *,
     nodes: int,
@@ -128,11 +131,11 @@ def demo(
     patience: float | None,
     plain: bool,
 ) -> None:
-    """Every node of an embedded cluster asks for a reboot; real agents carry it out, and a judge watches.
+    """Reboot every node of an embedded cluster with real agents, while a judge checks the rules.
 
-    Exit code 0: every rule held; 1: a rule was broken; 4: no verdict, because the cluster or an agent did not
-    come up, a part of the demo broke or --keep could not be written, and the sentence says which and why; 130:
-    stopped by Ctrl-C. Try `careen demo --serve` and kubectl to look around."""
+    Exit code 0: every rule held. 1: a rule was broken. 4: no verdict, because the cluster or an agent did not start, a
+    part of the demo failed, or the files of --keep could not be written; the message says which and why. 130: stopped
+    by Ctrl-C. Try `careen demo --serve` to look around with kubectl."""
     _need_embedded_cluster()
     from drydock.rollout.cluster import PartDied
     from drydock.rollout.patience import GaveUp
@@ -166,8 +169,8 @@ def demo(
             if not port or error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                 raise
             raise _NoVerdict(
-                f"port {port} of 127.0.0.1 cannot be used: {os.strerror(error.errno)}; leave --port out to "
-                "take any free one"
+                f"port {port} of 127.0.0.1 cannot be used: {os.strerror(error.errno)}; leave out --port to "
+                "use any free port"
             ) from error
     sys.exit(code)
 
@@ -176,7 +179,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise click.BadParameter(f"{folder} cannot be made: {error.strerror}", param_hint="--keep") from error
+        raise click.BadParameter(f"{folder} cannot be created: {error.strerror}", param_hint="--keep") from error
     try:
         try_folder(folder)
     except OSError as error:
@@ -188,7 +191,8 @@ def _default_patience(nodes: int, broken_rule: str) -> float:
 
 
 async def _until_stopped(plan: RolloutPlan, folder: Path, *, serve: bool, plain: bool, is_kept: bool) -> int:
-    """Run the roll-out or serve; Ctrl-C and SIGTERM end either, with everything cleaned up, and code 130."""
+    """Runs the roll-out or serves the cluster. Ctrl-C and SIGTERM stop both; everything is cleaned up and the exit code
+    is 130."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
@@ -230,7 +234,7 @@ async def _serve(rollout: Rollout, folder: Path) -> int:
         f"    touch {host.root.parent}/{host.name}/var/run/reboot-required    # {host.name} wants a "
         "reboot\n\nCtrl-C ends it."
     )
-    assert rollout.cluster.failure is not None, "a running cluster watches its parts"
+    assert rollout.cluster.failure is not None, "a running cluster has the future that reports a failed part"
     await asyncio.shield(rollout.cluster.failure)
     return 0
 
@@ -250,7 +254,8 @@ def _shown(*, plain: bool) -> Iterator[Callable[[RolloutProgress], None]]:
 
 
 def _keep_evidence(rollout: Rollout, folder: Path) -> str:
-    """Writes the evidence of the verdict; returns an error message, or nothing. The verdict is printed in any case."""
+    """Writes the requests and the journal to files. Returns an error message instead of raising it, so that the verdict
+    is printed in any case."""
     from drydock.server.audit import journal_line
 
     try:
@@ -259,13 +264,13 @@ def _keep_evidence(rollout: Rollout, folder: Path) -> str:
         with (folder / "journal.jsonl").open("w") as file:
             file.writelines(journal_line(change) + "\n" for change in rollout.cluster.api.store.journal)
     except OSError as error:
-        return f"the evidence could not be kept in {folder}: {why(error)}"
+        return f"the evidence could not be written to {folder}: {why(error)}"
     return ""
 
 
 def _tell(verdict: RolloutVerdict) -> None:
     for name, codes in sorted(verdict.crashes.items()):
-        say(f"the agent of {name} ended by itself with exit code {', '.join(map(str, codes))}")
+        say(f"the agent of {name} exited unexpectedly with code {', '.join(map(str, codes))}")
     for broken in verdict.broken:
         say_lines(f"\nBROKEN: {broken.rule.sentence} ({broken.rule.name})")
         for breach in broken.breaches[:_BREACHES_SHOWN]:

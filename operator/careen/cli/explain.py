@@ -1,4 +1,4 @@
-"""`careen explain POD`: what each plugin of the scheduler says about a pod on each node, if it had to be placed now."""
+"""`careen explain POD`: shows what each scheduler plugin says about a pod on each node, if the pod were placed now."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ World = tuple[Snapshot, str]  # and the release of its scheduler
 @click.command()
 @click.argument("pod", metavar="NAMESPACE/POD")
 @click.option("--node", metavar="NODE", help="Show every plugin's answer for this node.")
-@click.option("--all", "every_node", is_flag=True, help="Print a line for each node, instead of one for each reason.")
+@click.option("--all", "every_node", is_flag=True, help="Print one line per node instead of one line per reason.")
 @dump_option
 @scheduler_config_option()
 @output_option
@@ -48,8 +48,7 @@ def explain(
     scheduler_config: Path | None,
     output: str,
 ) -> None:
-    """What each plugin of the scheduler says about a pod on each node, if it had to be placed now. Nothing is
-    changed."""
+    """Show what each scheduler plugin says about a pod on each node, if the pod were placed now. It changes nothing."""
     from careen.cli.support.scheduler_configuration import given_configuration
 
     configuration = given_configuration(scheduler_config)
@@ -92,7 +91,7 @@ def _say(note: str) -> None:
 
 
 def _find(snapshot: Snapshot, key: str) -> Pod:
-    """The pod; a name without a namespace is one in `default`, as with kubectl."""
+    """Returns the pod. A name without a namespace means the namespace `default`, as in kubectl."""
     wanted = key if "/" in key else f"default/{key}"
     try:
         return snapshot.pod(wanted)
@@ -101,7 +100,7 @@ def _find(snapshot: Snapshot, key: str) -> Pod:
 
 
 def _meant(snapshot: Snapshot, wanted: str) -> str:
-    """Pods of the same name in other namespaces, or else of a similar name."""
+    """Suggests pods of the same name in other namespaces. If there are none, suggests pods with a similar name."""
     keys = [pod.key for pod in (*snapshot.placed_pods, *snapshot.pending)]
     same = sorted(each for each in keys if each.rpartition("/")[2] == wanted.rpartition("/")[2])
     if same:

@@ -1,4 +1,5 @@
-"""`careen forecast NODE…`: where each pod of the nodes would land if they were drained now, by the agent's own code."""
+"""`careen forecast NODE…`: forecasts where each pod of the nodes would land if they were drained now. The agent uses
+the same code."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ Answer = tuple[Forecast, ...] | Unknown | Mistake
 
 
 class _Asked(Value, kw_only=True):
-    """The forecasts, the agents' policy for them, and the time of the request."""
+    """The forecasts, the agents' policy, and the time of the forecast."""
 
     answer: Answer
     now: datetime
@@ -49,7 +50,7 @@ class _Asked(Value, kw_only=True):
 
 
 class NotMade(click.ClickException):
-    """The forecast is unknown, and the command line was right."""
+    """The forecast could not be made, although the command line was right."""
 
     exit_code = NOT_KNOWN
 
@@ -62,8 +63,8 @@ _ENDINGS = (".yaml", ".yml", ".json")
 
 
 class NodesWanted(click.ParamType[NodesToAdd]):
-    """Parses `TEMPLATE=N`; refuses with exit code 2 a text without a template or a number, and a number out of
-    range."""
+    """Parses `TEMPLATE=N`. Refuses a text without a template or a number, and a number out of range, with exit code
+    2."""
 
     name = "nodes"
 
@@ -100,9 +101,8 @@ class NodesWanted(click.ParamType[NodesToAdd]):
     "--with-nodes",
     type=NodesWanted(),
     metavar="TEMPLATE=N",
-    help="Also show how many of the pods without room N more nodes would take, and how many nodes are needed. "
-    "TEMPLATE is a "
-    "Node of the cluster, or a YAML or JSON file (with / in its path or such an ending) with a Node.",
+    help="Also show how many of the pods without room would fit on N more nodes, and how many nodes are needed. "
+    "TEMPLATE is the name of a Node, or a file with a Node (the path contains / or ends in .yaml, .yml or .json).",
 )
 @click.option(
     "--timeout",
@@ -124,13 +124,13 @@ def forecast(
     timeout: int,
     output: str,
 ) -> None:
-    """Where each pod of the NODEs would land if they were drained now. Nothing is changed.
+    """Forecast where each pod of the NODEs would land if they were drained now. It changes nothing.
 
-    Several nodes are drained together, as with a concurrency above 1: none of them takes the others' pods.
+    Several nodes are drained together, as with a concurrency above 1: no pod lands on another of these nodes.
 
-    Exit code 0: every pod would find a place, or stays, returns or is lost as told. 3: a pod would find no room, or
-    may not be evicted. 4: a pod cannot be predicted, or the forecast could not be made. --with-nodes does not change
-    it."""
+    Exit code 0: every pod moves, stays, returns or is lost, as the output says. 3: a pod would find no room, or may not
+    be evicted. 4: a pod cannot be predicted, or the forecast could not be made. --with-nodes does not change the exit
+    code."""
     names = tuple(dict.fromkeys(nodes))
     text = text_of(scheduler_config, "--scheduler-config") if scheduler_config else ""
     if dump:

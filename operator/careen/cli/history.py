@@ -1,4 +1,4 @@
-"""`careen history`: past reboots: when, why, how long, and how many pods moved."""
+"""`careen history`: shows past reboots: when, why, how long, and how many pods moved."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from careen.report.history_report import history_json, history_text
 @output_option
 @cluster_command
 async def history(cluster: Cluster, *, nodes: tuple[str, ...], output: str) -> None:
-    """What rebooted when, why, how long it took and how many pods moved; of the NODEs, or of all. A Node tells of its
-    last five reboots."""
+    """Show past reboots: when, why, how long they took and how many pods moved. Without NODE, shows all nodes. A Node
+    records its last five reboots."""
     names = tuple(dict.fromkeys(nodes))
     seen = [await read_node_or_fail(cluster, name) for name in names] or [
         each.node for each in await list_signed_nodes(cluster.api)

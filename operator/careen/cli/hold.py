@@ -1,4 +1,4 @@
-"""`careen hold NODE` and `careen unhold NODE`: keep one node from rebooting, with a reason and an end."""
+"""`careen hold NODE` and `careen unhold NODE`: keep one node from rebooting, and allow it again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from careen.report.fleet_report import phase_of
 )
 @cluster_command
 async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -> None:
-    """Keep NODE from rebooting. A drain that is under way is undone; a reboot that was asked for still happens."""
+    """Keep NODE from rebooting. If the node is draining, its agent undoes the drain. If the agent has already asked the
+    host to reboot, the reboot still happens."""
     if not reason.strip() or "until=" in reason:
         raise click.BadParameter(
             "the reason must not be empty or contain `until=`; use --until for the end", param_hint="--reason"
@@ -49,7 +50,7 @@ async def hold(cluster: Cluster, *, node: str, reason: str, until: str | None) -
 @click.argument("node")
 @cluster_command
 async def unhold(cluster: Cluster, *, node: str) -> None:
-    """Let NODE go on."""
+    """Remove the hold of NODE, so that it may reboot."""
     before = (await read_node_or_fail(cluster, node)).annotations.get(keys.HOLD)
     if before is None:
         say(f"{node} is not held; nothing was changed.")
@@ -61,17 +62,17 @@ async def unhold(cluster: Cluster, *, node: str) -> None:
 def _what_now(node: NodeView) -> str:
     phase = phase_of(node)
     if phase == Phase.DRAINING:
-        return f"{node.name} is draining: its agent undoes the drain at its next look."
+        return f"{node.name} is draining: its agent undoes the drain in its next turn."
     if phase in WORKING:
-        return f"{node.name} is {phase}: this reboot goes on to its end; the hold counts for the next one."
+        return f"{node.name} is {phase}: it completes this reboot; the hold applies to the next reboot."
     return (
         f"{node.name} does not reboot until `careen unhold "
-        f"{node.name}`{' or that instant' if 'until=' in node.annotations.get(keys.HOLD, '') else ''}."
+        f"{node.name}`{' or until that time' if 'until=' in node.annotations.get(keys.HOLD, '') else ''}."
     )
 
 
 def end_of(text: str, now: datetime) -> datetime:
-    """The instant that `--until` names. Ends the command with exit code 2 if it is invalid or in the past."""
+    """Parses the value of `--until`. Ends the command with exit code 2 if it is invalid or not in the future."""
     from careen.settings.kinds import duration as go_duration  # only for an end
 
     end = from_rfc3339(text)
@@ -86,7 +87,7 @@ def end_of(text: str, now: datetime) -> datetime:
             ) from error
     if end > LATEST:
         raise click.BadParameter(
-            f"{text!r} ends after the year 2199; leave it out for no end",
+            f"{text!r} ends after the year 2199; leave out --until for no end",
             param_hint="--until",
         )
     if end <= now:

@@ -1,7 +1,6 @@
-"""`careen lock show|pause|resume|release`: shows the lock, and the three changes that a person may make.
+"""`careen lock show|pause|resume|release`: shows the lock, or changes it by hand.
 
-Each write reports the content that it replaces, and is guarded by the version that was read.
-"""
+Each command prints what its write replaces. Each write names the resourceVersion that the command read."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ def lock() -> None:
 @output_option
 @cluster_command
 async def show_lock(cluster: Cluster, *, output: str) -> None:
-    """Who holds a claim, whether the cluster is paused, who is next."""
+    """Show which nodes hold a claim, whether the cluster is paused, and which node is next."""
     reading = await read_lock(cluster)
     state = reading.content
     nodes = await _holders(cluster, state)
@@ -52,7 +51,7 @@ async def show_lock(cluster: Cluster, *, output: str) -> None:
 @click.option("--reason", default="", metavar="TEXT", help="The reason; `careen why` shows it.")
 @cluster_command
 async def pause(cluster: Cluster, *, reason: str) -> None:
-    """Keep every node from starting. Nodes at work undo their drain, or finish the reboot they are in."""
+    """Keep every node from starting. A node that is draining undoes its drain; a node that is rebooting finishes."""
     reason = " ".join(reason.split())  # one line, because everything that shows it is one
 
     def paused(content: LockContent) -> LockContent | None:
@@ -61,8 +60,8 @@ async def pause(cluster: Cluster, *, reason: str) -> None:
             return None
         if content.holders:
             say(
-                f"Claims of {listed(content.holders)} stay in the lock: a node that is draining undoes it, "
-                "one that reboots finishes."
+                f"The claims of {listed(content.holders)} stay in the lock: a draining node undoes its drain, "
+                "and a rebooting node finishes."
             )
         return claims.pause(content, reason, content.max_owners)
 
@@ -73,14 +72,14 @@ async def pause(cluster: Cluster, *, reason: str) -> None:
 @lock.command()
 @cluster_command
 async def resume(cluster: Cluster) -> None:
-    """Lift the pause."""
+    """End the pause, so that nodes start again."""
 
     def resumed(content: LockContent) -> LockContent | None:
         if not content.is_paused:
-            say("It is not paused; nothing was changed.")
+            say("The lock is not paused; nothing was changed.")
             return None
         if content.pause_reason:
-            say(f"It was paused: {content.pause_reason}.")
+            say(f"The lock was paused: {content.pause_reason}.")
         return claims.resume(content)
 
     if await _rewrite(cluster, "resume", resumed):
@@ -92,11 +91,12 @@ async def resume(cluster: Cluster) -> None:
 @click.option(
     "--yes",
     is_flag=True,
-    help="Do not ask for confirmation, not even for the claim of a node that is draining or rebooting.",
+    help="Do not ask for confirmation. This also frees the claim of a node that is draining or rebooting.",
 )
 @cluster_command
 async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
-    """Free the claim of NODE by hand, so that the next may go. Only for a node that failed or that is gone."""
+    """Free the claim of NODE by hand, so that the next node may start. Use it only for a node that failed or is
+    gone."""
     seen = await read_node(cluster.api, node)
     working = isinstance(seen, NodeView) and seen.annotations.get(keys.PHASE) in WORKING
     if working and not yes:
@@ -105,7 +105,7 @@ async def release(cluster: Cluster, *, node: str, yes: bool) -> None:
         if isinstance(first, LockContent):
             _require_claim(cluster, first, node)
         say(
-            f"{node} is {seen.annotations[keys.PHASE]}: it needs this claim and will put it back. Until then another "
+            f"{node} is {seen.annotations[keys.PHASE]}: it needs this claim and will take it again. Until then another "
             f"node may start, so one node too many may be down. `careen hold {node}` stops the node properly."
         )
         click.confirm("Free the claim anyway?", abort=True)
@@ -128,22 +128,21 @@ def _require_claim(cluster: Cluster, content: LockContent, node: str) -> None:
 
 
 def _paused_already(before: str, given: str) -> str:
-    """The first pause keeps its reason: a second person must not overwrite it."""
+    """Returns a message. The first pause keeps its reason, because a second person must not overwrite it."""
     if not before:
         return "The lock is already paused, without a reason; nothing was changed."
-    another = "" if given in ("", before) else "; `careen lock resume` first, to pause it for another reason"
+    another = "" if given in ("", before) else "; run `careen lock resume` first to pause it for another reason"
     return f"The lock is already paused: {before}. That reason stays, and nothing was changed{another}."
 
 
 async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent], LockContent | None]) -> bool:
-    """Writes the content that `change` returns; False if it returns None (it has printed why)."""
+    """Writes the content that `change` returns. Returns False if `change` returns None, after it has printed why."""
     for _ in range(TRIES):
         reading = await read_lock(cluster)
         content = reading.content
         if isinstance(content, Garbage):
             raise click.ClickException(
-                f"the lock cannot be understood ({content.why}), so no node may start as it is; "
-                f"{_how_to_clear(cluster)}"
+                f"the lock cannot be understood ({content.why}), so no node may start; {_how_to_clear(cluster)}"
             )
         wanted = change(content)
         if wanted is None:
@@ -155,11 +154,11 @@ async def _rewrite(cluster: Cluster, purpose: str, change: Callable[[LockContent
             raise click.ClickException(f"the lock was not changed: {outcome.why}")
         if isinstance(outcome, StillUnclear):
             raise click.ClickException(
-                f"it is not known whether the lock was changed: {outcome.why}; look with `careen lock show`"
+                f"it is not known whether the lock was changed: {outcome.why}; check it with `careen lock show`"
             )
         say("Another client changed the lock at the same moment; reading it again.")
     raise click.ClickException(
-        f"the lock changed {TRIES} times while it was being written; nothing was changed, try again"
+        f"other clients changed the lock {TRIES} times during this write; this command changed nothing, try again"
     )
 
 

@@ -1,5 +1,5 @@
-"""`careen drain NODE` and `careen maintenance NODE`: the node's agent takes a claim, drains and keeps the node down;
-`--end` hands it back."""
+"""`careen drain NODE` and `careen maintenance NODE`: the node's agent takes a claim, drains the node and keeps it
+cordoned. `--end` returns the node to service."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Put the node back into service: uncordon it, wait for its workloads, release its claim.",
         ),
         click.option(
-            "--no-wait", is_flag=True, help="Only ask; otherwise the command waits until the node is drained."
+            "--no-wait", is_flag=True, help="Return at once; by default the command waits until the node is drained."
         ),
-        click.option("--now", "is_now", is_flag=True, help="Also outside the maintenance window."),
+        click.option("--now", "is_now", is_flag=True, help="Drain even outside the maintenance window."),
         click.option(
             "--until",
             metavar="WHEN",
-            help="When the node goes back into service by itself: a duration such as 90m, or an instant such as "
+            help="When the node returns to service without --end: a duration such as 90m, or an instant such as "
             "2026-03-04T18:00:00Z.",
         ),
     ):
@@ -47,7 +47,8 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @_options
 @cluster_command
 async def drain(cluster: Cluster, *, node: str, **given: Any) -> None:
-    """Drain NODE by the agents' own rules, under a claim, and keep it cordoned until --end. No reboot is asked for."""
+    """Drain NODE by the agents' own rules, under a claim, and keep it cordoned until --end. This does not request a
+    reboot."""
     await _keep(cluster, node, Wish.DRAIN, **given)
 
 
@@ -57,10 +58,10 @@ async def drain(cluster: Cluster, *, node: str, **given: Any) -> None:
 @_options
 @cluster_command
 async def maintenance(cluster: Cluster, *, node: str, **given: Any) -> None:
-    """Drain NODE and keep it down for work by hand, until --end or the instant of --until.
+    """Drain NODE and keep it cordoned for work by hand, until --end or the time of --until.
 
-    It holds a claim all the while, so it counts like a node that reboots. The machine may be rebooted by hand: the
-    node stays in maintenance, and the new boot is verified when it is handed back."""
+    The node holds a claim during this time, so it counts like a node that reboots. You may reboot the machine by hand:
+    the node stays in maintenance, and its agent verifies the new boot after --end."""
     if not given["end"] and not given["reason"].strip():
         raise click.UsageError("give a --reason: people who wait for this claim see it in `careen why`")
     await _keep(cluster, node, Wish.MAINTENANCE, **given)
@@ -82,7 +83,7 @@ async def _keep(
     )
     await ask(cluster, node, request)
     say(
-        f"Asked: {node} is drained when it is next in line, and stays down until `careen {wish} {node} --end`; "
+        f"Requested: {node} is drained when it is next in line, and stays cordoned until `careen {wish} {node} --end`; "
         f"{IDLE_LOOK}."
     )
     if not no_wait:
@@ -90,7 +91,7 @@ async def _keep(
             cluster, node, lambda seen: phase_of(seen) == Phase.MAINTENANCE or keys.REQUEST not in seen.annotations
         )
         if phase_of(found) != Phase.MAINTENANCE:
-            raise click.ClickException(f"{node} is not kept down: the request was withdrawn, or its time is over")
+            raise click.ClickException(f"{node} is not kept drained: the request was withdrawn, or its time is over")
 
 
 async def _hand_back(cluster: Cluster, node: str, wish: Wish, *, no_wait: bool) -> None:
@@ -100,6 +101,6 @@ async def _hand_back(cluster: Cluster, node: str, wish: Wish, *, no_wait: bool) 
             "changed."
         )
         return
-    say(f"Asked: the agent of {node} uncordons it, waits for its workloads and gives its claim back.")
+    say(f"Requested: the agent uncordons {node}, waits for its workloads and releases its claim.")
     if not no_wait:
         await wait_for(cluster, node, is_at_rest)

@@ -1,4 +1,4 @@
-"""`careen plan`: the whole roll-out beforehand, from the cluster or from a dump, by the agents' own rules."""
+"""`careen plan`: simulates the whole roll-out by the agents' own rules, from the cluster or from a dump."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ _FOLLOWED = (
     "reboot_delay",
     "lock_release_delay",
 )
-"""The settings that change a plan; a test compares them with the settings read during a simulation."""
+"""The settings that change a plan. A test compares this list with the settings that a simulation reads."""
 _NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 class _Duration(click.ParamType[float]):
-    """Go's notation, as every duration of the agents."""
+    """Parses a duration in Go's notation, like all durations of the agents."""
 
     name = "duration"
 
@@ -141,7 +141,7 @@ class _World(Value, kw_only=True):
 
 
 class _Request(Value, kw_only=True):
-    """The command's arguments; see the options below."""
+    """The command's arguments; the options below describe them."""
 
     nodes: tuple[str, ...]
     waiting: bool
@@ -161,7 +161,7 @@ class _Request(Value, kw_only=True):
 
 
 class _Rollout(Value, kw_only=True):
-    """The start of every simulation of one plan; simulations differ in the order of the nodes and in the seed."""
+    """The values that all simulations of one plan share. Only the order of the nodes and the seed differ."""
 
     world: _World
     policy: Policy
@@ -178,7 +178,7 @@ class _Rollout(Value, kw_only=True):
         return self.request.begins or self.world.taken_at
 
     def simulate(self, order: Order, seed: int = 0) -> Timeline:
-        """Simulates the whole roll-out in this order, with progress on the terminal."""
+        """Simulates the whole roll-out with the nodes in this order, and shows the progress on the terminal."""
         rules = RolloutRules(
             self.world.views,
             replace(self.policy, order=order),
@@ -206,9 +206,7 @@ class _Rollout(Value, kw_only=True):
 
 @click.command()
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
-@click.option(
-    "--waiting", is_flag=True, help="Only the nodes that need a reboot now; otherwise, without NODE, all nodes."
-)
+@click.option("--waiting", is_flag=True, help="Plan only the nodes that need a reboot now. The default is all nodes.")
 @dump_option
 @click.option(
     "--start",
@@ -229,21 +227,21 @@ class _Rollout(Value, kw_only=True):
     "--boot",
     type=_Duration(),
     metavar="DURATION",
-    help="The time from the drained node to the node back in service; the default is measured by each node's last "
-    "reboot, or 3m.",
+    help="The time from the end of the drain until the node is back in service; the default is what each node measured "
+    "at its last reboot, or 3m.",
 )
 @click.option(
     "--drain",
     type=_Duration(),
     metavar="DURATION",
-    help="The time from the cordon to the empty node; the default is measured by the last reboots, or 1m.",
+    help="The time from the cordon until the node is empty; the default is the median of the last reboots, or 1m.",
 )
 @click.option(
     "--settle",
     type=_Duration(),
     metavar="DURATION",
-    help="The time from the node back in service to workloads as healthy as before; the default is measured by the "
-    "last reboots, or 30s.",
+    help="The time from the node's return to service until its workloads are as healthy as before; the default is the "
+    "median of the last reboots, or 30s.",
 )
 @click.option(
     "--handover",
@@ -251,7 +249,7 @@ class _Rollout(Value, kw_only=True):
     default=5.0,
     show_default="5s",
     metavar="DURATION",
-    help="The time between giving back a claim and taking the next one.",
+    help="The time from the release of a claim until the next node takes one.",
 )
 @click.option(
     "--set",
@@ -273,8 +271,8 @@ class _Rollout(Value, kw_only=True):
     default=5,
     show_default=True,
     metavar="NUMBER",
-    help="Simulate the roll-out with this many random seeds and show ranges, if its outcome depends on chance; each "
-    "seed takes as long as the first.",
+    help="How many random seeds to simulate if the outcome depends on chance; the plan then shows ranges. Each seed "
+    "takes as long as the first.",
 )
 @scheduler_config_option()
 @click.option(
@@ -286,12 +284,12 @@ class _Rollout(Value, kw_only=True):
 @output_option
 @connection_options
 def plan(connection: Connection, *, output: str, **given: Any) -> None:
-    """The whole roll-out beforehand: which node when, what moves, what is at risk, and whether it fits the
-    window. Nothing is changed.
+    """Simulate the whole roll-out: which node reboots when, which pods move, what is at risk, and whether it fits the
+    maintenance window. It changes nothing.
 
-    Each drain is simulated on the cluster that the ones before left. Exit code 0: every node reboots within one
-    window and no pod is left without room. 3: something of that does not hold, and the plan says what. 1: it
-    could not be made, or --report not written."""
+    Each drain is simulated on the cluster as the earlier drains leave it. Exit code 0: every node reboots within one
+    window and every pod finds room. 3: a node does not, or a pod finds no room; the plan says which. 1: the plan could
+    not be made, or --report could not be written."""
     request = _Request(**given)
     made = _made(request, connection)
     not_written = _write_report(request.report, made) if request.report else ""
@@ -350,8 +348,8 @@ def _made(request: _Request, connection: Connection) -> Plan:
 
 
 def _write_report(path: Path, made: Plan) -> str:
-    """Writes the page; returns an error message, or nothing. The plan is printed in any case, because it took long to
-    compute."""
+    """Writes the page. Returns an error message instead of raising it: the plan took long to compute, so it is printed
+    in any case."""
     try:
         path.write_text(plan_html(made), encoding="utf-8")
     except OSError as error:
@@ -408,11 +406,11 @@ def _from_dump(path: Path) -> _World:
 
 
 def _unread(snapshot: Snapshot) -> list[str]:
-    return [f"left out, because it could not be read: {problem}" for problem in snapshot.problems[:5]]
+    return [f"left out an object that could not be read: {problem}" for problem in snapshot.problems[:5]]
 
 
 def _view(node: Node) -> NodeView:
-    """A Node of a dump as the gates see it; the node-lifecycle controller's taints tell whether it was ready."""
+    """Turns a Node of a dump into the gates' view. The node-lifecycle controller's taints show whether it was ready."""
     return NodeView(
         name=node.name,
         uid=node.uid,
@@ -442,7 +440,8 @@ def _chosen(world: _World, request: _Request) -> tuple[str, ...]:
 
 
 def _is_wanted_down(view: NodeView, now: datetime) -> bool:
-    """Whether a person drains or maintains the node, or has asked for it: that leads to no reboot."""
+    """Whether a person keeps the node drained or in maintenance, or has requested it. Such a request leads to no
+    reboot."""
     if phase_of(view) == Phase.MAINTENANCE:
         return True
     request = request_of(view)
@@ -452,26 +451,28 @@ def _is_wanted_down(view: NodeView, now: datetime) -> bool:
 
 
 def _kept_down(world: _World) -> list[str]:
-    """A note on the nodes in maintenance: their claims are not simulated."""
+    """A note on the nodes in maintenance. The plan does not simulate their claims."""
     kept = [view for view in world.views if phase_of(view) == Phase.MAINTENANCE]
     if not kept:
         return []
     ends = [request.until for view in kept if (request := request_of(view)) and request.until]
     until = f" until {rfc3339(max(ends))}" if len(ends) == len(kept) else ""
     names, verb = listed(sorted(view.name for view in kept)), "is" if len(kept) == 1 else "are"
-    return [f"{names} {verb} kept down for maintenance{until}; the plan counts from the hand-back"]
+    back = "it is" if len(kept) == 1 else "they are"
+    return [f"{names} {verb} in maintenance{until}; the plan assumes that {back} back in service"]
 
 
 def _left_alone(world: _World) -> list[str]:
-    """Nodes that the agents skip, because an autoscaler is removing them."""
+    """A note on the nodes that the agents skip because an autoscaler is removing them."""
     names = [view.name for view in world.views if removed_by(view)]
     why = "left out, because an autoscaler is removing the node; name the node to plan it"
     return [f"{first_few(names)}: {why}"] if names else []
 
 
 def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[str]]:
-    """The cluster before the roll-out: the plan assumes that nodes under a claim have not begun, and that nodes in
-    maintenance are back in service."""
+    """Returns the cluster as it was before any node started, with a note.
+
+    The plan assumes that nodes with a claim have not begun, and that nodes in maintenance are back in service."""
     kept = {view.name for view in world.views if phase_of(view) == Phase.MAINTENANCE}
     begun = {view.name for view in world.views if works(view) and view.name in chosen} - kept
     if not (busy := begun | kept):
@@ -495,7 +496,7 @@ def _nobody_at_work(world: _World, chosen: Sequence[str]) -> tuple[_World, list[
 
 
 def _changed(assignments: Sequence[str]) -> dict[str, Any]:
-    """The settings given with --set, parsed as the agents parse their flags."""
+    """Parses the settings of --set in the same way as the agents parse their flags."""
     given: dict[str, list[str]] = {}
     for text in assignments:
         name, is_there, value = text.partition("=")
@@ -511,7 +512,7 @@ def _changed(assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def _followed(settings: Settings) -> dict[str, str]:
-    """The settings of the plan, by the names of the flags."""
+    """The values of the settings that change the plan, by the names of their flags."""
     return {flag(name): SETTINGS[name].kind.shown(getattr(settings, name)) for name in _FOLLOWED}
 
 
@@ -528,7 +529,7 @@ def _what_changes_a_plan() -> str:
 
 
 def _without_effect(changed: Mapping[str, Any]) -> list[str]:
-    """A note on the given settings that do not affect a plan."""
+    """A note on settings of --set that do not change a plan."""
     idle = [flag(name) for name in changed if name not in _FOLLOWED]
     if not idle:
         return []
@@ -578,7 +579,7 @@ def _durations(world: _World, policy: Policy, request: _Request) -> tuple[Durati
 
 
 def _not_foreseen(policy: Policy) -> list[str]:
-    """The gates that the plan assumes to pass, although an agent would check them."""
+    """A note on the gates that an agent checks, and that the plan assumes to pass."""
     found = unforeseen(policy)
     return [f"the plan does not foresee {', '.join(found)}"] if found else []
 

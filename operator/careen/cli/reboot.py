@@ -1,5 +1,5 @@
-"""`careen reboot NODE`: requests a reboot from the node's agent, and waits for it. Gates, lock and record are the same
-as for every other reboot."""
+"""`careen reboot NODE`: requests a reboot from the node's agent, and waits for it. The gates, the lock and the record
+are the same as for every other reboot."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ from careen.report.fleet_report import phase_of
 @click.command()
 @click.argument("node")
 @click.option("--reason", default="", metavar="TEXT", help="The reason; `careen why` and the history show it.")
-@click.option("--now", "is_now", is_flag=True, help="Also outside the maintenance window and the minimum interval.")
-@click.option("--no-wait", is_flag=True, help="Only ask; otherwise the command waits until the node has rebooted.")
+@click.option(
+    "--now", "is_now", is_flag=True, help="Reboot even outside the maintenance window and within the minimum interval."
+)
+@click.option(
+    "--no-wait", is_flag=True, help="Return at once; by default the command waits until the node has rebooted."
+)
 @click.option("--end", is_flag=True, help="Withdraw the request; possible until the reboot is announced.")
 @cluster_command
 async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_wait: bool, end: bool) -> None:
-    """Ask for a reboot of NODE. Its agent waits in line, drains and verifies as for any reboot.
+    """Request a reboot of NODE. Its agent waits in line, drains and verifies as for any reboot.
 
-    Exit code 0: the node has rebooted and is back in service (with --no-wait: the request is recorded). Exit code 1:
-    the reboot failed, or a person withdrew the request."""
+    Exit code 0: the node has rebooted and is back in service; with --no-wait: the request is written. Exit code 1: the
+    reboot failed, or a person withdrew the request."""
     if end:
         _refuse_too_late(await read_node_or_fail(cluster, node))
         taken = await withdraw(cluster, node, Wish.REBOOT)
@@ -43,7 +47,8 @@ async def reboot(cluster: Cluster, *, node: str, reason: str, is_now: bool, no_w
         is_now=is_now,
     )
     await ask(cluster, node, wish)
-    say(f"Asked: {node} reboots when it is next in line{', in or outside its window' if is_now else ''}; {IDLE_LOOK}.")
+    window = ", even outside its window" if is_now else ""
+    say(f"Requested: {node} reboots when it is next in line{window}; {IDLE_LOOK}.")
     if no_wait:
         return
     after = await wait_for(cluster, node, lambda seen: keys.REQUEST not in seen.annotations and is_at_rest(seen))
@@ -57,7 +62,7 @@ def _tell(after: NodeView, before: NodeView) -> None:
 
 
 def _refuse_too_late(node: NodeView) -> None:
-    """A request can be taken back until the reboot is announced; from then on the host may be on its way down."""
+    """Refuses to withdraw a request after the reboot was announced, because the host may already be going down."""
     if phase_of(node) == Phase.REBOOTING and keys.REQUEST in node.annotations:
         raise BadInput(
             f"it is too late: the reboot of {node.name} was announced, and the host may already be going down; "

@@ -1,4 +1,4 @@
-"""`careen retry NODE`: a person confirms that the cause of a failure is fixed."""
+"""`careen retry NODE`: lets a node that failed try again, after a person has fixed the cause."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from careen.report.fleet_report import phase_of
 @click.argument("node")
 @cluster_command
 async def retry(cluster: Cluster, *, node: str) -> None:
-    """Let NODE, whose reboot failed, try again now. What went wrong should have been mended first."""
+    """Let NODE, whose reboot failed, try again now. Fix the cause of the failure first."""
     seen = await read_node_or_fail(cluster, node)
     if phase_of(seen) not in (Phase.FAILED, Phase.WAITING):
         raise BadInput(
@@ -26,4 +26,4 @@ async def retry(cluster: Cluster, *, node: str) -> None:
     if phase_of(seen) == Phase.FAILED:
         say(f"{node} failed: {seen.annotations.get(keys.REASON, 'no reason given')}")
     await annotate_node(cluster, node, "retry", lambda _: {keys.RETRY: rfc3339(cluster.clock.now())})
-    say(f"Asked: the agent of {node} sees the request at its next look; `careen why {node}` shows the outcome.")
+    say(f"Requested: the agent of {node} sees the request in its next turn; `careen why {node}` shows the outcome.")

@@ -1,4 +1,4 @@
-"""`careen shadow`: what scheduler_core would have said of each pod that the scheduler binds, and whether they agree."""
+"""`careen shadow`: compares where the scheduler binds each pod with where scheduler_core would bind it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LOOP_SECONDS: Final = 120.0  # a list of 150,000 pods is one step of the loop
 
 
 class Asked(Value, kw_only=True):
-    """The options. `seconds` and `bindings` None: until it is interrupted."""
+    """The options. If `seconds` and `bindings` are None, the command runs until it is interrupted."""
 
     seconds: int | None
     bindings: int | None
@@ -72,15 +72,15 @@ class Asked(Value, kw_only=True):
     "--snapshot",
     type=Written(),
     metavar="FILE",
-    help="The file for a dump for `forecast --from` and `plan --from`, written at the end or on SIGUSR1.",
+    help="Write a dump for `forecast --from` and `plan --from` to this file, at the end and on SIGUSR1.",
 )
-@scheduler_config_option(otherwise="the one that the agents were given")
+@scheduler_config_option(otherwise="the agents' configuration")
 @click.option(
     "--profile",
     "profiles",
     multiple=True,
     metavar="NAME",
-    help="A schedulerName to compare; the default is all profiles.",
+    help="A schedulerName to compare; repeatable; the default is all profiles.",
 )
 @click.option(
     "--last",
@@ -97,7 +97,7 @@ class Asked(Value, kw_only=True):
     "--metrics-port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="The port for /metrics, /healthz and /readyz; 0 takes any free one.",
+    help="The port for /metrics, /healthz and /readyz; 0 means any free port.",
 )
 @output_option
 @connection_options
@@ -115,12 +115,12 @@ def shadow(
     metrics_port: int | None,
     output: str,
 ) -> None:
-    """What scheduler_core would have said of each pod a moment before kube-scheduler bound it, and how often the two
-    agree. It lists and watches; nothing is changed.
+    """Compare each binding of kube-scheduler with what scheduler_core would have said a moment before, and show how
+    often the two agree. The command lists and watches; it changes nothing.
 
-    Without --once, --for or --bindings it goes on until it is interrupted, and prints the table then. Exit code 0: they
-    agree. 3: so seldom that the scheduler probably has another configuration than careen was told. 4: no bound pod
-    could be compared."""
+    Without --once, --for or --bindings it runs until it is interrupted, and then prints the table. Exit code 0: they
+    agree. 3: they agree so rarely that the scheduler probably has another configuration than careen was given. 4: no
+    bound pod could be compared."""
     asked = Asked(
         seconds=seconds or (_ONCE_SECONDS if once and bindings is None else None),
         bindings=bindings,
@@ -150,7 +150,8 @@ async def _run(cluster: Cluster, asked: Asked) -> int:
 
 
 async def _configuration(cluster: Cluster, given: Configuration | None) -> tuple[Configuration, str]:
-    """The given one, or that of the agents, and a note where theirs is not at hand."""
+    """Returns the given configuration, or else that of the agents. The note says why the agents' configuration could
+    not be read."""
     if given is not None:
         return given, ""
     agents = await agents_of(cluster)
@@ -158,7 +159,7 @@ async def _configuration(cluster: Cluster, given: Configuration | None) -> tuple
 
 
 class _Run:
-    """One run of the command."""
+    """One run of `careen shadow`."""
 
     def __init__(
         self, cluster: Cluster, asked: Asked, scheduler: Scheduler, release: str, notes: tuple[str, ...]
@@ -190,12 +191,12 @@ class _Run:
         self._began = self._told_at = self._monotonic()
 
     async def follow(self) -> int:
-        """The exit code."""
+        """Follows the cluster until the command is over, prints the table and returns the exit code."""
         self._serve()
         self._listen_to_signals()
         await self._following.begin(lambda: self._is_interrupted)
         gc.collect()
-        gc.freeze()  # what was listed lives on; looking through it for cycles again and again is in vain
+        gc.freeze()  # the listed objects stay alive, so the collector need not search them again
         if not self._feed.missing:
             self._heartbeat.ready()
         self._began = self._monotonic()
@@ -209,7 +210,7 @@ class _Run:
             await self._following.go_on(lambda: self._is_over() or self._is_dump_wanted)
             if self._is_dump_wanted and not self._is_over():
                 await self._write_dump()
-        # Whoever asks a pod to end does not wait for a list of the whole cluster.
+        # After SIGTERM nobody waits for a list of the whole cluster.
         if self._asked.snapshot and not self._is_asked_to_end:
             await self._write_dump()
         self._print()
@@ -233,7 +234,7 @@ class _Run:
     # ---- for people ----
 
     def _look(self) -> None:
-        """Between two comparisons."""
+        """Reports progress and new disagreements. Runs between two comparisons."""
         self._heartbeat.expect_within(_LOOP_SECONDS, "follows the cluster")
         troubled = ", ".join(sorted(self._feed.troubles))
         self._heartbeat.hold_readiness(f"cannot follow {troubled}" if troubled else "")
@@ -314,7 +315,7 @@ class _Run:
     async def _write_dump(self) -> None:
         self._is_dump_wanted = False
         target = self._asked.snapshot
-        assert target is not None, "asked for by name"
+        assert target is not None, "a dump is wanted only with --snapshot"
         _, size = await write_snapshot(self._cluster, self._release, target, self._learnt)
         say(f"{target}: {size:,} bytes compressed", err=True)
 

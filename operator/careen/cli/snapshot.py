@@ -1,4 +1,4 @@
-"""`careen snapshot`: saves what a forecast reads of the cluster to a file, for example for a bug report."""
+"""`careen snapshot`: saves the part of the cluster that a forecast reads to a file, for example for a bug report."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from scheduler_core.snapshot.dump import DumpWriter, Header
 )
 @cluster_command
 async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
-    """Write what a forecast reads of the cluster: `careen snapshot > dump.json.gz`.
+    """Write the part of the cluster that a forecast reads: `careen snapshot > dump.json.gz`.
 
-    Secrets, environment, commands and annotations are left out. Names, labels, images and requests remain: look
-    at it before you give it away (`zcat dump.json.gz`)."""
+    The dump has no Secrets, environment variables, commands or annotations. It has names, labels, images and requests:
+    look at it before you share it (`zcat dump.json.gz`)."""
     if target is None and sys.stdout.isatty():
         raise click.UsageError(
             "a dump cannot be shown on a terminal: give --file FILE, or redirect it: `careen snapshot > dump.json.gz`"
@@ -43,10 +43,11 @@ async def snapshot(cluster: Cluster, *, target: Path | None) -> None:
 async def write_snapshot(
     cluster: Cluster, release: str, target: Path | None, learnt: Callable[[], Mapping[str, Any] | None] = lambda: None
 ) -> tuple[int, int]:
-    """The number of list pages and of bytes; without a target, to standard output. `learnt` is asked for what was
-    learned when everything has been read.
+    """Writes the dump to the target, or to standard output if there is none. Returns the number of list pages and of
+    bytes.
 
-    It is handed on only when it is whole: a cluster that cannot be read to its end leaves no half dump behind."""
+    Calls `learnt` after everything has been read, for what the shadow has learned. Writes only a complete dump: if the
+    cluster cannot be read to the end, it leaves no partial file."""
     header = Header(kube_version=release, taken_at=rfc3339(cluster.clock.now()))
     return await again_if_expired(lambda: _read_and_hand_on(cluster, header, target, learnt))
 

@@ -1,4 +1,5 @@
-"""`careen status`: every node's phase, since when, its turn and the reason; who holds the lock, who is next."""
+"""`careen status`: shows every node's phase, since when, its place in line and the reason; who holds the lock, and who
+is next."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 @output_option
 @cluster_command
 async def status(cluster: Cluster, *, busy: bool, output: str) -> None:
-    """Every node's phase, since when, its turn and the reason; who holds the lock, who is next. Above them,
-    when nothing moves: why."""
+    """Show every node's phase, since when, its place in line and the reason; who holds the lock, and who is next. If no
+    node can start, the first lines say why."""
     # Reads the lock first: a claim released between the two reads is then shown with a node that still has it.
     lock = await look_at_lock(cluster)
     nodes = await list_nodes(cluster.api)

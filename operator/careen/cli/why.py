@@ -1,4 +1,4 @@
-"""`careen why NODE`: what a node waits for: every gate's answer, since when, and what would change it."""
+"""`careen why NODE`: shows every gate's answer for a node, since when, and what would change it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from careen.report.why_report import NodeStory, why_json, why_text
 @output_option
 @cluster_command
 async def why(cluster: Cluster, *, node: str, output: str) -> None:
-    """What NODE waits for: every gate's answer, since when, and what would change it."""
+    """Show why NODE does not reboot: every gate's answer, since when, and what would change it."""
     found = await look_at_lock(cluster)
     seen = await read_node_or_fail(cluster, node)
     holders = [
@@ -49,7 +49,7 @@ def _others_holding(lock: LockState, node: str) -> list[str]:
 
 
 async def _agents(cluster: Cluster, node: str) -> Sequence[PodView] | Unknown:
-    """careen's own pods on the node. A person who may not list pods still gets the rest of the answer."""
+    """Lists careen's own pods on the node. A person who may not list pods still gets the other parts of the report."""
     try:
         pods = await list_pods_on(cluster.api, node)
     except ClusterError as error:

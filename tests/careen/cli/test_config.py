@@ -74,7 +74,7 @@ def test_no_secret_is_shown_from_any_source(desk: Desk) -> None:
 
 def test_a_variable_from_a_secret_is_shown_as_unread(desk: Desk) -> None:
     desk.server.seed(yaml.safe_load((ROOT / "manifests" / "daemonset.yaml").read_text()))
-    assert "CAREEN_NOTIFY_URL comes from a Secret if there is one, which is not read here" in desk.ok("config")
+    assert "CAREEN_NOTIFY_URL may come from a Secret, which this command does not read" in desk.ok("config")
 
 
 def test_settings_that_an_agent_would_refuse_are_refused_with_the_reason(desk: Desk) -> None:

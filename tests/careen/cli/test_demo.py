@@ -168,7 +168,7 @@ def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--keep", str(tmp_path / "file" / "x")])
     assert result.exit_code == 2
-    assert f"Invalid value for --keep: {tmp_path}/file/x cannot be made: Not a directory" in " ".join(
+    assert f"Invalid value for --keep: {tmp_path}/file/x cannot be created: Not a directory" in " ".join(
         result.output.split()
     )
 
@@ -210,7 +210,7 @@ def test_a_recording_that_cannot_be_written_does_not_lose_the_verdict(tmp_path: 
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path)])
     assert result.exit_code == 4
     assert "1 of 1 nodes rebooted" in result.output
-    assert f"Error: the evidence could not be kept in {tmp_path}: Is a directory" in result.output
+    assert f"Error: the evidence could not be written to {tmp_path}: Is a directory" in result.output
 
 
 @pytest.mark.parametrize("arguments", [[], ["--break", "release"], ["--serve"]])

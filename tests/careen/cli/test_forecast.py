@@ -291,8 +291,8 @@ def test_the_agents_config_map_cannot_name_a_local_file(
         (
             ["--scheduler-config=/etc/scheduler.yaml"],
             (
-                "Note: the agents use the scheduler's configuration in /etc/scheduler.yaml, which cannot be read "
-                "here: give it with --scheduler-config."
+                "Note: the agents use the scheduler's configuration in /etc/scheduler.yaml, which this command "
+                "cannot read: give it with --scheduler-config."
             ),
         ),
         (

@@ -28,9 +28,8 @@ def test_a_reason_of_several_lines_is_joined_into_one(desk: Desk) -> None:
 def test_the_agent_reads_the_end_of_a_hold_given_as_a_time(desk: Desk) -> None:
     desk.node("n1")
     output = desk.ok("hold", "n1", "--reason", "disk swap", "--until", "2199-03-04T18:00:00+02:00")
-    assert (
-        output
-        == "Held: disk swap until=2199-03-04T16:00:00Z. n1 does not reboot until `careen unhold n1` or that instant.\n"
+    assert output == (
+        "Held: disk swap until=2199-03-04T16:00:00Z. n1 does not reboot until `careen unhold n1` or until that time.\n"
     )
     text = desk.annotations("n1")[keys.HOLD]
     assert until_of(text) == datetime(2199, 3, 4, 16, tzinfo=UTC)
@@ -67,8 +66,8 @@ def test_a_hold_that_replaces_another_shows_the_old_one(desk: Desk) -> None:
     ("phase", "said"),
     [
         ("Waiting", "n1 does not reboot until `careen unhold n1`."),
-        ("Draining", "n1 is draining: its agent undoes the drain at its next look."),
-        ("Rebooting", "n1 is Rebooting: this reboot goes on to its end; the hold counts for the next one."),
+        ("Draining", "n1 is draining: its agent undoes the drain in its next turn."),
+        ("Rebooting", "n1 is Rebooting: it completes this reboot; the hold applies to the next reboot."),
     ],
 )
 def test_hold_explains_its_effect_in_the_nodes_phase(desk: Desk, phase: str, said: str) -> None:

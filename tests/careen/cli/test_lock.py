@@ -54,7 +54,7 @@ def test_pause_stops_every_node_and_keeps_the_claims(desk: Desk) -> None:
     desk.lock(HELD)
     output = desk.ok("lock", "pause", "--reason", "freeze until Monday")
     assert output.splitlines() == [
-        "Claims of n3 stay in the lock: a node that is draining undoes it, one that reboots finishes.",
+        "The claims of n3 stay in the lock: a draining node undoes its drain, and a rebooting node finishes.",
         "Paused: no node starts until `careen lock resume`.",
     ]
     content = desk.lock_content()
@@ -70,7 +70,7 @@ KEPT = "The lock is already paused: a. That reason stays, and nothing was change
     [
         (("--reason", "a"), f"{KEPT}.\n"),
         ((), f"{KEPT}.\n"),
-        (("--reason", "b"), f"{KEPT}; `careen lock resume` first, to pause it for another reason.\n"),
+        (("--reason", "b"), f"{KEPT}; run `careen lock resume` first to pause it for another reason.\n"),
     ],
 )
 def test_pausing_twice_keeps_the_first_reason_and_reports_it(desk: Desk, again: tuple[str, ...], told: str) -> None:
@@ -105,7 +105,7 @@ def test_a_reason_of_several_lines_is_joined_into_one(desk: Desk) -> None:
 def test_resume_removes_the_pause_completely(desk: Desk) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "freeze")
-    assert desk.ok("lock", "resume").splitlines() == ["It was paused: freeze.", "Resumed: nodes start again."]
+    assert desk.ok("lock", "resume").splitlines() == ["The lock was paused: freeze.", "Resumed: nodes start again."]
     assert desk.lock_text() is None
 
 
@@ -117,7 +117,7 @@ def test_resume_ends_a_pause_made_as_kured_documents(desk: Desk) -> None:
 
 def test_resume_without_a_pause_changes_nothing(desk: Desk) -> None:
     desk.lock(HELD)
-    assert desk.ok("lock", "resume") == "It is not paused; nothing was changed.\n"
+    assert desk.ok("lock", "resume") == "The lock is not paused; nothing was changed.\n"
     assert desk.writes() == 0
 
 
@@ -152,7 +152,7 @@ def test_releasing_a_working_holder_warns_and_asks(desk: Desk, phase: str) -> No
     desk.lock(HELD)
     result = desk.run("lock", "release", "n3", stdin="n\n")
     assert result.exit_code == 1
-    assert f"n3 is {phase}: it needs this claim and will put it back." in result.output
+    assert f"n3 is {phase}: it needs this claim and will take it again." in result.output
     assert desk.lock_content().holders == ("n3",)
 
 
@@ -193,7 +193,7 @@ def test_an_unreadable_lock_is_not_overwritten(desk: Desk, command: list[str]) -
     desk.lock("what?")
     result = desk.run("lock", *command)
     assert result.exit_code == 1
-    assert "the lock cannot be understood (it is not JSON), so no node may start as it is" in result.output
+    assert "the lock cannot be understood (it is not JSON), so no node may start;" in result.output
     assert desk.lock_text() == "what?"
 
 

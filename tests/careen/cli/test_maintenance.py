@@ -44,7 +44,7 @@ def test_the_command_stops_waiting_when_the_request_is_withdrawn(desk: Desk, mea
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Waiting"))
     result = desk.run("drain", "n1")
     assert result.exit_code == 1
-    assert "n1 is not kept down: the request was withdrawn, or its time is over" in result.output
+    assert "n1 is not kept drained: the request was withdrawn, or its time is over" in result.output
 
 
 def test_ending_a_maintenance_fails_if_the_node_does_not_return(desk: Desk, meanwhile: Callable[..., None]) -> None:
@@ -92,7 +92,7 @@ def test_the_option_end_waits_until_the_node_is_back_in_service(desk: Desk, mean
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Settling"), lambda: booted(desk, "n1", "boot-1"))
     lines = desk.ok("maintenance", "n1", "--end").splitlines()
-    assert lines[0].startswith("Asked: the agent of n1 uncordons it")
+    assert lines[0].startswith("Requested: the agent uncordons n1")
     assert lines[-1] == "n1 is Idle"
     assert keys.REQUEST not in desk.annotations("n1")
 

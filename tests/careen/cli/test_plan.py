@@ -272,7 +272,7 @@ def test_a_node_in_maintenance_is_named_and_asks_for_no_reboot(desk: Desk, until
         )
     )
     plan = desk.json("plan", *START)
-    assert f"n2 is kept down for maintenance{until}; the plan counts from the hand-back" in plan["notes"]
+    assert f"n2 is in maintenance{until}; the plan assumes that it is back in service" in plan["notes"]
     assert sorted(plan["nodes"]) == ["n1", "n2", "n3"]
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
 

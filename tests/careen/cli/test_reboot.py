@@ -52,13 +52,13 @@ def test_the_request_contains_the_current_boot_id_and_the_reason(desk: Desk) -> 
     output = desk.ok("reboot", "n1", "--reason", "new\nkernel", "--no-wait")
     found = asked(desk, "n1")
     assert (found.wish, found.boot, found.reason, found.is_now) == (Wish.REBOOT, "boot-1", "new kernel", False)
-    assert output == "Asked: n1 reboots when it is next in line; an idle agent looks at its Node every five minutes.\n"
+    assert output == "Requested: n1 reboots when it is next in line; an idle agent reads its Node every five minutes.\n"
 
 
 def test_the_option_now_waives_the_window(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
-    assert "in or outside its window" in desk.ok("reboot", "n1", "--now", "--no-wait")
+    assert "even outside its window" in desk.ok("reboot", "n1", "--now", "--no-wait")
     assert asked(desk, "n1").is_now is True
 
 
@@ -146,5 +146,5 @@ def test_a_node_in_maintenance_gets_no_reboot_request(desk: Desk) -> None:
     desk.lock()
     result = desk.run("reboot", "n1")
     assert result.exit_code == 2
-    assert "n1: a person asked for maintenance already; `careen maintenance n1 --end` first" in result.output
+    assert "n1: a person asked for maintenance already; run `careen maintenance n1 --end` first" in result.output
     assert desk.writes() == 0

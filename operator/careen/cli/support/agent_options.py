@@ -1,7 +1,7 @@
-"""Every setting as an option of a command: made from the one tree of settings, and read as text only.
+"""Turns every setting into an option of a command, from the one tree of settings.
 
-The parsers of the settings judge what was written, so a flag, a variable and the ConfigMap are refused with the
-same words."""
+The options only collect text; the parsers of the settings check it. A bad flag, variable and ConfigMap therefore give
+the same message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def agent_options(function: F) -> F:
 
 
 def given_flags(values: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """The options that the command line names, as a person wrote them; click's values include the defaults."""
+    """Returns the text of the options that the command line names. click's values also include the defaults."""
     return {
         name: value if isinstance(value, tuple) else (value,)
         for name, value in values.items()

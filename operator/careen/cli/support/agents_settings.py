@@ -1,5 +1,5 @@
-"""The settings and the policy of the cluster's agents, read from outside: the DaemonSet's flags and environment, then
-the ConfigMap."""
+"""Reads the settings and the policy of the cluster's agents from outside: from the DaemonSet's flags and environment,
+then from the ConfigMap."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ ANY_NODE = "each-nodes-own"
 
 
 class Launch(Value, kw_only=True):
-    """How agents are started: their command line and environment, and the source of both."""
+    """How agents are started: their command line and environment, and where both were read."""
 
     flags: Mapping[str, Sequence[str]]
     environment: Mapping[str, str]
     where: str
     unread: tuple[str, ...] = ()
-    """Variables whose values are in a Secret: the caller may not be able to read it, and need not."""
+    """Variables whose values come from a Secret. The caller may not be allowed to read the Secret, and does not need
+    to."""
 
 
 class _Field(msgspec.Struct, frozen=True, rename="camel"):
@@ -49,7 +50,7 @@ class _Variable(msgspec.Struct, frozen=True, rename="camel"):
     value_from: _Origin | None = None
 
     def in_pods_of(self, namespace: str) -> str:
-        """The environment of agents of a DaemonSet in this namespace."""
+        """The value of the variable in the agents of a DaemonSet in this namespace."""
         if (
             self.value_from
             and self.value_from.field_ref
@@ -82,10 +83,9 @@ class _DaemonSet(msgspec.Struct, frozen=True):
 
 
 async def settings_of_agents(api: ClusterApi, *, namespace: str, name: str) -> tuple[Resolved, Mapping[str, str]]:
-    """The settings of the agents of this DaemonSet, and the data of their ConfigMap.
+    """Returns the settings of the agents of this DaemonSet, and the data of their ConfigMap.
 
-    Raises `ClusterError` if they cannot be read, `BadSettings` and click's errors if no agent could start with them.
-    """
+    Raises `ClusterError` if they cannot be read, `BadSettings` and click's errors if no agent could start with them."""
     where = {"ds_namespace": (namespace,), "ds_name": (name,), "node_id": (ANY_NODE,)}
     launch = await launch_of_agents(api, resolve(flags=where, environment={}, is_whole=False).settings)
     basics = resolve(flags={**launch.flags, **where}, environment=launch.environment, is_whole=False).settings
@@ -94,8 +94,9 @@ async def settings_of_agents(api: ClusterApi, *, namespace: str, name: str) -> t
 
 
 async def launch_of_agents(api: ClusterApi, basics: Settings) -> Launch:
-    """The command line and environment with which the DaemonSet of `basics` starts its agents. Raises `ClusterError`,
-    and ends the command if the DaemonSet starts none."""
+    """Returns the command line and environment with which the DaemonSet of `basics` starts its agents.
+
+    Raises `ClusterError` if the DaemonSet cannot be read. Ends the command if the DaemonSet starts no agent."""
     title = f"DaemonSet {basics.ds_namespace}/{basics.ds_name}"
     found = await api.get(f"/apis/apps/v1/namespaces/{basics.ds_namespace}/daemonsets/{basics.ds_name}", _DaemonSet)
     for container in found.spec.template.spec.containers:
@@ -123,7 +124,7 @@ _SECRETS = {
 
 
 async def config_map_data(api: ClusterApi, basics: Settings) -> Mapping[str, str]:
-    """The data of the ConfigMap that `basics` names; nothing when there is none. Raises `ClusterError`."""
+    """Returns the data of the ConfigMap that `basics` names; empty if there is none. Raises `ClusterError`."""
     if not basics.config_map:
         return {}
     try:
@@ -136,7 +137,8 @@ async def config_map_data(api: ClusterApi, basics: Settings) -> Mapping[str, str
 
 
 def settings_of(launch: Launch, basics: Settings, data: Mapping[str, str]) -> Resolved:
-    """The settings of agents launched like this with this ConfigMap. Raises `BadSettings`, as their start would."""
+    """Returns the settings of agents with this command line, environment and ConfigMap. Raises `BadSettings` if such an
+    agent would not start."""
     names = {"CAREEN_NODE_ID", "KURED_NODE_ID"}
     is_named = "node_id" in launch.flags or names & set(launch.environment)
     flags = launch.flags if is_named else {**launch.flags, "node_id": (ANY_NODE,)}
@@ -149,12 +151,12 @@ def settings_of(launch: Launch, basics: Settings, data: Mapping[str, str]) -> Re
 
 
 def title_of(basics: Settings) -> str:
-    """`careen/careen`: the ConfigMap."""
+    """Returns the namespace and the name of the ConfigMap, such as `careen/careen`."""
     return f"{basics.ds_namespace}/{basics.config_map}"
 
 
 class Agents(Value, kw_only=True):
-    """`settings` is None if they could not be read; the note has the reason."""
+    """What is known about the agents. `settings` is None if they could not be read; the note then says why."""
 
     settings: Settings | None = None
     scheduler_config: str = ""
@@ -162,12 +164,12 @@ class Agents(Value, kw_only=True):
 
     @property
     def policy(self) -> Policy | None:
-        """The agents' policy, as far as it is known."""
+        """The agents' policy; None if their settings are not known."""
         return policy_of(self.settings) if self.settings else None
 
 
 async def agents_of(cluster: Cluster) -> Agents:
-    """The agents' settings. A failed read becomes a note in the report, never an error."""
+    """Returns the agents' settings. A failed read becomes a note in the report, never an error."""
     try:
         resolved, data = await settings_of_agents(cluster.api, namespace=cluster.namespace, name=cluster.name)
     except (ClusterError, BadSettings, click.ClickException) as error:
@@ -180,6 +182,6 @@ async def agents_of(cluster: Cluster) -> Agents:
         return Agents(settings=resolved.settings, scheduler_config=data[key])
     return Agents(
         settings=resolved.settings,
-        note=f"the agents use the scheduler's configuration in {where}, which cannot be read here: give it with "
+        note=f"the agents use the scheduler's configuration in {where}, which this command cannot read: give it with "
         "--scheduler-config",
     )

@@ -1,7 +1,7 @@
-"""`kubectl_complete-careen`: kubectl runs it for completion when a person presses Tab after `kubectl careen`.
+"""`kubectl_complete-careen`: kubectl runs this program when a person presses Tab after `kubectl careen`.
 
-kubectl runs the program of this name with the words that are there, the unfinished one last, and reads a completion on
-each line, its help behind a tab, and a directive of cobra's at the end (cobra's completions.go, ShellCompDirective)."""
+Its arguments are the words of the command line; the last one is unfinished. kubectl reads one completion from each
+line, with its help after a tab. The last line is one of cobra's directives (completions.go, ShellCompDirective)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _FILES = 0  # ShellCompDirectiveDefault: the shell completes names of files
 
 
 def main() -> None:
-    """The console script."""
+    """Runs the console script `kubectl_complete-careen`."""
     sys.stdout.write(completions(sys.argv[1:]))
 
 
 def completions(words: Sequence[str]) -> str:
-    """The answer for these words; the last one is unfinished and may be empty."""
+    """Returns the lines for kubectl. The last word is unfinished and may be empty."""
     from click.shell_completion import ShellComplete
 
     from careen.cli import cli

@@ -1,8 +1,6 @@
-"""The connection of a command to the cluster, and its messages if the cluster cannot be reached. The options are in
-`options.py`.
+"""Connects a command to the cluster, and explains why the cluster cannot be reached. The options are in `options.py`.
 
-Exit codes: 2 for what the caller wrote wrongly, 1 for what the cluster refused or did not answer.
-"""
+Exit code 2: the caller made a mistake. Exit code 1: the cluster refused or did not answer."""
 
 from __future__ import annotations
 
@@ -46,14 +44,14 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class Cluster(Value, kw_only=True):
-    """A client of a cluster, and the place of careen's lock in it."""
+    """A client of a cluster, and where its lock is."""
 
     api: ClusterApi
     clock: SystemClock
     kubeconfig: str
-    """The file in use; empty for the service account of this pod."""
+    """The kubeconfig in use; empty if the command uses the service account of its pod."""
     context: str
-    """Of the kubeconfig; empty for its current one."""
+    """The given context of the kubeconfig; empty for its current context."""
     namespace: str
     name: str
     annotation: str
@@ -62,7 +60,7 @@ class Cluster(Value, kw_only=True):
 
     @property
     def context_in_use(self) -> str:
-        """The kubeconfig's context, by name; empty where there is no kubeconfig, or it names none."""
+        """The name of the context in use; empty if there is no kubeconfig, or if it has no current context."""
         if self.context or not self.kubeconfig:
             return self.context
         from careen.cluster.wire.client import current_context  # loads the client, which most commands need no part of
@@ -76,7 +74,7 @@ class Cluster(Value, kw_only=True):
 
     @property
     def lock_title(self) -> str:
-        """`DaemonSet careen/careen`, for sentences."""
+        """The DaemonSet's name for messages, such as `DaemonSet careen/careen`."""
         return f"DaemonSet {self.namespace}/{self.name}"
 
 
@@ -89,8 +87,9 @@ def ask(
     name: str | None,
     annotation: str,
 ) -> T:
-    """The answer of one question to the cluster. Without namespace and name, searches for the DaemonSet with the
-    lock."""
+    """Calls `question` with a client of the cluster and returns its result.
+
+    Without namespace and name, searches for the DaemonSet that has the lock."""
     file = _kubeconfig(kubeconfig)
     transport = transport_to(file, context)
     clock = SystemClock()
@@ -119,8 +118,8 @@ def ask(
 
 
 def transport_to(kubeconfig: Path | None, context: str | None) -> ClientTransport:
-    """A transport to the cluster of this kubeconfig, or of the pod that we are in. Ends the command with exit code 2
-    where that cannot be read."""
+    """Returns a transport to the cluster of this kubeconfig, or to the cluster of this pod. Ends the command with exit
+    code 2 if the kubeconfig or the service account cannot be read."""
     if not _asks_for_oauth(kubeconfig):
         load_lean_client()
     from careen.cluster.wire.client import CannotReachCluster, NoSuchContext, connect
@@ -134,7 +133,7 @@ def transport_to(kubeconfig: Path | None, context: str | None) -> ClientTranspor
 
 
 def watching_transport(kubeconfig: str, context: str) -> ClientTransport:
-    """A transport of its own for many connections that stay open, to the cluster of a `Cluster`."""
+    """Returns a separate transport to the same cluster, for many connections that stay open."""
     from careen.cluster.wire.client import connect
 
     return connect(
@@ -143,7 +142,8 @@ def watching_transport(kubeconfig: str, context: str) -> ClientTransport:
 
 
 def _asks_for_oauth(kubeconfig: Path | None) -> bool:
-    """Whether the kubeconfig may need what the lean client leaves out: only users with an auth-provider do."""
+    """Whether the kubeconfig may need OAuth, which the lean client leaves out. Only users with an auth-provider need
+    it."""
     for name in str(kubeconfig or "").split(os.pathsep):
         with suppress(OSError, ValueError):
             if b"auth-provider" in Path(name).read_bytes():
@@ -152,7 +152,7 @@ def _asks_for_oauth(kubeconfig: Path | None) -> bool:
 
 
 def _no_such_context(error: NoSuchContext) -> str:
-    """The existing contexts, and the one that was probably meant."""
+    """Lists the contexts of the kubeconfig, and suggests those with a similar name."""
     there_are = f"it has {listed(error.names, most=9)}"
     if not error.name:
         return f"{error}: choose one with --context; {there_are}"
@@ -160,8 +160,8 @@ def _no_such_context(error: NoSuchContext) -> str:
 
 
 def _kubeconfig(given: str | None) -> Path | None:
-    """The file to use; None for the service account of the pod we are in. KUBECONFIG may name several, as
-    kubectl takes them."""
+    """Returns the kubeconfig to use, or None for the service account of this pod. KUBECONFIG may name several files, as
+    for kubectl."""
     if given:
         return Path(given)
     own = Path.home() / ".kube" / "config"
@@ -170,12 +170,13 @@ def _kubeconfig(given: str | None) -> Path | None:
     if SERVICE_ACCOUNT.exists():
         return None
     raise BadInput(
-        f"no cluster to read: {own} does not exist and this is no pod; give --kubeconfig FILE or set KUBECONFIG"
+        f"no cluster to read: {own} does not exist and this is not a pod; give --kubeconfig FILE or set KUBECONFIG"
     )
 
 
 async def _answered(question: Awaitable[T]) -> T:
-    """The answer, or one sentence for a person: what went wrong, where, and what to do."""
+    """Returns the result of `question`. Turns an error into one sentence for a person: what failed, where, and what to
+    do."""
     try:
         return await question
     except NotSent as error:
@@ -194,14 +195,14 @@ async def _answered(question: Awaitable[T]) -> T:
     except ClusterError as error:
         raise click.ClickException(f"the API server did not answer: {error}; try again") from error
     except OSError as error:
-        # A reader that closed its end, as `head` does, is click's to end in silence.
+        # Click ends the command silently if the reader of its output, such as `head`, has closed the pipe.
         if error.errno is None or error.errno == errno.EPIPE:
             raise
-        raise click.ClickException(f"cannot write {error.filename or 'the answer'}: {error.strerror}") from error
+        raise click.ClickException(f"cannot write {error.filename or 'the output'}: {error.strerror}") from error
 
 
 async def read_lock(cluster: Cluster) -> LockReading:
-    """The current lock. Ends the command with a message if the DaemonSet does not exist."""
+    """Returns the current lock. Ends the command with a message if the DaemonSet does not exist."""
     try:
         return await cluster.lock.read()
     except NotFound as error:
@@ -212,8 +213,7 @@ async def read_lock(cluster: Cluster) -> LockReading:
 
 
 class SeenLock(Value, kw_only=True):
-    """The lock for a report that can do without it: the reading, the raw annotation, and how many agents there should
-    be."""
+    """The lock for a report that also works without it: its content, the raw annotation, and the number of agents."""
 
     state: LockState
     raw: str | None = None
@@ -221,7 +221,7 @@ class SeenLock(Value, kw_only=True):
 
 
 async def look_at_lock(cluster: Cluster) -> SeenLock:
-    """The lock as it is now; unknown when it cannot be read."""
+    """Returns the lock as it is now; unknown if it cannot be read."""
     try:
         reading = await cluster.lock.read()
     except NotFound:
@@ -234,8 +234,7 @@ async def look_at_lock(cluster: Cluster) -> SeenLock:
 
 
 async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
-    """The Node of that name. A name that no Node has is the caller's mistake: exit code 2, and the names that
-    are close."""
+    """Returns the Node of that name. If there is none, ends the command with exit code 2 and suggests similar names."""
     node = await read_node(cluster.api, name)
     if not isinstance(node, Gone):
         return node
@@ -245,8 +244,9 @@ async def read_node_or_fail(cluster: Cluster, name: str) -> NodeView:
 async def annotate_node(
     cluster: Cluster, name: str, purpose: str, change: Callable[[NodeView], dict[str, str | None]]
 ) -> NodeView:
-    """Sets or removes (None) annotations of a Node; `change` gets the values that it replaces. Returns the Node as
-    written."""
+    """Sets annotations of a Node, and removes those whose value is None. Returns the Node after the write.
+
+    `change` gets the Node as it was read and returns the annotations. It runs again after a conflict."""
     for _ in range(TRIES):
         seen = await read_node_or_fail(cluster, name)
         outcome = await patch_node(
@@ -258,10 +258,10 @@ async def annotate_node(
             return outcome.seen
         if isinstance(outcome, StillUnclear):
             raise click.ClickException(
-                f"it is not known whether the Node was changed: {outcome.why}; look with `careen why {name}`"
+                f"it is not known whether the Node was changed: {outcome.why}; check it with `careen why {name}`"
             )
         if not isinstance(outcome, Stale):
             raise click.ClickException(f"the Node was not changed: {outcome.why}")
     raise click.ClickException(
-        f"the Node changed {TRIES} times while it was being written; nothing was changed, try again"
+        f"other clients changed the Node {TRIES} times during this write; this command changed nothing, try again"
     )

@@ -1,8 +1,7 @@
-"""Files that options name: what cannot be read or written is refused before the work begins, with exit code 2,
-option and file.
+"""Checks files that options name, before the work begins. If a file cannot be read or written, the command ends with
+exit code 2 and a message with the option and the file.
 
-Trying is the only test: rights, read-only file systems and folders that are missing all look alike to it.
-"""
+Each check tries the operation. Nothing else covers rights, read-only file systems and missing folders alike."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Written(click.ParamType[Path]):
-    """A file that is written at the end of the work. The check in advance leaves no file, and does not change an
-    existing one."""
+    """A file that the command writes at the end of its work. The early check creates no file and changes no existing
+    file."""
 
     name = "file"
 
@@ -50,14 +49,14 @@ def _try_to_write(path: Path) -> None:
 
 
 def try_folder(folder: Path) -> None:
-    """Raises OSError unless a file can be made in this folder; leaves none."""
+    """Raises OSError if no file can be created in this folder. Leaves no file behind."""
     with TemporaryFile(dir=folder):
         pass
 
 
 def text_of(path: Path, option: str) -> str:
-    """The text of a file that an option names. Ends the command with exit code 2 when it cannot be read, or is
-    no text."""
+    """Returns the text of a file that an option names. Ends the command with exit code 2 if it cannot be read or is not
+    text."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -76,7 +75,7 @@ def try_to_read(path: Path, option: str) -> None:
 
 
 def dump_of(path: Path) -> Dump:
-    """The dump that --from names. Ends the command with exit code 2 when it cannot be read, or is none."""
+    """Returns the dump that --from names. Ends the command with exit code 2 if it cannot be read or is not a dump."""
     from scheduler_core.snapshot.dump import UnreadableDumpError, read_dump
 
     try:
@@ -89,7 +88,7 @@ def dump_of(path: Path) -> Dump:
 
 
 def why(error: OSError | ValueError) -> str:
-    """An error's sentence without its number and its file."""
+    """Returns the error's message without its number and its file."""
     if isinstance(error, UnicodeDecodeError):
-        return "it is no text in UTF-8"
+        return "it is not UTF-8 text"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

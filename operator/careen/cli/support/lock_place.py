@@ -1,4 +1,4 @@
-"""The default place where a command looks for the lock: the DaemonSet of manifests/, else kured's."""
+"""Finds the DaemonSet with the lock if the caller does not name it: that of manifests/, then kured's."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ OURS = ("careen", "careen")
 """Namespace and name of the DaemonSet that manifests/ installs."""
 
 KUREDS = ("kube-system", "kured")
-"""The defaults of the settings, whose tree takes longer to load than a command to answer; a test holds them equal."""
+"""Namespace and name of kured's DaemonSet, the defaults of the settings. They are repeated here because the tree of
+settings loads slowly; a test compares the two."""
 
 
 async def find(api: ClusterApi, *, namespace: str | None, name: str | None, annotation: str) -> tuple[str, str]:
-    """Namespace and name; what is given holds. Where no such DaemonSet exists, or none may be read, the first
-    that it could be.
+    """Returns the namespace and the name of the DaemonSet with the lock. A given namespace or name is kept.
 
-    Raises `ClusterError` when the server does not answer.
-    """
+    If no such DaemonSet exists or may be read, returns the first candidate. Raises `ClusterError` if the server does
+    not answer."""
     places = dict.fromkeys((namespace or space, name or own) for space, own in (OURS, KUREDS))
     first = next(iter(places))
     if namespace and name:

@@ -1,8 +1,6 @@
-"""The options that commands share, and how their answers are printed. Nothing here knows a cluster: that is
-`connection.py`.
+"""The options that commands share, and how results are printed. `connection.py` reaches the cluster.
 
-A command that is given a dump asks nobody, and does not wait for what asks a cluster to be loaded.
-"""
+A command with --from sends no request. It therefore does not load the cluster's client."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ T = TypeVar("T")
 
 
 class Connection(Value, kw_only=True):
-    """How to reach the cluster; no connection is opened before the first request."""
+    """How to reach the cluster. The connection opens with the first request."""
 
     kubeconfig: str | None
     context: str | None
@@ -36,7 +34,8 @@ class Connection(Value, kw_only=True):
     annotation: str
 
     def ask(self, question: Callable[[Cluster], Awaitable[T]]) -> T:
-        """The answer of one question to the cluster; an error ends the command with a message."""
+        """Calls `question` with a client of the cluster and returns its result. An error ends the command with a
+        message."""
         from careen.cli.support.connection import ask
 
         return ask(
@@ -50,7 +49,7 @@ class Connection(Value, kw_only=True):
 
 
 def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
-    """Gives a command the shared options and runs it with an open `Cluster` as its first argument."""
+    """Adds the connection options to a command, and runs it with an open `Cluster` as its first argument."""
 
     @connection_options
     @functools.wraps(function)
@@ -61,8 +60,9 @@ def cluster_command(function: Callable[..., Awaitable[T]]) -> Callable[..., T]:
 
 
 def connection_options(function: Callable[..., T]) -> Callable[..., T]:
-    """Gives a command the shared options, as a `Connection` in its first argument; for commands that can do
-    without a cluster."""
+    """Adds the connection options to a command and passes them as a `Connection` in its first argument.
+
+    Used by commands that can also run without a cluster."""
 
     @click.option(
         "--kubeconfig",
@@ -70,7 +70,9 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
         metavar="FILE",
         help="The kubeconfig to use; the default is ~/.kube/config, and inside a pod its service account.",
     )
-    @click.option("--context", metavar="NAME", help="The context of the kubeconfig; the default is its current one.")
+    @click.option(
+        "--context", metavar="NAME", help="The context of the kubeconfig; the default is its current context."
+    )
     @click.option(
         "--ds-namespace",
         callback=_checked("ds_namespace"),
@@ -93,7 +95,7 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
         show_default=True,
         envvar=["CAREEN_LOCK_ANNOTATION", "KURED_LOCK_ANNOTATION"],
         metavar="KEY",
-        help="The annotation that is the lock.",
+        help="The annotation that contains the lock.",
     )
     @functools.wraps(function)
     def command(
@@ -114,7 +116,7 @@ def connection_options(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def _checked(setting: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """The agents' own parser, so that an invalid name is refused before a request is sent."""
+    """Returns a click callback that checks the value with the agents' own parser, before any request is sent."""
 
     def check(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if value is None or value == parameter.default:
@@ -130,7 +132,7 @@ def _checked(setting: str) -> Callable[[click.Context, click.Parameter, str | No
 
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--output table|json|yaml`."""
+    """Adds `--output table|json|yaml`."""
     return click.option(
         "--output",
         "-o",
@@ -145,20 +147,21 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def dump_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--from FILE`, as the argument `dump`."""
+    """Adds `--from FILE`; the command gets it as the argument `dump`."""
     return click.option(
         "--from", "dump", type=_FILE, metavar="FILE", help="A dump of `careen snapshot` instead of a cluster."
     )(command)
 
 
 def scheduler_config_option(*, otherwise: str = "the default profile") -> Callable[..., Any]:
-    """`--scheduler-config FILE`; `otherwise`: what counts without it."""
-    about = f"The KubeSchedulerConfiguration of the cluster's scheduler; otherwise {otherwise}."
+    """Adds `--scheduler-config FILE`. `otherwise` says in the help which configuration the command uses without it."""
+    about = f"The KubeSchedulerConfiguration of the cluster's scheduler; without it, the command uses {otherwise}."
     return click.option("--scheduler-config", type=_FILE, metavar="FILE", help=about)
 
 
 def show(output: str, *, text: Callable[[int | None], str], value: Callable[[], Any]) -> None:
-    """Prints one of the forms; `text` gets the terminal's width, or None if the output is not a terminal."""
+    """Prints the output in the requested form. `text` gets the terminal's width, or None if the output is not a
+    terminal."""
     say_lines(_for_programs(output, value()) if output in ("json", "yaml") else text(_terminal_width()))
 
 
@@ -171,5 +174,6 @@ def _for_programs(output: str, value: Any) -> str:
 
 
 def _terminal_width() -> int | None:
-    """Columns of the terminal on standard output; None when it is none: then lines are not folded."""
+    """Returns the width of the terminal in columns. None if standard output is not a terminal; lines are then not
+    folded."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,5 +1,5 @@
-"""The progress of a long command: a bar on a terminal, otherwise occasional lines. Always on standard error, so that
-standard output has only the result."""
+"""Shows the progress of a long command: a bar on a terminal, occasional lines elsewhere. Progress goes to standard
+error, so that standard output has only the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ SECONDS_PER_LINE = 10.0
 
 @contextmanager
 def told(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Callable[[int], None]]:
-    """Takes the number of nodes done, as often as the caller likes."""
+    """Yields a function that takes the number of finished nodes and shows it. It may be called as often as the caller
+    likes."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -31,7 +32,7 @@ def told(what: str, total: int, monotonic: Callable[[], float]) -> Iterator[Call
 
 
 class Lines:
-    """A line every `SECONDS_PER_LINE`, the first one after as long."""
+    """Prints at most one line of progress every `SECONDS_PER_LINE`, and the first one not before that time."""
 
     def __init__(self, what: str, total: int, monotonic: Callable[[], float], say: Callable[[str], None]) -> None:
         self._what = what

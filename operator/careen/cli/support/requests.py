@@ -1,4 +1,4 @@
-"""Sends a person's request to one node, and waits for the outcome; `core/people/asked.py` defines the requests."""
+"""Sends a person's request to one node, and waits for the outcome. `core/people/asked.py` defines the requests."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from careen.report.fleet_report import phase_of
 
 LOOK_SECONDS = 2.0
 
-IDLE_LOOK = "an idle agent looks at its Node every five minutes"
+IDLE_LOOK = "an idle agent reads its Node every five minutes"
 
 
 async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
-    """Writes the request on the Node. Does not replace one of another kind: exit code 2."""
+    """Writes the request on the Node. Ends the command with exit code 2 if the Node has a request of another kind."""
 
     def change(seen: NodeView) -> dict[str, str | None]:
         if phase_of(seen) == Phase.FAILED:
             raise BadInput(f"{name} failed; see `careen why {name}`, then run `careen retry {name}` first")
         before = request_of(seen)
         if before is not None and before.wish is not wish.wish:
-            raise BadInput(f"{name}: {sentence(before)} already; {_way_out(before, name)} first")
+            raise BadInput(f"{name}: {sentence(before)} already; run {_way_out(before, name)} first")
         if before is not None:
             say(f"{name}: {sentence(before)} already. The new one replaces it.")
         return {keys.REQUEST: to_annotation(wish)}
@@ -38,7 +38,8 @@ async def ask(cluster: Cluster, name: str, wish: PersonRequest) -> NodeView:
 
 
 async def withdraw(cluster: Cluster, name: str, wish: Wish) -> bool:
-    """Removes the request; False if there is none. Does not remove one of another kind: exit code 2."""
+    """Removes the request; returns False if there is none. Ends the command with exit code 2 if the Node has a request
+    of another kind."""
     before = await read_node_or_fail(cluster, name)
     if keys.REQUEST not in before.annotations:
         return False
@@ -58,15 +59,16 @@ def _way_out(request: PersonRequest, name: str) -> str:
 
 
 async def wait_for(cluster: Cluster, name: str, is_reached: Callable[[NodeView], bool]) -> NodeView:
-    """Tells each change of phase or reason until it is reached. Ends the command with exit code 1 when the node fails
-    or its Node goes away. An API server that does not answer for a while is waited for: it may be the one that reboots.
-    """
+    """Waits until the node is in the wanted state, and prints each change of its phase or reason.
+
+    Ends the command with exit code 1 if the node fails or its Node is deleted. Keeps waiting while the API server does
+    not answer, because it may be running on the node that reboots."""
     told = ""
     while True:
         seen = await _look(cluster, name)
         if isinstance(seen, Gone):
             raise click.ClickException(f"the Node {name} was deleted")
-        now = _told(seen) if seen is not None else "the API server does not answer; waits for it"
+        now = _told(seen) if seen is not None else "the API server does not answer; waiting for it"
         if now != told:
             say(now)
         told = now
@@ -92,5 +94,5 @@ def _told(node: NodeView) -> str:
 
 
 def is_at_rest(node: NodeView) -> bool:
-    """Whether careen is not working on this node: it is idle or waits."""
+    """Whether the node is idle or waiting, so that careen is not working on it."""
     return phase_of(node) not in {*WORKING, Phase.CLAIMING, Phase.SETTLING, Phase.FAILED}

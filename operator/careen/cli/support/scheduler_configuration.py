@@ -1,4 +1,5 @@
-"""The configuration of the cluster's scheduler: the file of --scheduler-config, or what the agents were given."""
+"""Reads the configuration of the cluster's scheduler, from the file of --scheduler-config or from the agents'
+settings."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from scheduler_core.config.fields import ConfigurationError
 
 
 def given_configuration(path: Path | None) -> Configuration | None:
-    """The scheduler configuration of the file; None if no file was given. Raises `BadInput` if it cannot be read or
-    used."""
+    """Parses the scheduler configuration of the file; None if no file was given. Raises `BadInput` if it cannot be read
+    or used."""
     if path is None:
         return None
     where = "--scheduler-config"
@@ -22,7 +23,7 @@ def given_configuration(path: Path | None) -> Configuration | None:
 
 
 def agents_configuration(agents: Agents) -> Configuration | None:
-    """The scheduler configuration of the agents; None if it is not known. Raises `BadInput` if it cannot be used."""
+    """Parses the agents' scheduler configuration; None if it is not known. Raises `BadInput` if it cannot be used."""
     where = "the scheduler configuration of the agents (--scheduler-config takes another)"
     # It comes from the ConfigMap, so it must not name files of this computer.
     return _configuration(agents.scheduler_config, where, may_name_files=False)

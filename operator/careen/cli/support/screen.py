@@ -1,5 +1,5 @@
-"""The only output to a person's terminal: every command prints its texts for people through this module, which makes
-control characters in names, annotations and answers harmless.
+"""Prints text for people. It is the only module that writes to a terminal, because it removes control characters from
+names, annotations and answers.
 
 A test finds every other call that prints."""
 
@@ -17,36 +17,37 @@ _LONGEST_MESSAGE = 4 * LONGEST_LINE
 
 
 def say(sentence: str, *, err: bool = False) -> None:
-    """Prints one line; to standard error with `err`."""
+    """Prints one line, on standard error if `err` is set."""
     click.echo(one_line(sentence, _LONGEST_MESSAGE), err=err)
 
 
 def say_lines(text: str) -> None:
-    """Prints a report with careen's own line breaks. Each part was reduced to one line when the report was composed."""
+    """Prints a report with careen's own line breaks. The report has already reduced each part to one line."""
     click.echo(lines(text))
 
 
 class BadInput(click.ClickException):
-    """The input does not fit the cluster: an unknown name, a file with other content, a node in another phase. Exit
-    code 2 as for an unknown option, without the usage lines."""
+    """The input does not fit the cluster: an unknown name, a file with other content, a node in another phase.
+
+    The exit code is 2, as for an unknown option, but without the usage lines."""
 
     exit_code = 2
 
 
 def did_you_mean(name: str, names: Iterable[str], *, otherwise: str = "") -> str:
-    """`; did you mean n1, n2?`, or what is said where no name is close."""
+    """Returns `; did you mean n1, n2?`, or `otherwise` if no name is similar."""
     close = difflib.get_close_matches(name, names, n=3)
     return f"; did you mean {', '.join(close)}?" if close else otherwise
 
 
 def no_such_node(name: str, names: Sequence[str], *, where: str = "of this cluster") -> BadInput:
-    """The error about a name that no Node has, with similar names. `where` says which list was searched."""
+    """Returns the error for a name that no Node has, with similar names. `where` says which list was searched."""
     among = f" among the {len(names):,} Node{'' if len(names) == 1 else 's'} {where}"
     return BadInput(f"there is no Node {name!r}{did_you_mean(name, names, otherwise=among)}")
 
 
 class SuggestingGroup(click.Group):
-    """Names the commands that are close to one that does not exist."""
+    """A group of commands. If a command does not exist, the error suggests similar ones."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -60,7 +61,7 @@ class SuggestingGroup(click.Group):
 
 
 class SeveralProblems(click.UsageError):
-    """A usage error of one line for each problem."""
+    """A usage error with one line for each problem."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(one_line(problem, _LONGEST_MESSAGE) for problem in problems))
@@ -68,7 +69,7 @@ class SeveralProblems(click.UsageError):
 
 @contextmanager
 def errors_fit_to_show() -> Iterator[None]:
-    """Lets errors through to click, which prints them, with a text that is fit for it."""
+    """Cleans the text of click's errors, which click prints afterwards."""
     try:
         yield
     except SeveralProblems:

@@ -139,4 +139,4 @@ def test_a_scheduler_configuration_that_is_not_text_is_refused(
     (tmp_path / "config").write_bytes(b"\x80\x81")
     result = shop.run(*READ[command, option], option, str(tmp_path / "config"))
     assert result.exit_code == 2, result.output
-    assert f"{tmp_path}/config cannot be read: it is no text in UTF-8" in " ".join(result.output.split())
+    assert f"{tmp_path}/config cannot be read: it is not UTF-8 text" in " ".join(result.output.split())
