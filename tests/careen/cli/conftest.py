@@ -1,4 +1,4 @@
-"""A cluster for the commands: the embedded API server in a thread, and the command line in this process."""
+"""Fixtures for the tests of commands: an embedded API server in a thread, and the command line in this process."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ assert kubernetes.client.CoreV1Api
 
 @dataclass
 class Desk:
-    """A person at a terminal: runs commands and checks the objects afterwards."""
+    """A person at a terminal: runs commands against the embedded API server and checks its objects afterwards."""
 
     server: RunningServer
     kubeconfig: Path
 
     def run(self, *arguments: str, stdin: str = "") -> Result:
-        """The command's exit code and output, with the kubeconfig in the environment as for kubectl."""
+        """Run a command and return its exit code and output. The kubeconfig is in the environment, as for kubectl."""
         return CliRunner().invoke(cli, list(arguments), env={"KUBECONFIG": str(self.kubeconfig)}, input=stdin)
 
     def ok(self, *arguments: str, stdin: str = "") -> str:
-        """The output of a command that succeeds."""
+        """Run a command that must succeed, and return its output."""
         result = self.run(*arguments, stdin=stdin)
         assert result.exit_code == 0, result.output
         return result.output
 
     def json(self, *arguments: str) -> Any:
-        """The parsed output of a command that succeeds, with --output json."""
+        """Run a command that must succeed with --output json, and return the parsed output."""
         return json.loads(self.ok(*arguments, "--output", "json"))
 
     def node(self, name: str, phase: str = "", **more: Any) -> None:
-        """Adds a Node to the cluster. `more`: reason, since, label, refusals, progress, hold, annotations."""
+        """Add a Node. `more` sets its reason, since, label, refusals, progress, hold or annotations."""
         annotations: dict[str, str] = dict(more.pop("annotations", {}))
         if phase:
             annotations |= {
@@ -76,7 +76,7 @@ class Desk:
         flags: Sequence[str] = (),
         agents: int = 3,
     ) -> None:
-        """Adds the DaemonSet with the lock to the cluster, with this content and so many agents with these flags."""
+        """Add careen's DaemonSet with this lock content, this number of agents and these flags."""
         text = render(content) if isinstance(content, LockContent) else content
         labels = {"name": "careen"}
         self.server.seed(
@@ -100,7 +100,7 @@ class Desk:
         )
 
     def agent_on(self, node: str, *, ready: bool = True) -> None:
-        """Adds a careen pod on that node."""
+        """Add a careen pod on the Node."""
         self.server.seed(
             {
                 "apiVersion": "v1",
@@ -118,7 +118,7 @@ class Desk:
         )
 
     def lock_text(self) -> str | None:
-        """The current lock annotation."""
+        """The current text of the lock annotation."""
         daemonset = self.server.get("daemonsets", "careen", "careen")
         assert daemonset is not None
         text: str | None = daemonset["metadata"].get("annotations", {}).get(keys.LOCK_ANNOTATION)

@@ -1,4 +1,4 @@
-"""`careen cleanup` against a server: what it shows, what it removes, and when it refuses."""
+"""Tests `careen cleanup` against a server: what it shows, what it removes, and when it refuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOFT = {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}
 
 
 def seed_node(desk: Desk, name: str, *, boot: str = "b1", **more: Any) -> dict[str, Any]:
-    """Adds a Node to the cluster and returns its state before careen changed it."""
+    """Add a Node and return its state before careen changed it."""
     before = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -66,7 +66,9 @@ def as_before(before: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def interrupted(desk: Desk) -> dict[str, dict[str, Any]]:
-    """A roll-out that ended in the middle: one node waits, one drains, one has finished, one was never touched."""
+    """Add four Nodes of an interrupted roll-out: one waits, one drains, one has finished, and careen has not changed
+    the fourth.
+    """
     desk.lock(HELD)
     waiting = Progress(phase="Waiting", need_since="2026-03-04T12:00:00Z", taint_key="careen.dev/reboot")
     return {
@@ -90,7 +92,7 @@ def interrupted(desk: Desk) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_without_yes_cleanup_shows_the_changes_and_makes_none(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_cleanup_without_yes_shows_the_changes_and_makes_none(desk: Desk, interrupted: dict[str, Any]) -> None:
     output = desk.ok("cleanup")
     assert desk.writes() == 0
     rows = [line.split() for line in output.splitlines() if line.startswith("n")]
@@ -106,7 +108,7 @@ def test_without_yes_cleanup_shows_the_changes_and_makes_none(desk: Desk, interr
     assert interrupted
 
 
-def test_with_yes_cleanup_restores_the_earlier_state(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_cleanup_with_yes_restores_the_state_before_careen(desk: Desk, interrupted: dict[str, Any]) -> None:
     assert desk.ok("cleanup", "--yes").splitlines()[-1] == "13 marks removed from 3 Nodes and the lock."
     assert {name: the_node(desk, name) for name in interrupted} == {
         name: as_before(before) for name, before in interrupted.items()
@@ -123,7 +125,7 @@ def test_a_second_cleanup_writes_nothing(desk: Desk, interrupted: dict[str, Any]
     assert interrupted
 
 
-def test_json_output_has_the_same_content(desk: Desk, interrupted: dict[str, Any]) -> None:
+def test_cleanup_as_json_has_the_same_content(desk: Desk, interrupted: dict[str, Any]) -> None:
     before = desk.json("cleanup")
     assert (before["applied"], [node["name"] for node in before["nodes"]]) == (False, ["n1", "n2", "n3"])
     assert {"kind": "cordon", "name": None, "now": "cordoned", "afterwards": "lifted"} in before["nodes"][1]["goes"]
@@ -165,7 +167,7 @@ def test_cleanup_refuses_while_a_node_reboots(desk: Desk) -> None:
     assert "because of it, --yes would refuse" in desk.ok("cleanup")
 
 
-def test_even_rebooting_cleans_up_a_node_that_reboots(desk: Desk) -> None:
+def test_the_option_even_rebooting_cleans_up_a_rebooting_node(desk: Desk) -> None:
     desk.lock(HELD)
     before = rebooting(desk)
     desk.ok("cleanup", "--yes", "--even-rebooting")
@@ -173,7 +175,7 @@ def test_even_rebooting_cleans_up_a_node_that_reboots(desk: Desk) -> None:
     assert desk.lock_text() is None
 
 
-def test_a_node_with_a_new_boot_does_not_block_the_cleanup(desk: Desk) -> None:
+def test_a_node_that_has_rebooted_does_not_block_the_cleanup(desk: Desk) -> None:
     desk.lock(HELD)
     before = rebooting(desk, boot="b2")
     desk.ok("cleanup", "--yes")
@@ -181,7 +183,7 @@ def test_a_node_with_a_new_boot_does_not_block_the_cleanup(desk: Desk) -> None:
 
 
 def fault_on(desk: Desk, name: str, kind: FaultKind, *, times: int = 99) -> None:
-    """The next writes of this object fail."""
+    """Make the next writes of this object fail."""
     left = iter([True] * times)
 
     def plan(info: Any, _user: str, _stale: bool) -> Fault | None:
@@ -191,9 +193,7 @@ def fault_on(desk: Desk, name: str, kind: FaultKind, *, times: int = 99) -> None
     desk.server.api.plan = plan
 
 
-def test_a_node_that_cannot_be_written_keeps_its_claim_and_the_others_are_cleaned(
-    desk: Desk, interrupted: dict[str, Any]
-) -> None:
+def test_a_node_that_cleanup_cannot_write_keeps_its_claim(desk: Desk, interrupted: dict[str, Any]) -> None:
     fault_on(desk, "n2", FaultKind.SERVER_ERROR)
     result = desk.run("cleanup", "--yes")
     assert result.exit_code == 1
@@ -207,7 +207,7 @@ def test_a_node_that_cannot_be_written_keeps_its_claim_and_the_others_are_cleane
     "kind", [FaultKind.LOST_AFTER, FaultKind.ERROR_AFTER, FaultKind.LOST_BEFORE, FaultKind.CONFLICT]
 )
 @pytest.mark.parametrize("name", ["n2", "careen"])
-def test_after_an_unclear_answer_or_a_conflict_the_object_is_read_again(
+def test_cleanup_reads_an_object_again_after_an_unclear_answer_or_a_conflict(
     desk: Desk, interrupted: dict[str, Any], kind: FaultKind, name: str
 ) -> None:
     fault_on(desk, name, kind, times=1)
@@ -216,8 +216,8 @@ def test_after_an_unclear_answer_or_a_conflict_the_object_is_read_again(
     assert desk.lock_text() is None
 
 
-def test_a_node_that_started_to_reboot_meanwhile_is_skipped(desk: Desk, interrupted: dict[str, Any]) -> None:
-    """The version guards the write: the node read as draining has announced its reboot since."""
+def test_cleanup_skips_a_node_that_announced_its_reboot_after_the_read(desk: Desk, interrupted: dict[str, Any]) -> None:
+    """The resourceVersion guards the write: cleanup read a draining node, which then announced its reboot."""
     rounds = iter([True])
 
     def plan(info: Any, _user: str, _stale: bool) -> Fault | None:
@@ -234,9 +234,8 @@ def test_a_node_that_started_to_reboot_meanwhile_is_skipped(desk: Desk, interrup
     assert interrupted
 
 
-def test_a_claim_made_meanwhile_stays(desk: Desk, interrupted: dict[str, Any]) -> None:
-    """An agent that still runs has cordoned its node since the Nodes were cleaned: the claim keeps other nodes from
-    starting."""
+def test_cleanup_keeps_a_claim_that_an_agent_made_meanwhile(desk: Desk, interrupted: dict[str, Any]) -> None:
+    """An agent cordons its node after cleanup has restored the Nodes. Its claim keeps other nodes from starting."""
     rounds = iter([True])
 
     def plan(info: Any, _user: str, _stale: bool) -> Fault | None:
@@ -250,7 +249,7 @@ def test_a_claim_made_meanwhile_stays(desk: Desk, interrupted: dict[str, Any]) -
     assert interrupted
 
 
-def test_an_unreadable_lock_is_kept_and_reported(desk: Desk) -> None:
+def test_cleanup_keeps_and_reports_an_unreadable_lock(desk: Desk) -> None:
     desk.lock("what?")
     before = seed_node(desk, "n1", taints=[SOFT])
     result = desk.run("cleanup", "--yes")
@@ -262,7 +261,7 @@ def test_an_unreadable_lock_is_kept_and_reported(desk: Desk) -> None:
 KUREDS = {"weave.works/kured-reboot-in-progress": "2026-03-04T12:00:00Z"}
 
 
-def test_kureds_marks_are_removed_only_on_request(desk: Desk) -> None:
+def test_cleanup_removes_kureds_marks_only_on_request(desk: Desk) -> None:
     desk.lock('{"nodeID":"n1","metadata":{"unschedulable":false},"created":"2026-03-04T12:00:00Z","TTL":0}')
     before = seed_node(desk, "n1", annotations=KUREDS, unschedulable=True)
     assert "--kured removes what kured left" in desk.ok("cleanup", "--yes")
@@ -271,7 +270,7 @@ def test_kureds_marks_are_removed_only_on_request(desk: Desk) -> None:
     assert (the_node(desk, "n1"), desk.lock_text()) == (as_before(before), None)
 
 
-def test_a_taint_with_another_key_is_removed_if_it_is_named(desk: Desk) -> None:
+def test_cleanup_removes_a_taint_with_another_key_if_an_option_names_it(desk: Desk) -> None:
     before = seed_node(desk, "n1", taints=[{"key": "kured/soft", "effect": "PreferNoSchedule"}])
     desk.ok("cleanup", "--yes")
     assert desk.writes() == 0
@@ -288,7 +287,7 @@ def with_agents(desk: Desk, image: str) -> None:
     desk.server.seed(daemonset)
 
 
-def test_a_pause_and_a_hold_stay_while_agents_run(desk: Desk) -> None:
+def test_cleanup_keeps_a_pause_and_a_hold_while_agents_run(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     seed_node(desk, "n1", annotations={keys.HOLD: "disk swap"}, taints=[SOFT])
     output = desk.ok("cleanup", "--yes", "--even-with-agents")
@@ -297,7 +296,7 @@ def test_a_pause_and_a_hold_stay_while_agents_run(desk: Desk) -> None:
     assert desk.lock_content().is_paused
 
 
-def test_nothing_is_removed_while_agents_run(desk: Desk) -> None:
+def test_cleanup_removes_nothing_while_agents_run(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     before = seed_node(desk, "n1", taints=[SOFT])
     seen = the_node(desk, "n1")
@@ -312,7 +311,7 @@ def test_nothing_is_removed_while_agents_run(desk: Desk) -> None:
     assert the_node(desk, "n1") == as_before(before)
 
 
-def test_running_agents_and_a_reboot_are_reported_together_with_their_flags(desk: Desk) -> None:
+def test_cleanup_reports_running_agents_and_a_reboot_with_the_flags_that_permit_them(desk: Desk) -> None:
     with_agents(desk, "careen:1")
     rebooting(desk)
     told = desk.run("cleanup", "--yes").output
@@ -323,7 +322,7 @@ def test_running_agents_and_a_reboot_are_reported_together_with_their_flags(desk
     desk.ok("cleanup", "--yes", "--even-rebooting", "--even-with-agents")
 
 
-def test_beside_running_kured_pods_a_pause_stays_and_a_hold_goes(desk: Desk) -> None:
+def test_cleanup_keeps_a_pause_and_removes_a_hold_while_kured_runs(desk: Desk) -> None:
     with_agents(desk, "registry.example/kured:1.17.1")
     seed_node(desk, "n1", annotations={keys.HOLD: "disk swap"})
     desk.ok("cleanup", "--yes")

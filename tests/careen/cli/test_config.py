@@ -22,17 +22,17 @@ def a_config_map(text: str) -> dict[str, Any]:
     }
 
 
-def here(*arguments: str, **environment: str) -> Result:
+def config_here(*arguments: str, **environment: str) -> Result:
     return CliRunner().invoke(cli, ["config", "--here", *arguments], env={"KUBECONFIG": "", **environment})
 
 
 def row(output: str, setting: str) -> list[str]:
-    """Value and source of one setting."""
+    """The value and the source of one setting."""
     (line,) = (line for line in output.splitlines() if line.startswith(f"{setting} "))
     return re.split(r" {2,}", line.strip())[1:]
 
 
-def test_every_setting_is_shown_with_its_value_and_source(desk: Desk) -> None:
+def test_config_shows_every_setting_with_its_value_and_source(desk: Desk) -> None:
     desk.lock()
     value = desk.json("config")
     assert list(value["settings"]) == [flag(name) for name in SETTINGS]
@@ -48,7 +48,7 @@ def test_flags_of_the_daemonset_override_the_configmap(desk: Desk) -> None:
     assert "flags and environment from DaemonSet careen/careen; ConfigMap careen/careen" in output
 
 
-def test_the_environment_of_the_daemonset_counts_and_the_node_name_is_per_node(desk: Desk) -> None:
+def test_config_reads_the_variables_of_the_daemonset_except_the_node_name(desk: Desk) -> None:
     daemonset = yaml.safe_load((ROOT / "manifests" / "daemonset.yaml").read_text())
     daemonset["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "KURED_PERIOD", "value": "5m"})
     desk.server.seed(daemonset)
@@ -58,7 +58,7 @@ def test_the_environment_of_the_daemonset_counts_and_the_node_name_is_per_node(d
     assert row(output, "host-root") == ["/proc/1/root", "--host-root"]
 
 
-def test_no_secret_is_shown_from_any_source(desk: Desk) -> None:
+def test_config_shows_no_secret_from_any_source(desk: Desk) -> None:
     desk.lock(flags=["--notify-url=slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"])
     desk.server.seed(
         a_config_map(
@@ -72,12 +72,12 @@ def test_no_secret_is_shown_from_any_source(desk: Desk) -> None:
         assert "http://prometheus:9090" in output
 
 
-def test_a_variable_from_a_secret_is_shown_as_unread(desk: Desk) -> None:
+def test_config_says_that_it_did_not_read_a_variable_from_a_secret(desk: Desk) -> None:
     desk.server.seed(yaml.safe_load((ROOT / "manifests" / "daemonset.yaml").read_text()))
     assert "CAREEN_NOTIFY_URL may come from a Secret, which this command does not read" in desk.ok("config")
 
 
-def test_settings_that_an_agent_would_refuse_are_refused_with_the_reason(desk: Desk) -> None:
+def test_config_refuses_settings_that_an_agent_would_refuse(desk: Desk) -> None:
     desk.lock(flags=["--concurrency=0"])
     desk.server.seed(a_config_map("drain-timeot: 10m\n"))
     result = desk.run("config")
@@ -90,14 +90,14 @@ def test_settings_that_an_agent_would_refuse_are_refused_with_the_reason(desk: D
     )
 
 
-def test_a_missing_daemonset_is_reported(desk: Desk) -> None:
+def test_config_reports_a_missing_daemonset(desk: Desk) -> None:
     result = desk.run("config")
     assert result.exit_code == 1
     assert "the cluster's settings cannot be read" in result.output
     assert "with --here the command reads no cluster" in result.output
 
 
-def test_a_daemonset_with_another_program_is_recognised(desk: Desk) -> None:
+def test_config_recognises_a_daemonset_that_does_not_run_careen(desk: Desk) -> None:
     desk.server.seed(
         {
             "apiVersion": "apps/v1",
@@ -117,16 +117,16 @@ def test_a_daemonset_with_another_program_is_recognised(desk: Desk) -> None:
     assert "DaemonSet careen/careen has no container that runs `careen agent`" in result.output
 
 
-def test_the_option_here_sends_no_request() -> None:
-    result = here(CAREEN_NODE_ID="n1", KURED_CONCURRENCY="2")
+def test_config_with_here_sends_no_request() -> None:
+    result = config_here(CAREEN_NODE_ID="n1", KURED_CONCURRENCY="2")
     assert result.exit_code == 0, result.output
     assert row(result.output, "concurrency") == ["2", "KURED_CONCURRENCY"]
     assert row(result.output, "node-id") == ["n1", "CAREEN_NODE_ID"]
     assert "no ConfigMap, because the command read no cluster" in result.output
 
 
-def test_a_flag_wins_over_a_variable_and_the_difference_to_kured_is_shown() -> None:
-    result = here("--concurrency=3", KURED_CONCURRENCY="2")
+def test_config_says_that_a_flag_wins_over_a_variable_unlike_in_kured() -> None:
+    result = config_here("--concurrency=3", KURED_CONCURRENCY="2")
     assert row(result.output, "concurrency") == ["3", "--concurrency"]
     assert "the flag counts (kured would take the variable)" in " ".join(result.output.split())
 
@@ -144,7 +144,9 @@ def test_a_flag_wins_over_a_variable_and_the_difference_to_kured_is_shown() -> N
     ],
     ids=["no duration", "a variable with a slip", "a contradiction"],
 )
-def test_invalid_settings_exit_with_2(arguments: list[str], environment: dict[str, str], complaint: str) -> None:
-    result = here(*arguments, **environment)
+def test_config_exits_with_2_if_settings_are_invalid(
+    arguments: list[str], environment: dict[str, str], complaint: str
+) -> None:
+    result = config_here(*arguments, **environment)
     assert result.exit_code == 2
     assert complaint in " ".join(result.output.split())

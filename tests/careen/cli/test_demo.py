@@ -1,4 +1,4 @@
-"""`careen demo` as a person runs it: real agent processes on an embedded cluster."""
+"""Tests `careen demo` as a person runs it, with real agent processes on an embedded cluster."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def demo(tmp_path: Path) -> Iterator[Any]:
 
 
 def agents_of(folder: Path) -> list[int]:
-    """Processes that were started with a kubeconfig of this folder."""
+    """The processes that were started with a kubeconfig in this folder."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -66,7 +66,7 @@ def agents_of(folder: Path) -> list[int]:
     return found
 
 
-def test_real_agents_reboot_every_node_of_the_demo_and_break_no_rule(demo: Any, tmp_path: Path) -> None:
+def test_agents_of_the_demo_reboot_every_node_and_break_no_rule(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "3", "--seed", "7")
     output, _ = process.communicate()  # its own patience follows the machine's load, and its message says more
     assert process.returncode == 0, output
@@ -81,7 +81,7 @@ def test_real_agents_reboot_every_node_of_the_demo_and_break_no_rule(demo: Any, 
     assert {"Waiting", "Rebooting", "Idle"} <= set(phases)
 
 
-def test_an_agent_that_breaks_a_rule_makes_the_exit_code_one(demo: Any, tmp_path: Path) -> None:
+def test_demo_exits_with_1_if_an_agent_breaks_a_rule(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "2", "--break", "claim")
     output, _ = process.communicate()
     assert process.returncode == 1, output
@@ -103,7 +103,7 @@ def test_a_signal_ends_the_demo_and_all_its_processes(demo: Any, tmp_path: Path,
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv on the PATH")
-def test_agents_end_with_a_demo_that_was_killed(demo: Any, tmp_path: Path) -> None:
+def test_agents_end_when_their_demo_is_killed(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "2")
     wait_until(lambda: len(agents_of(tmp_path)) == 2)  # one of them may be about to ask for its signal
     process.kill()
@@ -111,7 +111,7 @@ def test_agents_end_with_a_demo_that_was_killed(demo: Any, tmp_path: Path) -> No
     wait_until(lambda: not agents_of(tmp_path))
 
 
-def test_serve_keeps_the_cluster_running_with_a_kubeconfig(demo: Any, tmp_path: Path) -> None:
+def test_serve_keeps_the_cluster_running_and_writes_a_kubeconfig(demo: Any, tmp_path: Path) -> None:
     process = demo("--nodes", "2", "--serve")
     wait_until(lambda: (tmp_path / "kubeconfig").exists() or process.poll() is not None)
     status = run(
@@ -126,8 +126,8 @@ def test_serve_keeps_the_cluster_running_with_a_kubeconfig(demo: Any, tmp_path: 
     assert f"export KUBECONFIG={tmp_path / 'kubeconfig'}" in output
 
 
-def test_serve_ends_with_a_message_when_a_part_of_the_cluster_dies(demo: Any, tmp_path: Path) -> None:
-    """A host cannot boot if a folder is in its sentinel's place; a cluster whose hosts cannot boot is of no use."""
+def test_serve_ends_with_a_message_when_a_host_cannot_boot(demo: Any, tmp_path: Path) -> None:
+    """A folder at the path of the sentinel prevents the boot of a host."""
     process = demo("--nodes", "1", "--serve")
     wait_until(lambda: (tmp_path / "kubeconfig").exists() or process.poll() is not None)
     host = tmp_path / "hosts" / "node-01"
@@ -140,7 +140,7 @@ def test_serve_ends_with_a_message_when_a_part_of_the_cluster_dies(demo: Any, tm
     assert agents_of(tmp_path) == []
 
 
-def test_a_rule_that_does_not_exist_is_refused_with_the_list_of_rules() -> None:
+def test_demo_refuses_an_unknown_rule_and_lists_the_rules() -> None:
     result = CliRunner().invoke(cli, ["demo", "--break", "gravity"])
     assert result.exit_code == 2
     assert "there is no rule 'gravity'" in result.output
@@ -150,11 +150,11 @@ def test_a_rule_that_does_not_exist_is_refused_with_the_list_of_rules() -> None:
 @pytest.mark.parametrize(
     "arguments", [["--nodes", "0"], ["--concurrency", "0"], ["--port", "70000"], ["--patience", "-1"]]
 )
-def test_invalid_options_are_refused(arguments: list[str]) -> None:
+def test_demo_refuses_invalid_options(arguments: list[str]) -> None:
     assert CliRunner().invoke(cli, ["demo", *arguments]).exit_code == 2
 
 
-def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_port_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = CliRunner().invoke(
@@ -164,7 +164,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     assert f"Error: port {port} of 127.0.0.1 cannot be used: Address already in use" in result.output
 
 
-def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--keep", str(tmp_path / "file" / "x")])
     assert result.exit_code == 2
@@ -173,10 +173,10 @@ def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_a_demo_whose_agents_do_not_start_has_no_verdict_and_reports_why(
+def test_demo_reports_why_its_agents_do_not_start_and_gives_no_verdict(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Exit code 1 is for broken rules. The demo does not wait for agents that end at once."""
+    """The exit code is not 1, which means a broken rule. The demo does not wait for agents that end at once."""
     plan = functools.partial(rollout.RolloutPlan, agent_arguments=["--no-such-flag"])
     monkeypatch.setattr(rollout, "RolloutPlan", plan)
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path)])
@@ -190,7 +190,7 @@ def test_a_demo_whose_agents_do_not_start_has_no_verdict_and_reports_why(
     assert agents_of(tmp_path) == []
 
 
-def test_the_help_names_every_exit_code() -> None:
+def test_the_help_of_demo_lists_every_exit_code() -> None:
     page = " ".join(CliRunner().invoke(cli, ["demo", "--help"]).output.split())
     assert all(
         words in page
@@ -198,14 +198,14 @@ def test_the_help_names_every_exit_code() -> None:
     )
 
 
-def test_an_unwritable_folder_is_named_before_anything_starts() -> None:
+def test_demo_names_an_unwritable_folder_before_it_starts_anything() -> None:
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--keep", "/proc"])
     assert result.exit_code == 2
     assert "Invalid value for --keep: /proc cannot be written to:" in " ".join(result.output.split())
     assert "is starting" not in result.output
 
 
-def test_a_recording_that_cannot_be_written_does_not_lose_the_verdict(tmp_path: Path) -> None:
+def test_demo_prints_its_verdict_even_if_the_recording_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").mkdir()
     result = CliRunner().invoke(cli, ["demo", "--nodes", "1", "--plain", "--keep", str(tmp_path)])
     assert result.exit_code == 4
@@ -214,7 +214,7 @@ def test_a_recording_that_cannot_be_written_does_not_lose_the_verdict(tmp_path: 
 
 
 @pytest.mark.parametrize("arguments", [[], ["--break", "release"], ["--serve"]])
-def test_without_drydock_the_demo_tells_where_to_get_it(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+def test_without_drydock_the_demo_says_where_to_get_it(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     """The image and the wheel do not contain drydock."""
     monkeypatch.setattr("careen.cli.demo.find_spec", lambda _: None)
     done = CliRunner().invoke(cli, ["demo", *arguments])

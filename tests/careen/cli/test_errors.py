@@ -1,4 +1,4 @@
-"""The messages of a command that fails: no Python traceback, the documented exit code, the next step."""
+"""Tests the messages of a command that fails: no Python traceback, the documented exit code, and the next step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INSIDES = re.compile(
 
 
 def problem(result: Result) -> str:
-    """The output, on one line."""
+    """The error output, joined into one line."""
     assert not INSIDES.search(result.output), result.output
     return " ".join(result.output.split())
 
@@ -40,7 +40,7 @@ def asked(tmp_path: Path, server: str, *words: str) -> Result:
 
 @pytest.fixture
 def raw_server() -> Iterator[str]:
-    """The port of a server that answers every request with another protocol and closes the connection."""
+    """The port of a server that answers each request in a protocol other than HTTP and closes the connection."""
 
     def serve() -> None:
         with contextlib.suppress(OSError):
@@ -59,13 +59,13 @@ COMMANDS = (("status",), ("why", "n1"), ("lock", "show"), ("plan",), ("explain",
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_refusal_by_the_server_is_one_message(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_refusal_by_the_server_gives_one_message(tmp_path: Path, command: tuple[str, ...]) -> None:
     result = asked(tmp_path, "http://127.0.0.1:9", *command)
     assert "http://127.0.0.1:9 refused the connection" in problem(result)
     assert (result.exit_code, "Usage:" in result.output) == (1, False)
 
 
-def test_a_forecast_of_an_unreachable_cluster_is_unknown(tmp_path: Path) -> None:
+def test_the_forecast_of_an_unreachable_cluster_is_unknown(tmp_path: Path) -> None:
     result = asked(tmp_path, "http://127.0.0.1:9", "forecast", "n1")
     assert "the forecast could not be made: the API server cannot be reached" in problem(result)
     assert result.exit_code == 4
@@ -86,14 +86,14 @@ def test_a_forecast_of_an_unreachable_cluster_is_unknown(tmp_path: Path) -> None
         ("http://127.0.0.1:99999", "http://127.0.0.1:99999 "),
     ],
 )
-def test_every_network_error_names_the_server(tmp_path: Path, raw_server: str, server: str, words: str) -> None:
+def test_each_network_error_names_the_server(tmp_path: Path, raw_server: str, server: str, words: str) -> None:
     result = asked(tmp_path, server.format(raw=raw_server), "status")
     assert words.format(raw=raw_server) in problem(result)
     assert result.exit_code in (1, 2)
     assert "secret" not in result.output
 
 
-def test_an_untrusted_certificate_has_its_own_message(tmp_path: Path, tls_server: str) -> None:
+def test_the_message_says_that_the_certificate_is_not_trusted(tmp_path: Path, tls_server: str) -> None:
     result = asked(tmp_path, tls_server, "status")
     assert f"{tls_server} shows a certificate that is not trusted: self-signed certificate" in problem(result)
 
@@ -154,7 +154,7 @@ def tls_server(tmp_path: Path) -> Iterator[str]:
     ],
 )
 @pytest.mark.parametrize("command", [("status",), ("config",)], ids=" ".join)
-def test_an_unknown_context_is_reported_with_the_existing_ones(
+def test_the_error_about_an_unknown_context_lists_the_existing_contexts(
     tmp_path: Path, given: str, words: str, command: tuple[str, ...]
 ) -> None:
     file = tmp_path / "kubeconfig"
@@ -207,7 +207,7 @@ def test_a_misspelled_name_is_reported_with_a_suggestion(desk: Desk, words: list
         (["explain", "a/b"], "there is no pending or running pod 'a/b'"),
     ],
 )
-def test_an_error_that_is_not_about_usage_shows_no_usage(desk: Desk, words: list[str], told: str) -> None:
+def test_an_error_unrelated_to_usage_shows_no_usage(desk: Desk, words: list[str], told: str) -> None:
     desk.node("n1")
     desk.lock()
     result = desk.run(*words)
@@ -226,7 +226,7 @@ def test_an_error_that_is_not_about_usage_shows_no_usage(desk: Desk, words: list
         (["explain", "a/b", "--scheduler-config", "{file}"], "--scheduler-config"),
     ],
 )
-def test_a_file_of_the_wrong_kind_is_named_with_its_option(
+def test_a_file_of_the_wrong_type_is_named_with_its_option(
     desk: Desk, tmp_path: Path, words: list[str], option: str
 ) -> None:
     desk.node("n1")
@@ -242,7 +242,7 @@ def test_a_file_of_the_wrong_kind_is_named_with_its_option(
 # ---- --set ----
 
 
-def test_a_setting_without_effect_on_a_plan_is_refused_with_the_list_of_those_with(desk: Desk) -> None:
+def test_plan_reports_settings_that_change_nothing_and_lists_settings_that_do(desk: Desk) -> None:
     desk.node("n1")
     desk.lock()
     notes = desk.json("plan", "--set", "drain-timeout=3s", "--set", "period=1m", "--set", "concurrency=2")["notes"]
@@ -263,7 +263,7 @@ def test_a_setting_without_effect_on_a_plan_is_refused_with_the_list_of_those_wi
     ids=" ".join,
 )
 @pytest.mark.parametrize("content", [b"x", b"\xff\xfe"], ids=["other content", "no text"])
-def test_a_file_with_other_content_is_named_with_its_option_and_shows_no_usage(
+def test_a_file_with_wrong_content_is_named_with_its_option(
     desk: Desk, tmp_path: Path, words: list[str], content: bytes
 ) -> None:
     desk.node("n1")

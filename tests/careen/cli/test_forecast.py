@@ -1,4 +1,4 @@
-"""The whole path: command, child process, lists over HTTP, scheduler_core, table."""
+"""Tests `careen forecast` from the command to the table: child process, lists over HTTP, scheduler_core."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def a_replica_set(name: str, replicas: int) -> dict[str, Any]:
     }
 
 
-def test_if_all_pods_fit_elsewhere_the_exit_code_is_0(desk: Desk) -> None:
+def test_forecast_exits_with_0_if_all_pods_fit_elsewhere(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
     output = desk.ok("forecast", "n1")
     assert [line.split()[:3] for line in output.splitlines()[2:4]] == [
@@ -83,7 +83,7 @@ def test_if_all_pods_fit_elsewhere_the_exit_code_is_0(desk: Desk) -> None:
     assert output.splitlines()[-1] == "With the default settings the agent would drain it."
 
 
-def test_pods_excluded_by_the_agents_selector_stay(desk: Desk) -> None:
+def test_pods_that_the_agents_selector_excludes_stay_on_the_node(desk: Desk) -> None:
     desk.lock(flags=["--drain-pod-selector=app=web"])
     desk.server.seed(
         a_node("n1"),
@@ -97,7 +97,7 @@ def test_pods_excluded_by_the_agents_selector_stay(desk: Desk) -> None:
     assert [(pod.name, pod.outcome) for pod in made.pods] == [("db-1", Outcome.STAYS), ("web-1", Outcome.MOVES)]
 
 
-def test_a_pod_without_room_gives_exit_code_3_and_the_schedulers_message(desk: Desk) -> None:
+def test_a_pod_that_fits_nowhere_gives_exit_code_3_and_the_schedulers_message(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="3"))
     desk.server.seed(a_replica_set("other", 1), a_replica("other-1", "n2", cpu="2", owner="other"))
     result = desk.run("forecast", "n1", "--output", "json")
@@ -109,12 +109,12 @@ def test_a_pod_without_room_gives_exit_code_3_and_the_schedulers_message(desk: D
     )
 
 
-def test_a_pod_that_fits_only_on_its_node_returns(desk: Desk) -> None:
+def test_a_pod_that_fits_only_on_its_own_node_returns_to_it(desk: Desk) -> None:
     desk.server.seed(a_node("n1", cpu="8"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", cpu="6"))
     assert "shop/web-1   returns" in desk.ok("forecast", "n1")
 
 
-def test_a_budget_that_allows_nothing_gives_exit_code_3(desk: Desk) -> None:
+def test_a_disruption_budget_that_allows_nothing_gives_exit_code_3(desk: Desk) -> None:
     desk.server.seed(
         a_node("n1"),
         a_node("n2"),
@@ -140,7 +140,7 @@ def test_a_budget_that_allows_nothing_gives_exit_code_3(desk: Desk) -> None:
     assert "never, as things stand: " in result.output
 
 
-def test_a_pod_of_another_scheduler_gives_exit_code_4(desk: Desk) -> None:
+def test_a_pod_with_another_scheduler_gives_exit_code_4(desk: Desk) -> None:
     desk.server.seed(
         a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine")
     )
@@ -149,7 +149,7 @@ def test_a_pod_of_another_scheduler_gives_exit_code_4(desk: Desk) -> None:
     assert "shop/web-1   unknown" in result.output
 
 
-def test_a_forecast_that_cannot_be_made_gives_exit_code_4_and_the_reason(desk: Desk) -> None:
+def test_a_failed_forecast_gives_exit_code_4_and_the_reason(desk: Desk) -> None:
     desk.server.seed(a_node("n1"))
     desk.server.api.authorizer = lambda user, verb, group, resource, namespace, name: resource != "poddisruptionbudgets"
     result = desk.run("forecast", "n1")
@@ -164,14 +164,14 @@ def test_forecast_changes_nothing_in_the_cluster(desk: Desk) -> None:
     assert desk.writes() == 0
 
 
-def test_a_missing_node_is_a_usage_error(desk: Desk) -> None:
+def test_forecast_of_a_missing_node_is_a_usage_error(desk: Desk) -> None:
     desk.server.seed(a_node("n1"))
     result = desk.run("forecast", "n11")
     assert result.exit_code == 2
     assert "there is no Node 'n11'; did you mean n1?" in result.output
 
 
-def test_the_forecast_uses_the_schedulers_configuration(desk: Desk, tmp_path: Any) -> None:
+def test_forecast_uses_the_given_scheduler_configuration(desk: Desk, tmp_path: Any) -> None:
     desk.server.seed(
         a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1", schedulerName="mine")
     )
@@ -199,7 +199,7 @@ STUCK = (
 )
 
 
-def test_the_verdict_follows_the_flags_of_the_agents(desk: Desk) -> None:
+def test_the_verdict_uses_the_flags_of_the_agents(desk: Desk) -> None:
     desk.server.seed(*STUCK)
     desk.lock(flags=["--forecast-pending-allowed=1"])
     result = desk.run("forecast", "n1")
@@ -207,7 +207,7 @@ def test_the_verdict_follows_the_flags_of_the_agents(desk: Desk) -> None:
     assert result.output.splitlines()[-1] == "The agent would drain it."
 
 
-def test_the_verdict_follows_the_configmap_of_the_agents(desk: Desk) -> None:
+def test_the_verdict_uses_the_configmap_of_the_agents(desk: Desk) -> None:
     desk.server.seed(
         *STUCK,
         {
@@ -224,7 +224,7 @@ def test_the_verdict_follows_the_configmap_of_the_agents(desk: Desk) -> None:
     )
 
 
-def test_the_schedulers_configuration_is_read_from_the_agents_source(desk: Desk) -> None:
+def test_forecast_reads_the_scheduler_configuration_from_the_source_that_the_agents_name(desk: Desk) -> None:
     configuration = yaml.safe_dump(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -250,10 +250,12 @@ def test_the_schedulers_configuration_is_read_from_the_agents_source(desk: Desk)
 
 @pytest.mark.parametrize("flags", [[], ["--config-map-may-name-files"]], ids=["not trusted", "trusted by the agents"])
 @pytest.mark.parametrize("command", ["forecast", "plan"])
-def test_the_agents_config_map_cannot_name_a_local_file(
+def test_the_agents_configmap_cannot_make_the_command_open_a_local_file(
     desk: Desk, tmp_path: Path, command: str, flags: list[str]
 ) -> None:
-    """Otherwise its editor would choose which of the caller's files are opened, and which certificate is shown."""
+    """Otherwise an editor of the ConfigMap would choose which files of the caller are opened and which certificate is
+    shown.
+    """
     extender = {"urlPrefix": "https://127.0.0.1:1", "filterVerb": "filter", "tlsConfig": {"caFile": "/no/such/file"}}
     configuration = yaml.safe_dump(
         {
@@ -305,7 +307,7 @@ def test_the_agents_config_map_cannot_name_a_local_file(
     ],
     ids=["a file of the agents", "settings that no agent could start with"],
 )
-def test_unknown_agent_settings_are_reported(desk: Desk, flags: list[str], note: str) -> None:
+def test_forecast_reports_unknown_agent_settings(desk: Desk, flags: list[str], note: str) -> None:
     desk.server.seed(a_node("n1"))
     desk.lock(flags=flags)
     assert note in desk.ok("forecast", "n1")
@@ -314,7 +316,7 @@ def test_unknown_agent_settings_are_reported(desk: Desk, flags: list[str], note:
 @pytest.mark.parametrize(
     ("context", "says", "code"), [("careen-demo", "If n1 were drained now", 0), ("other", "there is no Node 'n1'", 2)]
 )
-def test_the_child_uses_the_same_cluster_as_the_command(desk: Desk, context: str, says: str, code: int) -> None:
+def test_the_child_process_uses_the_same_cluster_as_the_command(desk: Desk, context: str, says: str, code: int) -> None:
     desk.server.seed(a_node("n1"))
     with server_in_thread() as elsewhere:
         elsewhere.seed(a_node("n9"))
@@ -337,7 +339,7 @@ TWO = (
 )
 
 
-def test_nodes_drained_together_do_not_receive_each_others_pods(desk: Desk) -> None:
+def test_nodes_forecast_together_do_not_receive_each_others_pods(desk: Desk) -> None:
     desk.server.seed(*TWO)
     output = desk.ok("forecast", "n1", "n2")
     first, second = output.split("\n\nIf ")
@@ -347,14 +349,14 @@ def test_nodes_drained_together_do_not_receive_each_others_pods(desk: Desk) -> N
     assert ["shop/web-2", "moves", "n3"] in [line.split()[:3] for line in second.splitlines()]
 
 
-def test_several_forecasts_are_a_list_without_duplicate_nodes(desk: Desk) -> None:
+def test_the_forecast_of_several_nodes_lists_each_node_once(desk: Desk) -> None:
     desk.server.seed(*TWO)
     assert [each["node"] for each in desk.json("forecast", "n2", "n1", "n2")["forecasts"]] == ["n2", "n1"]
     assert desk.json("forecast", "n1", "n1")["node"] == "n1"
 
 
-def test_the_exit_code_is_that_of_the_worst_node(desk: Desk) -> None:
-    """Each alone would find room on the other; n3 has room for one."""
+def test_forecast_of_several_nodes_exits_with_the_code_of_the_worst_node(desk: Desk) -> None:
+    """The pods of each node alone would fit on the other node; n3 has room for one."""
     desk.server.seed(
         a_node("n1"),
         a_node("n2"),
@@ -374,7 +376,7 @@ def dump(desk: Desk, tmp_path: Path) -> Path:
     return file
 
 
-def test_a_forecast_from_a_dump_equals_that_of_the_cluster_and_sends_no_request(desk: Desk, dump: Path) -> None:
+def test_a_forecast_from_a_dump_equals_the_live_forecast_and_sends_no_request(desk: Desk, dump: Path) -> None:
     for names, code in ((["n1"], 0), (["n3"], 0), (["n1", "n2"], 3)):
         live, replayed = (
             desk.run("forecast", *names, *more, "--output", "json")
@@ -393,7 +395,9 @@ def test_a_forecast_from_a_dump_equals_that_of_the_cluster_and_sends_no_request(
         (["n1", "n8"], "there is no Node 'n8' among the 3 of this dump"),
     ],
 )
-def test_a_node_missing_from_the_dump_is_a_usage_error(desk: Desk, dump: Path, names: list[str], sentence: str) -> None:
+def test_forecast_of_a_node_missing_from_the_dump_is_a_usage_error(
+    desk: Desk, dump: Path, names: list[str], sentence: str
+) -> None:
     result = desk.run("forecast", *names, "--from", str(dump))
     assert (result.exit_code, sentence in result.output) == (2, True), result.output
 
@@ -411,7 +415,7 @@ def test_a_node_missing_from_the_dump_is_a_usage_error(desk: Desk, dump: Path, n
     ],
     ids=["empty", "cut off", "no gzip", "of another version"],
 )
-def test_an_incomplete_dump_is_refused_with_exit_code_2(
+def test_forecast_refuses_an_incomplete_dump_with_exit_code_2(
     desk: Desk, dump: Path, spoil: Callable[[bytes], bytes], sentence: str
 ) -> None:
     dump.write_bytes(spoil(dump.read_bytes()))
@@ -419,13 +423,13 @@ def test_an_incomplete_dump_is_refused_with_exit_code_2(
     assert (result.exit_code, sentence in result.output) == (2, True), result.output
 
 
-def test_a_missing_node_argument_exits_with_2(desk: Desk) -> None:
+def test_forecast_without_a_node_name_exits_with_2(desk: Desk) -> None:
     result = desk.run("forecast")
     assert (result.exit_code, "Missing argument 'NODE...'" in result.output) == (2, True), result.output
 
 
 def a_full_cluster() -> list[dict[str, Any]]:
-    """Three replicas on n1 that fit nowhere else: n2 is full."""
+    """Three replicas on n1, which fit nowhere else because n2 is full."""
     return [
         a_node("n1"),
         a_node("n2"),
@@ -449,7 +453,9 @@ def a_full_cluster() -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_a_forecast_says_whether_more_nodes_help_and_how_many_are_needed(desk: Desk, wanted: str, told: str) -> None:
+def test_forecast_says_how_many_more_nodes_are_needed_or_that_they_do_not_help(
+    desk: Desk, wanted: str, told: str
+) -> None:
     desk.server.seed(*a_full_cluster())
     output = desk.run("forecast", "n1", "--with-nodes", wanted)
     assert output.exit_code == 3  # of the unchanged cluster
@@ -474,7 +480,7 @@ def test_the_json_contains_the_effect_of_more_nodes(desk: Desk) -> None:
     }
 
 
-def test_a_node_from_a_file_is_a_template_and_each_pod_says_whether_it_fits(desk: Desk, tmp_path: Path) -> None:
+def test_forecast_reads_the_template_for_more_nodes_from_a_file(desk: Desk, tmp_path: Path) -> None:
     desk.server.seed(*a_full_cluster())
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(a_node("small", cpu="1")))
@@ -484,13 +490,13 @@ def test_a_node_from_a_file_is_a_template_and_each_pod_says_whether_it_fits(desk
     assert "No number of such nodes helps (up to 1 were tried)." in output
 
 
-def test_unneeded_nodes_make_no_difference(desk: Desk) -> None:
+def test_more_nodes_make_no_difference_if_all_pods_fit_without_them(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica_set("web", 1), a_replica("web-1", "n1"))
     output = " ".join(desk.ok("forecast", "n1", "--with-nodes=n2=3").split())
     assert "With 3 more nodes like n2: no difference, because every pod finds a place without them." in output
 
 
-def test_a_command_names_the_nodes_that_would_take_all_pods_without_room(desk: Desk) -> None:
+def test_forecast_notes_how_many_more_nodes_would_take_the_pods_without_room(desk: Desk) -> None:
     desk.server.seed(*a_full_cluster())
     output = " ".join(desk.run("forecast", "n1").stdout.split())
     assert "Note: one more node like n1 would take all 3 pods that find no room." in output

@@ -1,4 +1,4 @@
-"""`careen status` reports first that no node will start, why, since when, and the remedy."""
+"""Tests the first lines of `careen status`, which say that no node will start, why, since when, and the remedy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def waits(desk: Desk, name: str, *refusals: dict[str, Any], **more: Any) -> None
 
 
 def headline(desk: Desk) -> str:
-    """The text above the lock's line, on one line, without the seconds that pass meanwhile."""
+    """The output above the line "Lock:", joined into one line, without seconds."""
     return re.sub(r"(\d+[hm])\d+[ms]", r"\1", " ".join(desk.ok("status").partition("Lock:")[0].split()))
 
 
@@ -42,8 +42,7 @@ def headline(desk: Desk) -> str:
 
 
 def refused_by_spread(node: str) -> dict[str, Any]:
-    """The annotations that the agent of one of three nodes, one in each zone, writes about three replicas that must be
-    spread over the zones."""
+    """The refusal that an agent writes if three replicas must be spread over three zones with one node each."""
     spread = {
         "topologySpreadConstraints": [
             {
@@ -66,7 +65,7 @@ def refused_by_spread(node: str) -> dict[str, Any]:
     )
 
 
-def test_if_every_forecast_refuses_the_headline_names_the_pod_and_the_remedy(desk: Desk) -> None:
+def test_if_every_forecast_refuses_the_first_lines_name_the_pod_and_the_remedy(desk: Desk) -> None:
     for name in ("n1", "n2", "n3"):
         waits(desk, name, refused_by_spread(name))
     desk.lock(LockContent())
@@ -86,7 +85,7 @@ def test_if_every_forecast_refuses_the_headline_names_the_pod_and_the_remedy(des
     )
 
 
-def test_a_remedy_found_by_the_forecast_is_shown_by_why(desk: Desk) -> None:
+def test_why_shows_the_remedy_that_the_forecast_found(desk: Desk) -> None:
     row = refused_by_spread("n2")
     waits(desk, "n2", row)
     desk.lock(LockContent())
@@ -98,7 +97,7 @@ def test_a_remedy_found_by_the_forecast_is_shown_by_why(desk: Desk) -> None:
 # ---- other reasons that stop every node ----
 
 
-def test_a_pause_is_shown_with_its_reason_and_how_to_end_it(desk: Desk) -> None:
+def test_status_shows_the_reason_of_a_pause_and_the_command_that_ends_it(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock(LockContent(is_paused=True, pause_reason="storage upgrade"))
     assert (
@@ -108,7 +107,7 @@ def test_a_pause_is_shown_with_its_reason_and_how_to_end_it(desk: Desk) -> None:
     )
 
 
-def test_an_unreadable_lock_stops_every_node(desk: Desk) -> None:
+def test_status_says_that_an_unreadable_lock_stops_every_node(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock("what?")
     assert headline(desk).startswith(
@@ -117,7 +116,7 @@ def test_an_unreadable_lock_stops_every_node(desk: Desk) -> None:
     )
 
 
-def test_a_failure_that_halts_the_roll_out_is_shown_with_its_time_and_remedy(desk: Desk) -> None:
+def test_status_shows_the_time_and_remedy_of_a_failure_that_stops_the_roll_out(desk: Desk) -> None:
     waits(desk, "n1")
     desk.node("n5", "Failed", reason="never ready", label="failed", since=ago(hours=2, minutes=0.5))
     desk.lock(
@@ -131,7 +130,7 @@ def test_a_failure_that_halts_the_roll_out_is_shown_with_its_time_and_remedy(des
     assert said.endswith("This has lasted for 2h.")
 
 
-def test_a_hold_is_shown_before_the_agent_has_read_it(desk: Desk) -> None:
+def test_status_shows_a_hold_before_the_agent_has_read_it(desk: Desk) -> None:
     waits(desk, "n1", hold="disk swap")
     waits(desk, "n2", refusal("hold", "held", "held: disk swap"), hold="disk swap")
     desk.lock(LockContent())
@@ -139,7 +138,7 @@ def test_a_hold_is_shown_before_the_agent_has_read_it(desk: Desk) -> None:
     assert "`careen unhold NODE`" in headline(desk)
 
 
-def test_outside_the_window_the_next_opening_is_shown(desk: Desk) -> None:
+def test_status_outside_the_window_shows_when_it_opens(desk: Desk) -> None:
     opens = (datetime.now(UTC) + timedelta(hours=5, minutes=0.5)).replace(second=0, microsecond=0)
     shuts = opens + timedelta(hours=1)
     desk.server.seed(
@@ -160,7 +159,7 @@ def test_outside_the_window_the_next_opening_is_shown(desk: Desk) -> None:
     assert "set careen.dev/reboot-now" in said
 
 
-def test_a_window_that_never_opens_is_reported(desk: Desk) -> None:
+def test_status_reports_a_window_that_never_opens(desk: Desk) -> None:
     desk.server.seed(
         {
             "apiVersion": "v1",
@@ -176,7 +175,7 @@ def test_a_window_that_never_opens_is_reported(desk: Desk) -> None:
     )
 
 
-def test_with_unreadable_settings_the_next_opening_is_not_shown(desk: Desk) -> None:
+def test_status_does_not_show_the_next_window_if_settings_are_unreadable(desk: Desk) -> None:
     waits(
         desk,
         "n1",
@@ -185,7 +184,7 @@ def test_with_unreadable_settings_the_next_opening_is_not_shown(desk: Desk) -> N
     assert "and the time of its opening could not be read" in headline(desk)
 
 
-def test_a_waiting_node_is_shown_with_its_holder_and_the_holders_phase(desk: Desk) -> None:
+def test_status_shows_the_holder_for_which_a_node_waits_and_its_phase(desk: Desk) -> None:
     waits(desk, "n1")
     waits(desk, "n2")
     desk.node("n3", "Draining", reason="evicting 3 pods", label="in-progress", since=ago(hours=1, minutes=0.5))
@@ -197,7 +196,7 @@ def test_a_waiting_node_is_shown_with_its_holder_and_the_holders_phase(desk: Des
     )
 
 
-def test_several_reasons_are_ordered_by_the_number_of_nodes(desk: Desk) -> None:
+def test_status_orders_reasons_by_the_number_of_their_nodes(desk: Desk) -> None:
     for name in ("n1", "n2", "n3"):
         waits(desk, name, refusal("alerts", "alert", "active: DiskFull"))
     waits(desk, "n4", refusal("blocking-pods", "blocking-pod", "shop/job runs here", hours=9))
@@ -212,22 +211,24 @@ def test_several_reasons_are_ordered_by_the_number_of_nodes(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("paused", [False, True])
-def test_without_waiting_nodes_there_is_no_headline(desk: Desk, paused: bool) -> None:
+def test_status_without_waiting_nodes_starts_with_the_lock(desk: Desk, paused: bool) -> None:
     desk.node("n1")
     desk.lock(LockContent(is_paused=paused))
     assert headline(desk) == ""
     assert desk.json("status")["headline"] is None
 
 
-def test_if_a_node_may_start_there_is_no_headline(desk: Desk) -> None:
+def test_status_starts_with_the_lock_if_a_node_may_start(desk: Desk) -> None:
     waits(desk, "n1", refusal("blocking-pods", "blocking-pod", "shop/job runs here"))
     waits(desk, "n2")
     desk.lock(LockContent())
     assert headline(desk) == ""
 
 
-def test_the_first_refused_forecast_is_shown_before_others_are_made(desk: Desk) -> None:
-    """Since the beginning, not since the last forecast; once a node holds a claim, the roll-out moves."""
+def test_status_shows_the_first_refused_forecast_while_other_nodes_have_none(desk: Desk) -> None:
+    """Only before the first start: once a node holds a claim, the roll-out moves and status says nothing about
+    refusals.
+    """
     waits(desk, "n1", refused_by_spread("n1"))
     waits(desk, "n2")
     waits(desk, "n3")
@@ -239,14 +240,14 @@ def test_the_first_refused_forecast_is_shown_before_others_are_made(desk: Desk) 
     assert headline(desk) == ""
 
 
-def test_a_claim_without_a_node_is_not_shown_as_a_holder(desk: Desk) -> None:
+def test_status_does_not_show_the_claim_of_a_missing_node_as_a_holder(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", created=ago(hours=1)),), max_owners=1))
     assert headline(desk) == ""
     assert "Stray claim: a claim is held by n9" in desk.ok("status")
 
 
-def test_the_json_has_the_headline(desk: Desk) -> None:
+def test_status_as_json_contains_the_first_lines(desk: Desk) -> None:
     row = refusal("alerts", "alert", "active: DiskFull")
     waits(desk, "n1", row)
     desk.lock(LockContent())

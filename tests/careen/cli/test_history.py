@@ -4,7 +4,7 @@ from careen.core.facts import keys
 from tests.careen.cli.conftest import Desk
 
 
-def test_the_history_covers_all_nodes_or_one(desk: Desk) -> None:
+def test_history_prints_the_reboots_of_all_nodes_or_of_one(desk: Desk) -> None:
     desk.lock()
     desk.node(
         "n1", annotations={keys.HISTORY: '[{"at":"2026-03-03T12:00:00Z","why":"kernel","seconds":300,"moves":7}]'}
@@ -17,7 +17,7 @@ def test_the_history_covers_all_nodes_or_one(desk: Desk) -> None:
     assert "2026-03-03 12:00:00 UTC" in desk.ok("history", "n1")
 
 
-def test_a_missing_node_is_refused(desk: Desk) -> None:
+def test_history_refuses_a_missing_node(desk: Desk) -> None:
     desk.lock()
     desk.node("worker-1")
     result = desk.run("history", "worker-2")

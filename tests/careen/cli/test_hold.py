@@ -19,13 +19,13 @@ def test_the_agent_reads_the_hold_that_the_command_writes(desk: Desk) -> None:
     assert desk.annotations("n1")[keys.HOLD] == "disk swap"
 
 
-def test_a_reason_of_several_lines_is_joined_into_one(desk: Desk) -> None:
+def test_hold_joins_a_reason_of_several_lines_into_one(desk: Desk) -> None:
     desk.node("n1")
     desk.ok("hold", "n1", "--reason", "disk\n  swap\n")
     assert desk.annotations("n1")[keys.HOLD] == "disk swap"
 
 
-def test_the_agent_reads_the_end_of_a_hold_given_as_a_time(desk: Desk) -> None:
+def test_the_agent_reads_the_end_time_of_a_hold(desk: Desk) -> None:
     desk.node("n1")
     output = desk.ok("hold", "n1", "--reason", "disk swap", "--until", "2199-03-04T18:00:00+02:00")
     assert output == (
@@ -38,15 +38,15 @@ def test_the_agent_reads_the_end_of_a_hold_given_as_a_time(desk: Desk) -> None:
     assert held_because(node, datetime(2199, 3, 4, 16, 1, tzinfo=UTC)) == ""
 
 
-def test_an_end_that_the_agent_could_not_read_is_refused(desk: Desk) -> None:
-    """An unreadable end never comes, so the hold would silently last for ever."""
+def test_hold_refuses_an_end_time_that_the_agent_could_not_read(desk: Desk) -> None:
+    """The hold would silently last for ever."""
     desk.node("n1")
     for until in ("2000000h", "2999-03-04T18:00:00Z"):
         assert desk.run("hold", "n1", "--until", until).exit_code == 2
     assert keys.HOLD not in desk.annotations("n1")
 
 
-def test_the_end_of_a_hold_given_as_a_duration_counts_from_now(desk: Desk) -> None:
+def test_a_hold_given_as_a_duration_ends_that_long_after_now(desk: Desk) -> None:
     desk.node("n1")
     before = datetime.now(UTC).replace(microsecond=0)
     desk.ok("hold", "n1", "--reason", "disk swap", "--until", "1h30m")
@@ -55,7 +55,7 @@ def test_the_end_of_a_hold_given_as_a_duration_counts_from_now(desk: Desk) -> No
     assert until - before >= timedelta(minutes=90)
 
 
-def test_a_hold_that_replaces_another_shows_the_old_one(desk: Desk) -> None:
+def test_hold_shows_the_hold_that_it_replaces(desk: Desk) -> None:
     desk.node("n1", hold="somebody else's reason")
     output = desk.ok("hold", "n1", "--reason", "mine")
     assert output.splitlines()[0] == "n1 was held already: somebody else's reason. The new one replaces it."
@@ -70,12 +70,12 @@ def test_a_hold_that_replaces_another_shows_the_old_one(desk: Desk) -> None:
         ("Rebooting", "n1 is Rebooting: it completes this reboot; the hold applies to the next reboot."),
     ],
 )
-def test_hold_explains_its_effect_in_the_nodes_phase(desk: Desk, phase: str, said: str) -> None:
+def test_hold_explains_its_effect_in_the_current_phase_of_the_node(desk: Desk, phase: str, said: str) -> None:
     desk.node("n1", phase)
     assert desk.ok("hold", "n1", "--reason", "r").endswith(f"{said}\n")
 
 
-def test_hold_keeps_other_annotations(desk: Desk) -> None:
+def test_hold_keeps_the_other_annotations_of_the_node(desk: Desk) -> None:
     desk.node("n1", "Waiting", annotations={"example.com/mine": "1"})
     before = desk.annotations("n1")
     desk.ok("hold", "n1", "--reason", "r")

@@ -1,7 +1,8 @@
-"""The JSON of every command with `--output json`, in clusters with much and with nothing to report.
+"""Tests the JSON of each command with `--output json`, in clusters with much to report and with nothing.
 
-Null is the only way to express nothing. A key is never left out, so the same object has the same keys in every answer,
-and no text is empty. YAML has the same content as JSON."""
+Null always means nothing: no text is empty, and no key is left out. The same object has the same keys in every output.
+YAML has the same content as JSON.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +46,11 @@ ASKED = (
 OPEN = (".counts", ".settings", ".scores", ".verdicts", ".comparison")
 
 
-def nothing_to_tell(desk: Desk) -> None:
+def cluster_with_nothing_to_report(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica("web-1", "n1"), a_replica("huge", "n2"))
 
 
-def much_to_tell(desk: Desk) -> None:
+def cluster_with_much_to_report(desk: Desk) -> None:
     failed = a_node("n2", unschedulable=True)
     failed["metadata"]["annotations"] = {
         keys.PHASE: "Failed",
@@ -80,22 +81,27 @@ def much_to_tell(desk: Desk) -> None:
     desk.lock(LockContent(entries=(entry, Entry(node="gone", id="d")), max_owners=2, line=Line(names=("n1",))))
 
 
-def paused(desk: Desk) -> None:
-    nothing_to_tell(desk)
+def paused_cluster(desk: Desk) -> None:
+    cluster_with_nothing_to_report(desk)
     desk.lock(LockContent(is_paused=True, pause_reason="freeze"))
 
 
-def garbage(desk: Desk) -> None:
-    nothing_to_tell(desk)
+def cluster_with_an_unreadable_lock(desk: Desk) -> None:
+    cluster_with_nothing_to_report(desk)
     desk.lock("what?")
 
 
-CLUSTERS = (nothing_to_tell, much_to_tell, paused, garbage)
+CLUSTERS = (
+    cluster_with_nothing_to_report,
+    cluster_with_much_to_report,
+    paused_cluster,
+    cluster_with_an_unreadable_lock,
+)
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, Any]]]:
-    """The JSON and YAML output of each command in each of the clusters."""
+    """The JSON and YAML output of each command in each cluster."""
     found = defaultdict(list)
     for fill in CLUSTERS:
         with server_in_thread() as server:
@@ -107,7 +113,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[An
 
 
 def said(desk: Desk, words: tuple[str, ...]) -> tuple[Any, Any]:
-    """Two empty values if the command gave no answer."""
+    """The parsed JSON and YAML of one command; two empty values if it printed nothing."""
     as_json, as_yaml = (desk.run(*words, "--output", form) for form in ("json", "yaml"))
     if as_json.exit_code in (0, 3, 4) and as_json.stdout:
         return json.loads(as_json.stdout), yaml.safe_load(as_yaml.stdout)
@@ -128,7 +134,7 @@ def walked(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 NAMES = ("status", "history", "why", "forecast", "plan", "explain", "lock show", "cleanup", "config", "shadow")
 
 
-def test_every_command_with_an_output_option_is_tested() -> None:
+def test_each_command_with_an_output_option_is_tested() -> None:
     with_output = {
         entry.name
         for entry in COMMANDS
@@ -144,7 +150,7 @@ def test_no_text_field_is_empty(answers: dict[str, list[tuple[Any, Any]]], name:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_object_has_the_same_keys_in_every_answer(
+def test_the_same_object_has_the_same_keys_in_every_output(
     answers: dict[str, list[tuple[Any, Any]]], name: str
 ) -> None:
     shapes = defaultdict(set)
@@ -164,7 +170,7 @@ def test_yaml_output_equals_json_output(answers: dict[str, list[tuple[Any, Any]]
 
 
 def steady(value: Any) -> Any:
-    """The values of an answer except those that differ because the second answer came later."""
+    """The output without the values that differ because time has passed between two commands."""
     later = ("madeAt", ".taken", ".begins", ".ends", ".seconds")
     return [
         (path, each)

@@ -1,4 +1,4 @@
-"""The modules that a command imports. `make bench-commands` measures the cost."""
+"""Tests which modules a command imports. `make bench-commands` measures the cost."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ COMMANDS = (
 
 
 def loaded(desk: Desk, folder: Path, *words: str) -> dict[str, object]:
-    """The heavy modules that a process has loaded when its command has succeeded."""
+    """The heavy modules that the process of a successful command has loaded."""
     command = [sys.executable, "-c", PROGRAM, *words, "--kubeconfig", str(desk.kubeconfig)]
     done = run(command, cwd=folder)
     found: dict[str, object] = json.loads(done.stderr.splitlines()[-1])
@@ -73,7 +73,7 @@ def town(desk: Desk) -> Desk:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_command_that_reads_or_annotates_imports_no_heavy_library(
+def test_commands_that_read_or_annotate_nodes_import_no_heavy_library(
     town: Desk, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     assert loaded(town, tmp_path, *words)["heavy"] == []
@@ -86,12 +86,12 @@ def test_only_commands_that_need_the_agents_settings_import_them(
     assert loaded(town, tmp_path, *words)["settings"] is False
 
 
-def test_the_default_place_of_kureds_lock_equals_the_settings_default() -> None:
+def test_the_default_daemonset_of_kured_equals_the_settings_default() -> None:
     assert (DEFAULTS["ds_namespace"], DEFAULTS["ds_name"]) == KUREDS
 
 
 def test_a_kubeconfig_with_an_auth_provider_loads_the_full_client(town: Desk, tmp_path: Path) -> None:
-    """Libraries that the lean client omits renew its tokens."""
+    """The lean client leaves out the libraries that renew such a provider's tokens."""
     text = town.kubeconfig.read_text()
     town.kubeconfig.write_text(text + "\n# auth-provider: oidc\n")
     assert loaded(town, tmp_path, "status")["oauth"] is True

@@ -14,7 +14,7 @@ HELD = LockContent(
 )
 
 
-def test_show_names_each_holder_with_its_phase(desk: Desk) -> None:
+def test_lock_show_names_each_holder_with_its_phase(desk: Desk) -> None:
     desk.node("n3", "Draining")
     desk.lock(HELD)
     lines = desk.ok("lock", "show").splitlines()
@@ -29,28 +29,28 @@ def test_show_names_each_holder_with_its_phase(desk: Desk) -> None:
     [("uid-nodes--n3", False, "no such Node"), ("another", True, "another Node of this name")],
     ids=["a deleted Node", "a recreated Node"],
 )
-def test_show_reports_a_claim_of_a_missing_node(desk: Desk, uid: str, exists: bool, phase: str) -> None:
+def test_lock_show_reports_a_claim_of_a_missing_node(desk: Desk, uid: str, exists: bool, phase: str) -> None:
     if exists:
         desk.node("n3", "Idle")
     desk.lock(LockContent(entries=(Entry(node="n3", id="c1", uid=uid),), max_owners=1))
     assert phase in desk.ok("lock", "show")
 
 
-def test_show_as_json_contains_the_raw_annotation(desk: Desk) -> None:
+def test_lock_show_as_json_contains_the_raw_annotation(desk: Desk) -> None:
     desk.lock(HELD)
     value = desk.json("lock", "show")
     assert value["state"] == "held"
     assert json.loads(value["raw"]) == json.loads(desk.lock_text() or "")
 
 
-def test_show_prints_an_unreadable_lock_and_how_to_clear_it(desk: Desk) -> None:
+def test_lock_show_prints_an_unreadable_lock_and_how_to_clear_it(desk: Desk) -> None:
     desk.lock("what?")
     output = desk.ok("lock", "show")
     assert "It says: what?" in output
     assert "`kubectl -n careen annotate daemonset careen weave.works/kured-node-lock-`" in output
 
 
-def test_pause_stops_every_node_and_keeps_the_claims(desk: Desk) -> None:
+def test_lock_pause_keeps_the_claims(desk: Desk) -> None:
     desk.lock(HELD)
     output = desk.ok("lock", "pause", "--reason", "freeze until Monday")
     assert output.splitlines() == [
@@ -73,7 +73,9 @@ KEPT = "The lock is already paused: a. That reason stays, and nothing was change
         (("--reason", "b"), f"{KEPT}; run `careen lock resume` first to pause it for another reason.\n"),
     ],
 )
-def test_pausing_twice_keeps_the_first_reason_and_reports_it(desk: Desk, again: tuple[str, ...], told: str) -> None:
+def test_a_second_lock_pause_keeps_the_first_reason_and_reports_it(
+    desk: Desk, again: tuple[str, ...], told: str
+) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "a")
     writes = desk.writes()
@@ -81,7 +83,7 @@ def test_pausing_twice_keeps_the_first_reason_and_reports_it(desk: Desk, again: 
     assert (desk.writes(), desk.lock_content().pause_reason) == (writes, "a")
 
 
-def test_a_pause_without_a_reason_accepts_a_later_reason(desk: Desk) -> None:
+def test_a_second_lock_pause_adds_a_reason_if_the_first_gave_none(desk: Desk) -> None:
     desk.lock('{"nodeID":"manual"}')
     assert desk.ok("lock", "pause") == "The lock is already paused, without a reason; nothing was changed.\n"
     assert desk.writes() == 0
@@ -89,39 +91,39 @@ def test_a_pause_without_a_reason_accepts_a_later_reason(desk: Desk) -> None:
     assert desk.lock_content().pause_reason == "freeze"
 
 
-def test_show_reports_the_reason_of_a_pause(desk: Desk) -> None:
+def test_lock_show_reports_the_reason_of_a_pause(desk: Desk) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "freeze until Monday")
     assert "PAUSED by hand: freeze until Monday" in desk.ok("lock", "show")
     assert desk.json("lock", "show")["pauseReason"] == "freeze until Monday"
 
 
-def test_a_reason_of_several_lines_is_joined_into_one(desk: Desk) -> None:
+def test_lock_pause_joins_a_reason_of_several_lines_into_one(desk: Desk) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "freeze\nuntil Monday")
     assert desk.lock_content().pause_reason == "freeze until Monday"
 
 
-def test_resume_removes_the_pause_completely(desk: Desk) -> None:
+def test_lock_resume_removes_the_pause_completely(desk: Desk) -> None:
     desk.lock()
     desk.ok("lock", "pause", "--reason", "freeze")
     assert desk.ok("lock", "resume").splitlines() == ["The lock was paused: freeze.", "Resumed: nodes start again."]
     assert desk.lock_text() is None
 
 
-def test_resume_ends_a_pause_made_as_kured_documents(desk: Desk) -> None:
+def test_lock_resume_ends_a_pause_made_as_kured_documents(desk: Desk) -> None:
     desk.lock('{"nodeID":"manual"}')
     desk.ok("lock", "resume")
     assert desk.lock_text() is None
 
 
-def test_resume_without_a_pause_changes_nothing(desk: Desk) -> None:
+def test_lock_resume_without_a_pause_changes_nothing(desk: Desk) -> None:
     desk.lock(HELD)
     assert desk.ok("lock", "resume") == "The lock is not paused; nothing was changed.\n"
     assert desk.writes() == 0
 
 
-def test_release_removes_the_claim_of_a_failed_node(desk: Desk) -> None:
+def test_lock_release_removes_the_claim_of_a_failed_node(desk: Desk) -> None:
     desk.node("n3", "Failed")
     desk.lock(HELD)
     assert desk.ok("lock", "release", "n3").splitlines() == [
@@ -131,13 +133,13 @@ def test_release_removes_the_claim_of_a_failed_node(desk: Desk) -> None:
     assert desk.lock_content().holders == ()
 
 
-def test_release_removes_the_claim_of_a_deleted_node(desk: Desk) -> None:
+def test_lock_release_removes_the_claim_of_a_deleted_node(desk: Desk) -> None:
     desk.lock(HELD)
     desk.ok("lock", "release", "n3")
     assert desk.lock_content().holders == ()
 
 
-def test_an_unreadable_entry_is_shown_and_can_be_released(desk: Desk) -> None:
+def test_lock_show_prints_an_unreadable_claim_and_lock_release_removes_it(desk: Desk) -> None:
     desk.lock('{"nodeID":"n3","maxOwners":2,"locks":[{"nodeID":"n3","id":"c3"},{"nodeID":7}]}')
     shown = desk.ok("lock", "show")
     assert "unreadable entry 1" in shown
@@ -147,7 +149,7 @@ def test_an_unreadable_entry_is_shown_and_can_be_released(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("phase", ["Draining", "Rebooting", "Verifying"])
-def test_releasing_a_working_holder_warns_and_asks(desk: Desk, phase: str) -> None:
+def test_lock_release_asks_before_it_removes_the_claim_of_a_working_node(desk: Desk, phase: str) -> None:
     desk.node("n3", phase)
     desk.lock(HELD)
     result = desk.run("lock", "release", "n3", stdin="n\n")
@@ -156,21 +158,21 @@ def test_releasing_a_working_holder_warns_and_asks(desk: Desk, phase: str) -> No
     assert desk.lock_content().holders == ("n3",)
 
 
-def test_releasing_a_working_holder_works_after_confirmation(desk: Desk) -> None:
+def test_lock_release_removes_the_claim_of_a_working_node_after_confirmation(desk: Desk) -> None:
     desk.node("n3", "Draining")
     desk.lock(HELD)
     desk.ok("lock", "release", "n3", stdin="y\n")
     assert desk.lock_content().holders == ()
 
 
-def test_the_option_yes_skips_the_question(desk: Desk) -> None:
+def test_lock_release_with_yes_asks_no_question(desk: Desk) -> None:
     desk.node("n3", "Draining")
     desk.lock(HELD)
     desk.ok("lock", "release", "n3", "--yes")
     assert desk.lock_content().holders == ()
 
 
-def test_releasing_a_node_without_a_claim_is_a_usage_error(desk: Desk) -> None:
+def test_lock_release_of_a_node_without_a_claim_is_a_usage_error(desk: Desk) -> None:
     desk.node("n4")
     desk.lock(HELD)
     result = desk.run("lock", "release", "n4")
@@ -188,7 +190,7 @@ def test_releasing_a_working_node_without_a_claim_asks_nothing(desk: Desk) -> No
 
 
 @pytest.mark.parametrize("command", [["pause"], ["resume"], ["release", "n3"]], ids=" ".join)
-def test_an_unreadable_lock_is_not_overwritten(desk: Desk, command: list[str]) -> None:
+def test_lock_commands_do_not_overwrite_an_unreadable_lock(desk: Desk, command: list[str]) -> None:
     desk.node("n3", "Failed")
     desk.lock("what?")
     result = desk.run("lock", *command)
@@ -198,7 +200,9 @@ def test_an_unreadable_lock_is_not_overwritten(desk: Desk, command: list[str]) -
 
 
 @pytest.mark.parametrize("command", [["show"], ["pause"], ["resume"], ["release", "n3"]], ids=" ".join)
-def test_a_missing_daemonset_is_reported_with_the_flags_to_name_another(desk: Desk, command: list[str]) -> None:
+def test_lock_commands_report_a_missing_daemonset_and_the_flags_that_name_another(
+    desk: Desk, command: list[str]
+) -> None:
     result = desk.run("lock", *command)
     assert result.exit_code == 1
     assert (
@@ -207,7 +211,7 @@ def test_a_missing_daemonset_is_reported_with_the_flags_to_name_another(desk: De
     )
 
 
-def test_a_conflicting_write_is_repeated_on_the_new_content(desk: Desk) -> None:
+def test_lock_pause_writes_again_on_the_new_content_after_a_conflict(desk: Desk) -> None:
     desk.lock()
     conflicts = iter([True])
 
@@ -224,7 +228,7 @@ def test_a_conflicting_write_is_repeated_on_the_new_content(desk: Desk) -> None:
     assert desk.lock_content().is_paused
 
 
-def test_after_a_lost_answer_the_lock_is_read_again(desk: Desk) -> None:
+def test_lock_pause_reads_the_lock_again_after_a_lost_answer(desk: Desk) -> None:
     desk.lock()
     losses = iter([True])
 

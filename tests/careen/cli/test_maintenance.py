@@ -1,4 +1,6 @@
-"""`careen drain` and `careen maintenance`: they request, wait until the node is down, and return it."""
+"""Tests `careen drain` and `careen maintenance`: they request a drain, wait until the node is drained, and end the
+request.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ __all__ = ("meanwhile",)
 
 
 @pytest.mark.parametrize("wish", Wish)
-def test_each_command_writes_the_request_of_its_name(desk: Desk, wish: Wish) -> None:
+def test_drain_and_maintenance_each_write_their_own_request(desk: Desk, wish: Wish) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     desk.ok(wish.value, "n1", "--reason", "disk swap", "--no-wait")
@@ -47,7 +49,9 @@ def test_the_command_stops_waiting_when_the_request_is_withdrawn(desk: Desk, mea
     assert "n1 is not kept drained: the request was withdrawn, or its time is over" in result.output
 
 
-def test_ending_a_maintenance_fails_if_the_node_does_not_return(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_ending_a_maintenance_fails_if_the_node_does_not_become_ready(
+    desk: Desk, meanwhile: Callable[..., None]
+) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: '{"want":"drain"}'})
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Settling"), lambda: booted(desk, "n1", "boot-1", "Failed"))
@@ -56,7 +60,7 @@ def test_ending_a_maintenance_fails_if_the_node_does_not_return(desk: Desk, mean
     assert "n1 failed" in result.output
 
 
-def test_a_failed_node_gets_no_request(desk: Desk) -> None:
+def test_drain_and_maintenance_write_no_request_on_a_failed_node(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", "Failed")
     desk.lock()
     result = desk.run("drain", "n1")
@@ -64,7 +68,7 @@ def test_a_failed_node_gets_no_request(desk: Desk) -> None:
     assert "then run `careen retry n1` first" in result.output
 
 
-def test_the_request_contains_its_end(desk: Desk) -> None:
+def test_a_request_given_with_an_end_time_contains_it(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     desk.ok("maintenance", "n1", "--reason", "x", "--until", "2100-01-01T00:00:00Z", "--no-wait")
@@ -72,7 +76,7 @@ def test_the_request_contains_its_end(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("until", ["soon", "2001-01-01T00:00:00Z", "9999999h", "-5m"])
-def test_an_invalid_end_is_refused(desk: Desk, until: str) -> None:
+def test_an_invalid_end_time_is_refused(desk: Desk, until: str) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     result = desk.run("maintenance", "n1", "--reason", "x", "--until", until)
@@ -87,7 +91,7 @@ def test_maintenance_requires_a_reason(desk: Desk) -> None:
     assert desk.writes() == 0
 
 
-def test_the_option_end_waits_until_the_node_is_back_in_service(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_the_option_end_waits_until_the_node_is_schedulable_again(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: "maintenance"})
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", "Settling"), lambda: booted(desk, "n1", "boot-1"))
@@ -97,14 +101,14 @@ def test_the_option_end_waits_until_the_node_is_back_in_service(desk: Desk, mean
     assert keys.REQUEST not in desk.annotations("n1")
 
 
-def test_ending_without_a_request_changes_nothing(desk: Desk) -> None:
+def test_the_option_end_changes_nothing_without_a_request(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     assert desk.ok("drain", "n1", "--end") == "There is no request for a drain of n1; nothing was changed.\n"
     assert desk.writes() == 0
 
 
-def test_drain_end_does_not_end_a_maintenance(desk: Desk) -> None:
+def test_drain_with_end_does_not_end_a_maintenance(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", "Maintenance", **{keys.REQUEST: "maintenance"})
     desk.lock()
     result = desk.run("drain", "n1", "--end")
@@ -112,7 +116,7 @@ def test_drain_end_does_not_end_a_maintenance(desk: Desk) -> None:
     assert keys.REQUEST in desk.annotations("n1")
 
 
-def test_an_invalid_annotation_can_be_replaced_and_ended(desk: Desk) -> None:
+def test_an_invalid_request_annotation_can_be_replaced_and_ended(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "what?"})
     desk.lock()
     desk.ok("drain", "n1", "--no-wait")

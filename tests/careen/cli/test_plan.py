@@ -1,4 +1,4 @@
-"""`careen plan`: live and from a dump, with the agents' settings, and with a page for the people who approve it."""
+"""Tests `careen plan`: live and from a dump, with the agents' settings, and with the report page."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def starts(plan: dict[str, Any]) -> list[tuple[str, str]]:
     return [(visit["node"], visit["start"]) for visit in plan["visits"]]
 
 
-def test_nodes_are_listed_in_order_with_start_end_and_moves(shop: Desk) -> None:
+def test_plan_lists_the_nodes_in_order_with_start_end_and_moves(shop: Desk) -> None:
     output = shop.ok("plan", *START)
     assert output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00 UTC, 1 at a time, order oldest.\n")
     assert [line.split() for line in output.splitlines()[2:6]] == [
@@ -102,7 +102,7 @@ def test_nodes_are_listed_in_order_with_start_end_and_moves(shop: Desk) -> None:
     assert "the durations are assumptions, not measurements; give --drain, --settle, --boot to use your own" in output
 
 
-def test_a_plan_uses_the_agents_settings_and_options_override_them(shop: Desk) -> None:
+def test_plan_uses_the_agents_settings_unless_an_option_overrides_them(shop: Desk) -> None:
     shop.lock(flags=["--concurrency=2"])
     assert [start[-9:] for _, start in starts(shop.json("plan", *START))] == ["22:00:00Z", "22:00:00Z", "22:04:35Z"]
     # Three at a time: the third has nowhere to send its pod until the first is back, and need not wait for a place.
@@ -113,8 +113,8 @@ def test_a_plan_uses_the_agents_settings_and_options_override_them(shop: Desk) -
     ]
 
 
-def test_pods_excluded_by_the_agents_selector_are_neither_moved_nor_checked(shop: Desk) -> None:
-    """A disruption budget that allows nothing blocks only pods that would be evicted."""
+def test_a_plan_does_not_move_pods_that_the_agents_selector_excludes(shop: Desk) -> None:
+    """Such a pod is not evicted, so a disruption budget that allows nothing does not block it."""
     shop.server.seed(
         a_replica("db-1", "n1", owner="db"),
         {
@@ -135,7 +135,7 @@ def test_pods_excluded_by_the_agents_selector_are_neither_moved_nor_checked(shop
     )
 
 
-def test_a_zone_budget_of_the_agents_applies_to_the_plan(desk: Desk) -> None:
+def test_plan_applies_the_zone_budget_of_the_agents(desk: Desk) -> None:
     zone = "topology.kubernetes.io/zone"
     desk.server.seed(*(a_node(f"n{number}", labels={zone: "a"}) for number in range(3)))
     desk.lock(flags=["--concurrency=3", "--budget=zone=1"])
@@ -157,13 +157,13 @@ def test_a_plan_that_exceeds_its_window_reports_it_with_exit_code_3(shop: Desk) 
     )
 
 
-def test_a_plan_reports_that_it_ends_inside_its_window(shop: Desk) -> None:
+def test_a_plan_that_ends_inside_its_window_says_so(shop: Desk) -> None:
     shop.lock(flags=["--start-time=22:00", "--end-time=23:00"])
     result = shop.run("plan", *START)
     assert "after 13m40s, inside the window that closes Wed 2026-03-04 23:00 UTC." in result.output
 
 
-def test_a_plan_names_its_cluster_its_snapshot_and_the_settings_that_it_follows(shop: Desk) -> None:
+def test_plan_names_the_cluster_the_snapshot_and_the_settings_that_it_uses(shop: Desk) -> None:
     shop.lock(flags=["--concurrency=2"])
     origin = json.loads(shop.run("plan", *START, "--set", "end-time=23:00", "--output", "json").output)["origin"]
     assert origin["server"].startswith("http")
@@ -173,7 +173,7 @@ def test_a_plan_names_its_cluster_its_snapshot_and_the_settings_that_it_follows(
     assert origin["settings"]["end-time"] == "23:00:00"
 
 
-def test_measured_durations_are_used_if_none_is_given(desk: Desk) -> None:
+def test_plan_uses_measured_durations_if_none_is_given(desk: Desk) -> None:
     desk.server.seed(
         a_node("n1", annotations={keys.LAST_REBOOT: '{"at": "2026-01-01T00:00:00Z", "seconds": 660}'}), a_node("n2")
     )
@@ -188,7 +188,7 @@ def test_measured_durations_are_used_if_none_is_given(desk: Desk) -> None:
     assert not any("durations" in note or "last reboot" in note for note in given["notes"])
 
 
-def test_the_agents_configured_delays_lengthen_the_steps_of_a_plan(desk: Desk) -> None:
+def test_delays_in_the_agents_settings_lengthen_the_steps_of_a_plan(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"))
     desk.lock(flags=["--drain-delay=10s", "--reboot-delay=20s", "--lock-release-delay=40s"])
     (visit,) = desk.json("plan", *START, "n1")["visits"]
@@ -200,7 +200,7 @@ def test_the_agents_configured_delays_lengthen_the_steps_of_a_plan(desk: Desk) -
     ]
 
 
-def test_a_held_node_is_left_out_with_the_remedy(desk: Desk) -> None:
+def test_plan_leaves_out_a_held_node_and_shows_the_remedy(desk: Desk) -> None:
     desk.server.seed(a_node("n1", annotations={keys.HOLD: "auditors"}), a_node("n2"))
     result = desk.run("plan", *START)
     assert result.exit_code == 3
@@ -210,8 +210,8 @@ def test_a_held_node_is_left_out_with_the_remedy(desk: Desk) -> None:
     )
 
 
-def test_a_node_that_is_being_rebooted_is_planned_from_the_start(desk: Desk) -> None:
-    """Otherwise its own cordon would keep every other node waiting."""
+def test_plan_counts_a_rebooting_node_as_not_started(desk: Desk) -> None:
+    """Otherwise the cordon of the rebooting node would keep every other node waiting."""
     progress = {"version": 1, "phase": "Draining", "claim": "c", "boot_left": "b", "is_cordoned_by_us": True}
     desk.server.seed(a_node("n1"), a_replica("web-1", "n1"))
     desk.node("n2", "Draining", label="in-progress", progress=progress)
@@ -231,20 +231,20 @@ def test_a_node_that_is_being_rebooted_is_planned_from_the_start(desk: Desk) -> 
     assert plan["moves"][0]["to"] == "n2"
 
 
-def test_only_some_nodes_can_be_planned(desk: Desk) -> None:
+def test_plan_accepts_the_names_of_some_nodes(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2", labels={keys.REBOOT_LABEL: "required"}), a_node("n3"))
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n2"]
     assert desk.json("plan", *START, "n3", "n1")["nodes"] == ["n3", "n1"]
 
 
-def test_a_request_for_maintenance_that_is_over_does_not_hide_a_nodes_reboot(desk: Desk) -> None:
+def test_an_expired_maintenance_request_does_not_hide_the_reboot_of_its_node(desk: Desk) -> None:
     over = PersonRequest(wish=Wish.MAINTENANCE, reason="disk", until=from_rfc3339("2020-01-01T00:00:00Z"))
     labels = {keys.REBOOT_LABEL: "required"}
     desk.server.seed(a_node("n1", labels=labels, annotations={keys.REQUEST: to_annotation(over)}))
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
 
 
-def test_a_node_that_an_autoscaler_removes_is_planned_only_if_named(desk: Desk) -> None:
+def test_plan_includes_a_node_that_an_autoscaler_removes_only_if_named(desk: Desk) -> None:
     leaving = a_node("n2", labels={keys.REBOOT_LABEL: "required"})
     leaving["spec"]["taints"] = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
     desk.server.seed(a_node("n1", labels={keys.REBOOT_LABEL: "required"}), leaving)
@@ -256,7 +256,7 @@ def test_a_node_that_an_autoscaler_removes_is_planned_only_if_named(desk: Desk) 
 
 
 @pytest.mark.parametrize("until", ["", " until 2026-03-05T06:00:00Z"])
-def test_a_node_in_maintenance_is_named_and_asks_for_no_reboot(desk: Desk, until: str) -> None:
+def test_plan_names_a_node_in_maintenance_that_needs_no_reboot(desk: Desk, until: str) -> None:
     request = PersonRequest(
         wish=Wish.MAINTENANCE, reason="disk", until=from_rfc3339(until.removeprefix(" until ")) if until else None
     )
@@ -277,7 +277,7 @@ def test_a_node_in_maintenance_is_named_and_asks_for_no_reboot(desk: Desk, until
     assert desk.json("plan", *START, "--waiting")["nodes"] == ["n1"]
 
 
-def test_a_plan_reports_the_wait_for_the_interval_of_the_cluster_as_an_obstacle(desk: Desk) -> None:
+def test_plan_reports_that_nodes_wait_for_the_minimum_interval_of_the_cluster(desk: Desk) -> None:
     desk.server.seed(*(a_node(f"n{number}") for number in range(1, 4)))
     result = desk.run("plan", *START, "--set=cluster-minimum-interval=2h")
     assert result.exit_code == 0, result.output
@@ -287,13 +287,13 @@ def test_a_plan_reports_the_wait_for_the_interval_of_the_cluster_as_an_obstacle(
     assert sentence in " ".join(result.output.split())
 
 
-def test_a_plan_mentions_a_pause(shop: Desk) -> None:
+def test_plan_mentions_a_pause(shop: Desk) -> None:
     shop.lock(LockContent(is_paused=True))
     assert "the cluster is paused now; the plan assumes that it has been resumed" in shop.json("plan", *START)["notes"]
 
 
 @pytest.mark.parametrize("order", ["zone", "fewest-moves"])
-def test_the_order_is_the_agents_and_another_one_is_marked(shop: Desk, order: str) -> None:
+def test_plan_uses_the_order_of_the_agents_and_marks_a_different_order(shop: Desk, order: str) -> None:
     shop.lock(flags=[f"--order={order}"])
     assert f"1 at a time, order {order}.\n" in shop.ok("plan", *START)
     assert f"order oldest (the agents use another order: --order={order})." in shop.ok(
@@ -307,14 +307,15 @@ def test_the_order_is_the_agents_and_another_one_is_marked(shop: Desk, order: st
     assert notes == {"oldest": "the default", "zone": "opt-in", "fewest-moves": "opt-in", order: "as the agents go"}
 
 
-def test_the_plan_starts_with_the_current_line_of_the_lock(shop: Desk) -> None:
+def test_the_plan_starts_with_the_line_of_waiting_nodes_in_the_lock(shop: Desk) -> None:
     shop.lock(LockContent(line=Line(names=("n3", "n2"), at="2026-03-04T21:59:00Z", waiting=3)))
     assert [node for node, _ in starts(shop.json("plan", *START))] == ["n3", "n2", "n1"]
 
 
-def test_the_orders_are_compared_by_their_moves(shop: Desk) -> None:
-    """n1 has waited longest: its pod lands on a node that still has to reboot. With n2 and n3 done before, it moves
-    once."""
+def test_plan_compare_counts_the_moves_of_each_order(shop: Desk) -> None:
+    """n1 has waited longest, and its pod lands on a node that still has to reboot. If n2 and n3 reboot first, the pod
+    moves once.
+    """
     for name, day in (("n1", 2), ("n2", 3), ("n3", 3)):
         need = {"version": 1, "phase": "Waiting", "need_since": f"2026-03-0{day}T00:00:00Z"}
         shop.server.seed(a_node(name, annotations={keys.PROGRESS: json.dumps(need)}))
@@ -327,7 +328,7 @@ def test_the_orders_are_compared_by_their_moves(shop: Desk) -> None:
     assert "fewest-moves   3         13m40s" in shop.ok("plan", *START, "--compare")
 
 
-def test_a_dump_gives_the_same_plan_and_names_what_is_missing(shop: Desk, tmp_path: Path) -> None:
+def test_a_plan_from_a_dump_equals_the_live_plan_and_names_missing_facts(shop: Desk, tmp_path: Path) -> None:
     file = dumped(shop, tmp_path)
     live, replayed = shop.json("plan", *START), shop.json("plan", *START, "--from", file, "--kubeconfig", "/nowhere")
     for part in ("visits", "moves", "waits", "closings", "left", "figures"):
@@ -339,7 +340,7 @@ def test_a_dump_gives_the_same_plan_and_names_what_is_missing(shop: Desk, tmp_pa
     )
 
 
-def test_the_plan_starts_at_the_time_of_the_dump(shop: Desk, tmp_path: Path) -> None:
+def test_a_plan_from_a_dump_starts_at_the_time_of_the_dump(shop: Desk, tmp_path: Path) -> None:
     file = Path(dumped(shop, tmp_path))
     header, *pages = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
     old = json.dumps(json.loads(header) | {"takenAt": "2025-05-06T07:08:09Z"}).encode() + b"\n"
@@ -348,7 +349,7 @@ def test_the_plan_starts_at_the_time_of_the_dump(shop: Desk, tmp_path: Path) -> 
     assert (plan["begins"], starts(plan)[0]) == ("2025-05-06T07:08:09Z", ("n2", "2025-05-06T07:08:09Z"))
 
 
-def test_progress_is_shown_on_a_terminal(shop: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_shows_progress_on_a_terminal(shop: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shop.run("plan", *START).stderr == ""
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     result = shop.run("plan", *START)
@@ -362,7 +363,7 @@ def test_plan_changes_nothing_in_the_cluster(shop: Desk) -> None:
     assert shop.writes() == 0
 
 
-def test_a_node_name_missing_from_the_dump_is_reported_as_missing_from_the_dump(shop: Desk, tmp_path: Path) -> None:
+def test_plan_says_that_a_node_is_missing_from_the_dump(shop: Desk, tmp_path: Path) -> None:
     file = str(tmp_path / "dump.json.gz")
     shop.ok("snapshot", "--file", file)
     result = shop.run("plan", "n9", "--from", file)
@@ -371,7 +372,7 @@ def test_a_node_name_missing_from_the_dump_is_reported_as_missing_from_the_dump(
     assert (pod.exit_code, "there is no Node 'n9' among the 3 Nodes of this dump" in pod.output) == (2, True)
 
 
-def test_the_report_is_written_beside_the_plan(shop: Desk, tmp_path: Path) -> None:
+def test_plan_writes_the_report_and_still_prints_the_plan(shop: Desk, tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
     output = shop.ok("plan", *START, "--report", str(page))
     assert output.startswith(f"The report is in {page}.\nPlan for 3 nodes")
@@ -398,26 +399,26 @@ def test_the_report_is_written_beside_the_plan(shop: Desk, tmp_path: Path) -> No
         ),
     ],
 )
-def test_invalid_options_are_refused_with_exit_code_2(shop: Desk, arguments: list[str], sentence: str) -> None:
+def test_plan_refuses_invalid_options_with_exit_code_2(shop: Desk, arguments: list[str], sentence: str) -> None:
     result = shop.run("plan", *arguments)
     assert (result.exit_code, sentence in " ".join(result.output.split())) == (2, True), result.output
 
 
-def test_an_invalid_dump_is_refused_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
+def test_plan_refuses_an_invalid_dump_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
     nonsense = tmp_path / "nonsense"
     nonsense.write_text("kind: Pod")
     result = shop.run("plan", "--from", str(nonsense))
     assert (result.exit_code, "this is no gzip file" in result.output) == (2, True), result.output
 
 
-def test_an_unreadable_scheduler_configuration_is_refused_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
+def test_plan_refuses_an_unreadable_scheduler_configuration_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
     nonsense = tmp_path / "scheduler.yaml"
     nonsense.write_text("kind: Nothing")
     result = shop.run("plan", "--scheduler-config", str(nonsense))
     assert (result.exit_code, str(nonsense) in result.output) == (2, True), result.output
 
 
-def test_a_plan_names_the_gates_that_it_cannot_foresee(shop: Desk) -> None:
+def test_plan_names_the_gates_that_it_cannot_foresee(shop: Desk) -> None:
     (note,) = [each for each in shop.json("plan", *START)["notes"] if "foresee" in each]
     assert note.startswith("the plan does not foresee nodes that fail, ")
     assert "alerts" not in note
@@ -425,7 +426,7 @@ def test_a_plan_names_the_gates_that_it_cannot_foresee(shop: Desk) -> None:
     assert "alerts" in shop.json("plan", *START)["notes"][-1]
 
 
-def test_a_plan_gives_ranges_over_the_requested_number_of_seeds(desk: Desk) -> None:
+def test_plan_prints_ranges_over_the_requested_number_of_seeds(desk: Desk) -> None:
     for number in range(4):
         desk.server.seed(a_node(f"n{number}"), a_replica(f"web-{number}", f"n{number}", owner=f"web-{number}"))
     asked = ("plan", "n0", "n1", *START, "--set", "prefer-no-schedule-taint=")
@@ -441,13 +442,13 @@ def test_a_plan_gives_ranges_over_the_requested_number_of_seeds(desk: Desk) -> N
     assert desk.run(*asked, "--seeds", "0").exit_code == 2
 
 
-def test_without_random_choices_one_simulation_is_enough(desk: Desk) -> None:
+def test_plan_simulates_once_if_nothing_depends_on_chance(desk: Desk) -> None:
     desk.server.seed(a_node("n1"), a_node("n2"), a_replica("web-1", "n1"))
     assert desk.json("plan", *START, "--seeds", "9")["ranges"]["seeds"] == 1
     assert "No step of the plan depends on chance" in desk.ok("plan", *START)
 
 
-def test_a_live_plan_needs_no_assumed_durations_once_nodes_have_rebooted(desk: Desk) -> None:
+def test_a_live_plan_uses_the_durations_of_earlier_reboots(desk: Desk) -> None:
     def report(drain: int, settle: int) -> dict[str, str]:
         return {
             keys.LAST_REBOOT: json.dumps(

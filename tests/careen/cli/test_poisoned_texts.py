@@ -1,5 +1,6 @@
-"""One cluster in which every text that others can write is poisoned, read by every command: nothing reaches the
-terminal unescaped, no line of the output is written by others, and JSON keeps the original text."""
+"""Tests every command on a cluster in which each text that clients can write is poisoned. Nothing reaches the terminal
+unescaped, such a text starts no new line, and JSON keeps the original text.
+"""
 
 from __future__ import annotations
 
@@ -163,8 +164,7 @@ def poisoned(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 
 def with_locks(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Each command with the variants of the lock that it can distinguish. Beside the long lock all other texts are long
-    too."""
+    """Pair each command with each lock that changes its output. With the long lock all other texts are long too."""
     return [
         (lock, name)
         for name in names
@@ -179,7 +179,7 @@ def called(desk: Desk, folder: Path, *arguments: str) -> Result:
 
 
 @pytest.mark.parametrize(("poisoned", "name"), with_locks(CALLS), indirect=["poisoned"])
-def test_everything_a_command_prints_is_safe_to_display(poisoned: Desk, tmp_path: Path, name: str) -> None:
+def test_the_output_of_every_command_is_safe_to_display(poisoned: Desk, tmp_path: Path, name: str) -> None:
     done = called(poisoned, tmp_path, *CALLS[name])
     assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
     assert unfit(done.output) == []
@@ -192,7 +192,7 @@ def test_the_list_of_commands_that_read_the_lock_is_complete(
     real, readers = LockReading.of, set[str]()
 
     class Watched:
-        """A lock reading that records which command reads the lock's content."""
+        """A lock reader that records which command reads the lock."""
 
         def __init__(self, by: str, reading: LockReading) -> None:
             self._by, self._reading = by, reading
@@ -211,7 +211,7 @@ def test_the_list_of_commands_that_read_the_lock_is_complete(
 
 
 def test_the_poisoned_texts_occur_in_the_output_of_the_commands(poisoned: Desk, tmp_path: Path) -> None:
-    """Otherwise the test above would check nothing."""
+    """Otherwise the tests of the output would check nothing."""
     said = {name: called(poisoned, tmp_path, *CALLS[name]).output for name in CALLS}
     assert {name for name, text in said.items() if MARK in text} >= {
         "status",
@@ -249,7 +249,7 @@ def test_json_keeps_the_original_text(poisoned: Desk) -> None:
     assert any(POISON in each for each in strings_in(poisoned.json("lock", "show")))
 
 
-def test_the_page_of_a_plan_is_safe_to_display(poisoned: Desk, tmp_path: Path) -> None:
+def test_the_report_page_of_a_plan_is_safe_to_display(poisoned: Desk, tmp_path: Path) -> None:
     poisoned.run("plan", "--start", "2026-03-04T22:00:00Z", "--report", str(tmp_path / "plan.html"))
     page = (tmp_path / "plan.html").read_text()
     assert MARK in page
@@ -303,8 +303,8 @@ def test_a_servers_error_message_is_made_safe_to_display(
     assert unfit(done.output) == []
 
 
-def test_the_agents_output_before_logging_starts_is_safe_to_display() -> None:
-    """The agent runs in a separate process here, because it ends its process."""
+def test_the_output_of_an_agent_before_its_logging_starts_is_safe_to_display() -> None:
+    """The agent runs in a separate process because it ends its process."""
     flag = POISON.replace("\0", "")  # no command line can hold it
     done = run([sys.executable, "-m", "careen", "agent", "--node-id", "n1", "--period", flag])
     assert done.returncode == 2
@@ -312,5 +312,5 @@ def test_the_agents_output_before_logging_starts_is_safe_to_display() -> None:
     assert unfit(done.stderr) == []
 
 
-def test_every_command_is_tested() -> None:
+def test_every_command_runs_on_the_poisoned_cluster() -> None:
     assert {entry.name for entry in COMMANDS} - {call[0] for call in CALLS.values()} == {"agent"}

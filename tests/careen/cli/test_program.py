@@ -1,4 +1,4 @@
-"""How the console scripts read their name and arguments, and how an interrupted start ends."""
+"""Tests how the console scripts read their name and arguments, and how an interrupted start ends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.patience import run
         ("careen", [], []),
     ],
 )
-def test_the_word_agent_may_be_omitted_before_flags(called_as: str, given: list[str], meant: list[str]) -> None:
+def test_the_word_agent_is_added_before_flags(called_as: str, given: list[str], meant: list[str]) -> None:
     assert with_command(called_as, given) == meant
 
 
@@ -47,7 +47,7 @@ def script(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["careen", "kured"])
-def test_flags_without_a_command_start_the_agent(tmp_path: Path, name: str) -> None:
+def test_a_script_called_with_flags_alone_starts_the_agent(tmp_path: Path, name: str) -> None:
     done = run([str(script(tmp_path, name)), "--period=1h"], cwd=tmp_path)
     assert done.returncode == 2
     assert "careen agent: the agent does not know which Node it serves" in done.stderr
@@ -60,7 +60,7 @@ def test_an_unknown_flag_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     assert "--period" in done.stderr
 
 
-def test_help_shows_commands_or_flags_depending_on_the_program_name(tmp_path: Path) -> None:
+def test_help_shows_commands_for_careen_and_flags_for_kured(tmp_path: Path) -> None:
     done = run([str(script(tmp_path, "careen")), "--help"], cwd=tmp_path)
     assert done.returncode == 0
     assert [entry.name for entry in COMMANDS if f"\n  {entry.name} " not in done.stdout] == []
@@ -85,20 +85,19 @@ main()
 
 
 @pytest.mark.parametrize("module", ["careen.cli", "click", "asyncio", "careen.agent.startup.wiring", "kubernetes"])
-def test_an_agent_stopped_while_it_loads_exits_with_0(tmp_path: Path, module: str) -> None:
+def test_an_agent_stopped_during_its_imports_exits_with_0(tmp_path: Path, module: str) -> None:
     program = _STOPPED_BEFORE.format(argv=["careen", "agent", "--node-id=n1"], module=module)
     done = run([sys.executable, "-c", program], cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_stopped_command_does_not_report_success(tmp_path: Path) -> None:
+def test_a_command_stopped_by_sigterm_does_not_exit_with_0(tmp_path: Path) -> None:
     program = _STOPPED_BEFORE.format(argv=["careen", "status"], module="careen.cli")
     assert run([sys.executable, "-c", program], cwd=tmp_path).returncode == -signal.SIGTERM
 
 
-def test_a_sigterm_during_the_start_of_python_is_handled_once_careen_runs(tmp_path: Path) -> None:
-    """The image's scripts begin with SIGTERM blocked: here the signal is pending in the process before Python's first
-    line."""
+def test_a_sigterm_before_careen_runs_is_handled_when_careen_runs(tmp_path: Path) -> None:
+    """The image's scripts start with SIGTERM blocked. Here the signal is pending before Python runs its first line."""
     program = "import os, signal, sys\nsys.argv = ['kured', '--node-id=n1']\nfrom careen.__main__ import main\nmain()"
 
     def blocked() -> None:

@@ -1,4 +1,4 @@
-"""`careen reboot`: requests a reboot, waits, and prints the result."""
+"""Tests `careen reboot`: it requests a reboot, waits, and prints the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NODES = resource_named("nodes")
 
 
 def booted(desk: Desk, name: str, boot: str, phase: str = "", **annotations: str) -> None:
-    """The Node as its kubelet and its agent left it."""
+    """The Node after the reboot, as its kubelet and its agent write it."""
     shown = {keys.PHASE: phase, keys.REASON: f"is {phase}"} if phase else {}
     status = {"nodeInfo": {"bootID": boot}, "conditions": [{"type": "Ready", "status": "True"}]}
     metadata = {"name": name, "annotations": {**shown, **annotations}}
@@ -33,7 +33,7 @@ def asked(desk: Desk, name: str) -> Any:
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Changes that happen, one at a time, while the command sleeps between two reads."""
+    """Apply changes, one each time the command sleeps between two reads."""
 
     def happens(*events: Callable[[], None]) -> None:
         left = list(events)
@@ -46,7 +46,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return happens
 
 
-def test_the_request_contains_the_current_boot_id_and_the_reason(desk: Desk) -> None:
+def test_the_reboot_request_contains_the_current_boot_id_and_the_reason(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     output = desk.ok("reboot", "n1", "--reason", "new\nkernel", "--no-wait")
@@ -55,14 +55,14 @@ def test_the_request_contains_the_current_boot_id_and_the_reason(desk: Desk) -> 
     assert output == "Requested: n1 reboots when it is next in line; an idle agent reads its Node every five minutes.\n"
 
 
-def test_the_option_now_waives_the_window(desk: Desk) -> None:
+def test_reboot_now_ignores_the_window(desk: Desk) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     assert "even outside its window" in desk.ok("reboot", "n1", "--now", "--no-wait")
     assert asked(desk, "n1").is_now is True
 
 
-def test_the_command_waits_and_prints_each_change_once(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_reboot_waits_and_prints_each_change_once(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     request: dict[str, str] = {}
@@ -90,7 +90,7 @@ def test_the_command_waits_and_prints_each_change_once(desk: Desk, meanwhile: Ca
     ]
 
 
-def test_the_command_fails_if_the_request_is_withdrawn(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_reboot_fails_if_the_request_is_withdrawn(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1"))
@@ -99,7 +99,7 @@ def test_the_command_fails_if_the_request_is_withdrawn(desk: Desk, meanwhile: Ca
 
 
 @pytest.mark.parametrize("phase", ["Failed"])
-def test_a_failed_node_ends_the_wait(desk: Desk, meanwhile: Callable[..., None], phase: str) -> None:
+def test_reboot_stops_waiting_when_the_node_has_failed(desk: Desk, meanwhile: Callable[..., None], phase: str) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     meanwhile(lambda: booted(desk, "n1", "boot-1", phase, **{keys.REQUEST: "reboot"}))
@@ -107,7 +107,7 @@ def test_a_failed_node_ends_the_wait(desk: Desk, meanwhile: Callable[..., None],
     assert (result.exit_code, "`careen why n1` shows the remedy" in result.output) == (1, True)
 
 
-def test_a_deleted_node_ends_the_wait(desk: Desk, meanwhile: Callable[..., None]) -> None:
+def test_reboot_stops_waiting_when_the_node_is_deleted(desk: Desk, meanwhile: Callable[..., None]) -> None:
     booted(desk, "n1", "boot-1")
     desk.lock()
     meanwhile(lambda: desk.server.store.remove(NODES.storage, ("", "n1"), actor="test", verb="delete"))
@@ -115,7 +115,7 @@ def test_a_deleted_node_ends_the_wait(desk: Desk, meanwhile: Callable[..., None]
     assert (result.exit_code, "the Node n1 was deleted" in result.output) == (1, True)
 
 
-def test_the_request_can_be_withdrawn(desk: Desk) -> None:
+def test_reboot_can_withdraw_a_request(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "reboot"})
     desk.lock()
     assert desk.ok("reboot", "n1", "--end") == "The request for n1 is withdrawn.\n"
@@ -125,7 +125,7 @@ def test_the_request_can_be_withdrawn(desk: Desk) -> None:
     assert desk.writes() == writes
 
 
-def test_a_request_cannot_be_withdrawn_once_the_reboot_is_announced(desk: Desk) -> None:
+def test_reboot_cannot_withdraw_a_request_after_the_announcement(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "reboot", keys.PHASE: "Rebooting"})
     desk.lock()
     result = desk.run("reboot", "n1", "--end")
@@ -134,14 +134,14 @@ def test_a_request_cannot_be_withdrawn_once_the_reboot_is_announced(desk: Desk) 
     assert desk.annotations("n1")[keys.REQUEST] == "reboot"
 
 
-def test_a_node_with_an_unknown_boot_id_gets_no_request(desk: Desk) -> None:
+def test_reboot_writes_no_request_if_the_boot_id_is_unknown(desk: Desk) -> None:
     desk.node("n1")
     desk.lock()
     result = desk.run("reboot", "n1")
     assert (result.exit_code, desk.writes()) == (2, 0)
 
 
-def test_a_node_in_maintenance_gets_no_reboot_request(desk: Desk) -> None:
+def test_reboot_writes_no_request_on_a_node_in_maintenance(desk: Desk) -> None:
     booted(desk, "n1", "boot-1", **{keys.REQUEST: "maintenance"})
     desk.lock()
     result = desk.run("reboot", "n1")

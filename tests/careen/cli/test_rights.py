@@ -1,4 +1,4 @@
-"""`manifests/people.yaml` grants each command the requests that it makes, and nothing that no command needs."""
+"""Tests that `manifests/people.yaml` grants each command the requests that it sends, and nothing more."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def covers(grant: Grant, asked: Grant) -> bool:
 
 
 def asked(desk: Desk, folder: Path, *words: str) -> set[Grant]:
-    """The requests that the command sends, without those that every user may send."""
+    """The requests that the command sends, without requests that every user may send."""
     desk.server.api.requests.clear()
     done = desk.run(*(word.replace("{folder}", str(folder)) for word in words))
     assert done.exit_code in (0, 4), done.output  # 4: a shadow that saw no binding
@@ -104,7 +104,9 @@ def town(desk: Desk) -> Desk:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_each_role_grants_exactly_the_requests_of_its_commands(town: Desk, tmp_path: Path, role: str) -> None:
+def test_each_role_for_people_grants_exactly_the_requests_of_its_commands(
+    town: Desk, tmp_path: Path, role: str
+) -> None:
     given = set(granted(ROLES[role]))
     wanted = {words: asked(town, tmp_path, *words) for words in COMMANDS[role]}
     missing = {
@@ -123,7 +125,7 @@ def test_no_role_for_people_grants_a_wildcard(role: str) -> None:
     assert [grant for grant in granted(ROLES[role]) if "*" in "".join(grant)] == []
 
 
-def test_the_roles_do_not_aggregate_into_view_or_edit() -> None:
+def test_the_roles_for_people_are_not_aggregated_into_view_or_edit() -> None:
     assert {name: role["metadata"].get("labels") for name, role in ROLES.items()} == dict.fromkeys(COMMANDS)
 
 

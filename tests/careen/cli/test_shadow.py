@@ -1,5 +1,4 @@
-"""`careen shadow` beside a scheduler, on the embedded API server: a scheduler that agrees, one that does not, and the
-findings."""
+"""Tests `careen shadow` on the embedded API server beside a scheduler that agrees and one that does not."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ def post(desk: Desk, path: str, body: dict[str, Any]) -> None:
 
 @contextmanager
 def scheduling(desk: Desk, choose: Choose, *, scheduler: str = "default-scheduler") -> Iterator[None]:
-    """Creates and binds pods, one after another, while something else runs."""
+    """Create and bind pods, one after another, while the block runs."""
     is_over, chance = threading.Event(), random.Random(1)
 
     def come_and_go() -> None:
@@ -101,7 +100,7 @@ def town(desk: Desk) -> Desk:
     return desk
 
 
-def test_a_scheduler_with_the_same_rules_agrees(town: Desk) -> None:
+def test_shadow_reports_agreement_with_a_scheduler_of_the_same_rules(town: Desk) -> None:
     with scheduling(town, as_scheduler_core):
         done = town.run("shadow", "--once", "--bindings", "10", "--for", "600", "--output", "json")
     assert done.exit_code == 0, done.output
@@ -111,7 +110,7 @@ def test_a_scheduler_with_the_same_rules_agrees(town: Desk) -> None:
     assert said["disagreements"] == []
 
 
-def test_a_scheduler_with_other_rules_is_detected_and_the_causes_are_named(town: Desk) -> None:
+def test_shadow_names_the_causes_of_the_decisions_of_a_scheduler_with_other_rules(town: Desk) -> None:
     with scheduling(town, the_worst):
         done = town.run("shadow", "--once", "--bindings", "40", "--for", "600", "--last", "2", "--output", "json")
     assert done.exit_code == 3, done.output
@@ -127,7 +126,7 @@ def test_a_scheduler_with_other_rules_is_detected_and_the_causes_are_named(town:
     assert last["node"] not in {each["node"] for each in last["said"]}
 
 
-def test_the_table_has_the_same_findings_for_people(town: Desk) -> None:
+def test_the_table_of_shadow_has_the_same_findings_as_its_json(town: Desk) -> None:
     with scheduling(town, the_worst):
         done = town.run("shadow", "--once", "--bindings", "3", "--for", "600")
     assert done.exit_code in (0, 3), "three are too few to report; under load there are more"
@@ -137,7 +136,7 @@ def test_the_table_has_the_same_findings_for_people(town: Desk) -> None:
     assert re.search(r"shop/web-\d+: said n\d.*, took n\d: its score is \d+; the highest is", done.stderr)
 
 
-def test_pods_of_another_scheduler_are_counted_and_reported(town: Desk) -> None:
+def test_shadow_counts_and_reports_pods_of_another_scheduler(town: Desk) -> None:
     with scheduling(town, lambda *_: "n1", scheduler="gang"):
         done = town.run("shadow", "--once", "--for", "3", "--output", "json")
     assert done.exit_code == 4, done.output
@@ -147,13 +146,13 @@ def test_pods_of_another_scheduler_are_counted_and_reported(town: Desk) -> None:
     assert "have the schedulerName gang" in said["likelyCauses"][0]
 
 
-def test_without_bindings_there_is_no_result(town: Desk) -> None:
+def test_shadow_without_bindings_has_no_result(town: Desk) -> None:
     done = town.run("shadow", "--once", "--for", "1")
     assert done.exit_code == 4
     assert "no bound pod could be compared" in done.stdout
 
 
-def test_a_shadow_only_reads(town: Desk) -> None:
+def test_shadow_sends_only_reads(town: Desk) -> None:
     before = town.writes()
     town.server.api.requests.clear()
     town.run("shadow", "--once", "--for", "1")
@@ -161,7 +160,7 @@ def test_a_shadow_only_reads(town: Desk) -> None:
     assert town.writes() == before
 
 
-def test_a_shadows_dump_can_be_read_by_forecast_and_plan(town: Desk, tmp_path: Path) -> None:
+def test_forecast_and_plan_read_a_dump_of_shadow(town: Desk, tmp_path: Path) -> None:
     file = tmp_path / "dump.json.gz"
     town.run("shadow", "--once", "--for", "1", "--snapshot", str(file))
     assert town.json("forecast", "n1", "--from", str(file))["node"] == "n1"
@@ -179,13 +178,13 @@ def test_a_shadows_dump_can_be_read_by_forecast_and_plan(town: Desk, tmp_path: P
         (("--metrics-port", "0", "--metrics-host", "no such host"), "is neither an address nor a name"),
     ],
 )
-def test_an_invalid_option_is_refused(town: Desk, words: tuple[str, ...], why: str) -> None:
+def test_shadow_refuses_an_invalid_option(town: Desk, words: tuple[str, ...], why: str) -> None:
     done = town.run("shadow", "--once", "--for", "1", *words)
     assert done.exit_code == 2, done.output
     assert why in done.output
 
 
-def test_a_missing_right_of_the_shadow_is_named(town: Desk) -> None:
+def test_shadow_names_a_missing_right(town: Desk) -> None:
     town.server.api.authorizer = lambda _user, verb, _group, resource, *_: (verb, resource) != ("list", "services")
     done = town.run("shadow", "--once", "--for", "600")
     assert done.exit_code == 1
@@ -194,7 +193,7 @@ def test_a_missing_right_of_the_shadow_is_named(town: Desk) -> None:
 
 @contextmanager
 def running(desk: Desk, folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Callable[[], str]]]:
-    """The command in a separate process, and its output."""
+    """Run the command in a separate process and collect its output."""
     errors = folder / "errors"
     with errors.open("w") as said, (folder / "output").open("w") as output:
         command = [sys.executable, "-m", "careen", "shadow", "--kubeconfig", str(desk.kubeconfig), *words]
@@ -207,7 +206,7 @@ def running(desk: Desk, folder: Path, *words: str) -> Iterator[tuple[subprocess.
 
 
 @pytest.mark.parametrize(("number", "is_written"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
-def test_a_signal_ends_the_shadow_and_only_an_interrupt_writes_a_dump(
+def test_shadow_ends_on_any_signal_and_writes_a_dump_only_on_an_interrupt(
     town: Desk, tmp_path: Path, number: signal.Signals, is_written: bool
 ) -> None:
     dump = tmp_path / "dump.json.gz"
@@ -219,7 +218,7 @@ def test_a_signal_ends_the_shadow_and_only_an_interrupt_writes_a_dump(
     assert dump.exists() is is_written
 
 
-def test_a_running_shadow_writes_a_dump_on_request(town: Desk, tmp_path: Path) -> None:
+def test_shadow_writes_a_dump_on_request_while_it_runs(town: Desk, tmp_path: Path) -> None:
     dump = tmp_path / "dump.json.gz"
     with running(town, tmp_path, "--snapshot", str(dump)) as (process, said):
         wait_until(lambda: "Ctrl-C prints the table" in said(), said)
@@ -229,7 +228,7 @@ def test_a_running_shadow_writes_a_dump_on_request(town: Desk, tmp_path: Path) -
         assert town.json("forecast", "n1", "--from", str(dump))["node"] == "n1"
 
 
-def test_a_running_shadow_serves_its_metrics_and_is_ready(town: Desk, tmp_path: Path) -> None:
+def test_shadow_serves_metrics_and_readiness_while_it_runs(town: Desk, tmp_path: Path) -> None:
     with running(town, tmp_path, "--metrics-port", "0", "--metrics-host", "127.0.0.1") as (process, said):
         wait_until(lambda: "Ctrl-C prints the table" in said(), said)
         (port,) = re.findall(r"on port (\d+)", said())

@@ -1,4 +1,4 @@
-"""A cluster saved to a file, and a pod explained live and from the file."""
+"""Tests `careen snapshot`, and `careen explain` live and from the snapshot."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def rows(output: str) -> list[list[str]]:
     return [line.split() for line in output.splitlines()[2:]]
 
 
-def test_every_node_is_listed_with_its_total_or_its_first_refusal(shop: Desk) -> None:
+def test_explain_lists_each_node_with_its_first_refusal_if_any(shop: Desk) -> None:
     output = shop.ok("explain", "shop/web", "--all")
     assert output.startswith(
         "shop/web (now on n1, requests 1000m cpu and 0Mi memory) would go to n1; 1 of 3 nodes can hold it."
@@ -77,7 +77,7 @@ def test_every_node_is_listed_with_its_total_or_its_first_refusal(shop: Desk) ->
     ]
 
 
-def test_refusing_nodes_are_grouped_by_reason(shop: Desk) -> None:
+def test_explain_groups_refusing_nodes_by_reason(shop: Desk) -> None:
     output = shop.ok("explain", "shop/web")
     assert [" ".join(row) for row in rows(output)[2:]] == [
         "",
@@ -86,13 +86,13 @@ def test_refusing_nodes_are_grouped_by_reason(shop: Desk) -> None:
     ]
 
 
-def test_one_node_is_shown_with_the_answer_of_every_plugin(shop: Desk) -> None:
+def test_explain_of_one_node_shows_the_result_of_each_plugin(shop: Desk) -> None:
     output = shop.ok("explain", "shop/web", "--node", "n3")
     assert ["NodeUnschedulable", "filter", "node(s)", "were", "unschedulable"] in rows(output)
     assert ["NodeResourcesFit", "filter", "passes"] in rows(output)
 
 
-def test_the_json_of_explain_is_complete(shop: Desk) -> None:
+def test_explain_as_json_is_complete(shop: Desk) -> None:
     explained = shop.json("explain", "shop/web")
     assert (explained["node"], explained["best"]) == ("n1", ["n1"])
     assert {row["node"]: (row["refusal"] or {}).get("plugin") for row in explained["nodes"]} == {
@@ -102,7 +102,9 @@ def test_the_json_of_explain_is_complete(shop: Desk) -> None:
     }
 
 
-def test_a_dump_gives_the_same_explanation_and_contains_no_environment(shop: Desk, tmp_path: Path) -> None:
+def test_explain_from_a_dump_prints_the_same_and_the_dump_has_no_environment_variables(
+    shop: Desk, tmp_path: Path
+) -> None:
     dump = tmp_path / "dump.json.gz"
     assert "list pages" in shop.ok("snapshot", "--file", str(dump))
     live = shop.ok("explain", "shop/web")
@@ -110,7 +112,7 @@ def test_a_dump_gives_the_same_explanation_and_contains_no_environment(shop: Des
     assert b"tell-tale" not in gzip.decompress(dump.read_bytes())
 
 
-def test_a_cluster_that_cannot_be_read_completely_leaves_no_partial_dump(shop: Desk, tmp_path: Path) -> None:
+def test_snapshot_leaves_no_partial_dump_if_a_read_fails(shop: Desk, tmp_path: Path) -> None:
     shop.server.api.authorizer = lambda *asked: "services" not in asked
     dump = tmp_path / "dump.json.gz"
     result = shop.run("snapshot", "--file", str(dump))
@@ -133,29 +135,28 @@ def test_a_cluster_that_cannot_be_read_completely_leaves_no_partial_dump(shop: D
         pytest.param(("explain", "shop/web", "--node", "n9"), "there is no Node 'n9' among the 3", id="no such node"),
     ],
 )
-def test_a_missing_pod_or_node_is_refused_with_exit_code_2(
+def test_explain_refuses_a_missing_pod_or_node_with_exit_code_2(
     shop: Desk, arguments: tuple[str, ...], sentence: str
 ) -> None:
     result = shop.run(*arguments)
     assert (result.exit_code, sentence in result.output) == (2, True), result.output
 
 
-def test_an_invalid_dump_is_refused_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
+def test_explain_refuses_an_invalid_dump_with_exit_code_2(shop: Desk, tmp_path: Path) -> None:
     nonsense = tmp_path / "nonsense"
     nonsense.write_text("kind: Pod")
     result = shop.run("explain", "shop/web", "--from", str(nonsense))
     assert (result.exit_code, "this is no gzip file" in result.output) == (2, True), result.output
 
 
-def test_a_pod_of_another_scheduler_is_refused(shop: Desk) -> None:
+def test_explain_refuses_a_pod_of_another_scheduler(shop: Desk) -> None:
     shop.server.seed(a_pod("odd", "n1", schedulerName="other"))
     result = shop.run("explain", "shop/odd")
     assert (result.exit_code, "--scheduler-config FILE" in result.output) == (1, True), result.output
 
 
-def test_a_dump_is_read_again_if_a_list_expires_between_pages(shop: Desk, tmp_path: Path) -> None:
-    """The server is asked for the rights of every request, so the test can make it forget its history between two
-    pages."""
+def test_snapshot_starts_again_if_a_list_expires_between_pages(shop: Desk, tmp_path: Path) -> None:
+    """The server checks the rights of each request, so the test can make it forget its history between two pages."""
     shop.server.seed(*(a_pod(f"p{number:03}", "n1", cpu="1m") for number in range(600)))
     lists_of_pods: list[str] = []
 

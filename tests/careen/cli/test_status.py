@@ -23,11 +23,13 @@ def busy_fleet(desk: Desk) -> None:
 
 
 def without_ages(text: str) -> str:
-    """The text with every age replaced by AGE; columns, whose width depends on the ages, are separated by a bar."""
+    """The text with each age replaced by AGE and the columns separated by a bar, because their width depends on the
+    ages.
+    """
     return re.sub(r" {2,}", "|", re.sub(r"\b\d+d(\d+h)?", "AGE", text))
 
 
-def test_status_shows_the_whole_fleet(desk: Desk) -> None:
+def test_status_shows_every_node(desk: Desk) -> None:
     busy_fleet(desk)
     assert without_ages(desk.ok("status")).splitlines() == [
         "Lock: 1 of 2 claims held by n3 (AGE); next: n4; 2 nodes waiting when it was named.",
@@ -113,7 +115,7 @@ def test_without_the_daemonset_status_shows_the_fleet_and_the_error(desk: Desk) 
     assert desk.json("status")["lock"]["state"] == "unknown"
 
 
-def test_status_finds_a_lock_in_kureds_place(desk: Desk) -> None:
+def test_status_finds_the_lock_on_kureds_daemonset(desk: Desk) -> None:
     desk.node("n1")
     desk.lock(
         '{"nodeID":"n1","metadata":{"unschedulable":false},"created":"2026-03-04T12:00:00Z","TTL":0}',
@@ -124,7 +126,7 @@ def test_status_finds_a_lock_in_kureds_place(desk: Desk) -> None:
     assert without_ages(output).startswith("Lock: 1 of 1 claims held by n1 (AGE).")
 
 
-def test_an_unreadable_lock_is_reported_to_stop_everything(desk: Desk) -> None:
+def test_status_says_that_no_node_may_start_with_an_unreadable_lock(desk: Desk) -> None:
     desk.lock("what?")
     assert desk.ok("status").startswith(
         "Lock: cannot be understood (it is not JSON), so no node may start; `careen lock show` prints it."
@@ -134,13 +136,13 @@ def test_an_unreadable_lock_is_reported_to_stop_everything(desk: Desk) -> None:
     assert (lock["state"], lock["why"], lock["raw"]) == ("garbage", "it is not JSON", "what?")
 
 
-def test_an_idle_node_with_a_hold_is_shown_as_held(desk: Desk) -> None:
+def test_status_shows_the_hold_of_an_idle_node(desk: Desk) -> None:
     desk.node("n1", hold="disk swap")
     desk.lock()
     assert re.search(r"^n1 +Idle +- +- +held: disk swap$", desk.ok("status"), re.MULTILINE)
 
 
-def test_a_claim_of_a_missing_node_is_reported_with_the_remedy(desk: Desk) -> None:
+def test_status_reports_a_claim_of_a_missing_node_with_the_remedy(desk: Desk) -> None:
     desk.node("n2", "Waiting", reason="it waits in line", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created="2026-03-04T12:00:00Z"),), max_owners=1))
     lines = desk.ok("status").splitlines()

@@ -22,18 +22,18 @@ ALERT = {"gate": "alerts", "code": "alert", "sentence": "DiskFull is firing", "s
 
 
 def rows(output: str) -> dict[str, list[str]]:
-    """The table by gate: answer, start, reason."""
+    """The rows of the table by gate: verdict, start, reason."""
     lines = output.split("GATE ", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
     return {cells[0]: cells[1:] for line in lines if (cells := re.split(r" {2,}", line.strip()))}
 
 
-def test_every_gate_is_listed_in_the_order_of_evaluation(desk: Desk) -> None:
+def test_why_lists_every_gate_in_the_order_of_evaluation(desk: Desk) -> None:
     desk.node("n1", "Waiting")
     desk.lock()
     assert list(rows(desk.ok("why", "n1"))) == [gate.name for gate in GATES]
 
 
-def test_each_refusal_has_message_start_and_remedy(desk: Desk) -> None:
+def test_why_shows_message_start_and_remedy_of_each_refusal(desk: Desk) -> None:
     desk.node("n1", "Waiting", reason="2 gates refuse", label="required", hold="disk swap", refusals=[HELD, ALERT])
     desk.agent_on("n1")
     desk.lock()
@@ -49,13 +49,13 @@ def test_each_refusal_has_message_start_and_remedy(desk: Desk) -> None:
     ]
 
 
-def test_a_costly_gate_is_not_evaluated_while_a_cheap_one_refuses(desk: Desk) -> None:
+def test_why_shows_a_costly_gate_as_not_asked_while_a_cheap_gate_refuses(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required")
     desk.lock()
     assert rows(desk.ok("why", "n1"))["forecast"][0::2] == ["not asked", "maintenance-window comes first"]
 
 
-def test_costly_gates_before_the_refusing_gate_passed_and_later_gates_were_not_evaluated(desk: Desk) -> None:
+def test_why_shows_gates_after_the_first_costly_refusal_as_not_asked(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[ALERT], label="required")
     desk.lock()
     table = rows(desk.ok("why", "n1"))
@@ -63,7 +63,7 @@ def test_costly_gates_before_the_refusing_gate_passed_and_later_gates_were_not_e
     assert table["forecast"][0::2] == ["not asked", "alerts comes first"]
 
 
-def test_a_costly_gate_of_a_ready_node_waits_for_the_lock(desk: Desk) -> None:
+def test_why_says_that_only_the_next_node_in_line_asks_the_forecast(desk: Desk) -> None:
     desk.node("n1", "Waiting", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n2", id="c"),), max_owners=1, line=Line(names=("n3", "n1"), at=SINCE)))
     output = desk.ok("why", "n1")
@@ -71,7 +71,7 @@ def test_a_costly_gate_of_a_ready_node_waits_for_the_lock(desk: Desk) -> None:
     assert "Line: n1 is named as number 2 of 2 to go next." in output
 
 
-def test_a_draining_node_has_passed_every_gate(desk: Desk) -> None:
+def test_why_shows_that_a_draining_node_has_passed_every_gate(desk: Desk) -> None:
     desk.node("n1", "Draining", reason="evicting 3 pods")
     desk.agent_on("n1")
     desk.lock(LockContent(entries=(Entry(node="n1", id="c"),), max_owners=1))
@@ -81,7 +81,7 @@ def test_a_draining_node_has_passed_every_gate(desk: Desk) -> None:
     assert "What would change it" not in output
 
 
-def test_why_reports_that_an_idle_node_has_nothing_to_decide(desk: Desk) -> None:
+def test_why_says_that_an_idle_node_has_nothing_to_decide(desk: Desk) -> None:
     desk.node("n1")
     desk.agent_on("n1")
     desk.lock()
@@ -90,7 +90,7 @@ def test_why_reports_that_an_idle_node_has_nothing_to_decide(desk: Desk) -> None
     assert {tuple(cells[0::2]) for cells in rows(output).values()} == {("not asked", "nothing to decide")}
 
 
-def test_a_hold_is_shown_before_the_agent_has_read_it(desk: Desk) -> None:
+def test_why_shows_a_hold_before_the_agent_has_read_it(desk: Desk) -> None:
     desk.node("n1", hold="disk swap")
     desk.agent_on("n1")
     desk.lock()
@@ -99,13 +99,13 @@ def test_a_hold_is_shown_before_the_agent_has_read_it(desk: Desk) -> None:
     assert "  held: `careen unhold n1`" in output
 
 
-def test_an_expired_hold_is_not_shown(desk: Desk) -> None:
+def test_why_does_not_show_an_expired_hold(desk: Desk) -> None:
     desk.node("n1", hold="disk swap until=2026-03-04T12:00:00Z")
     desk.lock()
     assert rows(desk.ok("why", "n1"))["hold"][0] == "not asked"
 
 
-def test_a_pause_and_a_hold_are_two_reasons(desk: Desk) -> None:
+def test_why_shows_a_pause_and_a_hold_as_two_reasons(desk: Desk) -> None:
     desk.node("n1", "Waiting", hold="disk swap", refusals=[HELD])
     desk.lock()
     desk.ok("lock", "pause", "--reason", "freeze")
@@ -116,7 +116,7 @@ def test_a_pause_and_a_hold_are_two_reasons(desk: Desk) -> None:
     ]
 
 
-def test_a_failed_node_is_shown_with_the_remedy(desk: Desk) -> None:
+def test_why_shows_a_failed_node_with_the_remedy(desk: Desk) -> None:
     desk.node(
         "n1",
         "Failed",
@@ -132,7 +132,7 @@ def test_a_failed_node_is_shown_with_the_remedy(desk: Desk) -> None:
     )
 
 
-def test_an_unreadable_record_is_reported_as_the_reason(desk: Desk) -> None:
+def test_why_reports_an_unreadable_record_as_the_reason(desk: Desk) -> None:
     desk.node("n1", "Waiting", progress={"version": 99})
     desk.agent_on("n1")
     desk.lock()
@@ -150,7 +150,7 @@ def test_an_unreadable_record_is_reported_as_the_reason(desk: Desk) -> None:
     ],
     ids=["no agent", "an agent that is not ready"],
 )
-def test_a_node_without_a_running_agent_is_reported(desk: Desk, present: bool | None, remark: str) -> None:
+def test_why_reports_a_node_without_a_running_agent(desk: Desk, present: bool | None, remark: str) -> None:
     desk.node("n1")
     desk.lock()
     if present is not None:
@@ -158,18 +158,18 @@ def test_a_node_without_a_running_agent_is_reported(desk: Desk, present: bool | 
     assert remark in desk.ok("why", "n1")
 
 
-def test_an_unreadable_lock_is_reported_as_the_reason(desk: Desk) -> None:
+def test_why_reports_an_unreadable_lock_as_the_reason(desk: Desk) -> None:
     desk.node("n1", "Waiting")
     assert "Lock: could not be read: DaemonSet careen/careen does not exist" in desk.ok("why", "n1")
 
 
-def test_refusals_of_unknown_gates_are_shown(desk: Desk) -> None:
+def test_why_shows_refusals_of_unknown_gates(desk: Desk) -> None:
     desk.node("n1", "Waiting", refusals=[{**HELD, "gate": "tide", "sentence": "the tide is out"}])
     desk.lock()
     assert rows(desk.ok("why", "n1"))["tide"][2] == "the tide is out"
 
 
-def test_a_missing_node_is_a_usage_error(desk: Desk) -> None:
+def test_why_of_a_missing_node_is_a_usage_error(desk: Desk) -> None:
     desk.node("worker-a-1")
     desk.lock()
     result = desk.run("why", "worker-a-2")
@@ -178,7 +178,7 @@ def test_a_missing_node_is_a_usage_error(desk: Desk) -> None:
     assert "there is no Node 'x' among the 1 Node of this cluster" in desk.run("why", "x").output
 
 
-def test_why_as_json_has_the_same_answers(desk: Desk) -> None:
+def test_why_as_json_has_the_same_content(desk: Desk) -> None:
     desk.node("n1", "Waiting", reason="r", refusals=[ALERT])
     desk.agent_on("n1")
     desk.lock()
@@ -200,7 +200,7 @@ def test_why_as_json_has_the_same_answers(desk: Desk) -> None:
     }
 
 
-def test_a_waiting_node_is_shown_with_the_claim_of_a_missing_node(desk: Desk) -> None:
+def test_why_shows_a_waiting_node_the_claim_of_a_missing_node(desk: Desk) -> None:
     desk.node("n2", "Waiting", reason="it waits in line", label="ready", progress={"version": 1, "phase": "Waiting"})
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created=SINCE),), max_owners=1))
     assert "  stray claim: a claim is held by n9, but there is no Node n9." in desk.ok("why", "n2")
@@ -209,23 +209,24 @@ def test_a_waiting_node_is_shown_with_the_claim_of_a_missing_node(desk: Desk) ->
     assert [each["why"] for each in desk.json("why", "n2")["strayClaims"]] == ["another-node"]
 
 
-def test_an_idle_node_is_shown_without_the_claim_of_a_missing_node(desk: Desk) -> None:
+def test_why_does_not_show_an_idle_node_the_claim_of_a_missing_node(desk: Desk) -> None:
     desk.node("n2")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created=SINCE),), max_owners=1))
     assert "stray" not in desk.ok("why", "n2")
 
 
 @pytest.mark.parametrize(("agents", "seconds", "told"), [(3, 30, "30s"), (600, 125, "2m5s"), (0, 1200, "20m")])
-def test_the_time_until_the_next_evaluation_is_shown(desk: Desk, agents: int, seconds: int, told: str) -> None:
-    """Outside its window, a large fleet looks more rarely; if the DaemonSet does not show its size, the agent may know
-    it."""
+def test_why_shows_the_time_until_the_next_evaluation(desk: Desk, agents: int, seconds: int, told: str) -> None:
+    """In a large fleet an agent outside its window evaluates more rarely. If the DaemonSet does not show the fleet's
+    size, the agent may still know it.
+    """
     desk.node("n1", "Waiting", refusals=[OUTSIDE], label="required", progress={"version": 1, "phase": "Waiting"})
     desk.lock(agents=agents)
     assert f"Next: its agent looks again within {told}." in desk.ok("why", "n1").splitlines()
     assert desk.json("why", "n1")["next"] == {"seconds": seconds, "what": "look"}
 
 
-def test_the_time_of_a_retry_follows_the_agents_settings(desk: Desk) -> None:
+def test_why_shows_the_time_of_the_retry_from_the_agents_settings(desk: Desk) -> None:
     since = datetime.now(UTC).isoformat(timespec="seconds")
     desk.node(
         "n1",
@@ -240,13 +241,13 @@ def test_the_time_of_a_retry_follows_the_agents_settings(desk: Desk) -> None:
     assert re.search(r"^Next: its agent tries again in (19m5\ds|20m)\.$", desk.ok("why", "n1"), re.MULTILINE)
 
 
-def test_with_unreadable_agent_settings_no_time_is_shown(desk: Desk) -> None:
+def test_why_shows_no_time_if_the_agents_settings_are_unreadable(desk: Desk) -> None:
     desk.node("n1", "Failed", progress={"version": 1, "phase": "Failed", "failed": "drain-timeout", "failures": 1})
     assert desk.json("why", "n1")["next"] is None
     assert "Next:" not in desk.ok("why", "n1")
 
 
-def test_a_node_outside_its_windows_is_shown_with_the_next_opening(desk: Desk) -> None:
+def test_why_shows_when_the_window_of_a_node_opens(desk: Desk) -> None:
     windows = '{name: web, start: "00:00", exclude: [2000-01-01..2998-12-31]}'
     desk.server.seed(
         {
@@ -262,7 +263,7 @@ def test_a_node_outside_its_windows_is_shown_with_the_next_opening(desk: Desk) -
     assert desk.json("why", "n1")["nextOpening"] == "2998-12-31T23:00:00Z"
 
 
-def test_every_gate_annotation_is_named_even_before_the_agent_has_read_it(desk: Desk) -> None:
+def test_why_shows_every_gate_annotation_before_the_agent_has_read_it(desk: Desk) -> None:
     gates = {"careen.dev/gate.backup": "nightly dump", "careen.dev/gate.db": "failover"}
     desk.node("n1", "Waiting", label="required", annotations=gates)
     desk.lock()

@@ -1,4 +1,4 @@
-"""Every setting as an option, in the syntax of kured's users."""
+"""Tests that each setting of the agent is a command-line option, with the syntax that kured accepts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def given(*arguments: str) -> dict[str, tuple[str, ...]]:
     return found[0]
 
 
-def test_only_written_options_are_passed_on() -> None:
+def test_only_options_on_the_command_line_are_passed_to_the_settings() -> None:
     assert given() == {}
     assert given("--period=2h", "--reboot-days", "") == {"period": ("2h",), "reboot_days": ("",)}
 
@@ -37,17 +37,17 @@ def test_only_written_options_are_passed_on() -> None:
         (["--force-reboot", "--annotate-nodes"], ("true",)),
     ],
 )
-def test_switches_follow_the_syntax_of_go(written: list[str], texts: tuple[str, ...]) -> None:
+def test_boolean_options_follow_the_syntax_of_go_flags(written: list[str], texts: tuple[str, ...]) -> None:
     assert given(*written)["force_reboot"] == texts
 
 
-def test_repeated_options_are_all_passed_on_in_order() -> None:
+def test_repeated_options_keep_their_order() -> None:
     assert given("--blocking-pod-selector=app=db", "--blocking-pod-selector", "app=cache") == {
         "blocking_pod_selector": ("app=db", "app=cache")
     }
 
 
-def test_a_negative_number_is_read_as_a_value() -> None:
+def test_a_negative_number_after_an_option_is_its_value() -> None:
     assert given("--drain-grace-period", "-1") == {"drain_grace_period": ("-1",)}
 
 

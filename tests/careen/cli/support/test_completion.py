@@ -1,4 +1,4 @@
-"""The output that kubectl reads when a person presses Tab after `kubectl careen`."""
+"""Tests the completions that careen prints when a person presses Tab after `kubectl careen`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def words(answer: str) -> list[str]:
         (["nonsense", ""], None),
     ],
 )
-def test_a_partial_command_is_completed(typed: list[str], offered: list[str] | None) -> None:
+def test_a_partly_typed_command_is_completed(typed: list[str], offered: list[str] | None) -> None:
     answer = words(completions(typed))
     assert answer[-1].startswith(":")
     if offered is not None:

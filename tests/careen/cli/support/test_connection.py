@@ -1,4 +1,4 @@
-"""The messages of every command when the cluster cannot be reached."""
+"""Tests the messages of each command when the cluster cannot be reached."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ PEOPLES = ["status", "why n1", "lock show", "hold n1 --reason x", "unhold n1", "
 
 
 @pytest.mark.parametrize("command", PEOPLES)
-def test_without_a_kubeconfig_the_error_tells_how_to_give_one(command: str, tmp_path: Path) -> None:
+def test_without_a_kubeconfig_the_error_says_how_to_name_one(command: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, command.split(), env={"HOME": str(tmp_path), "KUBECONFIG": ""})
     assert result.exit_code == 2
     assert "give --kubeconfig FILE or set KUBECONFIG" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("command", PEOPLES)
-def test_a_missing_kubeconfig_is_named(command: str, tmp_path: Path) -> None:
+def test_the_error_names_a_missing_kubeconfig(command: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, [*command.split(), "--kubeconfig", str(tmp_path / "nowhere")])
     assert result.exit_code == 2
     assert str(tmp_path / "nowhere") in result.output
 
 
-def test_a_missing_context_is_named(desk: Desk) -> None:
+def test_the_error_names_a_missing_kubeconfig_context(desk: Desk) -> None:
     result = desk.run("status", "--context", "other")
     assert result.exit_code == 2
     assert "other" in result.output
@@ -60,7 +60,7 @@ def test_the_version_option_prints_the_version_of_the_package() -> None:
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
 @pytest.mark.parametrize("command", ["why", "unhold", "retry"])
-def test_a_path_is_refused_as_a_node_name(desk: Desk, command: str, name: str) -> None:
+def test_a_node_name_that_contains_a_path_is_refused(desk: Desk, command: str, name: str) -> None:
     desk.node("n1")
     desk.lock()
     result = desk.run(command, name)
@@ -69,7 +69,7 @@ def test_a_path_is_refused_as_a_node_name(desk: Desk, command: str, name: str) -
 
 
 @pytest.mark.parametrize("command", ["status", "why n1", "lock show"])
-def test_output_that_cannot_be_written_is_reported_in_one_message(desk: Desk, command: str) -> None:
+def test_a_command_that_cannot_write_its_output_prints_one_message(desk: Desk, command: str) -> None:
     desk.node("n1")
     desk.lock()
     with Path("/dev/full").open("wb") as full:
@@ -81,7 +81,7 @@ def test_output_that_cannot_be_written_is_reported_in_one_message(desk: Desk, co
     assert "Traceback" not in done.stderr
 
 
-def test_a_missing_right_is_named(desk: Desk) -> None:
+def test_the_error_names_a_missing_rbac_right(desk: Desk) -> None:
     desk.node("n1")
     desk.server.api.authorizer = lambda user, verb, group, resource, namespace, name: verb == "get"
     result = desk.run("hold", "n1", "--reason", "x")
@@ -94,7 +94,7 @@ def test_a_missing_right_is_named(desk: Desk) -> None:
     assert "ask the cluster's administrators" in listing.output
 
 
-def test_the_kubeconfig_in_the_home_folder_is_used_as_by_kubectl(desk: Desk, tmp_path: Path) -> None:
+def test_commands_use_the_kubeconfig_in_the_home_folder_like_kubectl(desk: Desk, tmp_path: Path) -> None:
     desk.node("n1")
     (tmp_path / ".kube").mkdir()
     desk.server.write_kubeconfig(tmp_path / ".kube" / "config")
@@ -103,7 +103,7 @@ def test_the_kubeconfig_in_the_home_folder_is_used_as_by_kubectl(desk: Desk, tmp
     assert "1 node: 1 Idle." in result.output
 
 
-def test_requests_can_be_distinguished_in_an_audit_log(desk: Desk) -> None:
+def test_the_user_agent_of_every_request_is_careen_cli(desk: Desk) -> None:
     desk.ok("status")
     assert {request.agent.split("/")[0] for request in desk.server.api.requests} == {"careen-cli"}
 
@@ -119,7 +119,7 @@ def test_every_command_has_a_help_text(name: str) -> None:
 @pytest.mark.skipif(
     shutil.which("kubectl") is None or not PLUGIN.exists(), reason="needs kubectl on the PATH and careen installed"
 )
-def test_kubectl_finds_careen_as_a_plugin(desk: Desk) -> None:
+def test_kubectl_runs_careen_as_a_plugin(desk: Desk) -> None:
     desk.node("n1")
     environment = {
         "PATH": f"{PLUGIN.parent}:{Path(shutil.which('kubectl') or '').parent}",

@@ -1,5 +1,6 @@
-"""Every option that names a file: an unusable file is refused at once, and no finished result is lost because of
-one."""
+"""Tests each option that names a file. The command refuses an unusable file at once, and a failed write loses no
+finished result.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ def shop(desk: Desk) -> Desk:
     return desk
 
 
-def test_every_option_that_names_a_file_is_tested_here() -> None:
-    """The options are found by their types: a new option without a line above fails here."""
+def test_this_file_tests_every_option_that_names_a_file() -> None:
+    """Finds the options by their types, so a new option that is missing from the tables above fails here."""
     found = set()
     for entry in COMMANDS:
         command = cli.get_command(click.Context(cli), entry.name)
@@ -61,7 +62,7 @@ def test_every_option_that_names_a_file_is_tested_here() -> None:
     ],
 )
 @pytest.mark.parametrize(("command", "option"), WRITTEN)
-def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read(
+def test_a_command_refuses_an_unwritable_file_before_it_reads_anything(
     shop: Desk, tmp_path: Path, command: str, option: str, path: str, words: str
 ) -> None:
     (tmp_path / "file").touch()
@@ -88,8 +89,8 @@ def test_a_refused_command_creates_no_file_and_keeps_an_older_one(
     assert older.read_text() == "as it was"
 
 
-def test_a_report_that_cannot_be_written_does_not_lose_the_plan(shop: Desk) -> None:
-    """The disk is full only then; /dev/full accepts the opening and refuses the writing."""
+def test_a_failed_write_of_the_report_does_not_lose_the_plan(shop: Desk) -> None:
+    """/dev/full imitates a full disk: it can be opened, and each write fails."""
     result = shop.run("plan", *START, "--report", "/dev/full")
     assert result.exit_code == 1
     assert result.output.startswith("Plan for 3 nodes from Wed 2026-03-04 22:00")
@@ -109,7 +110,7 @@ def test_a_snapshot_that_cannot_be_written_is_reported(shop: Desk) -> None:
     ids=["not text", "empty", "damaged"],
 )
 @pytest.mark.parametrize(("command", "option"), [key for key in READ if key[1] == "--from"])
-def test_an_invalid_dump_is_refused_with_its_name(
+def test_an_invalid_dump_is_refused_and_named(
     shop: Desk, tmp_path: Path, command: str, option: str, content: bytes, is_text: bool
 ) -> None:
     (tmp_path / "dump").write_bytes(content)
@@ -119,10 +120,10 @@ def test_an_invalid_dump_is_refused_with_its_name(
 
 
 @pytest.mark.parametrize(("command", "option"), READ)
-def test_an_unreadable_file_is_refused_before_any_request(
+def test_a_command_refuses_an_unreadable_file_before_any_request(
     shop: Desk, tmp_path: Path, command: str, option: str
 ) -> None:
-    """A folder, a missing file, and a file whose reading fails: the process's own memory at address 0."""
+    """The cases: a folder, a missing file, and a file that fails when it is read (/proc/self/mem at address 0)."""
     for path in (tmp_path, tmp_path / "missing", Path("/proc/self/mem")):
         result = shop.run(*READ[command, option], option, str(path))
         assert result.exit_code == 2, result.output

@@ -1,4 +1,4 @@
-"""Commands find the lock by themselves: careen's first, then kured's; a place that a person names is used as given."""
+"""Tests which DaemonSet a command uses for the lock: the one that the options name, else careen's, else kured's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_careens_lock_is_preferred_to_kureds(both: Desk) -> None:
     assert holders(both) == ["ours"]
 
 
-def test_kureds_lock_is_used_if_it_is_the_only_one(desk: Desk) -> None:
+def test_kureds_lock_is_used_if_there_is_no_other_lock(desk: Desk) -> None:
     desk.lock(held(an_entry("kureds")), namespace="kube-system", name="kured")
     assert holders(desk) == ["kureds"]
     assert desk.json("config")["settings"]["ds-name"]["value"] == "kured"
@@ -39,22 +39,22 @@ def test_kureds_lock_is_used_if_it_is_the_only_one(desk: Desk) -> None:
         (("--ds-name=careen",), "ours"),
     ],
 )
-def test_a_given_name_or_namespace_is_used_and_the_other_is_looked_up(
+def test_a_command_looks_up_the_daemonset_name_or_namespace_that_is_not_given(
     both: Desk, named: tuple[str, ...], expected: str
 ) -> None:
     assert holders(both, *named) == [expected]
 
 
-def test_a_fully_given_place_is_not_looked_up(both: Desk) -> None:
+def test_a_daemonset_given_by_name_and_namespace_is_not_looked_up(both: Desk) -> None:
     result = both.run("lock", "show", "--ds-namespace=shop", "--ds-name=careen")
     assert result.exit_code == 1
     assert "DaemonSet shop/careen does not exist" in result.output
 
 
-def test_without_a_lock_the_first_candidate_is_named(desk: Desk) -> None:
+def test_without_a_lock_the_error_names_careens_daemonset(desk: Desk) -> None:
     assert "DaemonSet careen/careen does not exist" in desk.run("lock", "show").output
 
 
-def test_the_agents_settings_are_read_from_the_daemonset_that_was_found(desk: Desk) -> None:
+def test_agent_settings_are_read_from_the_daemonset_with_the_lock(desk: Desk) -> None:
     desk.lock(LockContent(), namespace="kube-system", name="kured", flags=["--concurrency=4"])
     assert desk.json("config")["settings"]["concurrency"]["value"] == "4"

@@ -1,4 +1,4 @@
-"""Progress without a terminal: few lines, on standard error, and none for short operations."""
+"""Tests progress messages without a terminal: a few lines on standard error, and none for a short operation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Clock:
 
 
 def lines_of(steps: list[tuple[float, int]], total: int = 5000) -> list[str]:
-    """The output after so many nodes in so many seconds."""
+    """The progress output for this number of nodes in this number of seconds."""
     clock, said = Clock(), list[str]()
     lines = Lines("order oldest", total, clock, said.append)
     for after, done in steps:
@@ -32,7 +32,7 @@ def test_progress_prints_at_most_one_line_every_few_seconds() -> None:
     assert told[0] == "order oldest: 100 of 5,000 nodes, about 8 min left"
 
 
-def test_no_remaining_time_is_shown_before_the_first_node_is_done() -> None:
+def test_no_remaining_time_is_shown_until_one_node_is_done() -> None:
     assert lines_of([(60.0, 0), (120.0, 4000)]) == [
         "order oldest: 0 of 5,000 nodes",
         "order oldest: 4,000 of 5,000 nodes, about 30 s left",
