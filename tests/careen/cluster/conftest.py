@@ -1,4 +1,4 @@
-"""The embedded API server, and a real connection to it."""
+"""Fixtures: the embedded API server, and a real connection to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.careen.virtual_shell import Meddling, VirtualClock
 
 @dataclass
 class Cluster:
-    """A server, and a ClusterApi whose connection a test can disturb."""
+    """An embedded API server, and a ClusterApi whose connection a test can disturb."""
 
     server: RunningServer
     wire: Meddling

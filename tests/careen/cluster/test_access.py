@@ -1,4 +1,4 @@
-"""Missing rights are found by asking the server about each."""
+"""Tests how the agent finds its missing rights: it asks the server about them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.careen.virtual_shell import Scripted, answer, api_on
 RIGHTS = needed_rights(node="n1", namespace="careen", daemonset="careen", config_map="careen", forecast=True)
 
 
-async def test_with_every_right_nothing_is_missing(cluster: Cluster) -> None:
+async def test_no_right_is_reported_missing_if_the_server_grants_all(cluster: Cluster) -> None:
     assert await missing_rights(cluster.api, RIGHTS) == ()
 
 
@@ -35,8 +35,8 @@ EVICT = Right(verb="create", resource="pods", subresource="eviction", because=""
 LOCK = Right(verb="patch", resource="daemonsets", group="apps", namespace="careen", name="careen", because="")
 
 
-async def test_complete_rules_cost_two_requests() -> None:
-    """A fleet that starts at once sends few requests."""
+async def test_checking_complete_rights_costs_two_requests() -> None:
+    """So a fleet that starts at once sends few requests."""
     server = Scripted(rules(EVERYTHING), rules(EVERYTHING))
     assert await missing_rights(api_on(server), RIGHTS) == ()
     assert [body["spec"] for body in server.bodies] == [{"namespace": "careen"}, {"namespace": "default"}]
@@ -65,7 +65,7 @@ async def test_complete_rules_cost_two_requests() -> None:
         (LOCK, {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["daemonsets"]}, True),
     ],
 )
-async def test_a_rule_is_read_as_by_the_authorizer_and_doubts_are_checked(
+async def test_a_rule_grants_a_right_as_in_the_authorizer_and_a_doubt_costs_a_review(
     right: Right, rule: dict[str, list[str]], is_shown: bool
 ) -> None:
     namespaces = 2 if right.namespace else 1
@@ -85,8 +85,10 @@ async def test_a_rule_is_read_as_by_the_authorizer_and_doubts_are_checked(
     assert asked.answers == []
 
 
-async def test_a_cluster_wide_right_granted_by_a_role_is_checked() -> None:
-    """A Role in the own namespace allows a list of the pods there; a drain needs a list of all pods."""
+async def test_a_cluster_wide_right_is_checked_although_a_role_grants_it_in_one_namespace() -> None:
+    """A Role in the agent's namespace allows a list of the pods there. A drain needs a list of the pods of all
+    namespaces.
+    """
     in_ours = {"verbs": ["*"], "apiGroups": ["", "apps"], "resources": ["*"]}
     asked = Scripted(
         rules(in_ours),
@@ -109,18 +111,18 @@ async def test_each_missing_right_is_named_with_its_purpose(cluster: Cluster) ->
     assert missing[1].because == "the agent evicts pods, and never deletes them"
 
 
-async def test_an_unanswered_review_reports_no_missing_rights(cluster: Cluster) -> None:
+async def test_no_right_is_reported_missing_if_a_review_is_not_answered(cluster: Cluster) -> None:
     cluster.wire.after = lambda _: Unclear("down")
     with pytest.raises(ClusterError):
         await missing_rights(cluster.api, RIGHTS[:1])
 
 
-def test_without_a_forecast_the_rights_for_its_lists_are_not_needed() -> None:
+def test_an_agent_without_a_forecast_does_not_need_the_rights_for_its_lists() -> None:
     without = needed_rights(node="n1", namespace="careen", daemonset="careen", config_map="careen", forecast=False)
     assert set(RIGHTS) - set(without) == set(FORECAST_RIGHTS)
 
 
-def test_every_right_is_limited_to_the_objects_that_need_it() -> None:
+def test_rights_to_write_are_limited_to_the_objects_that_need_them() -> None:
     """The agent never deletes pods and changes no other Node."""
     writing = {
         (right.verb, right.resource, right.subresource, right.name)
@@ -135,7 +137,7 @@ def test_every_right_is_limited_to_the_objects_that_need_it() -> None:
     }
 
 
-def test_a_right_is_written_as_by_kubectl() -> None:
+def test_a_missing_right_is_written_as_kubectl_writes_it() -> None:
     assert Right(verb="list", resource="nodes", because="").title == "list nodes"
     assert (
         Right(verb="get", group="apps", resource="daemonsets", namespace="a", name="b", because="").title

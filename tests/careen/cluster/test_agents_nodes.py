@@ -1,5 +1,6 @@
-"""Roles that allow reading Nodes only one by one; the other effects of such roles are in
-`agent/startup/test_rights.py`."""
+"""Tests reads of the agents' Nodes with and without the right to list Nodes. `agent/startup/test_rights.py` tests the
+other effects of a missing right.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from careen.cluster.nodes import NODES
 from tests.careen.cluster.conftest import Cluster
 
 
-async def test_with_the_right_to_list_nodes_all_are_read_in_one_list(cluster: Cluster) -> None:
+async def test_with_the_right_to_list_nodes_one_list_reads_all_nodes(cluster: Cluster) -> None:
     for name in ("n7", "n8"):
         cluster.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
     nodes = AgentsNodes(cluster.api, own="n7", namespace="careen", daemonset="careen")
@@ -16,7 +17,7 @@ async def test_with_the_right_to_list_nodes_all_are_read_in_one_list(cluster: Cl
     assert {"n7", "n8"} <= {node.name for node in await nodes.read()}
 
 
-async def test_without_the_right_to_list_nodes_the_own_node_is_always_read(cluster: Cluster) -> None:
+async def test_without_the_right_to_list_nodes_the_agents_own_node_is_read(cluster: Cluster) -> None:
     for name in ("n7", "n8"):
         cluster.server.seed({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
     cluster.api.withheld = lambda request: "no right" if request.path == NODES else ""

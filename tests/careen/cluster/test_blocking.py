@@ -1,4 +1,4 @@
-"""Pods anywhere in the cluster that block reboots."""
+"""Tests the lists of pods anywhere in the cluster that block reboots."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def put(cluster: Cluster, name: str, node: str, namespace: str, phase: str = "Ru
 
 
 @pytest.fixture
-def filled(cluster: Cluster) -> Cluster:
+def cluster_with_blocking_pods(cluster: Cluster) -> Cluster:
     put(cluster, "a", "n1", "shop", app="backup")
     put(cluster, "b", "", "web", "Pending", app="backup")
     put(cluster, "c", "n2", "ops", app="db")
@@ -42,29 +42,34 @@ def filled(cluster: Cluster) -> Cluster:
     return cluster
 
 
-async def test_a_rule_with_cluster_scope_lists_pods_of_all_namespaces_by_its_selector(filled: Cluster) -> None:
-    found = await list_blocking_pods(filled.api, (BACKUP, OF_NODE))
+async def test_a_rule_for_the_cluster_lists_pods_of_all_namespaces_by_its_selector(
+    cluster_with_blocking_pods: Cluster,
+) -> None:
+    found = await list_blocking_pods(cluster_with_blocking_pods.api, (BACKUP, OF_NODE))
     assert found == (
         PlacedPod(title="shop/a", node="n1", rule="backup"),
         PlacedPod(title="web/b", node="", rule="backup"),
     )
-    assert [(each.path, each.query["labelSelector"]) for each in filled.wire.asked] == [
+    assert [(each.path, each.query["labelSelector"]) for each in cluster_with_blocking_pods.wire.asked] == [
         ("/api/v1/pods", "app in (backup),!old")
     ]
 
 
-async def test_namespaces_are_listed_one_by_one(filled: Cluster) -> None:
-    found = await list_blocking_pods(filled.api, (OF_SHOP,))
+async def test_a_rule_for_named_namespaces_sends_one_list_per_namespace(cluster_with_blocking_pods: Cluster) -> None:
+    found = await list_blocking_pods(cluster_with_blocking_pods.api, (OF_SHOP,))
     assert [each.title for each in found] == ["ops/c", "ops/old", "shop/a"]
-    assert [each.path for each in filled.wire.asked] == ["/api/v1/namespaces/ops/pods", "/api/v1/namespaces/shop/pods"]
+    assert [each.path for each in cluster_with_blocking_pods.wire.asked] == [
+        "/api/v1/namespaces/ops/pods",
+        "/api/v1/namespaces/shop/pods",
+    ]
 
 
-async def test_without_a_wider_scope_no_request_is_sent(filled: Cluster) -> None:
-    assert await list_blocking_pods(filled.api, (OF_NODE,)) == ()
-    assert filled.wire.asked == []
+async def test_a_rule_for_the_own_node_sends_no_list(cluster_with_blocking_pods: Cluster) -> None:
+    assert await list_blocking_pods(cluster_with_blocking_pods.api, (OF_NODE,)) == ()
+    assert cluster_with_blocking_pods.wire.asked == []
 
 
-async def test_a_refused_list_does_not_count_as_an_empty_list(filled: Cluster) -> None:
-    filled.server.api.authorizer = lambda *asked: "pods" not in asked
+async def test_a_refused_list_of_blocking_pods_is_an_error(cluster_with_blocking_pods: Cluster) -> None:
+    cluster_with_blocking_pods.server.api.authorizer = lambda *asked: "pods" not in asked
     with pytest.raises(ClusterError):
-        await list_blocking_pods(filled.api, (BACKUP,))
+        await list_blocking_pods(cluster_with_blocking_pods.api, (BACKUP,))

@@ -1,4 +1,4 @@
-"""Events as `kubectl describe` finds them."""
+"""Tests that events are written where `kubectl describe` finds them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_event_of_a_config_map_is_written_to_its_namespace() -> None:
     assert made["type"] == "Normal"
 
 
-async def test_the_same_finding_of_many_agents_is_one_event(cluster: Cluster) -> None:
+async def test_agents_with_the_same_finding_share_one_event(cluster: Cluster) -> None:
     subject = Subject(kind="ConfigMap", name="careen", uid="u1", namespace="careen")
     cluster.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "careen"}})
     for host, edit in (("n1", "u1/7"), ("n2", "u1/7"), ("n1", "u1/8"), ("n2", "u1/8"), ("n1", "")):
@@ -75,18 +75,18 @@ async def test_the_same_finding_of_many_agents_is_one_event(cluster: Cluster) ->
     ] * 3
 
 
-def test_a_long_message_is_cut_to_the_servers_limit() -> None:
+def test_a_long_event_message_is_cut_to_the_servers_limit() -> None:
     made = event(NODE, reason="R", sentence="ä" * 2000, is_warning=False, host="n1", at="2026-03-04T12:00:00Z")
     assert made["message"] == "ä" * 500
 
 
-async def test_an_event_that_cannot_be_posted_is_logged_and_raises_nothing() -> None:
+async def test_an_event_that_cannot_be_posted_is_logged_without_an_exception() -> None:
     assert "403" in await post_event(
         api_on(Scripted(status(403, "Forbidden"))), NODE, reason="R", sentence="s", is_warning=False, host="n1"
     )
 
 
-async def test_an_event_with_a_lost_answer_is_posted_again_and_exists_once(cluster: Cluster) -> None:
+async def test_an_event_is_posted_again_after_a_lost_answer_and_exists_once(cluster: Cluster) -> None:
     cluster.server.seed({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
     lost = []
 

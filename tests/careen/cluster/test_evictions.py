@@ -1,4 +1,4 @@
-"""One eviction and its possible outcomes."""
+"""Tests one eviction and each of its outcomes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FAILING = (
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
-async def test_an_eviction_names_the_pods_uid_and_is_sent_once(cluster: Cluster) -> None:
+async def test_an_eviction_contains_the_pods_uid_and_is_sent_once(cluster: Cluster) -> None:
     cluster.put_pod("a", metadata={"uid": "u1"})
     assert await evict(cluster.api, POD) == Evicted(answer=EvictAnswer.ACCEPTED)
     assert methods(cluster.wire.asked) == ["POST /api/v1/namespaces/shop/pods/a/eviction"]
@@ -47,7 +47,7 @@ async def test_an_eviction_names_the_pods_uid_and_is_sent_once(cluster: Cluster)
 @pytest.mark.parametrize(
     ("grace", "options"), [(None, {}), (0, {"gracePeriodSeconds": 0}), (30, {"gracePeriodSeconds": 30})]
 )
-def test_the_grace_period_is_the_pods_unless_one_is_given(grace: int | None, options: dict[str, Any]) -> None:
+def test_an_eviction_uses_the_pods_grace_period_unless_one_is_given(grace: int | None, options: dict[str, Any]) -> None:
     pod = EvictPod(namespace="shop", name="a", uid="u1", grace_seconds=grace)
     assert eviction(pod, dry_run=False) == {
         "apiVersion": "policy/v1",
@@ -57,12 +57,12 @@ def test_the_grace_period_is_the_pods_unless_one_is_given(grace: int | None, opt
     }
 
 
-def test_a_dry_run_is_marked_in_its_body_too() -> None:
+def test_a_dry_run_is_marked_in_the_query_and_in_the_body() -> None:
     """A proxy that drops the query must not turn a dry run into an eviction."""
     assert eviction(POD, dry_run=True)["deleteOptions"]["dryRun"] == ["All"]
 
 
-async def test_a_dry_run_checks_budgets_and_evicts_nothing(cluster: Cluster) -> None:
+async def test_a_dry_run_eviction_checks_budgets_and_evicts_nothing(cluster: Cluster) -> None:
     cluster.put_pod("a", metadata={"uid": "u1", "labels": {"app": "db"}})
     before = cluster.server.get("pods", "a", "shop")
     assert (await evict(cluster.api, POD, dry_run=True)).answer is EvictAnswer.ACCEPTED
@@ -90,7 +90,7 @@ def put_budget(cluster: Cluster, name: str = "pdb", *, allowed: int) -> None:
     )
 
 
-async def test_the_allowances_of_all_budgets_are_read_in_one_list() -> None:
+async def test_one_list_reads_the_allowed_disruptions_of_all_budgets() -> None:
     counted = {"status": {"disruptionsAllowed": 2}}
     budgets = [
         an_object("PodDisruptionBudget", "web", namespace="shop", **counted),
@@ -101,7 +101,7 @@ async def test_the_allowances_of_all_budgets_are_read_in_one_list() -> None:
     assert methods(wire.asked) == ["GET /apis/policy/v1/poddisruptionbudgets"]
 
 
-async def test_a_refusal_by_a_budget_is_an_outcome_and_is_not_retried(cluster: Cluster) -> None:
+async def test_an_eviction_refused_by_a_budget_is_not_sent_again(cluster: Cluster) -> None:
     cluster.put_pod("a", metadata={"uid": "u1", "labels": {"app": "db"}})
     put_budget(cluster, allowed=0)
     outcome = await evict(cluster.api, POD)
@@ -110,7 +110,7 @@ async def test_a_refusal_by_a_budget_is_an_outcome_and_is_not_retried(cluster: C
     assert len(cluster.wire.asked) == 1
 
 
-async def test_two_budgets_for_one_pod_are_a_refusal_with_that_reason(cluster: Cluster) -> None:
+async def test_an_eviction_of_a_pod_with_two_budgets_is_refused_with_that_reason(cluster: Cluster) -> None:
     cluster.put_pod("a", metadata={"uid": "u1", "labels": {"app": "db"}})
     put_budget(cluster, "one", allowed=1)
     put_budget(cluster, "two", allowed=1)
@@ -119,13 +119,13 @@ async def test_two_budgets_for_one_pod_are_a_refusal_with_that_reason(cluster: C
     assert "more than one PodDisruptionBudget" in outcome.detail
 
 
-async def test_a_later_pod_of_the_same_name_is_not_evicted(cluster: Cluster) -> None:
+async def test_a_new_pod_with_the_same_name_is_not_evicted(cluster: Cluster) -> None:
     cluster.put_pod("a", "n2", metadata={"uid": "u2"})
     assert (await evict(cluster.api, POD)).answer is EvictAnswer.GONE
     assert cluster.server.get("pods", "a", "shop") is not None
 
 
-async def test_a_deleted_pod_has_the_outcome_gone(cluster: Cluster) -> None:
+async def test_the_eviction_of_a_deleted_pod_has_the_outcome_gone(cluster: Cluster) -> None:
     cluster.put_node("n1")
     assert (await evict(cluster.api, POD)).answer is EvictAnswer.GONE
 
@@ -241,10 +241,10 @@ async def test_a_deleted_pod_has_the_outcome_gone(cluster: Cluster) -> None:
         pytest.param([NotSent("refused")] * 9, EvictAnswer.UNCLEAR, id="connection refused"),
     ],
 )
-async def test_an_answer_maps_to_an_outcome(answers: list[Any], outcome: EvictAnswer) -> None:
+async def test_each_answer_to_an_eviction_has_its_outcome(answers: list[Any], outcome: EvictAnswer) -> None:
     assert (await evict(api_on(Scripted(*answers)), POD)).answer is outcome
 
 
-async def test_the_servers_message_and_retry_after_are_kept() -> None:
+async def test_the_outcome_of_an_eviction_keeps_the_servers_message_and_retry_after() -> None:
     outcome = await evict(api_on(Scripted(status(429, "TooManyRequests", BUDGET, retry_after="10"))), POD)
     assert outcome == Evicted(answer=EvictAnswer.BUDGET, detail=BUDGET, retry_after_seconds=10.0)

@@ -1,4 +1,4 @@
-"""Other reboot coordinators are recognised by their pods or by the lock that they left."""
+"""Tests how an agent recognises other reboot coordinators: by their pods, or by a lock that they left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def found(cluster: Cluster) -> tuple[str, ...]:
     return await find_foreign(cluster.api, namespace="careen", name="careen")
 
 
-async def test_the_own_daemonset_is_never_foreign(cluster: Cluster) -> None:
+async def test_the_agents_own_daemonset_is_never_foreign(cluster: Cluster) -> None:
     cluster.put_daemonset(image="ghcr.io/kubereboot/kured:1.23.0", annotations={KEY: '{"nodeID":"n1"}'})
     cluster.put_daemonset("kube-system", "kube-proxy", image="kube-proxy:1")
     assert await found(cluster) == ()
@@ -39,13 +39,15 @@ async def test_an_image_with_a_similar_name_is_not_kured(cluster: Cluster, image
     assert await found(cluster) == ()
 
 
-async def test_a_kured_without_pods_is_ignored(cluster: Cluster) -> None:
+async def test_a_kured_daemonset_without_pods_is_ignored(cluster: Cluster) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0)
     assert await found(cluster) == ()
 
 
 @pytest.mark.parametrize("running", ["desiredNumberScheduled", "currentNumberScheduled"])
-async def test_a_kured_that_starts_or_ends_is_recognised(cluster: Cluster, running: str) -> None:
+async def test_a_kured_daemonset_that_has_just_started_or_is_ending_is_recognised(
+    cluster: Cluster, running: str
+) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=None)
     daemonset = cluster.server.get("daemonsets", "kured", "kube-system")
     assert daemonset is not None
@@ -53,7 +55,7 @@ async def test_a_kured_that_starts_or_ends_is_recognised(cluster: Cluster, runni
     assert len(await found(cluster)) == 1
 
 
-async def test_a_kured_whose_pods_do_not_exist_yet_does_not_run(cluster: Cluster) -> None:
+async def test_kured_does_not_run_until_its_pods_exist(cluster: Cluster) -> None:
     cluster.put_daemonset("tenant", "kured", image="kured:1", status={"desiredNumberScheduled": 5})
     assert await found(cluster) == ()
 
@@ -65,7 +67,7 @@ async def test_a_misscheduled_kured_pod_counts_as_running(cluster: Cluster) -> N
 
 
 @pytest.mark.parametrize("text", ['{"nodeID":"n7"}', "\x1b[31mred", '{"nodeID":"manual"}'])
-async def test_a_lock_on_another_daemonset_without_pods_is_ignored(cluster: Cluster, text: str) -> None:
+async def test_a_lock_on_a_daemonset_without_pods_is_ignored(cluster: Cluster, text: str) -> None:
     """Any tenant can write such an annotation."""
     cluster.put_daemonset("tenant", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     cluster.put_daemonset("kube-system", "other", image="other:1", scheduled=0, annotations={KEY: text})
@@ -79,8 +81,8 @@ async def test_a_lock_on_a_daemonset_with_pods_counts_in_any_namespace(cluster: 
 
 
 @pytest.mark.parametrize("text", ['{"maxOwners":2,"locks":[]}', '{"nodeID":""}', " "])
-async def test_a_lock_without_a_holder_is_not_live(cluster: Cluster, text: str) -> None:
-    """kured with --concurrency above 1 leaves it behind."""
+async def test_a_kured_lock_without_a_holder_is_ignored(cluster: Cluster, text: str) -> None:
+    """kured with --concurrency above 1 leaves such a lock behind."""
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     assert await found(cluster) == ()
 
@@ -94,14 +96,14 @@ async def test_a_lock_without_a_holder_is_not_live(cluster: Cluster, text: str) 
         '{"locks":[{"nodeID":"\\u001b[2J"},{"nodeID":"b"},{"nodeID":"c"},{"nodeID":"d"}]}',
     ],
 )
-async def test_the_text_of_a_foreign_lock_is_never_quoted_unescaped(cluster: Cluster, text: str) -> None:
+async def test_the_text_of_another_coordinators_lock_is_escaped(cluster: Cluster, text: str) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: text})
     (sentence,) = await found(cluster)
     assert one_line(sentence) == sentence
     assert len(sentence) < 600
 
 
-async def test_a_claim_left_by_a_kured_without_pods_is_still_reported(cluster: Cluster) -> None:
+async def test_a_claim_in_the_lock_of_a_kured_without_pods_is_reported(cluster: Cluster) -> None:
     cluster.put_daemonset("kube-system", "kured", image="kured:1", scheduled=0, annotations={KEY: '{"nodeID":"n7"}'})
     (sentence,) = await found(cluster)
     assert "DaemonSet kube-system/kured carries a lock of another coordinator" in sentence

@@ -1,4 +1,4 @@
-"""The lock annotation by compare-and-swap, with any loss or delay of answers."""
+"""Tests the lock annotation and its compare-and-swap writes, with answers that are lost or late."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def to_write(reading: LockReading, content: str | None) -> WriteLock:
     )
 
 
-async def test_the_lock_is_read_consistently_with_its_resource_version(cluster: Cluster) -> None:
+async def test_a_read_of_the_lock_returns_the_latest_state_with_its_resource_version(cluster: Cluster) -> None:
     cluster.put_daemonset(uid="ds1", annotations={KEY: "{}"})
     reading = await store(cluster).read()
     assert (reading.text, reading.daemonset_uid, reading.annotation) == ("{}", "ds1", KEY)
@@ -39,26 +39,26 @@ async def test_the_lock_is_read_consistently_with_its_resource_version(cluster: 
 
 
 @pytest.mark.parametrize(("scheduled", "agents"), [(5000, 5000), (0, None), (None, None)])
-async def test_the_lock_read_includes_the_number_of_agents(
+async def test_a_read_of_the_lock_includes_the_number_of_agents(
     cluster: Cluster, scheduled: int | None, agents: int | None
 ) -> None:
     cluster.put_daemonset(scheduled=scheduled)
     assert (await store(cluster).read()).agents == agents
 
 
-async def test_the_lock_read_includes_the_cluster_wide_gate_annotations(cluster: Cluster) -> None:
+async def test_a_read_of_the_lock_includes_the_cluster_wide_gate_annotations(cluster: Cluster) -> None:
     cluster.put_daemonset(annotations={"careen.dev/gate.db": "failover", "careen.dev/gates": "x", KEY: "{}"})
     assert (await store(cluster).read()).gates == {"careen.dev/gate.db": "failover"}
 
 
-async def test_a_missing_annotation_is_none_and_a_missing_daemonset_is_an_error(cluster: Cluster) -> None:
+async def test_a_missing_lock_annotation_is_none_and_a_missing_daemonset_is_an_error(cluster: Cluster) -> None:
     with pytest.raises(NotFound):
         await store(cluster).read()
     cluster.put_daemonset()
     assert (await store(cluster).read()).text is None
 
 
-async def test_a_write_changes_only_the_annotation(cluster: Cluster) -> None:
+async def test_a_write_of_the_lock_changes_only_its_annotation(cluster: Cluster) -> None:
     cluster.put_daemonset(annotations={"other": "1"})
     reading = await store(cluster).read()
     outcome = await store(cluster).write(to_write(reading, "claimed"))
@@ -69,13 +69,13 @@ async def test_a_write_changes_only_the_annotation(cluster: Cluster) -> None:
     assert after["spec"]["template"]["spec"]["containers"][0]["image"] == "careen:1"
 
 
-async def test_writing_nothing_removes_the_annotation(cluster: Cluster) -> None:
+async def test_a_write_of_none_removes_the_lock_annotation(cluster: Cluster) -> None:
     cluster.put_daemonset(annotations={KEY: "x"})
     await store(cluster).write(to_write(await store(cluster).read(), None))
     assert (await store(cluster).read()).text is None
 
 
-async def test_of_many_writers_at_the_same_version_exactly_one_succeeds(cluster: Cluster) -> None:
+async def test_only_one_of_many_writers_of_the_same_lock_version_succeeds(cluster: Cluster) -> None:
     cluster.put_daemonset()
     reading = await store(cluster).read()
     outcomes = await asyncio.gather(
@@ -87,7 +87,7 @@ async def test_of_many_writers_at_the_same_version_exactly_one_succeeds(cluster:
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-async def test_after_a_lost_answer_the_claim_exists_exactly_once(cluster: Cluster, arrives: bool) -> None:
+async def test_a_claim_whose_answer_was_lost_exists_exactly_once(cluster: Cluster, arrives: bool) -> None:
     cluster.put_daemonset()
     reading = await store(cluster).read()
     lost = [Unclear("reset")]
@@ -107,7 +107,7 @@ async def test_after_a_lost_answer_the_claim_exists_exactly_once(cluster: Cluste
     )
 
 
-async def test_after_a_lost_answer_another_nodes_claim_is_not_overwritten(cluster: Cluster) -> None:
+async def test_a_write_after_a_lost_answer_does_not_overwrite_another_nodes_claim(cluster: Cluster) -> None:
     cluster.put_daemonset()
     reading = await store(cluster).read()
     lost = [Unclear("reset")]
@@ -126,8 +126,8 @@ async def test_after_a_lost_answer_another_nodes_claim_is_not_overwritten(cluste
     assert (await store(cluster).read()).text == "theirs"
 
 
-async def test_a_daemonset_that_was_recreated_is_another_lock(cluster: Cluster) -> None:
-    """Its content may even be the same, but the claim in the old DaemonSet is not a claim in the new one."""
+async def test_a_write_to_a_recreated_daemonset_is_a_conflict(cluster: Cluster) -> None:
+    """A claim in the old DaemonSet is no claim in the new one, even if both contain the same text."""
     cluster.put_daemonset(uid="old")
     reading = await store(cluster).read()
     lost = [Unclear("reset")]

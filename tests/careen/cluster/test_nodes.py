@@ -1,4 +1,4 @@
-"""Nodes as the server returns them, and the only, guarded patch."""
+"""Tests how Nodes are read, and the guarded patch that changes a Node."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ async def test_a_node_is_read_with_all_fields(cluster: Cluster) -> None:
     assert dict(node.annotations) == {"careen.dev/hold": "why"}
 
 
-async def test_a_node_without_anything_is_not_ready(cluster: Cluster) -> None:
+async def test_a_node_without_conditions_is_not_ready(cluster: Cluster) -> None:
     cluster.put_node("n1", status={})
     node = await seen(cluster)
     assert (node.ready, node.boot_id, node.taints, dict(node.labels), node.unschedulable) == (False, "", (), {}, False)
 
 
-async def test_a_node_that_does_not_exist_is_gone(cluster: Cluster) -> None:
+async def test_a_read_of_a_missing_node_returns_gone(cluster: Cluster) -> None:
     assert await read_node(cluster.api, "n9") == Gone()
 
 
-async def test_reads_request_the_latest_state(cluster: Cluster) -> None:
+async def test_a_read_of_a_node_requests_the_latest_state(cluster: Cluster) -> None:
     cluster.put_node("n1")
     await seen(cluster)
     await list_nodes(cluster.api)
     assert all("resourceVersion" not in request.query for request in cluster.wire.asked)
 
 
-async def test_nodes_are_listed_by_reboot_label_and_in_bulk_without_other_annotations(cluster: Cluster) -> None:
+async def test_lists_of_nodes_keep_only_careens_annotations(cluster: Cluster) -> None:
     cluster.put_node(
         "n1", labels={"careen.dev/reboot": "in-progress"}, annotations={"careen.dev/progress": "{}", "big": "x" * 1000}
     )
@@ -80,7 +80,7 @@ async def test_nodes_are_listed_by_reboot_label_and_in_bulk_without_other_annota
     assert [node.name for node in await list_nodes(cluster.api)] == ["n1", "n2", "n3", "n4"]
 
 
-async def test_a_patch_changes_exactly_what_it_names(cluster: Cluster) -> None:
+async def test_a_patch_changes_exactly_the_given_fields_of_a_node(cluster: Cluster) -> None:
     cluster.put_node(
         "n1",
         labels={"keep": "1", "drop": "1"},
@@ -114,7 +114,7 @@ async def test_a_patch_changes_exactly_what_it_names(cluster: Cluster) -> None:
     assert landed == Landed(await seen(cluster))
 
 
-async def test_the_undo_removes_taint_and_cordon(cluster: Cluster) -> None:
+async def test_the_undo_patch_removes_taint_and_cordon(cluster: Cluster) -> None:
     cluster.put_node(
         "n1", spec={"unschedulable": True, "taints": [{"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}]}
     )
@@ -127,32 +127,32 @@ async def test_the_undo_removes_taint_and_cordon(cluster: Cluster) -> None:
     assert cluster.node("n1")["spec"] == {}
 
 
-def test_an_uncordon_is_written_as_by_kubectl() -> None:
-    """The API omits the field if it is false, so the patch removes it."""
+def test_an_uncordon_is_written_as_kubectl_writes_it() -> None:
+    """The API omits the field if it is false, so the patch removes the field."""
     assert merge_patch(PatchNode(purpose="", resource_version="7", unschedulable=False), "7")["spec"] == {
         "unschedulable": None
     }
 
 
-def test_a_field_that_is_not_named_is_not_in_the_patch() -> None:
+def test_a_patch_does_not_contain_fields_that_are_not_given() -> None:
     assert merge_patch(PatchNode(purpose="", resource_version="7"), "7") == {"metadata": {"resourceVersion": "7"}}
 
 
-async def test_a_patch_at_an_old_resource_version_changes_nothing(cluster: Cluster) -> None:
+async def test_a_patch_with_an_old_resource_version_does_not_change_the_node(cluster: Cluster) -> None:
     before = cluster.put_node("n1")
     patch = PatchNode(purpose="", resource_version="1", annotations={"a": "b"})
     assert isinstance(await patch_node(cluster.api, "n1", patch), Stale)
     assert cluster.node("n1") == before
 
 
-async def test_a_patch_of_a_node_that_was_deleted_creates_none(cluster: Cluster) -> None:
+async def test_a_patch_of_a_deleted_node_does_not_create_it(cluster: Cluster) -> None:
     assert isinstance(
         await patch_node(cluster.api, "n9", PatchNode(purpose="", resource_version="1", annotations={"a": "b"})), Stale
     )
     assert cluster.server.get("nodes", "n9") is None
 
 
-async def test_a_patch_that_the_server_refuses_needs_a_person(cluster: Cluster) -> None:
+async def test_a_patch_that_the_server_refuses_is_rejected_with_the_status(cluster: Cluster) -> None:
     before = cluster.put_node("n1")
     patch = PatchNode(purpose="", resource_version=before["metadata"]["resourceVersion"], labels={"bad key!": "x"})
     outcome = await patch_node(cluster.api, "n1", patch)
@@ -161,8 +161,8 @@ async def test_a_patch_that_the_server_refuses_needs_a_person(cluster: Cluster) 
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-async def test_a_lost_answer_is_resolved_by_reading_again(cluster: Cluster, arrives: bool) -> None:
-    """The connection breaks before or after the server handled the patch; in both cases it is applied exactly once."""
+async def test_after_a_lost_answer_a_patch_is_applied_exactly_once(cluster: Cluster, arrives: bool) -> None:
+    """The connection breaks before or after the server handles the patch."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     lost = [Unclear("connection reset")]
 
@@ -190,7 +190,9 @@ async def test_a_lost_answer_is_resolved_by_reading_again(cluster: Cluster, arri
 @pytest.mark.parametrize(
     "change", [{"unschedulable": True}, {"taints": (OURS,)}, {"labels": {"a": "b"}}, {"annotations": {"a": "b"}}]
 )
-async def test_every_part_of_a_lost_patch_is_checked(cluster: Cluster, change: dict[str, Any]) -> None:
+async def test_a_patch_with_a_lost_answer_is_sent_again_whatever_field_it_changes(
+    cluster: Cluster, change: dict[str, Any]
+) -> None:
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     lost = [Unclear("connection reset")]
     cluster.wire.before = lambda request: lost.pop() if lost and request.method == "PATCH" else None
@@ -203,11 +205,12 @@ async def test_every_part_of_a_lost_patch_is_checked(cluster: Cluster, change: d
 @pytest.mark.parametrize(
     ("before", "after"), [(["cordon", "ours", "team"], ["team"]), (["ours", "team"], ["team", "cordon"])]
 )
-async def test_a_lost_patch_is_recognised_despite_a_later_taint_of_the_node_controller(
+async def test_a_patch_with_a_lost_answer_is_recognised_after_the_node_controller_changes_taints(
     cluster: Cluster, before: list[str], after: list[str]
 ) -> None:
-    """The node controller removes its taint right after an uncordon, and may add one at any time; careen recognises its
-    own taints by their keys."""
+    """The node controller removes its taint right after an uncordon, and may add a taint at any time. careen recognises
+    its own taints by their keys.
+    """
     rows = {
         "cordon": {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
         "ours": {"key": OURS.key, "effect": OURS.effect},
@@ -233,8 +236,8 @@ async def test_a_lost_patch_is_recognised_despite_a_later_taint_of_the_node_cont
     assert isinstance(written, Landed)
 
 
-async def test_a_late_patch_that_lands_after_the_second_one_is_a_conflict(cluster: Cluster) -> None:
-    """Whichever of the two lands first makes the other a conflict: the object is changed once."""
+async def test_a_delayed_patch_that_arrives_after_its_repetition_is_a_conflict(cluster: Cluster) -> None:
+    """Whichever of the two patches arrives first makes the other a conflict, so the Node changes once."""
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     late: list[Request] = []
 
@@ -254,7 +257,7 @@ async def test_a_late_patch_that_lands_after_the_second_one_is_a_conflict(cluste
     assert cluster.node("n1") == after
 
 
-async def test_when_nothing_can_be_read_the_outcome_stays_unclear(cluster: Cluster) -> None:
+async def test_a_patch_stays_unclear_if_the_node_cannot_be_read_again(cluster: Cluster) -> None:
     version = cluster.put_node("n1")["metadata"]["resourceVersion"]
     cluster.wire.after = lambda _: Unclear("down")
     assert isinstance(
@@ -263,19 +266,19 @@ async def test_when_nothing_can_be_read_the_outcome_stays_unclear(cluster: Clust
     )
 
 
-async def test_a_missing_right_is_named(cluster: Cluster) -> None:
+async def test_a_refused_patch_names_the_missing_right(cluster: Cluster) -> None:
     cluster.put_node("n1")
     cluster.server.api.authorizer = lambda *_: False
     with pytest.raises(Forbidden, match="nodes"):
         await read_node(cluster.api, "n1")
 
 
-async def test_names_are_url_quoted_in_paths(cluster: Cluster) -> None:
+async def test_node_names_are_url_quoted_in_paths(cluster: Cluster) -> None:
     await read_node(cluster.api, "a/b?c")
     assert methods(cluster.wire.asked) == ["GET /api/v1/nodes/a%2Fb%3Fc"]
 
 
-def test_a_taint_is_written_back_unchanged() -> None:
+def test_a_patch_writes_taints_back_unchanged() -> None:
     patch = merge_patch(PatchNode(purpose="", resource_version="1", taints=(THEIRS,)), "1")
     assert json.loads(json.dumps(patch))["spec"]["taints"] == [
         {"key": "team", "effect": "NoSchedule", "value": "db", "timeAdded": "2026-03-04T11:00:00Z"}
@@ -297,10 +300,12 @@ async def test_a_cordon_is_written_with_careens_field_manager(
 
 
 @pytest.mark.parametrize(("adds_taint", "manager"), [(True, "careen-taint"), (False, None)])
-async def test_adding_the_taint_uses_its_own_field_manager(
+async def test_a_patch_that_adds_careens_taint_uses_a_separate_field_manager(
     cluster: Cluster, adds_taint: bool, manager: str | None
 ) -> None:
-    """The list has one manager: a client that removes a taint from it must not seem to have set the remaining ones."""
+    """The list of taints has one manager. If a client removes a taint, it must not appear as the author of the
+    remaining taints.
+    """
     cluster.put_node("n1")
     node = await seen(cluster)
     patch = PatchNode(purpose="x", resource_version=node.resource_version, taints=(THEIRS,), adds_taint=adds_taint)

@@ -1,4 +1,4 @@
-"""API objects as the core's values: which fields may be missing, and what a missing field means."""
+"""Tests how API objects become the core's values: which fields may be missing, and what a missing field means."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_only_a_true_condition_makes_a_node_ready(conditions: list[dict[str, str
     assert not node_of(metadata={"name": "n1"}, status={"conditions": conditions}).ready
 
 
-def test_a_node_without_anything_has_no_labels_taints_or_boot() -> None:
+def test_an_empty_node_has_no_labels_taints_or_boot_id() -> None:
     bare = node_of(metadata={"name": "n1"})
     assert (dict(bare.labels), dict(bare.annotations), bare.taints, bare.unschedulable, bare.boot_id) == (
         {},
@@ -105,7 +105,7 @@ def managed(manager: str, *fields: str, subresource: str = "", **more: Any) -> d
         (None, ()),
     ],
 )
-def test_the_author_of_a_cordon_comes_from_managed_fields(
+def test_the_author_of_a_cordon_is_read_from_managed_fields(
     entries: list[dict[str, Any]] | None, cordoned_by: tuple[str, ...]
 ) -> None:
     def seen(*, unschedulable: bool) -> NodeView:
@@ -116,7 +116,7 @@ def test_the_author_of_a_cordon_comes_from_managed_fields(
     assert seen(unschedulable=False).cordoned_by == ()
 
 
-def test_the_last_author_of_the_taints_comes_from_managed_fields() -> None:
+def test_the_last_author_of_the_taints_is_read_from_managed_fields() -> None:
     entries = [
         managed("careen-taint", "taints"),
         managed("kubelet", "podCIDR"),
@@ -135,8 +135,8 @@ def test_the_last_author_of_the_taints_comes_from_managed_fields() -> None:
     )
 
 
-def test_a_list_of_nodes_omits_the_authors_of_cordons() -> None:
-    """The authors are half of each Node's size, and no decision needs them for many nodes."""
+def test_a_list_of_nodes_leaves_out_the_authors_of_cordons() -> None:
+    """The managed fields are half of each Node's size, and no decision needs the authors of many nodes."""
     node = written(
         metadata={"name": "n1", "managedFields": [managed("careen-agent", "unschedulable")]},
         spec={"unschedulable": True},
@@ -144,7 +144,7 @@ def test_a_list_of_nodes_omits_the_authors_of_cordons() -> None:
     assert objects.node_view(msgspec.json.decode(msgspec.json.encode(node), type=objects.Node)).cordoned_by == ()
 
 
-def test_in_a_list_of_nodes_only_annotations_of_coordinators_are_kept() -> None:
+def test_a_list_of_nodes_keeps_only_annotations_of_reboot_coordinators() -> None:
     annotations = {"careen.dev/phase": "Waiting", "weave.works/kured-reboot-in-progress": "x", "example.com/large": "y"}
     node = msgspec.convert(written(metadata={"name": "n1", "annotations": annotations}), objects.Node)
     assert dict(objects.node_view(node, all_annotations=False).annotations) == {
@@ -153,7 +153,7 @@ def test_in_a_list_of_nodes_only_annotations_of_coordinators_are_kept() -> None:
     }
 
 
-def test_a_pods_owner_is_its_controller() -> None:
+def test_the_owner_of_a_pod_is_its_controller() -> None:
     owners = [
         {"kind": "Node", "name": "n1", "uid": "1"},
         {"kind": "ReplicaSet", "name": "web", "uid": "2", "controller": True},
@@ -201,7 +201,7 @@ def test_a_terminating_static_pod_with_an_empty_dir_is_read() -> None:
         "a job's default is one",
     ],
 )
-def test_a_controllers_wanted_and_ready_replicas_are_read(
+def test_the_wanted_and_ready_replicas_of_a_controller_are_read(
     kind: str, spec: dict[str, int], status: dict[str, int], replicas: int, ready: int
 ) -> None:
     workload = msgspec.convert(

@@ -1,4 +1,4 @@
-"""Pods of one node, and the health of their owners."""
+"""Tests the lists of a node's pods, and the health of the pods' owners."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def put_workload(
     )
 
 
-async def test_pods_of_the_node_are_listed_from_all_namespaces(cluster: Cluster) -> None:
+async def test_the_pods_of_a_node_are_listed_from_all_namespaces(cluster: Cluster) -> None:
     cluster.put_pod("a", "n1")
     cluster.put_pod("b", "n2")
     cluster.put_pod("c", "n1", namespace="kube-system")
@@ -58,8 +58,8 @@ async def test_pods_of_the_node_are_listed_from_all_namespaces(cluster: Cluster)
     assert cluster.wire.asked[0].query["fieldSelector"] == "spec.nodeName=n1"
 
 
-async def test_pods_of_another_node_in_the_answer_are_dropped() -> None:
-    """If a proxy dropped the query, this agent would evict the pods of the whole cluster."""
+async def test_pods_of_another_node_are_dropped_from_the_answer() -> None:
+    """A proxy may drop the query of the list. The agent would then evict the pods of the whole cluster."""
     written = [
         {"metadata": {"namespace": "shop", "name": name}, "spec": {"nodeName": node}}
         for name, node in (("a", "n1"), ("b", "n2"))
@@ -68,7 +68,7 @@ async def test_pods_of_another_node_in_the_answer_are_dropped() -> None:
         await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", *written)))), "n1")
 
 
-async def test_an_empty_answer_about_an_owner_means_unknown() -> None:
+async def test_an_empty_answer_about_an_owner_is_an_error() -> None:
     for nothing in ({}, {"items": None}, an_object("ReplicaSet", "other", namespace="shop")):
         with pytest.raises(UnreadableAnswer):
             await read_owners(api_on(Scripted(*[answer(200, nothing)] * 50)), [Owner("ReplicaSet", "shop", "web")])
@@ -137,8 +137,7 @@ async def test_a_pod_is_read_with_the_fields_that_a_drain_needs() -> None:
     ],
 )
 async def test_a_pod_with_a_deletion_time_centuries_ahead_is_terminating(end: str, grace: int) -> None:
-    """Any creator of pods chooses the grace period, up to 2⁶³ seconds; the server adds it to the time of the
-    deletion."""
+    """The creator of a pod chooses its grace period, up to 2⁶³ seconds. The server adds it to the current time."""
     written = {
         "metadata": {
             "namespace": "shop",
@@ -169,7 +168,9 @@ async def test_a_pod_with_a_deletion_time_centuries_ahead_is_terminating(end: st
         ({"operator": "Equal"}, False),
     ],
 )
-async def test_a_pod_tolerates_a_cordon_as_the_scheduler_judges_it(toleration: dict[str, str], tolerates: bool) -> None:
+async def test_a_pod_tolerates_a_cordon_if_the_scheduler_would_say_so(
+    toleration: dict[str, str], tolerates: bool
+) -> None:
     written = {
         "metadata": {"namespace": "shop", "name": "a"},
         "spec": {"nodeName": "n1", "tolerations": [{"key": "other"}, toleration]},
@@ -212,13 +213,15 @@ def managed(manager: str, *spec: str, subresource: str = "") -> dict[str, Any]:
         ),
     ],
 )
-async def test_managed_fields_tell_whether_a_pod_was_created_with_its_node(told: Any, came_bound: bool | None) -> None:
+async def test_managed_fields_show_whether_a_pod_was_created_with_its_node_name(
+    told: Any, came_bound: bool | None
+) -> None:
     written = {"metadata": {"namespace": "shop", "name": "a", "managedFields": told}, "spec": {"nodeName": "n1"}}
     (pod,) = await list_pods_on(api_on(Scripted(answer(200, a_list("Pod", written)))), "n1")
     assert pod.came_bound is came_bound
 
 
-async def test_the_node_named_in_an_owners_template_is_read(cluster: Cluster) -> None:
+async def test_the_node_name_in_an_owners_pod_template_is_read(cluster: Cluster) -> None:
     cluster.server.seed(
         {
             "apiVersion": "apps/v1",
@@ -237,7 +240,7 @@ async def test_the_node_named_in_an_owners_template_is_read(cluster: Cluster) ->
     assert [(owner.name, owner.bound_to) for owner in found] == [("free", ""), ("pinned", "n1")]
 
 
-async def test_a_pod_without_a_controller_has_no_owner_and_only_empty_dirs_lose_data(cluster: Cluster) -> None:
+async def test_a_pod_with_a_configmap_volume_has_no_owner_and_no_empty_dir(cluster: Cluster) -> None:
     cluster.put_pod("a", spec={"volumes": [{"name": "v", "configMap": {"name": "c"}}]})
     (pod,) = await list_pods_on(cluster.api, "n1")
     assert (pod.owner_kind, pod.has_empty_dir, pod.is_mirror, pod.is_ready, pod.is_terminating) == (
@@ -249,7 +252,7 @@ async def test_a_pod_without_a_controller_has_no_owner_and_only_empty_dirs_lose_
     )
 
 
-async def test_owners_are_the_controllers_with_a_replica_count(cluster: Cluster) -> None:
+async def test_owners_are_controllers_with_a_replica_count(cluster: Cluster) -> None:
     for name, kind in (("a", "ReplicaSet"), ("b", "ReplicaSet"), ("c", "DaemonSet"), ("d", "Node"), ("e", "Job")):
         cluster.put_pod(name, metadata=controller(kind, "web" if kind == "ReplicaSet" else name))
     cluster.put_pod("f")
@@ -286,7 +289,7 @@ async def test_the_health_of_each_kind_of_owner_is_read(cluster: Cluster) -> Non
     )
 
 
-async def test_a_missing_owner_or_one_of_an_unknown_kind_is_left_out(cluster: Cluster) -> None:
+async def test_a_missing_owner_and_an_owner_of_unknown_kind_are_left_out(cluster: Cluster) -> None:
     assert await read_owners(cluster.api, [Owner("ReplicaSet", "shop", "gone"), Owner("Rocket", "shop", "r")]) == ()
     assert methods(cluster.wire.asked) == ["GET /apis/apps/v1/namespaces/shop/replicasets/gone"]
 
@@ -299,7 +302,7 @@ async def test_an_owner_that_is_being_deleted_is_left_out(cluster: Cluster) -> N
     assert await read_owners(api, [Owner("ReplicaSet", "shop", "ends")]) == ()
 
 
-async def test_many_owners_in_one_namespace_are_read_by_one_list(cluster: Cluster) -> None:
+async def test_one_list_reads_many_owners_of_one_namespace(cluster: Cluster) -> None:
     for number in range(5):
         put_workload(cluster, "ReplicaSet", f"rs{number}")
     put_workload(cluster, "ReplicaSet", "rs1", namespace="other")
@@ -308,6 +311,6 @@ async def test_many_owners_in_one_namespace_are_read_by_one_list(cluster: Cluste
     assert methods(cluster.wire.asked) == ["GET /apis/apps/v1/namespaces/shop/replicasets"]
 
 
-async def test_no_owners_cost_no_request(cluster: Cluster) -> None:
+async def test_reading_no_owners_sends_no_request(cluster: Cluster) -> None:
     assert await read_owners(cluster.api, []) == ()
     assert cluster.wire.asked == []

@@ -1,4 +1,4 @@
-"""The lists that a forecast reads: raw pages, and only kinds that some pod refers to."""
+"""Tests the lists that a forecast reads: raw pages, and only the kinds to which some pod refers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def kinds(cluster: Cluster) -> list[str]:
     return [json.loads(page)["kind"] for page in [page async for page in pages(cluster.api)]]
 
 
-async def test_a_cluster_without_volumes_and_devices_costs_one_list_per_plain_kind(cluster: Cluster) -> None:
+async def test_a_cluster_without_volumes_and_devices_needs_one_list_per_basic_kind(cluster: Cluster) -> None:
     cluster.put_node("n1")
     cluster.put_pod("a")
     assert await kinds(cluster) == [
@@ -62,8 +62,8 @@ async def test_many_pods_are_read_in_pages(cluster: Cluster, monkeypatch: pytest
     assert sizes[1:4] == [500, 500, 100]
 
 
-async def test_a_forbidden_list_is_not_an_empty_list(cluster: Cluster) -> None:
-    """A snapshot with a gap would give a wrong forecast."""
+async def test_a_forbidden_list_fails_the_snapshot(cluster: Cluster) -> None:
+    """A snapshot without the objects of one kind would give a wrong forecast."""
     cluster.server.api.authorizer = lambda user, verb, group, resource, namespace, name: (
         resource != "poddisruptionbudgets"
     )
@@ -75,7 +75,7 @@ async def test_the_servers_version_is_read(cluster: Cluster) -> None:
     assert (await server_version(cluster.api)).startswith("v1.")
 
 
-def test_the_lists_equal_those_in_the_rights() -> None:
+def test_the_lists_of_a_forecast_equal_the_lists_in_the_rbac_rules() -> None:
     from careen.cluster.access import FORECAST_RIGHTS, needed_rights
 
     named = {

@@ -1,4 +1,6 @@
-"""A snapshot is one consistent reading of the cluster: a change between its pages never appears in only half of it."""
+"""Tests that a snapshot is one consistent reading: a change between two pages of a list appears in all of it or in none
+of it.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,14 @@ def many_pods(cluster: Cluster) -> None:
         cluster.put_pod(f"p{number:03}")
 
 
-async def test_the_result_contains_every_page_of_every_list(cluster: Cluster) -> None:
+async def test_a_snapshot_contains_every_page_of_every_list(cluster: Cluster) -> None:
     many_pods(cluster)
     snapshot = await read_cluster(cluster.api)
     assert ([node.name for node in snapshot.nodes], len(snapshot.placed_pods)) == (["n1"], 600)
     assert methods(cluster.wire.asked) == [f"GET {path}" for path in (*ALWAYS[:2], *ALWAYS[1:])]
 
 
-async def test_an_expired_list_of_pods_is_read_again_from_the_start(cluster: Cluster) -> None:
+async def test_a_snapshot_reads_an_expired_list_of_pods_again_from_the_start(cluster: Cluster) -> None:
     many_pods(cluster)
     expire_after(cluster, 1)
     snapshot = await read_cluster(cluster.api)
@@ -43,7 +45,7 @@ async def test_an_expired_list_of_pods_is_read_again_from_the_start(cluster: Clu
     ]
 
 
-async def test_a_list_that_always_expires_is_reported(cluster: Cluster) -> None:
+async def test_a_snapshot_fails_if_a_list_always_expires(cluster: Cluster) -> None:
     many_pods(cluster)
     expire_after(cluster, 99)
     with pytest.raises(Expired, match="/api/v1/pods"):
@@ -51,8 +53,9 @@ async def test_a_list_that_always_expires_is_reported(cluster: Cluster) -> None:
 
 
 def expire_after(cluster: Cluster, times: int) -> None:
-    """So many times, a pod disappears and the server forgets its history when the second page of pods is requested, so
-    it answers 410."""
+    """Answer the second page of pods with 410, this number of times: a pod disappears and the server forgets its
+    history.
+    """
     doomed = [f"p{number:03}" for number in range(times)]
 
     def before(request: Request) -> None:
@@ -65,14 +68,14 @@ def expire_after(cluster: Cluster, times: int) -> None:
     cluster.wire.before = before
 
 
-async def test_a_refused_list_ends_the_read_and_cancels_other_requests(cluster: Cluster) -> None:
+async def test_a_refused_list_ends_the_snapshot_and_cancels_its_other_requests(cluster: Cluster) -> None:
     cluster.server.api.authorizer = lambda user, verb, group, resource, namespace, name: resource != "services"
     with pytest.raises(Forbidden, match="services"):
         await read_cluster(cluster.api)
     assert [task for task in asyncio.all_tasks() if "_next" in repr(task)] == []
 
 
-async def test_the_next_page_is_requested_before_the_current_one_is_parsed() -> None:
+async def test_a_snapshot_requests_the_next_page_before_it_parses_the_current_page() -> None:
     events: list[str] = []
 
     async def source() -> AsyncIterator[bytes]:

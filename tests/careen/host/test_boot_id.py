@@ -1,4 +1,4 @@
-"""The host's boot id and uptime."""
+"""Tests the reads of the host's boot id and uptime."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_boot_id_is_read_from_the_kernel() -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"  \n", b"\xff\xfe"])
-def test_an_unreadable_boot_id_is_unknown_and_the_file_is_named(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_boot_id_is_unknown_and_the_reason_names_the_file(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "boot_id"
     if content is not None:
         file.write_bytes(content)
@@ -26,7 +26,7 @@ def test_an_unreadable_boot_id_is_unknown_and_the_file_is_named(tmp_path: Path, 
     assert str(file) in boot.why
 
 
-def test_the_uptime_is_that_of_the_host() -> None:
+def test_the_uptime_is_read_from_the_host() -> None:
     before = float(Path("/proc/uptime").read_text().split()[0])
     assert before - 0.02 <= uptime_seconds() <= before + 60
 
@@ -44,7 +44,7 @@ def test_the_uptime_is_that_of_the_host() -> None:
         ("echo 3; exit 1", "cannot read how many"),
     ],
 )
-async def test_the_boot_id_includes_the_count_of_soft_reboots(
+async def test_the_boot_id_includes_the_number_of_soft_reboots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, found: str
 ) -> None:
     program = tmp_path / "systemctl"
@@ -59,7 +59,7 @@ async def test_the_boot_id_includes_the_count_of_soft_reboots(
     assert soft.added_to(Unknown("x")) == Unknown("x")
 
 
-async def test_the_count_of_soft_reboots_is_read_again_until_it_is_known(
+async def test_the_number_of_soft_reboots_is_read_again_until_it_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

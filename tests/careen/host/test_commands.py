@@ -1,4 +1,4 @@
-"""Commands on the host, with a deadline, directly and through nsenter."""
+"""Tests commands on the host with a deadline, started directly and through nsenter."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from careen.host.commands import Exited, HostExec, NotStarted, TimedOut, run_on_
 from tests.patience import LONG_SECONDS, growing, until
 
 
-async def test_output_errors_and_exit_code_are_returned() -> None:
+async def test_a_command_returns_its_output_errors_and_exit_code() -> None:
     outcome = await run_on_host(
         ["sh", "-c", "echo out; echo err >&2; exit 3"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS
     )
     assert outcome == Exited(code=3, output="out", errors="err")
 
 
-async def test_a_program_that_is_missing_was_certainly_not_started() -> None:
+async def test_a_missing_program_was_certainly_not_started() -> None:
     outcome = await run_on_host(["/no/such"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)
 
@@ -41,8 +41,8 @@ async def test_at_the_deadline_the_command_and_its_children_are_killed(tmp_path:
     await gone(int(pid_file.read_text()))
 
 
-async def test_a_detached_grandchild_with_open_pipes_does_not_block_the_caller(tmp_path: Path) -> None:
-    """A reboot command may start a daemon that outlives it; the command itself has ended."""
+async def test_a_background_process_with_open_pipes_does_not_block_the_caller(tmp_path: Path) -> None:
+    """A reboot command may start a daemon that outlives it. The command itself has ended."""
     pid_file = tmp_path / "pid"
     left = (
         f'{sys.executable} -c \'import os, time; os.setsid(); open("{pid_file}", '
@@ -54,7 +54,7 @@ async def test_a_detached_grandchild_with_open_pipes_does_not_block_the_caller(t
             break
     assert outcome == TimedOut(seconds)
     os.kill(int(pid_file.read_text()), signal.SIGKILL)
-    await until(pipes_are_closed)  # by its end, while there is a loop to see it
+    await until(no_pipe_is_open)  # by its end, while there is a loop to see it
 
 
 async def test_a_command_is_killed_when_its_caller_is_cancelled(tmp_path: Path) -> None:
@@ -74,11 +74,11 @@ async def test_a_reboot_command_is_not_killed_when_its_caller_is_cancelled(tmp_p
         f"/proc/{pid}"
     ).exists():  # until the loop has reaped it and closes its pipes; left open they would be reported in a later test
         await asyncio.sleep(0.01)
-    await until(pipes_are_closed)
+    await until(no_pipe_is_open)
 
 
-def pipes_are_closed() -> bool:
-    """Whether asyncio holds no child process any more; one that remains open would be reported in a later test."""
+def no_pipe_is_open() -> bool:
+    """Whether asyncio holds no child process any more. Otherwise a later test would report it."""
     left = [each for each in gc.get_objects() if isinstance(each, asyncio.base_subprocess.BaseSubprocessTransport)]
     return all(each._proc is None for each in left)
 
@@ -115,7 +115,7 @@ async def gone(pid: int) -> None:
 
 @pytest.fixture
 def nsenter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An nsenter that behaves as the test says; the real one needs a host's rights."""
+    """A script in place of nsenter, which needs the rights of a host."""
     tool = tmp_path / "nsenter"
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tool
@@ -126,7 +126,7 @@ def write_tool(tool: Path, script: str) -> None:
     tool.chmod(0o755)
 
 
-async def test_through_nsenter_the_command_runs_in_the_mount_namespace_of_the_first_process(nsenter: Path) -> None:
+async def test_nsenter_runs_the_command_in_the_mount_namespace_of_process_1(nsenter: Path) -> None:
     write_tool(nsenter, 'echo "$@"')
     assert await run_on_host(["systemctl", "reboot"], how=HostExec.NSENTER, deadline_seconds=LONG_SECONDS) == Exited(
         code=0, output="--mount=/proc/1/ns/mnt -- systemctl reboot", errors=""
@@ -141,8 +141,8 @@ async def test_through_nsenter_the_command_runs_in_the_mount_namespace_of_the_fi
     ],
     ids=["no right to enter", "the host lacks the program"],
 )
-async def test_a_failure_of_nsenter_is_not_the_commands_answer(nsenter: Path, script: str) -> None:
-    """Its exit code 1 would otherwise read as the sentinel command's "no"."""
+async def test_a_failure_of_nsenter_is_not_the_result_of_the_command(nsenter: Path, script: str) -> None:
+    """Otherwise its exit code 1 would count as the sentinel command's "no"."""
     write_tool(nsenter, script)
     outcome = await run_on_host(["needs-restarting", "-r"], how=HostExec.NSENTER, deadline_seconds=LONG_SECONDS)
     assert isinstance(outcome, NotStarted)
@@ -160,7 +160,7 @@ FLOOD = 64 * 1024 * 1024
 
 
 async def test_a_large_output_is_read_completely_and_kept_in_part() -> None:
-    """The command ends by itself: no full pipe blocks it. The beginning and the end of its output are kept."""
+    """The command can end because no full pipe blocks it. The beginning and the end of its output are kept."""
     program = (
         f"import sys; w = sys.stdout.write; w('first'); [w('x' * 65536) for _ in range({FLOOD} // 65536)]; w('last');"
         f"sys.stderr.write('one' + 'y' * {FLOOD} + 'two')"

@@ -1,4 +1,4 @@
-"""No child process of the agent sees its settings, because they include the addresses of messages to people."""
+"""Tests that child processes of the agent do not get its settings, because these include secret message URLs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECRET = "generic://example.com/SECRETWORD"
 
 
 @pytest.fixture(autouse=True)
-def an_agents_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def settings_of_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in SETTINGS:
         for prefix in ("CAREEN", "KURED"):
             monkeypatch.setenv(variable(name, prefix), SECRET)

@@ -1,4 +1,4 @@
-"""Shutdown inhibitors, read from the files of systemd-logind."""
+"""Tests how shutdown inhibitors are read from the files of systemd-logind."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ def put(root: Path, folder: str = "run/systemd/inhibit", **files: str | bytes) -
         (root / folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def test_shutdown_inhibitors_are_found_and_others_ignored(tmp_path: Path) -> None:
+def test_shutdown_inhibitors_are_found_and_other_inhibitors_ignored(tmp_path: Path) -> None:
     put(tmp_path, a=KUBELET, b=SLEEP, c=BOTH, d=KUBELET)
     assert of_shutdown(tmp_path) == (Inhibitor("kubelet", "delay"), Inhibitor("unattended-upgrades", "block"))
 
 
 def test_inhibitors_are_found_where_the_manifests_mount_run(tmp_path: Path) -> None:
-    """/var/run is mounted; /run holds only the folder of the host's lock."""
+    """The manifests mount /var/run. /run contains only the folder of the agent's lock."""
     (tmp_path / "run/careen").mkdir(parents=True)
     put(tmp_path, "var/run/systemd/inhibit", a=KUBELET)
     assert of_shutdown(tmp_path) == (Inhibitor("kubelet", "delay"),)
 
 
-def test_a_host_without_a_readable_folder_reports_no_inhibitors(tmp_path: Path) -> None:
+def test_a_host_without_the_inhibitors_folder_has_no_inhibitors(tmp_path: Path) -> None:
     assert of_shutdown(tmp_path) == ()
     put(tmp_path)
     assert of_shutdown(tmp_path) == ()
 
 
-def test_a_fifo_is_never_opened_and_a_symlink_never_followed(tmp_path: Path) -> None:
+def test_a_fifo_is_not_opened_and_a_symlink_not_followed(tmp_path: Path) -> None:
     put(tmp_path, a=SLEEP)
     os.mkfifo(tmp_path / "run/systemd/inhibit/4.ref")
     (tmp_path / "elsewhere").write_text(KUBELET)
@@ -72,7 +72,7 @@ def test_an_invalid_inhibitor_file_is_ignored(tmp_path: Path, content: bytes) ->
     assert of_shutdown(tmp_path) == ()
 
 
-def test_an_unreadable_folder_reports_no_inhibitors(tmp_path: Path) -> None:
+def test_an_unreadable_inhibitors_folder_counts_as_no_inhibitors(tmp_path: Path) -> None:
     (tmp_path / "run/systemd").mkdir(parents=True)
     (tmp_path / "run/systemd/inhibit").write_text("a file")
     assert of_shutdown(tmp_path) == ()

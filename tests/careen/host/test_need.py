@@ -1,4 +1,4 @@
-"""Several probes of one host: any of them may report a need, and unknown probes are reported."""
+"""Tests the need of one host with several probes: one yes suffices, and unknown probes are reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def need_of(root: Path, **sources: Any) -> HostNeed:
     return HostNeed(Sources(**{"seconds": LONG_SECONDS, **sources}), root=root, how=HostExec.DIRECT)
 
 
-async def test_any_of_several_sentinels_means_a_need(root: Path) -> None:
+async def test_one_of_several_sentinel_files_suffices_for_a_need(root: Path) -> None:
     need = need_of(root, files=(SENTINEL, "/run/reboot-needed"))
     assert await need.look() == Need(
         answer=NO, detail="no sentinel file /run/reboot-required; no sentinel file /run/reboot-needed"
@@ -37,7 +37,7 @@ async def test_any_of_several_sentinels_means_a_need(root: Path) -> None:
     assert await need.look() == Need(answer=YES, detail="the sentinel file /run/reboot-needed exists")
 
 
-async def test_one_unreadable_sentinel_makes_the_need_unknown(root: Path) -> None:
+async def test_one_unreadable_sentinel_file_makes_the_need_unknown(root: Path) -> None:
     need = need_of(root, files=(SENTINEL, "/gone/x"))
     assert (await need.look()).answer is UNKNOWN
     (root / "run/reboot-required").touch()
@@ -61,10 +61,10 @@ async def test_one_unreadable_sentinel_makes_the_need_unknown(root: Path) -> Non
         ("\u202emoc.live\x1b[31m\n", None, YES, "asked for by"),
     ],
 )
-async def test_packages_listed_beside_a_sentinel_are_named_and_can_be_filtered(
+async def test_packages_listed_beside_a_sentinel_file_are_named_and_filtered(
     root: Path, listed: str | None, pattern: str | None, answer: NeedAnswer, words: str
 ) -> None:
-    """The list as Debian's /etc/kernel/postinst.d/unattended-upgrades writes it: one name on each line."""
+    """The list has one package name on each line, as Debian's /etc/kernel/postinst.d/unattended-upgrades writes it."""
     (root / "run/reboot-required").touch()
     if listed is not None:
         (root / "run/reboot-required.pkgs").write_text(listed)
@@ -73,8 +73,8 @@ async def test_packages_listed_beside_a_sentinel_are_named_and_can_be_filtered(
     assert "x" * 256 not in need.detail
 
 
-async def test_a_package_list_beside_another_sentinel_name_is_never_opened(root: Path) -> None:
-    """The ConfigMap may name sentinels, but must not choose which files are read and shown on the Node."""
+async def test_a_package_list_beside_an_unknown_sentinel_name_is_not_opened(root: Path) -> None:
+    """The ConfigMap may name sentinel files, but must not choose which files of the host are shown on the Node."""
     (root / "run/shadow").touch()
     (root / "run/shadow.pkgs").write_text("a secret\n")
     assert "secret" not in (await need_of(root, files=("/run/shadow",)).look()).detail
@@ -97,7 +97,7 @@ async def test_file_probes_and_command_probes_run_separately(root: Path) -> None
     assert (await need.look()).answer is YES
 
 
-async def test_a_command_probe_runs_on_the_host_and_its_program_may_be_missing(root: Path) -> None:
+async def test_a_missing_program_makes_a_command_probe_unknown(root: Path) -> None:
     need = need_of(root, probes=("flatcar",))
     assert need.has_commands
     assert await need.look() == Need(answer=NO), "no file is a source"
@@ -105,7 +105,7 @@ async def test_a_command_probe_runs_on_the_host_and_its_program_may_be_missing(r
     assert (asked.answer, "update_engine_client" in asked.detail) == (UNKNOWN, True)
 
 
-async def test_a_command_probe_reports_the_output_of_its_program(
+async def test_a_command_probe_reads_the_output_of_its_program(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "bin" / "zypper"
@@ -116,15 +116,17 @@ async def test_a_command_probe_reports_the_output_of_its_program(
     assert (await need_of(root, probes=("zypper",)).ask()).answer is YES
 
 
-async def test_without_the_sentinel_probe_its_files_and_command_are_not_checked(root: Path) -> None:
+async def test_without_the_sentinel_probe_no_sentinel_is_checked(root: Path) -> None:
     (root / "run/reboot-required").touch()
     need = need_of(root, files=(SENTINEL,), command="true", probes=("suse",))
     assert not need.has_commands
     assert (await need.look()).answer is NO
 
 
-async def test_every_probe_looks_for_a_running_package_manager(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The probe also looks while the host asks for no reboot: a person may request one with `careen reboot`."""
+async def test_a_running_package_manager_is_found_with_and_without_a_need(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person may request a reboot with `careen reboot` although the host needs none."""
     monkeypatch.setattr(package_managers, "at_work", lambda where, *, proc: "dpkg (process 7)")
     need = need_of(root, files=(SENTINEL,))
     assert ((seen := await need.look()).answer, seen.package_manager) == (NO, "dpkg (process 7)")

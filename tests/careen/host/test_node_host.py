@@ -1,4 +1,4 @@
-"""The host as the agent's port to it."""
+"""Tests NodeHost, the agent's interface to its host."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def need_of(root: Path, **sources: Any) -> HostNeed:
     return HostNeed(wanted, root=root, how=HostExec.DIRECT)
 
 
-async def test_the_sentinel_file_is_checked_unless_there_is_a_command(tmp_path: Path) -> None:
+async def test_the_sentinel_file_is_checked_unless_a_sentinel_command_is_set(tmp_path: Path) -> None:
     here = host(tmp_path)
     assert (await here.read_need()).answer is NeedAnswer.NO
     (tmp_path / "run/reboot-required").touch()
@@ -49,7 +49,7 @@ async def test_the_sentinel_file_is_checked_unless_there_is_a_command(tmp_path: 
     assert (await commanded.look()).answer is NeedAnswer.NO, "the command replaces the file"
 
 
-async def test_a_command_line_is_split_as_by_a_shell(tmp_path: Path) -> None:
+async def test_a_command_line_is_split_as_a_shell_splits_it(tmp_path: Path) -> None:
     marker = tmp_path / "asked for it"
     assert await replace(host(tmp_path), reboot_command=f"touch '{marker}'").ask_reboot() == RebootRequested()
     assert marker.exists()
@@ -60,19 +60,19 @@ async def test_the_reboot_method_selects_command_or_signal(tmp_path: Path) -> No
     assert isinstance(answer, RebootRefused)
 
 
-def test_boot_id_and_uptime_are_those_of_the_host(tmp_path: Path) -> None:
+def test_node_host_returns_the_boot_id_and_uptime_of_the_host(tmp_path: Path) -> None:
     here = host(tmp_path)
     assert here.read_boot_id() == "boot-1"
     assert 0 < here.uptime() <= here.uptime()
 
 
-async def test_a_working_host_passes_its_self_test_without_a_reboot(tmp_path: Path) -> None:
+async def test_a_host_passes_its_self_test_without_a_reboot(tmp_path: Path) -> None:
     marker = tmp_path / "rebooted"
     assert await replace(host(tmp_path), reboot_command=f"touch {marker}").test_reboot() == SelfTest()
     assert not marker.exists()
 
 
-async def test_without_access_to_the_host_the_self_test_reports_it(
+async def test_the_self_test_reports_missing_access_to_the_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -95,7 +95,7 @@ def an_inhibitor(folder: Path, *lines: str) -> None:
     (folder / "run/systemd/inhibit/1").write_text("\n".join(lines) + "\n")
 
 
-async def test_the_right_to_send_a_signal_is_tested_without_sending_one(
+async def test_the_self_test_checks_the_right_to_send_a_signal_without_sending_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[tuple[int, int]] = []
@@ -105,7 +105,7 @@ async def test_the_right_to_send_a_signal_is_tested_without_sending_one(
     assert sent == [(1, 0)]
 
 
-async def test_a_kubelet_that_would_miss_the_shutdown_is_reported_without_a_refusal(
+async def test_a_kubelet_that_would_miss_the_shutdown_gives_a_warning_and_no_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "kill", lambda pid, number: None)

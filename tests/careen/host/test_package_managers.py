@@ -1,5 +1,6 @@
-"""A running package manager is recognised by its lock, held here as the manager itself holds it; the check takes no
-lock."""
+"""Tests how a running package manager is recognised by its lock. The tests hold each lock as the manager does, and the
+check takes no lock.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ TAKES = {
 
 @contextmanager
 def held(file: Path, how: str) -> Iterator[int]:
-    """Another process holds the lock; its process id."""
+    """Hold the lock in another process, and return that process's id."""
     file.parent.mkdir(parents=True, exist_ok=True)
     program = f"import fcntl, sys; file = open(sys.argv[1], 'a+'); {TAKES[how]}; print('held', flush=True); input()"
     with subprocess.Popen(
@@ -56,7 +57,7 @@ def test_a_package_manager_that_holds_its_lock_is_named_with_its_process(
 
 
 @pytest.mark.parametrize("lock", WHOLE_LOCKS, ids=lambda lock: lock.path)
-def test_apts_daily_service_is_found_in_proc_locks(tmp_path: Path, lock: package_managers.LockFile) -> None:
+def test_the_daily_apt_service_is_found_in_proc_locks(tmp_path: Path, lock: package_managers.LockFile) -> None:
     with held(below(tmp_path, lock.path), "flock") as pid:
         assert at_work(tmp_path).startswith(f"{lock.manager} (process {pid}, ")
     assert at_work(tmp_path) == ""
@@ -70,8 +71,8 @@ def test_a_lock_on_another_file_is_ignored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["fcntl", "flock"])
-def test_the_check_takes_no_lock_itself(tmp_path: Path, how: str) -> None:
-    """If the agent held the lock for a moment, `dpkg` would give up."""
+def test_the_check_for_package_managers_takes_no_lock(tmp_path: Path, how: str) -> None:
+    """`dpkg` gives up if another process holds the lock even for a moment."""
     file = below(tmp_path, "/var/lib/dpkg/lock" if how == "fcntl" else WHOLE_LOCKS[0].path)
     file.parent.mkdir(parents=True)
     file.touch()
@@ -96,10 +97,12 @@ def test_the_check_takes_no_lock_itself(tmp_path: Path, how: str) -> None:
         ("9" * 40, b"x", False),
     ],
 )
-def test_zypper_is_found_by_the_process_id_in_its_file(
+def test_zypper_is_found_by_the_process_id_in_its_lock_file(
     tmp_path: Path, lock: package_managers.LockFile, text: str, command: bytes | None, is_seen: bool
 ) -> None:
-    """openSUSE/libzypp, zypp/zypp_detail/ZyppLock.cc: `%ld\\n` of the process, and isProcessRunning."""
+    """openSUSE/libzypp, zypp/zypp_detail/ZyppLock.cc: the file contains the process id as `%ld\n`; see
+    isProcessRunning.
+    """
     file, proc = below(tmp_path, lock.path), tmp_path / "proc"
     file.parent.mkdir(parents=True)
     file.write_text(text)
@@ -110,7 +113,7 @@ def test_zypper_is_found_by_the_process_id_in_its_file(
     assert at_work(tmp_path, proc=proc) == ("zypper (process 4711, zypper)" if is_seen else "")
 
 
-def test_a_lock_path_that_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
+def test_a_lock_path_that_is_not_a_regular_file_is_not_opened(tmp_path: Path) -> None:
     """Opening a FIFO would block the agent."""
     for lock in (*RECORD_LOCKS, *PID_FILES):
         below(tmp_path, lock.path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Paths of the host below the folder where it is mounted."""
+"""Tests how paths of the host are found below the folder where the host is mounted."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from careen.host.paths import under_root
 
 
-def test_with_the_own_root_a_path_is_unchanged() -> None:
+def test_a_path_is_unchanged_if_the_host_root_is_the_agents_root() -> None:
     assert under_root(Path("/"), "/var/run/reboot-required") == Path("/var/run/reboot-required")
 
 
 def test_an_absolute_symlink_is_resolved_inside_the_host_root(tmp_path: Path) -> None:
-    """Debian: /var/run → /run. Followed literally, it would lead into the agent's own container."""
+    """On Debian /var/run is a link to /run. Without this rule, the link would lead into the agent's container."""
     (tmp_path / "var").mkdir()
     (tmp_path / "run").mkdir()
     (tmp_path / "var/run").symlink_to("/run")

@@ -1,4 +1,4 @@
-"""The request to the host to reboot, and what is certain afterwards."""
+"""Tests the request that makes the host reboot, and what is certain after it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def by(script: str, seconds: float = LONG_SECONDS) -> RebootAnswer:
     return await reboot.by_command(["sh", "-c", script], how=HostExec.DIRECT, deadline_seconds=seconds)
 
 
-async def test_a_successful_reboot_command_means_the_request_was_accepted() -> None:
+async def test_a_successful_reboot_command_means_that_the_host_accepted_the_request() -> None:
     assert await by("exit 0") == RebootRequested()
 
 
@@ -33,7 +33,7 @@ async def test_a_successful_reboot_command_means_the_request_was_accepted() -> N
         ("exit 4", "it printed nothing"),
     ],
 )
-async def test_after_a_failed_reboot_command_no_reboot_is_certain(script: str, words: str) -> None:
+async def test_a_failed_reboot_command_certainly_causes_no_reboot(script: str, words: str) -> None:
     answer = await by(script)
     assert isinstance(answer, RebootRefused)
     assert words in answer.why
@@ -54,7 +54,7 @@ async def test_a_reboot_command_that_does_not_end_leaves_the_reboot_possible() -
     assert isinstance(await by("sleep 30", 0.2), RebootUnclear)
 
 
-def test_the_signal_reaches_the_process() -> None:
+def test_the_reboot_signal_reaches_its_process() -> None:
     program = "import signal, sys; print('ready', flush=True); sys.exit(signal.sigwait({39}) - 39)"
     code = f"import signal; signal.pthread_sigmask(signal.SIG_BLOCK, {{39}})\n{program}"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
@@ -71,7 +71,7 @@ def test_the_signal_reaches_the_process() -> None:
         (ProcessLookupError(3, "No such process"), "No such process"),
     ],
 )
-def test_a_signal_that_cannot_be_sent_certainly_causes_no_reboot(
+def test_a_reboot_signal_that_cannot_be_sent_certainly_causes_no_reboot(
     monkeypatch: pytest.MonkeyPatch, error: OSError, words: str
 ) -> None:
     sent: list[tuple[int, int]] = []
@@ -95,14 +95,14 @@ async def why_not(*argv: str) -> str:
 
 
 @pytest.mark.parametrize("program", ["true", "sh", "/bin/sh", "env"])
-async def test_an_existing_program_passes_the_check(program: str) -> None:
+async def test_a_reboot_command_whose_program_exists_passes_the_check(program: str) -> None:
     assert await why_not(program, "--whatever") == ""
 
 
 @pytest.mark.parametrize(
     "line", [["sh", "-c", "/no/such/program now"], ["env", "A=b", "/no/such"], ["nsenter", "--", "/no/such"]]
 )
-async def test_arguments_of_a_wrapper_program_are_not_checked(line: list[str]) -> None:
+async def test_the_check_ignores_the_arguments_of_a_wrapper_program(line: list[str]) -> None:
     if shutil.which(line[0]):
         assert await why_not(*line) == ""
 
@@ -119,7 +119,7 @@ async def test_arguments_of_a_wrapper_program_are_not_checked(line: list[str]) -
         ("{folder}/with space and 'quote", ""),
     ],
 )
-async def test_a_program_that_cannot_run_is_reported(tmp_path: Path, program: str, words: str) -> None:
+async def test_the_check_reports_a_program_that_cannot_run(tmp_path: Path, program: str, words: str) -> None:
     (tmp_path / "plain").write_text("#!/bin/sh\n")
     (tmp_path / "dangling").symlink_to(tmp_path / "gone")
     (tmp_path / "with space and 'quote").write_text("#!/bin/sh\n")
@@ -129,7 +129,7 @@ async def test_a_program_that_cannot_run_is_reported(tmp_path: Path, program: st
     assert bool(found) is bool(words)
 
 
-async def test_a_program_is_searched_in_the_whole_path(
+async def test_the_check_searches_a_program_in_the_whole_path(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -144,14 +144,14 @@ async def test_a_program_is_searched_in_the_whole_path(
     assert await why_not("goes-down") == ""
 
 
-async def test_on_a_host_without_a_shell_the_check_is_inconclusive(
+async def test_the_check_is_inconclusive_on_a_host_without_a_shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert await why_not("/no/such/program") == ""
 
 
-async def test_on_a_slow_host_the_check_is_inconclusive() -> None:
+async def test_the_check_is_inconclusive_on_a_slow_host() -> None:
     assert await reboot.why_not_by_command(["/no/such"], how=HostExec.DIRECT, deadline_seconds=0.0) == ""
 
 
@@ -172,7 +172,7 @@ def nsenter_that(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> 
         ('shift; shift; exec "$@"', "the host has no program /no/such/program"),
     ],
 )
-async def test_a_failing_nsenter_is_distinguished_from_a_missing_shell(
+async def test_the_check_distinguishes_a_failing_nsenter_from_a_missing_shell(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     script: str,
@@ -207,27 +207,27 @@ BIT = 1 << (39 - 1)
         ("", ""),
     ],
 )
-def test_a_signal_without_a_handler_is_reported(
+def test_the_check_reports_a_process_1_without_a_handler_for_the_signal(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     status: str,
     words: str,
 ) -> None:
-    """Process 1 is the agent itself if hostPID is missing, and the kernel would not even deliver the signal to it."""
+    """If hostPID is missing, process 1 is the agent itself, and the kernel would not deliver the signal to it."""
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
     found = reboot.why_not_by_signal(39, proc=a_process(tmp_path, status))
     assert words in found
     assert bool(found) is bool(words)
 
 
-def test_with_an_unreadable_process_state_the_check_is_inconclusive(
+def test_the_check_is_inconclusive_if_the_process_state_is_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
     assert reboot.why_not_by_signal(39, proc=tmp_path) == ""
 
 
-def test_a_missing_right_to_send_the_signal_is_reported_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_reports_a_missing_right_to_send_the_signal(monkeypatch: pytest.MonkeyPatch) -> None:
     def kill(pid: int, number: int) -> None:
         raise PermissionError(1, "Operation not permitted")
 

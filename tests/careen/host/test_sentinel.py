@@ -1,4 +1,4 @@
-"""Whether the host needs a reboot: yes, no, or unknown. Never "no" for a sentinel that could not be read."""
+"""Tests whether the host needs a reboot: yes, no or unknown. A sentinel that could not be read never counts as no."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ def host(root: Path) -> Path:
     return root
 
 
-def test_an_existing_sentinel_means_a_need(tmp_path: Path) -> None:
+def test_an_existing_sentinel_file_means_a_need(tmp_path: Path) -> None:
     (host(tmp_path) / "run/reboot-required").touch()
     need = sentinel.read_file(tmp_path, "/run/reboot-required")
     assert (need.answer, need.detail) == (YES, "the sentinel file /run/reboot-required exists")
 
 
-def test_a_dangling_symlink_counts_as_a_sentinel(tmp_path: Path) -> None:
+def test_a_dangling_symlink_counts_as_a_sentinel_file(tmp_path: Path) -> None:
     (host(tmp_path) / "run/reboot-required").symlink_to("/nowhere")
     assert sentinel.read_file(tmp_path, "/run/reboot-required").answer is YES
 
 
-def test_a_folder_at_the_sentinels_path_means_no_need_and_is_reported(tmp_path: Path) -> None:
-    """A container runtime creates one if it was to mount a file that did not exist; it outlives every reboot."""
+def test_a_folder_at_the_path_of_the_sentinel_means_no_need_and_is_reported(tmp_path: Path) -> None:
+    """A container runtime creates such a folder if it mounts a missing file. The folder outlives every reboot."""
     (host(tmp_path) / "run/reboot-required").mkdir()
     need = sentinel.read_file(tmp_path, "/run/reboot-required")
     assert need.answer is UNKNOWN
     assert "/run/reboot-required is a folder" in need.detail
 
 
-def test_a_missing_sentinel_in_an_existing_folder_means_no_need(tmp_path: Path) -> None:
+def test_a_missing_sentinel_file_in_an_existing_folder_means_no_need(tmp_path: Path) -> None:
     assert sentinel.read_file(host(tmp_path), "/run/reboot-required").answer is NO
 
 
@@ -55,7 +55,7 @@ def test_a_missing_sentinel_in_an_existing_folder_means_no_need(tmp_path: Path) 
     ],
     ids=["the mount is missing", "the folder is a file", "a cycle of links"],
 )
-def test_an_inaccessible_sentinel_is_unknown(tmp_path: Path, path: str, word: str) -> None:
+def test_an_inaccessible_sentinel_file_makes_the_need_unknown(tmp_path: Path, path: str, word: str) -> None:
     host(tmp_path)
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("/loop")
@@ -66,7 +66,7 @@ def test_an_inaccessible_sentinel_is_unknown(tmp_path: Path, path: str, word: st
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
-def test_a_sentinel_in_a_forbidden_folder_is_unknown(tmp_path: Path) -> None:
+def test_a_sentinel_file_in_a_forbidden_folder_makes_the_need_unknown(tmp_path: Path) -> None:
     (host(tmp_path) / "run").chmod(0)
     try:
         assert sentinel.read_file(tmp_path, "/run/reboot-required").answer is UNKNOWN
@@ -74,8 +74,8 @@ def test_a_sentinel_in_a_forbidden_folder_is_unknown(tmp_path: Path) -> None:
         (tmp_path / "run").chmod(0o700)
 
 
-def test_a_file_system_error_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same as above, for test runs as root."""
+def test_a_file_system_error_makes_the_need_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same case as a forbidden folder, which a test that runs as root cannot produce."""
 
     def refused(self: Path) -> os.stat_result:
         raise PermissionError(13, "Permission denied", str(self))
@@ -93,7 +93,7 @@ def file_look(root: Path, path: str = "/run/reboot-required", *, deadline_second
 
 
 class Hanging:
-    """A file system that does not answer until the test allows it."""
+    """A file system that does not respond until the test lets it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_back = threading.Event()
@@ -107,10 +107,10 @@ class Hanging:
         return self._read_file(root, path)
 
 
-async def test_a_hanging_file_system_is_unknown_and_not_checked_again_until_it_answers(
+async def test_a_hanging_file_system_is_not_checked_again_until_it_responds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One thread for each check would use up all threads, one every five seconds."""
+    """With one thread for each check, every five seconds, no thread would be left."""
     files = Hanging(monkeypatch)
     look = file_look(host(tmp_path), deadline_seconds=0.05)
     before = threading.active_count()
@@ -126,7 +126,9 @@ async def test_a_hanging_file_system_is_unknown_and_not_checked_again_until_it_a
     assert answer.answer is YES
 
 
-async def test_simultaneous_checks_share_one_file_access(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_simultaneous_checks_of_the_sentinel_share_one_file_access(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = Hanging(monkeypatch)
     look = file_look(host(tmp_path), deadline_seconds=30)
     both = asyncio.gather(look.read(), look.read())
@@ -136,8 +138,10 @@ async def test_simultaneous_checks_share_one_file_access(tmp_path: Path, monkeyp
     assert files.looks == 1
 
 
-async def test_a_hanging_check_blocks_no_other_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prometheus is queried in the event loop's own threads, and a small host has few."""
+async def test_a_hanging_check_of_the_sentinel_blocks_no_other_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Queries of Prometheus run in the event loop's threads, and a small host has few of them."""
     files = Hanging(monkeypatch)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=1))
     look = file_look(host(tmp_path), deadline_seconds=0.05)
@@ -146,7 +150,7 @@ async def test_a_hanging_check_blocks_no_other_thread(tmp_path: Path, monkeypatc
     files.is_back.set()
 
 
-async def test_if_no_thread_can_start_the_need_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_need_is_unknown_if_no_thread_can_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -158,7 +162,7 @@ async def test_if_no_thread_can_start_the_need_is_unknown(tmp_path: Path, monkey
     assert (await look.read()).answer is NO
 
 
-async def test_a_check_that_raises_is_unknown(tmp_path: Path) -> None:
+async def test_a_check_of_the_sentinel_that_raises_makes_the_need_unknown(tmp_path: Path) -> None:
     need = await file_look(tmp_path, "/run/\0", deadline_seconds=30).read()
     assert (need.answer, "null" in need.detail) == (UNKNOWN, True)
 
@@ -175,19 +179,21 @@ async def test_a_check_that_raises_is_unknown(tmp_path: Path) -> None:
         ("no-such-program-here || exit 1", UNKNOWN, "a program is missing"),
     ],
 )
-async def test_the_exit_code_of_the_sentinel_command_is_the_answer(script: str, answer: NeedAnswer, words: str) -> None:
+async def test_the_exit_code_of_the_sentinel_command_decides_the_need(
+    script: str, answer: NeedAnswer, words: str
+) -> None:
     need = await sentinel.run_command(["sh", "-c", script], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert need.answer is answer
     assert words in need.detail
 
 
-async def test_a_missing_sentinel_command_is_unknown() -> None:
+async def test_a_missing_sentinel_command_makes_the_need_unknown() -> None:
     need = await sentinel.run_command(["/no/such/program"], how=HostExec.DIRECT, deadline_seconds=LONG_SECONDS)
     assert need.answer is UNKNOWN
     assert "/no/such/program" in need.detail
 
 
-async def test_a_sentinel_command_that_does_not_end_is_unknown() -> None:
+async def test_a_sentinel_command_that_does_not_end_makes_the_need_unknown() -> None:
     need = await sentinel.run_command(["sleep", "30"], how=HostExec.DIRECT, deadline_seconds=0.2)
     assert need.answer is UNKNOWN
     assert "did not end" in need.detail

@@ -1,4 +1,4 @@
-"""Two agents of one node must not both work."""
+"""Tests that two agents of one node do not both work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from careen.host.single_agent import CannotLock, Held, HeldByOther, take
 
 
-def test_only_one_agent_of_a_node_holds_the_lock(tmp_path: Path) -> None:
+def test_only_one_agent_of_a_node_gets_the_lock_file(tmp_path: Path) -> None:
     first = take(tmp_path, "/run/careen", "n1")
     assert isinstance(first, Held)
     assert take(tmp_path, "/run/careen", "n1") == HeldByOther(tmp_path / "run/careen/careen-n1.lock")
@@ -20,7 +20,7 @@ def test_only_one_agent_of_a_node_holds_the_lock(tmp_path: Path) -> None:
     os.close(second.descriptor)
 
 
-def test_agents_of_different_nodes_use_different_locks(tmp_path: Path) -> None:
+def test_agents_of_different_nodes_use_different_lock_files(tmp_path: Path) -> None:
     held = [take(tmp_path, "/run/careen", name) for name in ("n1", "n2")]
     assert all(isinstance(each, Held) for each in held)
     for each in held:
@@ -28,7 +28,7 @@ def test_agents_of_different_nodes_use_different_locks(tmp_path: Path) -> None:
         os.close(each.descriptor)
 
 
-def test_the_lock_ends_with_the_process(tmp_path: Path) -> None:
+def test_the_lock_on_the_file_ends_with_the_agents_process(tmp_path: Path) -> None:
     program = (
         "from pathlib import Path; from careen.host.single_agent import take; "
         f"take(Path({str(tmp_path)!r}), '/run', 'n1'); print('held', flush=True); input()"
@@ -46,7 +46,7 @@ def test_the_lock_ends_with_the_process(tmp_path: Path) -> None:
     os.close(held.descriptor)
 
 
-def test_a_child_of_the_agent_does_not_inherit_the_lock(tmp_path: Path) -> None:
+def test_a_child_process_of_the_agent_does_not_inherit_the_lock(tmp_path: Path) -> None:
     """A reboot command that outlives its agent must not keep the next agent from working."""
     held = take(tmp_path, "/run", "n1")
     assert isinstance(held, Held)
@@ -58,7 +58,7 @@ def test_a_child_of_the_agent_does_not_inherit_the_lock(tmp_path: Path) -> None:
     os.close(again.descriptor)
 
 
-def test_a_lock_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
+def test_a_lock_file_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "run").touch()
     answer = take(tmp_path, "/run", "n1")
     assert isinstance(answer, CannotLock)

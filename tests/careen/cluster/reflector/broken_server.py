@@ -1,4 +1,4 @@
-"""An API server that breaks its watches in every known way, on virtual time."""
+"""BrokenServer: an API server that breaks its watches in every known way, on virtual time."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ FAULTS = (
 
 @dataclass
 class BrokenServer:
-    """Each watch uses up one of the `faults`; `changes` happen while a client watches. When both are used up, watches
-    continue without end, and `is_quiet` is true."""
+    """An API server in memory. Each watch uses up one fault, and makes `changes` while it runs. When both lists are
+    empty, watches continue without end.
+    """
 
     faults: list[str] = field(default_factory=list)
     changes: list[tuple[str, str, str]] = field(default_factory=list)
@@ -68,13 +69,13 @@ class BrokenServer:
 
     @property
     def waiting(self) -> set[str]:
-        """The kinds whose every event was delivered, on watches that continue."""
+        """The kinds whose events were all delivered, on watches that continue."""
         return {kind for kind, version in self._told.items() if version == self.version}
 
     # ---- the cluster's content ----
 
     def change(self, verb: str, kind: str, name: str) -> None:
-        """put: the object of this name exists, in a new version. drop: it does not exist."""
+        """With "put", create the object or replace it by a new version. With "drop", delete it."""
         self.version += 1
         key = (kind, name)
         if verb == "drop":
@@ -92,7 +93,7 @@ class BrokenServer:
         self._moved.clear()
 
     def forget(self) -> None:
-        """The server refuses watches from positions before the present one."""
+        """From now on refuse watches that start before the current version."""
         self.oldest = self.version
 
     def pages(self) -> list[Json]:
@@ -108,7 +109,7 @@ class BrokenServer:
     # ---- lists ----
 
     async def send(self, request: Request) -> Response:
-        """Answers with a page of a list."""
+        """Answer a list request with one page."""
         self.requests.append(request)
         fault = self.list_faults.pop(0) if self.list_faults else ""
         if fault == "refused":
@@ -137,7 +138,7 @@ class BrokenServer:
     # ---- watches ----
 
     async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Answers with a watch."""
+        """Answer a watch request."""
         self.requests.append(request)
         await asyncio.sleep(0)
         kind = _KIND[request.path.rsplit("/", 1)[-1]]
@@ -160,7 +161,7 @@ class BrokenServer:
             raise Unclear("the connection broke")
 
     def _first(self, fault: str, kind: str, position: int) -> list[bytes]:
-        """The missed events, and some repeated ones."""
+        """The events that the client has missed, some of them twice."""
         past = self._events(kind, 0)
         if fault == "empty" or (fault == "older" and not past):
             return []
@@ -169,13 +170,13 @@ class BrokenServer:
         return [*(past[-5:] if fault == "again" else ()), *self._events(kind, position)]
 
     def _next(self, fault: str, kind: str, seen: int) -> list[bytes]:
-        """Makes one more change."""
+        """Make the next change."""
         if self.changes:
             self.change(*self.changes.pop(0))
         return [] if fault == "cut" else self._events(kind, seen)  # the last event is lost on its way
 
     async def _on(self, kind: str, seen: int) -> AsyncGenerator[bytes, None]:
-        """Events as they happen, without end."""
+        """Yield events as they happen, without end."""
         while True:
             if self.changes:
                 self.change(*self.changes.pop(0))
@@ -245,6 +246,6 @@ def _manifest(kind: str, name: str, version: int) -> Json:
 
 
 def drawn_changes(draw: Sequence[int]) -> list[tuple[str, str, str]]:
-    """Changes from numbers: half of them of pods, a third of nodes, a few of classes."""
+    """Turn numbers into changes: half of them change pods, a third change nodes, and a few change device classes."""
     kinds = ("Pod", "Pod", "Pod", "Node", "Node", "DeviceClass")
     return [("drop" if number % 3 == 0 else "put", kinds[number % 6], f"n{number % 5}") for number in draw]

@@ -1,4 +1,6 @@
-"""All kinds at once against the embedded API server, with its own bookmarks, its own 410 answers and its own faults."""
+"""Tests that follow all kinds at once against the embedded API server, with its bookmarks, its 410 answers and its
+faults.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from tests.patience import until
 
 
 class Impatient(SystemClock):
-    """Waits a hundredth of the requested time."""
+    """A clock that waits a hundredth of the requested time."""
 
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds / 100)
@@ -57,7 +59,7 @@ async def following(server: RunningServer, folder: Path) -> AsyncIterator[Cluste
 
 
 def change(server: RunningServer, chance: random.Random) -> None:
-    """Creates, changes or deletes a pod or a node."""
+    """Create, change or delete a pod or a node."""
     name = f"n{chance.randrange(6)}"
     if chance.random() < 0.3:
         server.seed({**a_node(name).manifest, "apiVersion": "v1", "kind": "Node"})
@@ -69,7 +71,7 @@ def change(server: RunningServer, chance: random.Random) -> None:
 
 
 async def agrees(server: RunningServer, feed: ClusterFeed, folder: Path) -> None:
-    """Waits until the feed equals a fresh list of the cluster."""
+    """Wait until the feed equals a fresh list of the cluster."""
     transport = connect(server.write_kubeconfig(folder / "admin", user="admin"), part="test")
     fresh: Any = None
     try:
@@ -82,7 +84,7 @@ async def agrees(server: RunningServer, feed: ClusterFeed, folder: Path) -> None
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_the_cluster_equals_a_fresh_list_whatever_the_server_does(tmp_path: Path, seed: int) -> None:
+async def test_the_feed_equals_a_fresh_list_despite_faults_of_the_server(tmp_path: Path, seed: int) -> None:
     rates = FaultRates(slow=0.1, slowest_seconds=0.05, lost_before=0.1, throttled=0.02, server_error=0.1)
     plan = seeded_faults(seed, suffers=lambda user: user == "shadow", rates=rates)
     chance = random.Random(seed)
@@ -103,8 +105,8 @@ async def test_the_cluster_equals_a_fresh_list_whatever_the_server_does(tmp_path
         await agrees(server, feed, tmp_path)
 
 
-async def test_a_server_restored_to_another_revision_is_listed_again(tmp_path: Path) -> None:
-    """Its history and its resource versions are lost, as after a restore of etcd."""
+async def test_after_a_restore_of_the_server_the_feed_lists_again(tmp_path: Path) -> None:
+    """The server has lost its history and its resource versions, as after a restore of etcd."""
     async with running_server(bookmark_seconds=0.05, history_length=5) as server:
         chance = random.Random(1)
         for _ in range(30):
@@ -121,7 +123,7 @@ async def test_a_server_restored_to_another_revision_is_listed_again(tmp_path: P
             assert feed.lists > before
 
 
-async def test_each_kind_is_read_only_by_get_requests(tmp_path: Path) -> None:
+async def test_the_feed_sends_only_get_requests(tmp_path: Path) -> None:
     async with running_server(bookmark_seconds=0.05) as server, following(server, tmp_path) as feed:
         await feed.complete()
         await until(lambda: len({each.resource for each in server.api.requests if each.verb == "watch"}) >= 8)

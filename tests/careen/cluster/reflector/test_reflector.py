@@ -1,4 +1,4 @@
-"""Whatever happens to its lists and watches, a reflector ends with the objects that a fresh list would return."""
+"""Tests that a reflector ends with the objects that a fresh list returns, whatever happens to its lists and watches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.patience import until
 
 
 class Silent:
-    """A listener that ignores everything."""
+    """A listener that ignores each event."""
 
     def before(self, kind: str, line: bytes) -> None: ...
 
@@ -33,7 +33,7 @@ class Silent:
 
 
 class Following:
-    """A feed on a broken server, and its clock."""
+    """A feed that follows a broken server, and its clock."""
 
     def __init__(self, server: BrokenServer, sources: Sequence[WatchedKind] = SOURCES) -> None:
         self.server = server
@@ -42,7 +42,7 @@ class Following:
         self.feed = ClusterFeed(api, server, sources, cache=ClusterCache(), audience=Silent(), chance=lambda: 0.5)
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Follows the server until that time."""
+        """Follow the server until this time."""
         task = asyncio.create_task(self.feed.run())
         try:
             await until(lambda: condition() or task.done(), self.told)
@@ -52,7 +52,7 @@ class Following:
                 await task
 
     async def until_quiet(self) -> None:
-        """Follows the server until no change remains and every event was delivered."""
+        """Follow the server until it has no change left and has delivered each event."""
         kinds = {source.kind for source in SOURCES} - self.server.unserved
         await self.until(lambda: not (self.server.faults or self.server.changes) and self.server.waiting == kinds)
 
@@ -60,7 +60,7 @@ class Following:
         return f"{self.server.faults} {self.server.changes} {self.server.waiting} {self.feed.troubles}"
 
     def lists(self, source: WatchedKind) -> int:
-        """How many times the kind was listed."""
+        """The number of list requests for this kind."""
         return sum(
             1
             for each in self.server.requests
@@ -69,7 +69,7 @@ class Following:
 
 
 def seen(snapshot: Snapshot) -> Any:
-    """All known objects, in no order."""
+    """All objects that the feed knows, in no order."""
     pods = [*snapshot.placed_pods, *snapshot.pending, *snapshot.ghosts]
     return (
         {node.name: node for node in snapshot.nodes},
@@ -91,7 +91,7 @@ def fresh(server: BrokenServer) -> Any:
     before=st.lists(st.integers(0, 10_000), max_size=12),
     during=st.lists(st.integers(0, 10_000), max_size=25),
 )
-def test_after_any_fault_the_cluster_equals_a_fresh_list(
+def test_after_any_faults_the_feed_equals_a_fresh_list(
     faults: list[str], list_faults: list[str], before: list[int], during: list[int]
 ) -> None:
     async def story() -> None:
@@ -116,7 +116,7 @@ async def test_no_single_fault_loses_an_event_or_stops_the_watch(fault: str) -> 
 
 
 @pytest.mark.parametrize("fault", ["cut", "half a line", "end", "busy", "refused", "bookmark", "again"])
-async def test_a_broken_watch_resumes_at_its_position_without_a_list(fault: str) -> None:
+async def test_a_watch_resumes_at_its_position_without_a_list_after_a_break(fault: str) -> None:
     server = BrokenServer(faults=[fault] * 2, changes=drawn_changes(range(10)))
     following = Following(server)
     await following.until_quiet()
@@ -124,7 +124,7 @@ async def test_a_broken_watch_resumes_at_its_position_without_a_list(fault: str)
 
 
 @pytest.mark.parametrize("fault", ["gone", "gone at once"])
-async def test_a_position_that_the_server_has_forgotten_is_listed_again(fault: str) -> None:
+async def test_the_feed_lists_again_if_the_server_has_forgotten_its_position(fault: str) -> None:
     server = BrokenServer(faults=[fault])
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
@@ -132,7 +132,7 @@ async def test_a_position_that_the_server_has_forgotten_is_listed_again(fault: s
 
 
 @pytest.mark.parametrize("fault", ["empty", "page of a proxy", "another kind", "error", "silence", "older"])
-async def test_after_three_failed_watches_everything_is_listed_again(fault: str) -> None:
+async def test_the_feed_lists_everything_again_after_three_failed_watches(fault: str) -> None:
     server = BrokenServer(faults=[fault] * 4)
     server.change("put", "Node", "n1")
     following = Following(server, [NODES])
@@ -140,7 +140,7 @@ async def test_after_three_failed_watches_everything_is_listed_again(fault: str)
     assert following.lists(NODES) == 2
 
 
-async def test_during_a_long_outage_requests_become_rare_and_no_list_follows() -> None:
+async def test_during_a_long_outage_the_feed_sends_few_requests_and_no_list() -> None:
     server = BrokenServer(faults=["refused"] * 40)
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
@@ -150,21 +150,21 @@ async def test_during_a_long_outage_requests_become_rare_and_no_list_follows() -
     assert max(pauses) == pauses[-1] == 22.5
 
 
-async def test_a_server_that_forgets_at_once_is_not_listed_endlessly() -> None:
+async def test_the_feed_does_not_list_without_end_if_the_server_forgets_at_once() -> None:
     server = BrokenServer(faults=["gone at once"] * 10)
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
     assert following.clock.slept[:3] == [0.375, 0.75, 1.5]
 
 
-async def test_the_retry_after_of_a_busy_server_is_respected() -> None:
+async def test_the_feed_waits_for_the_retry_after_of_a_busy_server() -> None:
     server = BrokenServer(faults=["busy"])
     following = Following(server, [NODES])
     await following.until(lambda: server.waiting == {"Node"})
     assert following.clock.slept[0] == 1.375
 
 
-async def test_a_kind_that_is_not_installed_is_empty_and_asked_for_again_later() -> None:
+async def test_a_kind_that_is_not_installed_is_empty_and_is_requested_again_later() -> None:
     server = BrokenServer(unserved={"DeviceClass"})
     server.change("put", "DeviceClass", "gpu")
     following = Following(server)
@@ -203,7 +203,7 @@ async def test_a_watch_requests_bookmarks_and_a_random_timeout() -> None:
     assert watch.method == "GET"
 
 
-async def test_a_problem_is_reported_until_the_server_answers_again() -> None:
+async def test_the_feed_reports_a_problem_until_the_server_answers_again() -> None:
     server = BrokenServer(faults=["refused"], list_faults=["cut"] * 100_000)
     following = Following(server, [NODES])
     await following.until(lambda: "Node" in following.feed.troubles)

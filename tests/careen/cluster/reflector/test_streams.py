@@ -1,4 +1,4 @@
-"""The bytes of a watch over real connections: as they arrive, and however the stream ends."""
+"""Tests the bytes of a watch over real connections: how they arrive, and each way in which the stream ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def chunk(data: bytes) -> bytes:
 
 
 class Desk:
-    """Streams to a server whose behaviour the test sets."""
+    """Opens streams to a server whose behaviour the test sets."""
 
     def __init__(self, folder: Path, behave: Callable[[socket.socket], None]) -> None:
         self.server = RawServer(behave)
@@ -58,7 +58,7 @@ def threads() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name.startswith("watch ")]
 
 
-async def test_bytes_are_passed_on_without_waiting_for_a_full_buffer(desk: Callable[..., Desk]) -> None:
+async def test_a_stream_passes_bytes_on_before_its_buffer_is_full(desk: Callable[..., Desk]) -> None:
     let_go = threading.Event()
 
     def behave(connection: socket.socket) -> None:
@@ -72,7 +72,7 @@ async def test_bytes_are_passed_on_without_waiting_for_a_full_buffer(desk: Calla
     assert [each async for each in stream] == [b"second\n"]
 
 
-async def test_a_broken_connection_is_not_a_normal_end(desk: Callable[..., Desk]) -> None:
+async def test_a_broken_connection_is_not_a_normal_end_of_a_watch(desk: Callable[..., Desk]) -> None:
     def behave(connection: socket.socket) -> None:
         connection.sendall(HEAD + chunk(b"first\n"))
         connection.shutdown(socket.SHUT_RDWR)
@@ -83,14 +83,14 @@ async def test_a_broken_connection_is_not_a_normal_end(desk: Callable[..., Desk]
         await anext(stream)
 
 
-async def test_a_silence_longer_than_the_request_allows_ends_the_watch(desk: Callable[..., Desk]) -> None:
+async def test_a_watch_ends_if_the_server_is_silent_for_longer_than_allowed(desk: Callable[..., Desk]) -> None:
     hear = desk(lambda connection: connection.sendall(HEAD)).all
     with pytest.raises(Unclear, match="did not answer in time"):
         await hear(Request(method="GET", path="/api/v1/pods", timeout_seconds=0.2))
 
 
 @pytest.mark.parametrize(("code", "error"), [(403, Forbidden), (410, Expired)])
-async def test_a_refusal_is_the_error_of_its_status(
+async def test_a_refused_watch_raises_the_error_of_its_status(
     desk: Callable[..., Desk], code: int, error: type[Exception]
 ) -> None:
     body = b'{"kind":"Status","message":"not you"}'
@@ -99,7 +99,9 @@ async def test_a_refusal_is_the_error_of_its_status(
         await desk(lambda connection: connection.sendall(head + body)).all()
 
 
-async def test_an_unreachable_server_means_certainly_not_sent(desk: Callable[..., Desk], tmp_path: Path) -> None:
+async def test_a_watch_of_an_unreachable_server_was_certainly_not_sent(
+    desk: Callable[..., Desk], tmp_path: Path
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     somebody = desk(lambda _: None)
@@ -110,7 +112,7 @@ async def test_an_unreachable_server_means_certainly_not_sent(desk: Callable[...
         await ClientStreams(somebody.transport, lambda: datetime(2026, 3, 4, tzinfo=UTC)).chunks(WATCH).__anext__()
 
 
-async def test_a_reader_that_stops_ends_the_thread_even_if_the_server_is_silent(desk: Callable[..., Desk]) -> None:
+async def test_the_thread_of_a_watch_ends_when_its_reader_stops(desk: Callable[..., Desk]) -> None:
     stream = desk(lambda connection: connection.sendall(HEAD + chunk(b"first\n"))).streams.chunks(WATCH)
     await anext(stream)
     assert len(threads()) == 1
@@ -118,8 +120,8 @@ async def test_a_reader_that_stops_ends_the_thread_even_if_the_server_is_silent(
     await until(lambda: not threads())
 
 
-async def test_a_thread_with_a_slow_reader_waits_and_ends_with_it(desk: Callable[..., Desk]) -> None:
-    """More bytes than fit between the two: a fast server has to wait, and no data accumulates."""
+async def test_the_thread_of_a_watch_waits_for_a_slow_reader_and_ends_with_it(desk: Callable[..., Desk]) -> None:
+    """The server sends more bytes than the queue holds. A fast server has to wait, so data does not accumulate."""
     sent = threading.Event()
 
     def behave(connection: socket.socket) -> None:
@@ -136,7 +138,7 @@ async def test_a_thread_with_a_slow_reader_waits_and_ends_with_it(desk: Callable
     await until(lambda: not threads())
 
 
-async def test_a_body_compressed_by_a_proxy_is_decompressed(desk: Callable[..., Desk]) -> None:
+async def test_a_watch_body_compressed_by_a_proxy_is_decompressed(desk: Callable[..., Desk]) -> None:
     head = HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")
     compressed = chunk(gzip.compress(b"a line\n")) + chunk(b"")
     assert b"".join(await desk(lambda connection: connection.sendall(head + compressed)).all()) == b"a line\n"

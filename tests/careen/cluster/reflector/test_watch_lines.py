@@ -1,4 +1,4 @@
-"""The lines of a watch, complete and incomplete ones."""
+"""Tests how the bytes of a watch become lines and events."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ async def of(*chunks: bytes) -> list[bytes]:
         (('{"name": "\u00e4"}\n'.encode()[:11], '{"name": "\u00e4"}\n'.encode()[11:]), ['{"name": "ä"}'.encode()]),
     ],
 )
-async def test_lines_are_complete_regardless_of_chunk_boundaries(chunks: tuple[bytes, ...], lines: list[bytes]) -> None:
+async def test_lines_of_a_watch_do_not_depend_on_chunk_boundaries(
+    chunks: tuple[bytes, ...], lines: list[bytes]
+) -> None:
     assert await of(*chunks) == lines
 
 
-async def test_a_line_without_end_is_refused_before_it_fills_the_memory() -> None:
+async def test_a_line_of_a_watch_without_end_is_refused_before_it_fills_the_memory() -> None:
     with pytest.raises(UnreadableAnswer, match="more than 32 MiB"):
         await of(*[b"x" * 2**20] * 40)
 
@@ -47,12 +49,12 @@ def event(kind_of_event: Any, **given: Any) -> bytes:
 
 
 @pytest.mark.parametrize("kind_of_event", ["ADDED", "MODIFIED", "DELETED"])
-def test_a_change_gives_the_position_to_resume_from(kind_of_event: str) -> None:
+def test_an_event_gives_the_position_at_which_the_watch_resumes(kind_of_event: str) -> None:
     said = read_line(event(kind_of_event), "Pod", "v1", "GET /x")
     assert (said.said, said.version) == (Said.CHANGE, "7")
 
 
-def test_a_bookmark_gives_only_the_position() -> None:
+def test_a_bookmark_gives_only_a_position() -> None:
     said = read_line(event("BOOKMARK"), "Pod", "v1", "GET /x")
     assert (said.said, said.version) == (Said.BOOKMARK, "7")
 
@@ -67,7 +69,7 @@ def test_a_bookmark_gives_only_the_position() -> None:
         ({}, Said.FAILED),
     ],
 )
-def test_an_error_ends_the_watch_or_the_position(status: dict[str, Any], said: Said) -> None:
+def test_an_error_event_ends_the_watch_or_makes_its_position_unusable(status: dict[str, Any], said: Said) -> None:
     line = json.dumps({"type": "ERROR", "object": {"kind": "Status", **status}}).encode()
     assert read_line(line, "Pod", "v1", "GET /x").said is said
 
@@ -95,7 +97,7 @@ def test_an_error_ends_the_watch_or_the_position(status: dict[str, Any], said: S
         event("BOOKMARK", metadata={"name": "x"}),
     ],
 )
-def test_a_line_that_is_not_an_event_of_the_kind_is_refused(line: bytes) -> None:
+def test_a_watch_line_that_is_not_an_event_of_its_kind_is_refused(line: bytes) -> None:
     with pytest.raises(UnreadableAnswer):
         read_line(line, "Pod", "v1", "GET /x")
 
@@ -111,5 +113,7 @@ def test_a_line_that_is_not_an_event_of_the_kind_is_refused(line: bytes) -> None
         ("٩", "10", True),  # digits, but not those of an API server
     ],
 )
-def test_a_position_never_goes_back_as_far_as_it_can_be_compared(version: str, than: str, further: bool) -> None:
+def test_the_position_of_a_watch_does_not_go_back_if_versions_can_be_compared(
+    version: str, than: str, further: bool
+) -> None:
     assert is_further(version, than) is further

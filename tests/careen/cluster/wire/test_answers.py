@@ -1,4 +1,4 @@
-"""Every reader and writer of the cluster treats a 200 answer without content as an error, never as an empty cluster."""
+"""Tests that each read and write treats a 200 answer without content as an error, never as an empty cluster."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_a_read_with_an_empty_answer_is_unclear(
 
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
-async def test_a_node_patch_with_an_empty_answer_is_read_back_and_stays_unclear(nothing: Any) -> None:
+async def test_after_an_empty_answer_to_a_node_patch_the_node_is_read_again(nothing: Any) -> None:
     server = Scripted(*[answer(200, nothing)] * 50)
     assert isinstance(
         await patch_node(api_on(server), "n1", PatchNode(purpose="", resource_version="5", taints=())), StillUnclear
@@ -74,14 +74,14 @@ async def test_a_node_patch_with_an_empty_answer_is_read_back_and_stays_unclear(
 
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING.keys())
-async def test_a_lock_write_with_an_empty_answer_is_read_back_and_stays_unclear(nothing: Any) -> None:
+async def test_after_an_empty_answer_to_a_lock_write_the_lock_is_read_again(nothing: Any) -> None:
     server = Scripted(*[answer(200, nothing)] * 50)
     wanted = WriteLock(purpose="", content=None, expected_resource_version="5", daemonset_uid="u")
     assert isinstance(await lock(api_on(server)).write(wanted), StillUnclear)
     assert [request.method for request in server.asked].count("PATCH") == 1
 
 
-async def test_a_node_outside_the_label_selector_is_not_counted_as_waiting() -> None:
+async def test_a_node_without_the_selected_label_is_not_counted_as_waiting() -> None:
     waits, idle = (
         {"metadata": {"name": name, "labels": labels}}
         for name, labels in (("n1", {"careen.dev/reboot": "ready"}), ("n2", {}))
@@ -104,7 +104,7 @@ async def test_a_node_outside_the_label_selector_is_not_counted_as_waiting() -> 
         ),
     ],
 )
-def test_a_path_determines_the_expected_kind_of_its_answer(path: str, asked: RequestedObject) -> None:
+def test_the_path_of_a_request_determines_the_kind_of_its_answer(path: str, asked: RequestedObject) -> None:
     assert asked_for(path) == asked
 
 
@@ -119,14 +119,14 @@ def test_a_path_determines_the_expected_kind_of_its_answer(path: str, asked: Req
         *(each.format(version=version) for each in DEVICES for version in DEVICE_VERSIONS),
     ],
 )
-def test_every_requested_path_has_an_expected_kind(path: str) -> None:
+def test_every_path_that_careen_requests_has_an_expected_kind(path: str) -> None:
     assert asked_for(path).kind
 
 
 @pytest.mark.parametrize(
     ("plural", "kind"), [(plural, kind) for plural, kind in KINDS.items() if not plural.startswith("selfsubject")]
 )
-def test_the_expected_kinds_are_those_of_the_api(plural: str, kind: str) -> None:
+def test_the_expected_kinds_of_answers_are_those_of_the_api(plural: str, kind: str) -> None:
     assert resource_named(plural).kind == kind
 
 
@@ -177,7 +177,7 @@ def test_any_answer_is_either_accepted_or_unclear(body: bytes) -> None:
             assert isinstance(error, UnreadableAnswer)  # noqa: PT017 - either outcome is right
 
 
-def test_a_complete_node_is_accepted() -> None:
+def test_a_complete_node_is_an_accepted_answer() -> None:
     body = json.dumps(an_object("Node", "n1", apiVersion="v1", spec={"unschedulable": True})).encode()
     assert the_object(body, "/api/v1/nodes/n1", objects.ManagedNode, "").spec.unschedulable
 
@@ -251,7 +251,7 @@ WHOLE: dict[str, tuple[str, type[Any], dict[str, Any], list[str]]] = {
 
 
 def without(value: Any, path: str) -> Any:
-    """A copy without the field at the path."""
+    """A copy of the object without the field at this path."""
     first, _, rest = path.partition(".")
     if isinstance(value, list):
         return [without(each, rest) if place == int(first) else each for place, each in enumerate(value)]
@@ -280,7 +280,7 @@ def test_an_answer_without_a_required_field_is_unclear(what: str, field: str) ->
 
 @pytest.mark.parametrize("field", ["spec", "status"])
 async def test_a_list_with_one_incomplete_item_is_unclear(field: str) -> None:
-    """Half an item could be a Node without its taints, or without its cordon."""
+    """A Node could be cut off before its taints or its cordon."""
     page = a_list("Node", {"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}})
     page["items"][1] = without(page["items"][1], field)
     with pytest.raises(UnreadableAnswer):

@@ -1,4 +1,4 @@
-"""Requests, with retries where they are safe."""
+"""Tests requests to the API server, which are repeated where that is safe."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ async def test_a_read_is_retried_on_transient_errors(trouble: Exception) -> None
     assert len(server.asked) == 3
 
 
-async def test_a_read_is_not_retried_on_a_definite_answer() -> None:
+async def test_a_read_is_not_retried_after_a_definite_answer() -> None:
     server = Scripted(status(404))
     with pytest.raises(NotFound):
         await api_on(server).get(NODE, ObjectHead)
 
 
-async def test_a_read_gives_up_if_the_next_pause_would_exceed_its_deadline() -> None:
+async def test_a_read_ends_if_the_next_pause_would_exceed_its_deadline() -> None:
     clock, server = VirtualClock(), Scripted(*[Unclear("reset")] * 50)
     with pytest.raises(Unclear):
         await api_on(server, clock).get(NODE, ObjectHead)
@@ -67,14 +67,14 @@ async def test_a_read_gives_up_if_the_next_pause_would_exceed_its_deadline() -> 
     assert len(server.asked) < 15
 
 
-async def test_a_retry_waits_for_retry_after_plus_jitter() -> None:
+async def test_a_retry_waits_for_the_retry_after_time_and_a_random_delay() -> None:
     clock = VirtualClock()
     await api_on(Scripted(status(429, retry_after="3"), answer(200, N1)), clock).get(NODE, ObjectHead)
     assert clock.slept == [3.125]  # three seconds, and half of the first quarter of a second
 
 
 @pytest.mark.parametrize("trouble", [Unclear("reset"), status(500), status(504)])
-async def test_a_write_whose_answer_was_lost_is_never_sent_again(trouble: Exception) -> None:
+async def test_a_write_with_a_lost_answer_is_never_sent_again(trouble: Exception) -> None:
     server = Scripted(trouble)
     with pytest.raises((Unclear, ServerFailed)):
         await api_on(server).merge_patch(NODE, {}, ObjectHead)
@@ -95,7 +95,7 @@ async def test_a_write_that_must_not_wait_returns_429_to_its_caller() -> None:
     assert caught.value.retry_after_seconds == 10
 
 
-async def test_a_conflict_is_returned_at_once() -> None:
+async def test_a_conflict_is_returned_without_a_retry() -> None:
     with pytest.raises(Conflict):
         await api_on(Scripted(status(409))).merge_patch(NODE, {}, ObjectHead)
 
@@ -165,14 +165,14 @@ NO_LIST = NOTHING | {
 
 
 @pytest.mark.parametrize("body", NO_NODE.values(), ids=NO_NODE.keys())
-async def test_a_read_answered_with_another_object_is_retried_and_then_unclear(body: Any) -> None:
+async def test_a_read_that_gets_another_object_is_retried_and_then_unclear(body: Any) -> None:
     assert await api_on(Scripted(answer(200, body), answer(200, N1))).get(NODE, ObjectHead)
     with pytest.raises(UnreadableAnswer, match=f"GET {NODE}"):
         await api_on(Scripted(*[answer(200, body)] * 50)).get(NODE, ObjectHead)
 
 
 @pytest.mark.parametrize("body", NO_LIST.values(), ids=NO_LIST.keys())
-async def test_an_invalid_page_is_requested_again(body: Any) -> None:
+async def test_an_invalid_page_of_a_list_is_requested_again(body: Any) -> None:
     server = Scripted(answer(200, body), answer(200, nodes("a", token="t")), answer(200, body), answer(200, nodes("b")))
     assert [each.metadata.name for each in await api_on(server).items(NODES, ObjectHead)] == ["a", "b"]
     assert [request.query.get("continue") for request in server.asked] == [None, None, "t", "t"]
@@ -181,13 +181,13 @@ async def test_an_invalid_page_is_requested_again(body: Any) -> None:
             await api_on(Scripted(*before, *[answer(200, body)] * 50)).items(NODES, ObjectHead)
 
 
-async def test_a_list_with_repeating_continue_tokens_is_unclear() -> None:
+async def test_a_list_whose_continue_token_repeats_is_unclear() -> None:
     with pytest.raises(UnreadableAnswer, match="continues with the page that was asked for"):
         await api_on(Scripted(*[answer(200, nodes("a", token="t"))] * 50)).items(NODES, ObjectHead)
 
 
 @pytest.mark.parametrize("body", NO_NODE.values(), ids=NO_NODE.keys())
-async def test_a_write_answered_with_another_object_is_unclear_and_not_sent_again(body: Any) -> None:
+async def test_a_write_that_gets_another_object_is_unclear_and_not_sent_again(body: Any) -> None:
     server = Scripted(answer(200, body))
     with pytest.raises(UnreadableAnswer) as caught:
         await api_on(server).merge_patch(NODE, {}, ObjectHead)
@@ -202,12 +202,12 @@ async def test_an_object_of_another_namespace_is_not_accepted() -> None:
     ).metadata.namespace == "shop"
 
 
-async def test_only_a_list_object_without_items_is_an_empty_list() -> None:
+async def test_a_list_object_without_items_is_an_empty_list() -> None:
     assert await api_on(Scripted(answer(200, nodes()))).items(NODES, ObjectHead) == []
 
 
 async def test_a_404_without_a_status_object_does_not_mean_that_the_object_is_gone() -> None:
-    """Such an answer may be a proxy's page, or that of an API that is not served."""
+    """A proxy sends such an answer, and so does a server for an API group that it does not serve."""
     with pytest.raises(NotServed) as caught:
         await api_on(Scripted(answer(404, b"404 page not found"))).get(NODE, ObjectHead)
     assert not isinstance(caught.value, NotFound)
@@ -215,7 +215,7 @@ async def test_a_404_without_a_status_object_does_not_mean_that_the_object_is_go
 
 
 @pytest.mark.parametrize(("ahead", "skew"), [(0, -0.5), (90, -90.5), (-90, 89.5)])
-async def test_the_clock_difference_comes_from_the_date_header(ahead: int, skew: float) -> None:
+async def test_the_clock_difference_is_read_from_the_date_header(ahead: int, skew: float) -> None:
     theirs = format_datetime(START + timedelta(seconds=ahead), usegmt=True)
     api = api_on(Scripted(answer(200, N1, date=theirs)))
     assert api.clock_skew_seconds is None
@@ -242,7 +242,7 @@ async def test_an_unreadable_date_header_gives_no_clock_difference(date: str) ->
     assert api.clock_skew_seconds is None
 
 
-async def test_every_request_is_reported_including_lost_ones() -> None:
+async def test_every_request_is_reported_to_the_observer_even_without_an_answer() -> None:
     told: list[tuple[str, int | None]] = []
     server = Meddling(Scripted(answer(200, N1)))
     troubles = [Unclear("reset")]

@@ -1,4 +1,4 @@
-"""The real transport over real sockets."""
+"""Tests the transport over real sockets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nDate: Wed, 04 Mar 2026 12:00:00 G
 
 
 class RawServer:
-    """Accepts connections and passes each to a function; keeps the bytes that were sent."""
+    """A server that passes each connection to a function and keeps the bytes that it received."""
 
     def __init__(self, behave: Callable[[socket.socket], None]) -> None:
         self.received: list[bytes] = []
@@ -49,7 +49,7 @@ class RawServer:
 
     @property
     def requests(self) -> int:
-        """The number of requests that arrived, in however many pieces."""
+        """The number of requests that arrived, even if one arrived in several pieces."""
         return b"".join(self.received).count(b" HTTP/1.1\r\n")
 
     def close(self) -> None:
@@ -117,22 +117,22 @@ async def test_a_request_is_sent_with_method_path_and_body(serve, transport_to) 
     assert sent.endswith("\r\n\r\n{}")
 
 
-async def test_a_refused_connection_means_certainly_not_sent(transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_a_request_on_a_refused_connection_was_certainly_not_sent(transport_to) -> None:  # type: ignore[no-untyped-def]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(NotSent, match=r"PATCH /api/v1/nodes/n1: .*refused"):
         await transport_to(f"http://127.0.0.1:{port}").send(patch())
 
 
-async def test_a_connection_closed_after_the_request_is_unclear_and_not_repeated(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
-    """The client library would silently resend a PUT, and the second one would conflict with the first."""
+async def test_a_request_whose_connection_closes_is_unclear_and_not_repeated(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+    """The client library would send a PUT again, and the second PUT would conflict with the first."""
     server = serve(lambda connection: connection.shutdown(socket.SHUT_RDWR))
     with pytest.raises(Unclear):
         await transport_to(server.url).send(Request(method="PUT", path="/x", body=b"{}"))
     assert server.requests == 1
 
 
-async def test_a_silent_server_is_unclear_after_the_deadline(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_a_request_to_a_silent_server_is_unclear_after_the_deadline(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda _: None)
     with pytest.raises(Unclear):
         await transport_to(server.url).send(patch(0.2))
@@ -140,7 +140,7 @@ async def test_a_silent_server_is_unclear_after_the_deadline(serve, transport_to
     assert server.requests == 1
 
 
-async def test_a_slowly_dripping_answer_is_unclear_after_the_total_deadline(
+async def test_a_request_is_unclear_after_the_total_deadline_if_the_answer_drips(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     """Each byte arrives within the read deadline, but the answer never ends."""
@@ -178,10 +178,10 @@ class Gate:
         connection.sendall(OK)
 
 
-async def test_a_request_without_a_free_thread_is_never_sent(
+async def test_a_request_that_finds_no_free_thread_is_never_sent(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
-    """An unclear answer would cause another read and a wait; a write that lands unexpectedly is worse."""
+    """If the request were unclear, the caller would read again and wait. A write that arrives later is worse."""
     monkeypatch.setattr(client, "THREAD_SECONDS", 0.1)
     gate = Gate()
     server = serve(gate)
@@ -213,7 +213,7 @@ async def test_a_cancelled_turn_sends_no_request_later(serve, transport_to) -> N
     assert b"/late" not in b"".join(server.received)
 
 
-async def test_the_deadline_starts_when_the_request_is_sent(
+async def test_the_deadline_of_a_request_starts_when_it_is_sent(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(client, "CONNECT_SECONDS", 0.1)
@@ -229,7 +229,7 @@ async def test_the_deadline_starts_when_the_request_is_sent(
     assert (await first).status == 200
 
 
-async def test_if_no_thread_can_start_the_request_is_certainly_not_sent(
+async def test_a_request_was_certainly_not_sent_if_no_thread_can_start(
     serve, transport_to, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda connection: connection.sendall(OK))
@@ -265,7 +265,7 @@ async def test_redirects_and_errors_are_returned_unchanged(serve, transport_to) 
     assert server.requests == 1
 
 
-async def test_after_a_401_the_token_is_read_again_and_the_request_repeated_once(
+async def test_after_a_401_the_token_is_read_again_and_the_request_sent_once_more(
     serve, transport_to, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(client, "RELOAD_SECONDS", 0.0)
@@ -284,7 +284,7 @@ async def test_after_a_401_the_token_is_read_again_and_the_request_repeated_once
     assert transport.credentials().authorization == "Bearer new"
 
 
-async def test_credentials_are_not_reloaded_for_every_401(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
+async def test_credentials_are_not_read_again_after_every_401(serve, transport_to) -> None:  # type: ignore[no-untyped-def]
     server = serve(lambda connection: connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"))
     transport = transport_to(server.url)
     for _ in range(3):
@@ -292,7 +292,7 @@ async def test_credentials_are_not_reloaded_for_every_401(serve, transport_to) -
     assert server.requests == 3
 
 
-def test_in_the_cluster_the_token_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_pod_the_token_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kubernetes.config import incluster_config
 
     (tmp_path / "token").write_text("pod-token\n")
@@ -318,7 +318,7 @@ def test_in_the_cluster_the_token_file_is_read(tmp_path: Path, monkeypatch: pyte
         ("{current-context: x, contexts: [], clusters: [], users: []}", "kubeconfig"),
     ],
 )
-def test_an_unusable_kubeconfig_is_named_with_the_remedy(tmp_path: Path, content: str | None, words: str) -> None:
+def test_the_error_names_an_unusable_kubeconfig_and_the_remedy(tmp_path: Path, content: str | None, words: str) -> None:
     file = tmp_path / "kubeconfig"
     if content is not None:
         file.write_text(content)

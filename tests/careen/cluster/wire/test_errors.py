@@ -1,4 +1,4 @@
-"""Each status becomes an error that is named after the caller's next step."""
+"""Tests the errors for each HTTP status. An error is named after the caller's next step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REQUEST = Request(method="PATCH", path="/api/v1/nodes/n1")
         (302, errors.Refused, False),
     ],
 )
-def test_a_status_maps_to_its_error(code: int, kind: type[errors.Refused], may_have_landed: bool) -> None:
+def test_each_http_status_raises_its_error(code: int, kind: type[errors.Refused], may_have_landed: bool) -> None:
     with pytest.raises(errors.Refused) as caught:
         errors.raise_unless_ok(REQUEST, status(code, "Why", "because"), now=NOW)
     assert type(caught.value) is kind
@@ -41,11 +41,11 @@ def test_a_status_maps_to_its_error(code: int, kind: type[errors.Refused], may_h
 
 
 @pytest.mark.parametrize("code", [200, 201, 202])
-def test_a_success_status_raises_no_error(code: int) -> None:
+def test_a_successful_http_status_raises_no_error(code: int) -> None:
     errors.raise_unless_ok(REQUEST, answer(code), now=NOW)
 
 
-def test_the_body_of_a_proxy_error_is_quoted_as_the_reason() -> None:
+def test_the_error_quotes_the_body_of_a_proxys_error_page() -> None:
     with pytest.raises(errors.ServerFailed, match=r"502.*Bad Gateway"):
         errors.raise_unless_ok(REQUEST, answer(502, b"<html>Bad Gateway</html>"), now=NOW)
 
@@ -71,11 +71,11 @@ def test_the_body_of_a_proxy_error_is_quoted_as_the_reason() -> None:
         ("NaN", None),
     ],
 )
-def test_retry_after_is_read_as_seconds_and_as_a_date(header: str, seconds: float | None) -> None:
+def test_retry_after_is_read_as_seconds_or_as_a_date(header: str, seconds: float | None) -> None:
     assert errors.retry_after(answer(429, retry_after=header), now=NOW) == seconds
 
 
-def test_a_lost_answer_may_have_landed_and_an_unsent_request_may_not() -> None:
+def test_a_request_with_a_lost_answer_may_have_landed_and_an_unsent_request_has_not() -> None:
     assert errors.Unclear("").may_have_landed
     assert errors.UnreadableAnswer("").may_have_landed
     assert not errors.NotSent("").may_have_landed

@@ -1,4 +1,4 @@
-"""The agent's libraries without the parts that an agent never uses."""
+"""Tests the agent's libraries, which are loaded without the parts that an agent does not use."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_the_kubernetes_client_works_without_its_models_and_oauth_flows(tmp_path
     }
 
 
-def test_kopf_loads_without_its_web_server_and_the_stubs_are_removed(tmp_path: Path) -> None:
+def test_kopf_loads_without_its_web_server_and_leaves_no_stub_modules(tmp_path: Path) -> None:
     done = run(KOPF, tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
@@ -181,26 +181,27 @@ def test_a_lazily_loaded_module_is_complete_when_used(tmp_path: Path) -> None:
     }
 
 
-def used_by_loading(module: str, folder: Path, *more: str) -> list[str]:
+def modules_used_while_loading(module: str, folder: Path, *more: str) -> list[str]:
     done = patience.run([sys.executable, "-c", ALONE, module, *more], cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
 @pytest.mark.parametrize("name", ON_USE_NAMES)
-def test_no_lazily_loaded_module_uses_another_while_loading(name: str, tmp_path: Path) -> None:
-    """The same holds for its imports. One lock is held while such a module's code runs: two threads that load two
-    modules that use each other would wait for each other for ever."""
-    assert used_by_loading(name, tmp_path) == []
+def test_no_lazily_loaded_module_uses_another_while_it_loads(name: str, tmp_path: Path) -> None:
+    """Python holds a lock while such a module loads. Two threads that load two modules that use each other would wait
+    for each other for ever.
+    """
+    assert modules_used_while_loading(name, tmp_path) == []
 
 
-def test_a_lazily_loaded_module_that_uses_another_while_loading_is_found(tmp_path: Path) -> None:
+def test_the_check_finds_a_lazily_loaded_module_that_uses_another_while_it_loads(tmp_path: Path) -> None:
     (tmp_path / "uses_between.py").write_text("import between")
     (tmp_path / "between.py").write_text("import last\nnumber = last.number")
     (tmp_path / "last.py").write_text("number = 1")
-    assert used_by_loading("uses_between", tmp_path, "uses_between", "last") == ["last"]
+    assert modules_used_while_loading("uses_between", tmp_path, "uses_between", "last") == ["last"]
 
 
-def test_an_already_loaded_client_is_left_unchanged(tmp_path: Path) -> None:
+def test_a_kubernetes_client_that_is_already_loaded_is_left_unchanged(tmp_path: Path) -> None:
     done = run(LOADED_ALREADY, tmp_path)
     assert done.returncode == 0, done.stderr

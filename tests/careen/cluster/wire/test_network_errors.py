@@ -1,4 +1,6 @@
-"""Network errors as messages about the server; `tests/careen/cli/test_errors.py` has the same from real sockets."""
+"""Tests the messages about network errors, with made-up exceptions. `tests/careen/cli/test_errors.py` causes the same
+errors with real sockets.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +46,14 @@ def new_connection(by: BaseException) -> Exception:
         (OSError("x"), "gave no usable answer", False),
     ],
 )
-def test_a_network_error_maps_to_a_cause_and_whether_anything_was_sent(
+def test_each_network_error_gives_a_cause_and_whether_the_request_was_sent(
     error: Exception, words: str, is_not_sent: bool
 ) -> None:
     assert told(error, URL) == f"{URL} {words}"
     assert was_surely_not_sent(error) is is_not_sent
 
 
-def test_a_proxy_is_named_as_what_failed() -> None:
+def test_the_message_names_the_proxy_if_the_proxy_failed() -> None:
     error = exceptions.ProxyError("x", OSError(errno.ECONNREFUSED, "x"))
     assert told(error, URL) == f"the proxy on the way to {URL} refused the connection"
     assert was_surely_not_sent(error)
@@ -83,11 +85,11 @@ def test_a_file_without_a_client_certificate_is_named_as_the_cause(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("server", "shown"), [("https://me:secret@h", "https://h"), ("", "the empty address")])
-def test_a_login_in_the_url_is_not_shown(server: str, shown: str) -> None:
+def test_a_network_error_does_not_show_a_login_in_the_url(server: str, shown: str) -> None:
     assert told(exceptions.ConnectTimeoutError(), server).startswith(shown)
 
 
-def test_a_cycle_of_causes_does_not_hang() -> None:
+def test_a_cycle_of_exception_causes_does_not_hang() -> None:
     one, other = OSError("a"), OSError("b")
     one.__cause__, other.__cause__ = other, one
     assert told(one, URL) == f"{URL} gave no usable answer"

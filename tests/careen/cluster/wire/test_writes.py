@@ -1,4 +1,4 @@
-"""One guarded write and its outcome, with any loss or delay of answers."""
+"""Tests guarded_write: one write and its outcome, with answers that are lost or late."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ FAILED = refused(ServerFailed, 500)  # type: ignore[arg-type]
 
 @dataclass
 class Thing:
-    """An object with a version; for each write, `plan` gives the answer to the writer and whether the write takes
-    place."""
+    """An object with a version. For each write, `plan` gives the answer, and whether the write takes effect."""
 
     plan: list[tuple[ClusterError | None, bool]]
     version: int = 1
@@ -124,7 +123,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("thing", "outcome", "writes"), TABLE)
-async def test_a_guarded_write_has_its_outcome(thing: Thing, outcome: object, writes: list[str]) -> None:
+async def test_each_guarded_write_has_its_outcome(thing: Thing, outcome: object, writes: list[str]) -> None:
     written = await thing.put()
     if isinstance(outcome, type):
         assert type(written) is outcome

@@ -1,4 +1,4 @@
-"""The output and exit code of each tool, quoted from its source, and their meaning for the host."""
+"""Tests what the output and the exit code of each tool mean for the host, as the tool's source defines them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def exited(code: int, output: str = "", errors: str = "") -> Outcome:
         ("flatcar", exited(0, "CURRENT_OP="), UNKNOWN, "did not say"),
     ],
 )
-def test_the_answer_of_a_tool_is_read_as_its_source_defines(
+def test_the_output_of_each_tool_is_read_as_its_source_defines(
     probe: str, outcome: Outcome, answer: NeedAnswer, words: str
 ) -> None:
     need = running(probe).judge(outcome)
@@ -114,12 +114,12 @@ COMMANDS = [name for name, reach in PROBES.items() if reach is HostAccess.COMMAN
         (NotFollowed("can't start new thread"), "can't start new thread"),
     ],
 )
-def test_a_command_without_an_answer_is_unknown(probe: str, outcome: Outcome, words: str) -> None:
+def test_a_tool_that_gives_no_result_makes_the_need_unknown(probe: str, outcome: Outcome, words: str) -> None:
     need = running(probe).judge(outcome)
     assert (need.answer, words in need.detail) == (UNKNOWN, True), need
 
 
-def test_of_many_packages_only_the_first_are_named() -> None:
+def test_only_the_first_of_many_packages_are_named() -> None:
     names = [f"  * package-{number}" for number in range(40)]
     output = "\n".join([DNF_YES.splitlines()[0], *names, "Reboot is required to fully utilize these updates."])
     detail = running("needs-restarting").judge(exited(1, output)).detail

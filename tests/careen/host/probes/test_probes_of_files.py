@@ -1,4 +1,4 @@
-"""Probes that look at files of the host: a newer kernel, SUSE's flag, a staged deployment; and the uptime."""
+"""Tests probes that read files of the host (a newer kernel, SUSE's flag, a staged deployment), and the uptime probe."""
 
 from __future__ import annotations
 
@@ -60,20 +60,22 @@ def test_a_newer_kernel_of_the_same_flavour_needs_a_reboot(
     assert (need.answer, words in need.detail) == (answer, True), need
 
 
-def test_a_kernel_whose_modules_alone_remain_is_not_installed(tmp_path: Path) -> None:
-    """`dkms` and removed packages leave folders behind."""
+def test_a_kernel_with_modules_but_without_an_image_is_not_installed(tmp_path: Path) -> None:
+    """`dkms` and removed packages leave folders of modules behind."""
     with_files(tmp_path, "/boot/vmlinuz-6.1.0-18-amd64", "/lib/modules/6.1.0-21-amd64/updates/dkms/x.ko")
     assert ask("kernel", tmp_path, release="6.1.0-18-amd64").answer is NO
 
 
-def test_an_unreadable_folder_of_kernels_is_unknown(tmp_path: Path) -> None:
+def test_an_unreadable_folder_of_kernels_makes_the_need_unknown(tmp_path: Path) -> None:
     with_files(tmp_path, "/boot")
     need = ask("kernel", tmp_path, release="6.1.0-18-amd64")
     assert (need.answer, "cannot look for installed kernels" in need.detail) == (UNKNOWN, True)
 
 
 def test_the_suse_probe_checks_the_file_of_zypper(tmp_path: Path) -> None:
-    """openSUSE/zypp-boot-plugin writes `/run/reboot-needed`; zypper's needs-rebooting.cc looks for it in `/var/run`."""
+    """openSUSE/zypp-boot-plugin writes `/run/reboot-needed`. zypper's needs-rebooting.cc looks for the file in
+    `/var/run`.
+    """
     assert ask("suse", tmp_path).answer is UNKNOWN, "without /run, the host is not mounted"
     (tmp_path / "run").mkdir()
     assert ask("suse", tmp_path).answer is NO
@@ -105,12 +107,14 @@ def test_a_staged_deployment_needs_a_reboot(tmp_path: Path, files: list[str], an
     assert (need.answer, words in need.detail) == (answer, True), need
 
 
-def test_an_unreadable_staged_deployment_is_unknown(tmp_path: Path) -> None:
+def test_an_unreadable_staged_deployment_makes_the_need_unknown(tmp_path: Path) -> None:
     need = ask("staged-deployment", with_files(tmp_path, "/run"))
     assert (need.answer, "cannot look for a staged deployment" in need.detail) == (UNKNOWN, True)
 
 
 @pytest.mark.parametrize(("uptime", "answer"), [(0.0, NO), (29.9 * 86400, NO), (30.0 * 86400, YES), (1e9, YES)])
-def test_a_host_beyond_its_maximum_uptime_needs_a_reboot(tmp_path: Path, uptime: float, answer: NeedAnswer) -> None:
+def test_a_host_that_exceeds_its_maximum_uptime_needs_a_reboot(
+    tmp_path: Path, uptime: float, answer: NeedAnswer
+) -> None:
     need = ask("uptime", tmp_path, uptime=uptime, longest=30.0 * 86400)
     assert (need.answer, "30.0" in need.detail) == (answer, True), need

@@ -1,4 +1,4 @@
-"""Several answers combined into one: a table of all pairs."""
+"""Tests how the results of several probes are combined, with a table of all pairs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ YES, NO, UNKNOWN = NeedAnswer.YES, NeedAnswer.NO, NeedAnswer.UNKNOWN
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(NeedAnswer, NeedAnswer)))
-def test_one_yes_is_enough_and_a_no_needs_every_probe_to_be_certain(first: NeedAnswer, second: NeedAnswer) -> None:
+def test_one_probe_suffices_for_yes_and_all_probes_are_needed_for_no(first: NeedAnswer, second: NeedAnswer) -> None:
     pair = {first, second}
     expected = YES if YES in pair else UNKNOWN if UNKNOWN in pair else NO
     assert together([Need(answer=first), Need(answer=second)]).answer is expected
 
 
-def test_unknown_probes_are_mentioned_beside_a_yes() -> None:
+def test_a_yes_mentions_the_probes_that_are_unknown() -> None:
     said = together(
         [Need(answer=YES, detail="a asks"), Need(answer=UNKNOWN, detail="b hangs"), Need(answer=NO, detail="c")]
     )
     assert said.detail == "a asks; besides, b hangs"
 
 
-def test_a_single_answer_is_unchanged() -> None:
+def test_the_result_of_a_single_probe_is_unchanged() -> None:
     for answer in NeedAnswer:
         need = Need(answer=answer, detail="x", package_manager="dpkg")
         assert together([need]) == need
@@ -36,10 +36,10 @@ def test_without_probes_the_need_is_unknown() -> None:
     assert together([]).answer is UNKNOWN
 
 
-def test_a_package_manager_found_by_any_probe_counts() -> None:
+def test_a_package_manager_that_any_probe_finds_counts() -> None:
     assert together([Need(answer=YES), Need(answer=NO, package_manager="rpm")]).package_manager == "rpm"
 
 
-def test_a_few_names_are_listed_and_the_others_counted() -> None:
+def test_a_few_packages_are_named_and_the_remaining_packages_counted() -> None:
     assert a_few(["a", "b"]) == "a, b"
     assert a_few(list("abcdefg")) == "a, b, c, d, e and 2 more"
