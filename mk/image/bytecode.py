@@ -36,13 +36,13 @@ def write(path: Path, keep: re.Pattern[str] | None) -> int:
     source = path.read_bytes()
     try:
         tree = ast.parse(source, str(path))
+        if keep is None or not keep.search(str(path)):
+            tree = without_docstrings(tree)
+        code = marshal.dumps(compile(tree, str(path), "exec", dont_inherit=True))
     except (SyntaxError, ValueError):
         return 0
-    if keep is None or not keep.search(str(path)):
-        tree = without_docstrings(tree)
-    code = marshal.dumps(compile(tree, str(path), "exec", dont_inherit=True))
     target = Path(importlib.util.cache_from_source(path))
-    target.parent.mkdir(exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(importlib.util.MAGIC_NUMBER + _UNCHECKED_HASH + importlib.util.source_hash(source) + code)
     return len(code)
 

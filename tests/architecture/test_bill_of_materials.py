@@ -176,6 +176,7 @@ def compiled(folder: Path, *options: str) -> Any:
     source.parent.mkdir()
     source.write_text(MODULE)
     (folder / "broken.py").write_text("def :")
+    (folder / "broken_too.py").write_text("import os\nfrom __future__ import annotations")
     done = run([sys.executable, "-S", str(ROOT / "mk" / "image" / "bytecode.py"), *options, str(folder)])
     assert done.returncode == 0, done.stderr
     source.write_text("raise SystemExit('this is the source')")
