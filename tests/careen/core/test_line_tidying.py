@@ -130,7 +130,7 @@ def test_the_first_node_in_line_removes_nodes_that_no_longer_wait(changes: dict[
     assert the_lock(decision).line.names == ("n1", "n2")
 
 
-def test_the_lock_forgets_skipped_nodes_that_no_longer_wait() -> None:
+def test_the_lock_forgets_passed_over_nodes_that_no_longer_wait() -> None:
     """Otherwise the lock would keep the names of all nodes that were ever deleted during a roll-out."""
     content = held(an_entry("n9"), line=Line(passed=("gone", "n2")))
     assert order.hand_on(content, (N2,), a_policy(), at="").line.passed == ("n2",)

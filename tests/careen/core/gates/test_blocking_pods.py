@@ -1,4 +1,4 @@
-"""Pods that block a reboot while they run on the node."""
+"""The gate of the pods that block a reboot while they run on the node."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ POLICY = a_policy(blocking_pod_selectors=(Selector.parse("app=db"), Selector.par
         pytest.param(NOT_ASKED, Code.PODS_UNKNOWN, id="the pods were not listed"),
     ],
 )
-def test_a_matching_pod_on_the_node_refuses(pods: Any, expected: Code | None) -> None:
+def test_a_matching_pod_on_the_node_refuses_the_reboot(pods: Any, expected: Code | None) -> None:
     refused = blocking_pods.ask(a_situation(policy=POLICY, pods=pods), When.READY)
     assert (refused.code if refused else None) is expected
 
@@ -64,7 +64,7 @@ BACKUP = BlockingPods(
         ("ops", {"app": "backup", "critical": ""}, "ops/p matches app=backup (backup)", 3600),
     ],
 )
-def test_an_entry_of_the_node_blocks_in_its_namespaces(
+def test_a_blocking_pod_refuses_only_in_the_configured_namespaces(
     namespace: str, labels: dict[str, str], sentence: str | None, longest: float
 ) -> None:
     policy = replace(POLICY, blocking_pods=(BACKUP, replace(BACKUP, name="all", scope=BlockingScope.CLUSTER)))
@@ -74,7 +74,7 @@ def test_an_entry_of_the_node_blocks_in_its_namespaces(
     assert (refused.longest_seconds if refused else 0) == longest
 
 
-def test_an_entry_of_the_cluster_alone_lists_no_pods_of_the_node() -> None:
+def test_cluster_wide_blocking_pods_alone_need_no_list_of_the_nodes_pods() -> None:
     policy = a_policy(blocking_pods=(replace(BACKUP, scope=BlockingScope.CLUSTER),))
     assert blocking_pods.needs(policy) == frozenset()
     assert blocking_pods.needs(a_policy(blocking_pods=(BACKUP,))) == {Evidence.PODS}

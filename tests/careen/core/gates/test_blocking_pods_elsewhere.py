@@ -1,4 +1,4 @@
-"""Pods that block the reboots of a group of nodes, or of every node."""
+"""The gate of the pods that block the reboots of a group of nodes, or of every node."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_refusal_states_its_scope_and_its_longest_time(rule: BlockingPods, of_
 
 
 @pytest.mark.parametrize("blockers", [NOT_ASKED, Unknown("503")])
-def test_unknown_pods_refuse_only_where_an_entry_looks_beyond_the_node(blockers: Any) -> None:
+def test_an_unknown_list_of_blocking_pods_refuses_if_a_setting_needs_it(blockers: Any) -> None:
     found = refused(BACKUP, blockers=blockers)
     assert found is not None
     assert (found.code, found.is_of_cluster) == (Code.PODS_UNKNOWN, True)
@@ -104,7 +104,7 @@ def test_unknown_pods_refuse_only_where_an_entry_looks_beyond_the_node(blockers:
 
 
 @pytest.mark.parametrize("fleet", [NOT_ASKED, Unknown("503")])
-def test_an_unknown_fleet_refuses_only_a_member_of_a_group_with_such_a_pod(fleet: Any) -> None:
+def test_an_unknown_fleet_refuses_a_node_whose_group_may_have_a_blocking_pod(fleet: Any) -> None:
     found = refused(DB, blockers=(pod("n3", "db"),), fleet=fleet)
     assert found is not None
     assert found.code is Code.FLEET_UNKNOWN
@@ -121,5 +121,5 @@ def test_an_unknown_fleet_refuses_only_a_member_of_a_group_with_such_a_pod(fleet
         ((BACKUP, DB), {Evidence.BLOCKERS, Evidence.FLEET}),
     ],
 )
-def test_only_evidence_that_an_entry_needs_is_requested(rules: tuple[BlockingPods, ...], needed: Any) -> None:
+def test_the_gate_requests_only_evidence_that_its_settings_need(rules: tuple[BlockingPods, ...], needed: Any) -> None:
     assert blocking_pods_elsewhere.needs(a_policy(blocking_pods=rules)) == needed

@@ -1,4 +1,4 @@
-"""Pods that their owner binds to this node."""
+"""The gate of the pods that their owner binds to this node."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ BOUND, PLACED, UNTOLD = a_pod(came_bound=True), a_pod(came_bound=False), a_pod()
         pytest.param((BOUND,), NOT_ASKED, Code.OWNERS_UNKNOWN, id="the owners were not read"),
     ],
 )
-def test_a_pod_that_its_owner_binds_to_the_node_refuses(pods: Any, owners: Any, expected: Code | None) -> None:
+def test_a_pod_that_its_owner_binds_to_the_node_refuses_the_reboot(
+    pods: Any, owners: Any, expected: Code | None
+) -> None:
     refused = bound_pods.ask(a_situation(pods=pods, owners=owners, evictability={}), When.READY)
     assert (refused.code if refused else None) is expected
 
@@ -72,7 +74,7 @@ def test_the_refusal_names_the_pods_their_owners_and_the_setting() -> None:
     )
 
 
-def test_if_bound_pods_may_stay_nothing_is_read_or_refused() -> None:
+def test_the_gate_reads_no_pods_if_bound_pods_may_stay() -> None:
     policy = a_policy(drain=DrainPolicy(bound_pods=BoundPods.STAY))
     assert bound_pods.needs(policy) == frozenset()
     assert bound_pods.needs(a_policy()) == {Evidence.PODS, Evidence.OWNERS}

@@ -1,4 +1,5 @@
-"""The limits on nodes that are down at once: in the cluster, in a group, and for the etcd quorum."""
+"""The gate of the budgets: limits on nodes that are down at once in the cluster, in a group, and for the etcd
+quorum."""
 
 from __future__ import annotations
 
@@ -82,30 +83,30 @@ def answer(
         ),
     ],
 )
-def test_another_node_counts_as_down_for_any_reason(other: NodeView, expected: Code | None) -> None:
+def test_unready_cordoned_and_working_nodes_count_as_down(other: NodeView, expected: Code | None) -> None:
     assert answer(other) is expected
 
 
-def test_the_own_node_never_counts() -> None:
+def test_the_agents_own_node_never_counts_as_down() -> None:
     assert answer(own=a_node("n1", ready=False, unschedulable=True)) is None
     assert answer(content=held(an_entry("n1"))) is None
 
 
 @pytest.mark.parametrize(("concurrency", "expected"), [(1, Code.LIMIT_REACHED), (2, Code.NODES_DOWN), (3, None)])
-def test_holders_and_other_down_nodes_are_counted_once_each(concurrency: int, expected: Code | None) -> None:
+def test_a_holder_that_is_also_unready_counts_once(concurrency: int, expected: Code | None) -> None:
     others = (a_node("n2", ready=False), a_node("n3", unschedulable=True))
     content = held(an_entry("n2", limit=concurrency))
     assert answer(*others, policy=a_policy(concurrency=concurrency), content=content) is expected
 
 
-def test_an_existing_claim_with_a_smaller_limit_sets_the_limit() -> None:
+def test_the_smaller_limit_of_an_existing_claim_applies() -> None:
     content = held(an_entry("n2", limit=2))
     assert answer(a_node("n2"), a_node("n3", ready=False), policy=a_policy(concurrency=5), content=content) is (
         Code.NODES_DOWN
     )
 
 
-def test_a_holder_without_a_node_counts() -> None:
+def test_a_holder_whose_node_is_deleted_counts_as_down() -> None:
     assert answer(content=held(an_entry("gone"))) is Code.LIMIT_REACHED
 
 
@@ -131,13 +132,13 @@ def test_a_group_has_its_own_limit(
     assert answer(a_node("n2", labels=other, ready=False), own=a_node("n1", labels=own), policy=policy) is expected
 
 
-def test_a_holders_groups_count_even_if_its_node_is_deleted() -> None:
+def test_a_holder_whose_node_is_deleted_counts_in_its_budgets() -> None:
     policy = a_policy(concurrency=5, budgets=(ZONE,))
     content = held(an_entry("gone", groups=("zone=a",), limit=5))
     assert answer(own=a_node("n1", labels={keys.ZONE: "a"}), policy=policy, content=content) is Code.BUDGET_SPENT
 
 
-def test_a_claim_of_an_unreadable_node_counts_in_every_group() -> None:
+def test_a_claim_of_an_unreadable_node_counts_in_every_budget() -> None:
     policy = a_policy(concurrency=5, budgets=(ZONE,))
     content = parse('{"nodeID":"","maxOwners":5,"locks":[{"nodeID":7,"limit":5}]}')
     assert isinstance(content, LockContent)
@@ -193,7 +194,7 @@ def test_with_order_zone_no_node_starts_while_another_zone_works(
     assert answer(*others, own=own, policy=a_policy(concurrency=5), content=content) is None
 
 
-def test_the_working_zone_is_read_from_its_nodes() -> None:
+def test_the_refusal_names_the_holders_in_the_other_zone() -> None:
     others = [a_marked_node(a_progress(Phase.SETTLING), name=name, labels=IN_B) for name in ("b2", "b1")]
     refused = budgets.ask(a_situation(a_node("n1", labels=IN_A), BY_ZONE, fleet=a_fleet(*others)), When.CLAIMED)
     assert refused is not None
@@ -215,7 +216,7 @@ def test_a_complete_control_plane_allows_one_node_down(count: int, expected: Cod
     assert answer(*members(count), own=own, policy=a_policy(node_name="cp1", concurrency=5)) is expected
 
 
-def test_the_quorum_is_protected_under_any_limits() -> None:
+def test_the_etcd_quorum_is_protected_under_any_limits() -> None:
     own = a_node("cp1", labels={keys.CONTROL_PLANE: ""})
     fleet = a_fleet(
         own,
@@ -229,14 +230,14 @@ def test_the_quorum_is_protected_under_any_limits() -> None:
     assert refused.sentence == "without this node 2 of 5 control-plane nodes would be up; 3 are needed"
 
 
-def test_the_quorum_does_not_limit_workers() -> None:
+def test_the_etcd_quorum_does_not_limit_worker_nodes() -> None:
     own = a_node("n1")
     fleet = a_fleet(own, *members(4, down=9))
     assert budgets._quorum_refusal(a_situation(own, a_policy(concurrency=9), fleet=fleet), LockContent(), fleet) is None
 
 
 @pytest.mark.parametrize("fleet", [Unknown("503"), NOT_ASKED])
-def test_an_unknown_list_of_nodes_refuses(fleet: Any) -> None:
+def test_an_unknown_list_of_nodes_refuses_the_reboot(fleet: Any) -> None:
     refused = budgets.ask(a_situation(fleet=fleet), When.CLAIMED)
     assert refused is not None
     assert refused.code is Code.FLEET_UNKNOWN
@@ -286,7 +287,7 @@ def test_a_percentage_budget_applies_to_any_topology_label(
     assert refused is None or refused.sentence.endswith(expected or "")
 
 
-def test_of_two_budgets_for_one_node_the_smaller_applies() -> None:
+def test_the_smaller_of_a_nodes_two_budgets_applies() -> None:
     share = Budget(kind=BudgetKind.ZONE, limit=2**31 - 1, percent=50)
     one = Budget(kind=BudgetKind.SELECTOR, limit=1, selector=Selector.parse("app=db"))
     own, other = (a_node(name, labels={keys.ZONE: "a", "app": "db"}, ready=name == "n1") for name in ("n1", "n2"))

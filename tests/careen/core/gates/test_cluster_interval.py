@@ -1,4 +1,4 @@
-"""The minimum time between two reboots anywhere in the cluster."""
+"""The gate of the minimum time between two reboots anywhere in the cluster."""
 
 from __future__ import annotations
 
@@ -60,9 +60,7 @@ def test_a_node_waits_until_the_interval_is_over(node: NodeView, released_at: st
         (["n2", "n1"], When.CLAIMED, True),
     ],
 )
-def test_no_node_starts_beside_a_holder_from_before_the_interval(
-    holders: list[str], when: When, is_refused: bool
-) -> None:
+def test_an_interval_lets_no_node_start_beside_another_holder(holders: list[str], when: When, is_refused: bool) -> None:
     refused = cluster_interval.ask(a_situation(a_node(), HOURLY, lock=held(*map(an_entry, holders))), when)
     assert (refused is not None) is is_refused
     if refused:
@@ -74,5 +72,5 @@ def test_without_an_interval_the_gate_refuses_no_node(content: LockContent | Gar
     assert cluster_interval.ask(a_situation(policy=a_policy(concurrency=3), lock=content), When.READY) is None
 
 
-def test_an_unreadable_lock_is_left_to_another_gate() -> None:
+def test_the_gate_of_the_interval_ignores_an_unreadable_lock() -> None:
     assert cluster_interval.ask(a_situation(policy=HOURLY, lock=Garbage("x")), When.READY) is None

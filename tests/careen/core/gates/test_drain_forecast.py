@@ -1,4 +1,4 @@
-"""The forecast's outcome, judged by the policy."""
+"""The gate of the forecast: the policy decides which outcomes refuse a reboot."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FORCED = DrainPolicy(force_reboot=True, force_past_budgets=True)
         (Unknown("the child ran out of memory"), {"forecast": ForecastPolicy.WARN}, None),
     ],
 )
-def test_a_forecast_outcome_refuses_by_policy(forecast: Any, policy: dict[str, Any], expected: Code | None) -> None:
+def test_the_policy_decides_which_outcomes_refuse(forecast: Any, policy: dict[str, Any], expected: Code | None) -> None:
     refused = drain_forecast.ask(a_situation(policy=a_policy(**policy), forecast=forecast), When.READY)
     assert (refused.code if refused else None) is expected
 

@@ -1,4 +1,4 @@
-"""Dry runs of the evictions, made before the cordon."""
+"""The gate of the dry-run evictions, which the agent makes before the cordon."""
 
 from __future__ import annotations
 
@@ -38,19 +38,21 @@ def answers(answer: Evictable) -> dict[str, DryRunAnswer]:
         (answers(Evictable.BARRED), {"force_reboot": True}, Code.EVICTION_REFUSED),
     ],
 )
-def test_one_refusal_is_enough(evictability: Any, drain: dict[str, Any], expected: Code | None) -> None:
+def test_one_refused_dry_run_refuses_the_reboot(
+    evictability: Any, drain: dict[str, Any], expected: Code | None
+) -> None:
     situation = a_situation(policy=a_policy(drain=DrainPolicy(**drain)), pods=PODS, evictability=evictability)
     refused = dry_run.ask(situation, When.CLAIMED)
     assert (refused.code if refused else None) is expected
 
 
-def test_pods_that_could_not_be_listed_refuse() -> None:
+def test_an_unknown_list_of_pods_refuses_the_reboot() -> None:
     refused = dry_run.ask(a_situation(pods=Unknown("503")), When.CLAIMED)
     assert refused is not None
     assert refused.code is Code.PODS_UNKNOWN
 
 
-def test_a_refusal_outweighs_a_missing_answer() -> None:
+def test_a_refused_dry_run_outweighs_one_without_an_answer() -> None:
     given = {
         "uid-a": DryRunAnswer(answer=Evictable.UNKNOWN),
         "uid-b": DryRunAnswer(answer=Evictable.DENIED, detail="words"),

@@ -1,4 +1,4 @@
-"""Another reboot coordinator in the cluster."""
+"""The gate of a foreign reboot coordinator in the cluster."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ from tests.careen.core.builders import a_situation
         (NOT_ASKED, Code.FOREIGN_COORDINATOR),
     ],
 )
-def test_another_active_coordinator_refuses(foreign: Any, expected: Code | None) -> None:
+def test_an_active_foreign_coordinator_refuses_the_reboot(foreign: Any, expected: Code | None) -> None:
     refused = foreign_coordinator.ask(a_situation(foreign=foreign), When.READY)
     assert (refused.code if refused else None) is expected

@@ -1,4 +1,5 @@
-"""A foreign cordon: when it counts as down, when it refuses its node, and the message (`careen.core.cordons`)."""
+"""A foreign cordon: when its node counts as down, when it refuses its node's reboot, and the message
+(`careen.core.cordons`)."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ NOW_PLEASE = {"annotations": {keys.REBOOT_NOW: "until=2026-03-04T18:00:00Z"}}
         pytest.param(CORDONED, a_policy(), False, id="by default the node is rebooted and stays cordoned"),
     ],
 )
-def test_a_foreign_cordon_refuses_its_node_only_if_a_setting_says_so(
+def test_a_foreign_cordon_refuses_a_reboot_only_if_a_setting_says_so(
     node: dict[str, Any], policy: Any, is_refused: bool
 ) -> None:
     refused = foreign_cordon.ask(a_situation(a_node(**node), policy=policy), When.READY)
@@ -68,7 +69,7 @@ def test_the_refusal_names_who_cordoned_the_node() -> None:
         "a record without a cordon",
     ],
 )
-def test_a_record_that_no_agent_writes_proves_no_cordon(record: Any, is_foreign: bool) -> None:
+def test_an_inconsistent_record_does_not_prove_careens_cordon(record: Any, is_foreign: bool) -> None:
     assert cordons.is_foreign(a_marked_node(record, **CORDONED)) is is_foreign
 
 
@@ -100,7 +101,7 @@ OURS = a_marked_node(a_progress(Phase.FAILED, claim="", boot_left="", is_cordone
         ),
     ],
 )
-def test_a_foreign_cordon_counts_as_down_by_setting(other: NodeView, counts: bool, word: str) -> None:
+def test_a_setting_decides_whether_a_foreign_cordon_counts_as_down(other: NodeView, counts: bool, word: str) -> None:
     down = budgets.others_down("n1", LockContent(), a_fleet(a_node("n1"), other), count_cordoned=counts)
     assert down == ({"n2": word} if word else {})
 
@@ -112,7 +113,7 @@ def test_the_refusal_names_the_node_and_why_it_counts() -> None:
     assert refused.sentence.startswith("n2 is cordoned by somebody, not by careen, n3 is not ready; with this one")
 
 
-def test_a_group_budget_ignores_a_cordon_that_does_not_count() -> None:
+def test_a_budget_ignores_a_cordon_that_does_not_count_as_down() -> None:
     node = a_node(labels={keys.CONTROL_PLANE: ""})
     other = a_node("n2", unschedulable=True, labels={keys.CONTROL_PLANE: ""})
 

@@ -1,4 +1,5 @@
-"""Annotations careen.dev/gate.NAME: refusals by other programs, on the Node or for the whole cluster."""
+"""The gate of the annotations careen.dev/gate.NAME, with which other programs refuse a reboot, on the Node or for the
+whole cluster."""
 
 from __future__ import annotations
 
@@ -36,13 +37,15 @@ def sentence(node: dict[str, str], cluster: dict[str, str] | None = None) -> str
         ({BACKUP: "two\nlines\x1b[31m"}, {}, "gate backup: two lines"),
     ],
 )
-def test_every_gate_annotation_is_named(node: dict[str, str], cluster: dict[str, str], expected: str | None) -> None:
+def test_the_refusal_names_every_gate_annotation(
+    node: dict[str, str], cluster: dict[str, str], expected: str | None
+) -> None:
     found = sentence(node, cluster)
     assert (found or "").startswith(expected or "")
     assert (found is None) is (expected is None)
 
 
-def test_of_many_gate_annotations_all_names_and_some_reasons_are_shown() -> None:
+def test_a_refusal_by_many_annotations_shows_all_names_and_some_reasons() -> None:
     found = sentence({f"careen.dev/gate.g{number}": "because" for number in range(9)})
     assert found is not None
     assert [f"g{number}" in found for number in range(9)] == [True] * 9

@@ -1,5 +1,5 @@
-"""The list of gates: its order, when each is asked, and what each needs to know (`careen.core.gates`,
-`careen.core.gates.question`)."""
+"""The list of gates: its order, the steps that evaluate each gate, and the evidence that each gate needs
+(`careen.core.gates`, `careen.core.gates.question`)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_in_a_favourable_state_no_gate_refuses(when: When) -> None:
     assert refusals(a_situation(), asked(when), when) == ()
 
 
-def test_a_plan_evaluates_a_gate_or_reports_that_it_cannot_foresee_it() -> None:
+def test_a_plan_evaluates_each_gate_or_names_it_as_unforeseen() -> None:
     asked_by_a_plan = {gate.name for known in Foreseen for gate in foreseen(known)}
     named = {gate.name: gate.foresight.what for gate in GATES if isinstance(gate.foresight, Unforeseen)}
     assert asked_by_a_plan | named.keys() == {gate.name for gate in GATES}

@@ -1,4 +1,4 @@
-"""A claim kept after a failure stops every other node before its cordon."""
+"""The gate `halt`: while a failed node keeps its claim, no other node is cordoned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAILED = an_entry("n3", failed="never-ready", limit=3)
         pytest.param("garbage", None, id="the gate `hold` refuses for that"),
     ],
 )
-def test_another_nodes_failure_refuses(content: LockContent | str, expected: Code | None) -> None:
+def test_the_failure_of_another_node_refuses_the_reboot(content: LockContent | str, expected: Code | None) -> None:
     refused = halt.ask(a_situation(lock=content), When.READY)
     assert (refused and refused.code) == expected
 
@@ -60,24 +60,24 @@ def test_the_refusal_names_the_failed_node_and_the_remedy(failed: tuple[str, ...
     assert halt.halted_because(held(*(an_entry(name, failed="never-ready") for name in failed))) == sentence
 
 
-def test_nodes_that_already_drain_continue() -> None:
+def test_the_gate_is_not_evaluated_for_draining_nodes() -> None:
     assert halt.GATE in asked(When.READY)
     assert halt.GATE in asked(When.CLAIMED)
     assert halt.GATE not in asked(When.BEFORE_REBOOT)
 
 
-def test_no_claim_is_added_beside_a_failed_one_even_if_places_are_free() -> None:
+def test_no_claim_is_added_beside_a_failed_claim() -> None:
     assert lock.free_slots(held(FAILED), 3) == 0
     assert lock.add(held(FAILED), an_entry("n1"), 3) is None
     assert lock.slots_beside_holders(held(FAILED), 3) == 2
     assert lock.add(held(an_entry("n3", limit=3)), an_entry("n1"), 3) is not None
 
 
-def test_the_lost_claim_of_a_working_holder_is_restored_despite_a_failure() -> None:
+def test_a_working_nodes_lost_claim_is_restored_beside_a_failed_claim() -> None:
     assert lock.put_back(held(FAILED), an_entry("n1"), 3).holders == ("n3", "n1")
 
 
-def test_only_the_claim_of_the_failed_node_is_marked() -> None:
+def test_only_the_claim_of_the_failed_node_is_marked_as_failed() -> None:
     content = held(an_entry("n3", "c3"), an_entry("n4", "c4"))
     assert [entry.node for entry in lock.mark_failed(content, "n3", "c3", "never-ready").failed] == ["n3"]
     assert lock.mark_failed(content, "n3", "other", "never-ready").failed == ()

@@ -1,4 +1,4 @@
-"""Health queries: any result but a fresh sample that meets the condition refuses."""
+"""The gate of the health queries. A query refuses unless it returns a fresh sample that meets its condition."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_query_about_one_node_refuses_no_other_node(answer: Any) -> None:
     assert said == [True, False]
 
 
-def test_a_prometheus_without_an_answer_refuses_every_node() -> None:
+def test_a_prometheus_that_does_not_answer_refuses_every_node() -> None:
     policy = replace(a_policy(), health_queries=(replace(CEPH, is_of_node=True),))
     refused = health_queries.ask(a_situation(policy=policy, queries=Unknown("503")), When.READY)
     assert refused is not None

@@ -1,4 +1,4 @@
-"""Pause and hold."""
+"""The gate of the hold and of the pause."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ def answer(annotation: str | None = None, **changes: Any) -> Code | None:
         ("a fan until=2026-03-04T11:00:00", Code.HELD),
     ],
 )
-def test_a_hold_lasts_until_its_end_or_for_ever_without_a_readable_one(
-    annotation: str | None, expected: Code | None
-) -> None:
+def test_a_hold_without_a_readable_end_lasts_for_ever(annotation: str | None, expected: Code | None) -> None:
     assert answer(annotation) is expected
 
 

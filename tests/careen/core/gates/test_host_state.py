@@ -1,4 +1,4 @@
-"""The facts of the host that must be known before a reboot."""
+"""The gate of the host's state: the facts that must be known before a reboot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.careen.core.builders import UNKNOWN_NEED, YES, a_situation
         ({"need": YES}, None),
     ],
 )
-def test_an_unknown_host_state_refuses(changes: dict[str, Any], expected: Code | None) -> None:
+def test_an_unknown_host_state_refuses_the_reboot(changes: dict[str, Any], expected: Code | None) -> None:
     refused = host_state.ask(a_situation(**changes), When.READY)
     assert (refused.code if refused else None) is expected
 

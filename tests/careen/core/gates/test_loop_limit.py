@@ -1,4 +1,4 @@
-"""The limit on repeated reboots for the same need."""
+"""The gate of the loop limit: how often a node may reboot for the same need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate of the maintenance windows: which windows count for a node, and a person who waives them."""
+"""The gate of the maintenance windows: which windows apply to a node, and which requests waive them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OFFICE = Window(days=frozenset(range(5)), start=time(9), end=time(17))
 
 
 def at(day: int, text: str) -> datetime:
-    """March 2026 begins on a Sunday; day 6 is a Friday."""
+    """Return a time in March 2026, which begins on a Sunday, so day 6 is a Friday."""
     return datetime.fromisoformat(f"2026-03-{day:02}T{text}").replace(tzinfo=UTC)
 
 
@@ -36,7 +36,7 @@ def at(day: int, text: str) -> datetime:
         ("", Code.OUTSIDE_WINDOW),
     ],
 )
-def test_reboot_now_waives_the_window_until_its_end(annotation: str | None, expected: Code | None) -> None:
+def test_reboot_now_waives_the_window_until_the_annotations_end(annotation: str | None, expected: Code | None) -> None:
     node = a_node(annotations={} if annotation is None else {keys.REBOOT_NOW: annotation})
     refused = maintenance_window.ask(a_situation(node, a_policy(window=OFFICE), now=at(6, "21:00")), When.READY)
     assert (refused.code if refused else None) is expected
@@ -50,9 +50,9 @@ def test_reboot_now_waives_the_window_until_its_end(annotation: str | None, expe
         ({"want": "reboot", "now": True, "boot": "an earlier one"}, Code.OUTSIDE_WINDOW),
         ({"want": "maintenance", "now": True, "until": "2026-03-06T20:00:00Z"}, Code.OUTSIDE_WINDOW),
     ],
-    ids=["open", "without now", "met", "over"],
+    ids=["open", "without now", "met", "expired"],
 )
-def test_a_request_waives_the_window_while_it_exists(request_: dict[str, object], expected: Code | None) -> None:
+def test_an_open_request_with_now_waives_the_window(request_: dict[str, object], expected: Code | None) -> None:
     node = a_node(annotations={keys.REQUEST: json.dumps(request_)})
     refused = maintenance_window.ask(a_situation(node, a_policy(window=OFFICE), now=at(6, "21:00")), When.READY)
     assert (refused.code if refused else None) is expected

@@ -1,4 +1,4 @@
-"""The minimum time since the last reboot."""
+"""The gate of the minimum time since the node's last reboot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AN_HOUR_AGO = '{"at":"2026-03-04T11:00:00Z"}'
         (AN_HOUR_AGO, 3601, {keys.REBOOT_NOW: "until=2026-03-04T13:00:00Z"}, None),
     ],
 )
-def test_a_too_recent_reboot_refuses(
+def test_a_recent_reboot_refuses_the_next_reboot(
     last: str | None, interval: float, more: dict[str, str], expected: Code | None
 ) -> None:
     node = a_node(annotations={**({keys.LAST_REBOOT: last} if last else {}), **more})

@@ -1,4 +1,4 @@
-"""A host whose reboot would certainly fail is refused; one whose self-test is inconclusive is not."""
+"""The gate of the self-test: it refuses a host whose reboot would certainly fail."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_a_failed_self_test_after_the_claim_releases_it_without_a_cordon() -> No
     assert the_patch(decision).unschedulable is None
 
 
-def test_a_node_in_progress_is_not_tested_again() -> None:
+def test_a_node_that_drains_or_reboots_is_not_tested_again() -> None:
     for phase in (Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING):
         assert Evidence.SELF_TEST not in decided(a_progress(phase), self_test=NOT_ASKED).wants
 
 
-def test_a_self_test_warning_is_shown_on_the_waiting_node_and_refuses_nothing() -> None:
+def test_a_self_test_warning_is_written_on_the_node_without_a_refusal() -> None:
     record = a_progress(Phase.WAITING)
     decision = decided(record, UNTAINTED, self_test=LOSSY)
     assert decision.refusals == ()

@@ -1,4 +1,4 @@
-"""The last valid settings, which apply while the current ones are invalid."""
+"""The gate of the settings: what the agent may do while its current settings are invalid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.careen.core.builders import a_policy, a_situation
         ("no ConfigMap", False, When.BEFORE_REBOOT, True),
     ],
 )
-def test_old_settings_refuse_a_start_and_incomplete_settings_a_reboot(
+def test_invalid_settings_refuse_a_start_and_incomplete_settings_a_reboot(
     problem: str,
     is_whole: bool,
     when: When,

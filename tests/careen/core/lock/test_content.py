@@ -1,5 +1,5 @@
-"""The lock: both of kured's forms are read, careen's form is read as held by both forms of kured, and the number of
-claims never exceeds the limit."""
+"""The content of the lock. careen reads both forms of kured's lock, and both forms of kured read careen's claims as
+held. The number of claims never exceeds the limit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_kureds_multi_form_is_read_with_its_limit() -> None:
     assert content.max_owners == 2
 
 
-def test_a_holder_outside_kureds_list_counts_too() -> None:
+def test_a_node_id_outside_kureds_list_is_a_holder() -> None:
     assert understood('{"nodeID":"n1","maxOwners":2,"locks":[{"nodeID":"n2"}]}').holders == ("n1", "n2")
 
 
@@ -61,7 +61,7 @@ def test_a_holder_outside_kureds_list_counts_too() -> None:
     ],
 )
 @pytest.mark.parametrize("concurrency", [1, 2, 5])
-def test_a_manual_lock_pauses_at_any_concurrency(text: str, concurrency: int) -> None:
+def test_kureds_manual_lock_is_a_pause_at_any_concurrency(text: str, concurrency: int) -> None:
     assert understood(text).is_paused
     assert lock.free_slots(understood(text), concurrency) == 0
     assert lock.add(understood(text), an_entry(), concurrency) is None
@@ -119,7 +119,7 @@ def test_a_claim_is_written_in_the_documented_form() -> None:
     }
 
 
-def test_an_empty_lock_is_written_as_no_annotation() -> None:
+def test_an_empty_lock_removes_the_annotation() -> None:
     assert lock.render(lock.remove(held(an_entry()), "n1", "c1")) is None
 
 
@@ -127,7 +127,7 @@ def test_an_empty_lock_is_written_as_no_annotation() -> None:
     ("zones", "is_let_in"),
     [(("a",), True), (("a", "a"), True), (("b",), False), (("a", "b"), False), ((None,), False), ((), True)],
 )
-def test_with_order_zone_a_claim_is_added_only_if_all_holders_are_in_its_zone(
+def test_order_zone_adds_a_claim_only_beside_holders_in_its_zone(
     zones: tuple[str | None, ...], is_let_in: bool
 ) -> None:
     content = held(*(an_entry(f"h{number}", zone=zone, limit=5) for number, zone in enumerate(zones)))
@@ -135,7 +135,7 @@ def test_with_order_zone_a_claim_is_added_only_if_all_holders_are_in_its_zone(
     assert lock.add(content, an_entry("n1", zone="a"), 5) is not None
 
 
-def test_an_entry_of_an_older_release_has_no_known_zone() -> None:
+def test_a_claim_of_an_older_release_has_an_unknown_zone() -> None:
     assert understood('{"nodeID":"n1","locks":[{"nodeID":"n1","id":"c1"}]}').entries[0].zone is None
 
 
@@ -150,7 +150,7 @@ def test_a_node_that_leaves_the_line_reduces_the_abreast_count(node: str, names:
     assert Line().naming(("n1",), at="t", waiting=1).without("n1").abreast is None
 
 
-def test_a_line_without_holders_carries_a_ttl_for_kured() -> None:
+def test_a_lock_with_a_line_but_no_holder_has_a_ttl_for_kured() -> None:
     text = lock.render(LockContent(line=Line(names=("n2",), at="2026-03-04T12:00:00Z")))
     assert text is not None
     assert json.loads(text)["TTL"] == 600 * 10**9
@@ -167,21 +167,21 @@ def test_a_line_without_holders_carries_a_ttl_for_kured() -> None:
         ([an_entry("n1", limit=2), an_entry("n2", limit=3)], 3, 2),
     ],
 )
-def test_while_older_entries_exist_the_smaller_limit_applies(entries: list[Any], ours: int, allowed: int) -> None:
+def test_the_smallest_limit_of_all_claims_applies(entries: list[Any], ours: int, allowed: int) -> None:
     assert lock.limit(held(*entries), ours) == allowed
 
 
-def test_a_kured_entry_keeps_the_limit_that_kured_recorded() -> None:
+def test_kureds_entries_keep_the_limit_that_kured_recorded() -> None:
     assert lock.limit(understood(SINGLE), 4) == 1
     assert lock.limit(understood(MULTI), 4) == 2
 
 
-def test_with_more_holders_than_the_limit_no_claim_is_added() -> None:
+def test_no_claim_is_added_to_a_lock_above_its_limit() -> None:
     content = held(an_entry("n1", "a", limit=3), an_entry("n2", "b", limit=3))
     assert lock.add(content, an_entry("n3", "c"), 1) is None
 
 
-def test_a_new_claim_replaces_the_nodes_older_entry() -> None:
+def test_a_new_claim_replaces_the_nodes_older_claim() -> None:
     content = lock.add(held(an_entry("n1", "old")), an_entry("n1", "new"), 1)
     assert content is not None
     assert [entry.id for entry in content.entries] == ["new"]
@@ -193,7 +193,7 @@ def test_a_node_that_claims_leaves_the_line() -> None:
     assert content.line.names == ("n2", "n3")
 
 
-def test_a_working_holder_is_restored_beyond_the_limit_and_in_a_pause() -> None:
+def test_a_working_nodes_claim_is_restored_beyond_the_limit_and_in_a_pause() -> None:
     content = lock.put_back(held(an_entry("n2", "b"), is_paused=True), an_entry("n1", "a"), 1)
     assert content.holders == ("n2", "n1")
     assert content.is_paused
@@ -221,7 +221,8 @@ def test_a_claim_is_confirmed_only_if_it_exists_and_the_lock_is_not_paused() -> 
 
 
 def kured_single_reads_held_by(text: str | None) -> str | None:
-    """DaemonSetSingleLock.Acquire: any annotation that parses, with a TTL of 0, counts as another node's lock."""
+    """Return the holder that kured's DaemonSetSingleLock.Acquire reads. It counts any annotation without a TTL as a
+    held lock."""
     if text is None:
         return None
     record = json.loads(text)
@@ -229,7 +230,7 @@ def kured_single_reads_held_by(text: str | None) -> str | None:
 
 
 def kured_multi_lets_in(text: str | None, max_owners: int) -> bool:
-    """canAcquireMultiple: fewer entries in `locks` than the limit that kured is configured with."""
+    """Whether kured's canAcquireMultiple grants the lock, because `locks` has fewer entries than kured's limit."""
     return text is None or len(json.loads(text).get("locks") or []) < max_owners
 
 
@@ -339,7 +340,7 @@ def check_what_everybody_reads(content: LockContent, concurrency: int) -> None:
         ),
     ).map(json.dumps)
 )
-def test_any_content_is_either_understood_or_garbage(text: str) -> None:
+def test_any_text_is_parsed_as_a_lock_or_as_garbage(text: str) -> None:
     found = lock.parse(text)
     if isinstance(found, LockContent):
         again = lock.parse(lock.render(found))
@@ -364,14 +365,14 @@ def test_removing_a_ghost_keeps_other_claims_of_its_node() -> None:
     assert claims(lock.remove_all(TWO_OF_ONE_NODE, TWO_OF_ONE_NODE.entries[:1])) == [("n1", "c2"), ("n2", "c1")]
 
 
-def test_a_failure_marks_only_its_own_claim() -> None:
+def test_a_failure_marks_only_the_failed_claim() -> None:
     failed = lock.mark_failed(TWO_OF_ONE_NODE, "n1", "c2", "never-ready").failed
     assert [(entry.node, entry.id, entry.failed) for entry in failed] == [("n1", "c2", "never-ready")]
 
 
-def test_the_lock_records_the_effective_limit_and_each_claim_that_of_its_writer() -> None:
-    """Under a smaller limit of an older entry, kured must not read a larger limit. Once the older claim is gone, the
-    new claim's limit applies."""
+def test_the_lock_records_the_smallest_limit_and_each_claim_its_own() -> None:
+    """kured must not read a larger limit than that of an older claim. Once the older claim is gone, the new claim's
+    limit applies."""
     added = lock.add(held(an_entry("n2", "c2", limit=3)), an_entry("n1"), 5)
     assert added is not None
     assert (added.max_owners, added.entries[-1].limit) == (3, 5)
@@ -384,7 +385,7 @@ def test_ghosts_are_removed_and_other_claims_stay() -> None:
     assert lock.remove_all(held(ghost, living), (ghost,)).entries == (living,)
 
 
-def test_a_node_that_missed_its_turn_is_remembered_until_it_claims() -> None:
+def test_the_lock_names_a_passed_over_node_until_it_claims() -> None:
     line = Line().passing_over(("n3", "n2"))
     assert understood(lock.render(held(an_entry(), line=line))).line.passed == ("n2", "n3")
     assert line.showing("n3").passed == ("n2",)
@@ -397,7 +398,7 @@ def test_two_kured_entries_of_one_node_are_one_holder() -> None:
     assert replace(content, entries=()).holders == ()
 
 
-# One entry that cannot be read ------------------------------------------------------------------------------------
+# One unreadable entry ------------------------------------------------------------------------------------
 
 UNREADABLE = {
     "a number": 5,
@@ -429,7 +430,7 @@ IN_PARTS = {
 
 
 def beside(row: Any) -> str:
-    """A lock of three places with one readable entry and this one."""
+    """Return a lock with a limit of three, one readable entry and this entry."""
     return json.dumps({"nodeID": "n1", "maxOwners": 3, "locks": [{"nodeID": "n1", "id": "c1", "limit": 3}, row]})
 
 
@@ -459,7 +460,7 @@ def test_an_entry_without_a_readable_node_can_be_released_by_a_person(row: Any) 
 
 
 @pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE)
-def test_an_entry_without_a_readable_node_stays_a_claim_when_alone(row: Any) -> None:
+def test_a_lone_entry_without_a_readable_node_stays_a_claim(row: Any) -> None:
     alone = lock.render(lock.remove(understood(beside(row)), "n1", "c1"))
     for _ in range(3):
         assert len(understood(alone).holders) == 1
@@ -490,7 +491,7 @@ def test_the_holder_repairs_its_own_unreadable_entry() -> None:
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
 def test_a_deeply_nested_entry_is_written_back_or_makes_the_lock_garbage(opening: str, closing: str) -> None:
-    """Near the limit of the interpreter's stack a value can be decoded that cannot be encoded."""
+    """Near the limit of the interpreter's stack, Python can decode a value that it cannot encode."""
     for depth in range(1, 1100):
         content = lock.parse(f'{{"nodeID":"","locks":[{opening * depth}1{closing * depth}]}}')
         assert isinstance(content, Garbage) or lock.parse(lock.render(content)) == content
@@ -501,12 +502,12 @@ def test_a_deeply_nested_entry_is_written_back_or_makes_the_lock_garbage(opening
 
 
 @pytest.mark.parametrize("most", [10**6, 10**18])
-def test_a_lock_with_a_million_owners_fits_into_an_annotation(most: int) -> None:
+def test_a_lock_with_a_limit_of_a_million_fits_into_an_annotation(most: int) -> None:
     content = lock.pause(understood(json.dumps({"maxOwners": most, "locks": []})), "x" * 10**6, 2)
     assert len(lock.render(content) or "") < 128 * 1024
 
 
-def test_line_and_passed_over_nodes_are_written_up_to_a_limit() -> None:
+def test_the_lock_cuts_long_lists_of_named_and_passed_over_nodes() -> None:
     names = tuple(f"node-{number}.{'x' * 200}" for number in range(5000))
     line = Line().naming(names, at="2026-01-01T00:00:00Z", waiting=5000).passing_over(names)
     content = LockContent(line=line)
@@ -514,7 +515,7 @@ def test_line_and_passed_over_nodes_are_written_up_to_a_limit() -> None:
     assert content.line.names == names[:256]
 
 
-def test_the_latest_missed_turns_are_remembered_first() -> None:
+def test_the_lock_prefers_the_latest_passed_over_nodes() -> None:
     before = Line().passing_over([f"a{number}" for number in range(300)])
     assert "z" in before.passing_over(["z"]).passed
 
@@ -563,7 +564,7 @@ values = st.recursive(
 
 @given(values.map(json.dumps) | st.text(max_size=30))
 def test_any_readable_lock_survives_a_round_trip(text: str) -> None:
-    """No claim is lost or duplicated by writing."""
+    """Writing loses no claim and duplicates none."""
     content = lock.parse(text)
     if isinstance(content, Garbage):
         return
@@ -604,7 +605,7 @@ def test_setting_a_due_time_changes_no_other_claim() -> None:
     assert lock.mark_due(content, "n1", "another", "2026-03-04T12:00:30Z") == content
 
 
-def test_the_instant_of_the_last_release_lets_kured_take_the_lock_ten_minutes_later() -> None:
+def test_kured_may_take_a_released_lock_after_ten_minutes() -> None:
     text = lock.render(lock.released(LockContent(), "2026-03-04T12:00:00Z"))
     assert text is not None
     record = json.loads(text)
@@ -615,5 +616,5 @@ def test_the_instant_of_the_last_release_lets_kured_take_the_lock_ten_minutes_la
 @pytest.mark.parametrize(
     "value", [7, "soon", "9" * 100, None, ["x"], {"a": 1}, "2026-03-04T12:00:00", "9999-01-01T00:00:00Z"]
 )
-def test_a_release_at_an_invalid_instant_keeps_the_lock_readable(value: Any) -> None:
+def test_an_invalid_release_time_keeps_the_lock_readable(value: Any) -> None:
     assert understood(json.dumps({"nodeID": "", "locks": [], "releasedAt": value})).released_at == ""

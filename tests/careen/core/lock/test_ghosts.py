@@ -1,5 +1,5 @@
-"""A claim is removed only if a consistent read of its Node proves that it has no holder, never because of time or a
-node's silence."""
+"""Ghosts: careen removes a claim only if a consistent read of its Node proves that the claim has no holder. Time or a
+silent node prove nothing."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def proven(entry: Entry, node: NodeView | None, since: dict[str, float] | None =
         pytest.param(an_entry(claim=""), FREE, False, id="kured's entry, which leaves no record on the Node"),
     ],
 )
-def test_a_single_observation_may_prove_a_ghost(entry: Entry, node: NodeView | None, expected: bool) -> None:
+def test_one_read_of_the_node_may_prove_a_ghost(entry: Entry, node: NodeView | None, expected: bool) -> None:
     assert proven(entry, node) is expected
 
 
 @pytest.mark.parametrize("node", [None, RECREATED])
 @pytest.mark.parametrize(("seen_for", "expected"), [(899.0, False), (900.0, False), (901.0, True)])
-def test_a_missing_or_recreated_node_proves_a_ghost_only_after_the_reboot_deadline(
+def test_a_missing_or_recreated_node_proves_a_ghost_after_the_reboot_deadline(
     node: NodeView | None, seen_for: float, expected: bool
 ) -> None:
     assert proven(an_entry(), node, since={"n1/c1": 1000.0 - seen_for}) is expected
@@ -83,34 +83,34 @@ def test_a_missing_or_recreated_node_proves_a_ghost_only_after_the_reboot_deadli
         pytest.param(IN_PARTS, FREE, id="an entry that is only partly readable"),
     ],
 )
-def test_some_states_never_prove_a_ghost(entry: Entry, node: NodeView) -> None:
+def test_kureds_entries_and_copied_nodes_never_prove_a_ghost(entry: Entry, node: NodeView) -> None:
     assert not proven(entry, node, since=LONG_AGO, uptime=1e6)
 
 
-def test_a_never_read_node_is_never_proven_a_ghost() -> None:
+def test_a_claim_whose_node_was_never_read_is_no_ghost() -> None:
     watch = ghosts.watch(held(an_entry()), Holders(), LONG_AGO, uptime=1e6, deadline_seconds=900)
     assert (watch.proven, watch.since) == ((), {})
 
 
 def watched(mark: Overdue, **policy: Any) -> ghosts.GhostWatch:
-    """The watch of a new process over a deleted Node that is marked in the lock."""
+    """Return a new process's watch over a deleted Node whose claim has this overdue mark."""
     content = held(an_entry("n2", "c2", created="2026-03-04T11:00:00Z", overdue=mark))
     situation = a_situation(policy=a_policy(reboot_deadline_seconds=900.0, **policy), lock=content)
     return ghosts.watch_on(situation, content, Holders(absent=frozenset({"n2"})))
 
 
-def test_only_the_mark_of_a_deleted_node_lets_a_watch_survive_a_restart() -> None:
+def test_a_restarted_process_continues_only_the_watch_of_a_deleted_node() -> None:
     since = "2026-03-04T11:30:00Z"
     assert [entry.node for entry in watched(Overdue(phase="", since=since)).proven] == ["n2"]
     assert watched(Overdue(phase="Rebooting", since=since)).proven == ()
     assert watched(Overdue(phase="Rebooting", since=since)).since == {"n2/c2": UPTIME}
 
 
-def test_the_watch_uses_the_longer_of_lock_ttl_and_reboot_deadline() -> None:
+def test_the_watch_lasts_for_the_longer_of_lock_ttl_and_reboot_deadline() -> None:
     assert watched(Overdue(phase="", since="2026-03-04T11:30:00Z"), lock_ttl_seconds=3600.0).proven == ()
 
 
-def test_the_watch_restarts_when_the_node_reappears() -> None:
+def test_the_watch_over_a_missing_node_ends_when_the_node_reappears() -> None:
     watch = ghosts.watch(
         held(an_entry()), Holders(nodes=(HOLDING,)), {"n1/c1": 1.0}, uptime=5000.0, deadline_seconds=900
     )
@@ -118,7 +118,7 @@ def test_the_watch_restarts_when_the_node_reappears() -> None:
     assert watch.since == {}
 
 
-def test_an_unread_node_proves_nothing() -> None:
+def test_only_the_claim_of_a_node_that_was_read_can_be_a_ghost() -> None:
     watch = ghosts.watch(
         held(an_entry(), an_entry("n2", "c2")), Holders(nodes=(FREE,)), {}, uptime=1.0, deadline_seconds=900
     )

@@ -1,4 +1,4 @@
-"""The order of the line, which node's turn it is, and how long the other nodes sleep."""
+"""The line of waiting nodes: its order, which node may start, and how long the other nodes sleep."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CONTROL_PLANE = {keys.CONTROL_PLANE: ""}
 FREE = LockContent()
 
 
-def test_the_oldest_need_comes_first_and_ties_go_by_name() -> None:
+def test_the_node_with_the_oldest_need_comes_first_and_names_break_ties() -> None:
     waiters = [a_waiter("n3", "09:00"), a_waiter("n2", "08:00"), a_waiter("n1", "09:00")]
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n3")
 
@@ -48,7 +48,7 @@ def with_pods(waiter: NodeView, moves: int) -> NodeView:
     return replace(waiter, annotations={**waiter.annotations, keys.MOVES: str(moves)})
 
 
-def test_among_needs_of_the_same_hour_the_node_with_the_fewest_pods_comes_first() -> None:
+def test_the_fewest_pods_come_first_among_needs_of_the_same_hour() -> None:
     waiters = [
         with_pods(a_waiter("n1", "09:00"), 7),
         with_pods(a_waiter("n2", "09:59"), 6),
@@ -58,7 +58,7 @@ def test_among_needs_of_the_same_hour_the_node_with_the_fewest_pods_comes_first(
     assert next_names(waiters, FREE, a_policy()) == ("n2", "n1", "n4", "n3")
 
 
-def test_zones_are_ordered_by_the_fewest_pods_of_their_first_worker() -> None:
+def test_zones_are_ordered_by_the_pod_count_of_their_first_worker() -> None:
     waiters = [
         with_pods(a_waiter("a1", zone="a"), 5),
         with_pods(a_waiter("a2", zone="a"), 5),
@@ -91,17 +91,17 @@ def test_an_invalid_pod_count_puts_the_node_last(nonsense: str) -> None:
         pytest.param(501, order.GATHER_SECONDS + 60.0, id="a fleet whose taints are spread over a minute"),
     ],
 )
-def test_the_first_claim_waits_as_long_as_other_nodes_may_need_to_appear(agents: int | None, seconds: float) -> None:
+def test_the_first_claim_waits_until_other_nodes_can_be_ready(agents: int | None, seconds: float) -> None:
     assert order.gather_seconds(agents) == seconds
 
 
-def test_nodes_in_progress_do_not_order_the_zones() -> None:
+def test_holders_do_not_influence_the_order_of_the_zones() -> None:
     waiters = [with_pods(a_waiter("a0", "01:00", "a"), 1), a_waiter("a1", "09:00", "a"), a_waiter("b1", "08:00", "b")]
     assert next_names(waiters, held(an_entry("a0")), a_policy()) == ("b1", "a1")
     assert next_names(waiters, FREE, a_policy(), leave_out="a0") == ("b1", "a1")
 
 
-def test_the_control_plane_comes_last() -> None:
+def test_control_plane_nodes_come_last() -> None:
     waiters = [a_waiter("cp", "01:00", labels=CONTROL_PLANE), a_waiter("n1", "09:00")]
     assert next_names(waiters, FREE, a_policy()) == ("n1", "cp")
 
@@ -127,17 +127,17 @@ def test_a_named_node_keeps_its_position() -> None:
     assert next_names(waiters, LockContent(line=Line(names=("n3", "n2"))), a_policy()) == ("n3", "n2", "n1")
 
 
-def test_nodes_that_missed_their_turn_or_are_not_ready_come_last() -> None:
+def test_passed_over_and_unready_nodes_come_last() -> None:
     waiters = [a_waiter("n1", "01:00"), a_waiter("n2", "02:00", ready=False), a_waiter("n3", "03:00")]
     assert next_names(waiters, LockContent(line=Line(passed=("n1",))), a_policy()) == ("n3", "n1", "n2")
 
 
-def test_only_ready_nodes_that_hold_no_claim_are_named() -> None:
+def test_only_nodes_with_label_ready_and_without_a_claim_are_named() -> None:
     waiters = [a_waiter("n1", label="required"), a_waiter("n2"), a_waiter("n3"), a_waiter("n4")]
     assert next_names(waiters, held(an_entry("n3")), a_policy(), leave_out="n4") == ("n2",)
 
 
-def test_a_node_with_room_in_its_budget_comes_first() -> None:
+def test_a_node_whose_budget_allows_it_to_start_comes_first() -> None:
     policy = a_policy(concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [
         a_waiter("a1", "01:00", "a"),
@@ -149,7 +149,7 @@ def test_a_node_with_room_in_its_budget_comes_first() -> None:
     assert next_names(waiters, content, policy) == ("b1", "c1", "a1", "b2")
 
 
-def test_only_one_control_plane_node_has_room_at_a_time() -> None:
+def test_a_control_plane_node_comes_last_while_another_one_holds_a_claim() -> None:
     waiters = [a_waiter("cp1", labels=CONTROL_PLANE), a_waiter("cp2", labels=CONTROL_PLANE), a_waiter("n1", "23:00")]
     assert next_names(waiters, held(an_entry("cp0", groups=("control-plane",))), a_policy(concurrency=3)) == (
         "n1",
@@ -158,12 +158,12 @@ def test_only_one_control_plane_node_has_room_at_a_time() -> None:
     )
 
 
-def test_the_line_has_only_the_needed_length() -> None:
+def test_the_line_names_a_few_nodes_more_than_may_start() -> None:
     waiters = [a_waiter(f"n{number:03}") for number in range(100)]
     assert len(next_names(waiters, FREE, a_policy(concurrency=4))) == 4 + order.SPARE_NAMES
 
 
-def test_a_node_belongs_to_the_groups_of_every_budget_with_the_smallest_limit() -> None:
+def test_a_nodes_groups_come_from_its_budgets_with_their_limits() -> None:
     policy = a_policy(
         budgets=(
             Budget(kind=BudgetKind.ZONE, limit=2),
@@ -236,14 +236,14 @@ TWO_ZONES = [
         ),
     ],
 )
-def test_with_order_zone_the_line_records_how_many_nodes_may_start_beside_the_holders(
+def test_order_zone_records_how_many_nodes_may_start_together(
     content: LockContent, zone: str | None, names: tuple[str, ...], abreast: int
 ) -> None:
     line = order.hand_on(content, TWO_ZONES, BY_ZONE, at="12:00", zone=zone).line
     assert (line.names, line.abreast) == (names, abreast)
 
 
-def test_with_order_zone_the_control_plane_comes_last() -> None:
+def test_order_zone_puts_control_plane_nodes_last() -> None:
     waiters = [a_waiter("cp-a", "01:00", "a", labels=CONTROL_PLANE), a_waiter("b1", "09:00", "b")]
     line = order.hand_on(held(an_entry("a1", zone="a", limit=3)), waiters, BY_ZONE, at="12:00").line
     assert (line.names, line.abreast) == (("b1", "cp-a"), 0)
@@ -255,7 +255,7 @@ def test_nodes_without_a_zone_form_their_own_zone() -> None:
 
 
 @pytest.mark.parametrize("policy", [a_policy(), a_policy(order=Order.FEWEST_MOVES)])
-def test_only_order_zone_limits_how_many_may_join_the_holders(policy: Policy) -> None:
+def test_other_orders_record_no_number_of_nodes_that_start_together(policy: Policy) -> None:
     assert order.hand_on(FREE, TWO_ZONES, policy, at="").line.abreast is None
 
 
@@ -264,7 +264,7 @@ def a_counted(name: str, moves: str | None, since: str = "09:00", **changes: Any
     return waiter if moves is None else replace(waiter, annotations={**waiter.annotations, keys.MOVES: moves})
 
 
-def test_with_order_fewest_moves_counted_nodes_come_first_by_pods_and_age() -> None:
+def test_order_fewest_moves_sorts_by_pod_count_and_then_by_age() -> None:
     waiters = [
         a_counted("n1", "7"),
         a_counted("n2", None),
@@ -276,12 +276,12 @@ def test_with_order_fewest_moves_counted_nodes_come_first_by_pods_and_age() -> N
     assert next_names(waiters, FREE, FEWEST) == ("n4", "n1", "n3", "n2", "n5", "cp")
 
 
-def test_with_order_fewest_moves_a_named_node_stays_in_the_line_but_may_change_position() -> None:
+def test_order_fewest_moves_keeps_named_nodes_but_may_reorder_them() -> None:
     waiters = [a_counted("n1", "5"), a_counted("n2", "4"), a_counted("n3", "3")]
     assert next_names(waiters, LockContent(line=Line(names=("n1", "n2"))), FEWEST) == ("n2", "n1", "n3")
 
 
-def test_with_order_fewest_moves_budgets_come_before_pod_counts() -> None:
+def test_order_fewest_moves_prefers_free_budgets_to_low_pod_counts() -> None:
     policy = a_policy(order=Order.FEWEST_MOVES, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     waiters = [a_counted("a1", "1", zone="a"), a_counted("b1", "9", zone="b")]
     assert next_names(waiters, held(an_entry("a0", groups=("zone=a",), limit=3)), policy) == ("b1", "a1")
@@ -318,7 +318,7 @@ def test_a_named_node_that_does_not_claim_within_a_minute_is_passed_over(
     assert start(name, NAMED, waited, concurrency).is_allowed is expected
 
 
-def test_with_a_full_or_paused_lock_no_node_has_its_turn() -> None:
+def test_no_node_may_start_with_a_full_or_paused_lock() -> None:
     assert not start("n1", held(an_entry("n9"), line=Line(names=("n1",))), 500).is_allowed
     assert not start("n1", LockContent(is_paused=True, line=Line(names=("n1",))), 500).is_allowed
     watching = start("n2", NAMED, 59).memory
@@ -328,7 +328,7 @@ def test_with_a_full_or_paused_lock_no_node_has_its_turn() -> None:
     assert not start("n2", NAMED, 0, memory=stopped).is_allowed
 
 
-def test_a_new_release_restarts_the_watch_of_named_nodes() -> None:
+def test_a_new_release_restarts_the_minute_of_each_named_node() -> None:
     watching = start("n2", NAMED, 59).memory
     again = order.start_of(
         "n2", LockContent(line=Line(names=NAMED.line.names, at="later")), a_policy(), watching, 1060.0
@@ -390,18 +390,18 @@ def test_a_new_release_restarts_the_watch_of_named_nodes() -> None:
         ),
     ],
 )
-def test_with_order_zone_only_the_working_zone_may_claim(
+def test_order_zone_lets_only_the_working_zone_claim(
     name: str, waited: float, content: LockContent, expected: bool
 ) -> None:
     first = order.start_of(name, content, BY_ZONE, Memory(), 1000.0)
     assert order.start_of(name, content, BY_ZONE, first.memory, 1000.0 + waited).is_allowed is expected
 
 
-def test_if_no_node_is_named_the_order_must_be_computed() -> None:
+def test_a_lock_without_named_nodes_requires_a_list_of_waiting_nodes() -> None:
     assert start("n1", LockContent()).asks_waiters
 
 
-def test_a_node_that_claims_out_of_order_records_who_missed_their_turn() -> None:
+def test_a_node_that_claims_out_of_order_records_the_passed_over_nodes() -> None:
     assert start("n3", NAMED, 120).passed == ("n1", "n2")
     assert start("n1", NAMED, 0).passed == ()
     assert start("n2", NAMED, 120).passed == ("n1",), "a node that became ready later did not miss a turn"
@@ -490,7 +490,7 @@ def test_the_first_in_line_reads_the_lock_about_every_two_seconds_during_a_reboo
     assert 26 <= looks <= 30
 
 
-def test_an_early_release_is_seen_within_three_seconds() -> None:
+def test_the_first_in_line_sees_an_early_release_within_three_seconds() -> None:
     for tenths in range(150):
         content = held(claimed(tenths / 10), line=Line(names=FIRST.line.names))
         assert order.look_again_seconds("n1", content, a_policy(), 0.5, now=NOW) <= order.NEXT_LOOK_SECONDS
@@ -524,7 +524,7 @@ RECENT, OLD = "2026-03-04T11:58:30Z", "2026-03-04T11:57:30Z"
             LockContent(line=Line(names=("n1",), at=OLD, waiting=20)), None, 20, id="the number of agents is unknown"
         ),
         pytest.param(
-            LockContent(line=Line(names=("n1",), at=OLD, waiting=60)), 20, 60, id="more than there are agents"
+            LockContent(line=Line(names=("n1",), at=OLD, waiting=60)), 20, 60, id="more waiting nodes than agents"
         ),
         pytest.param(None, 5000, 5000, id="the lock cannot be read"),
         pytest.param(None, None, 0, id="nothing is known"),
@@ -537,9 +537,8 @@ def test_the_number_of_waiting_nodes_is_the_recent_count_or_the_number_of_agents
 
 
 @given(st.integers(1, 20), st.integers(0, 40))
-def test_a_named_node_never_sleeps_as_long_as_an_unnamed_one(concurrency: int, place: int) -> None:
-    """A pause of half a minute or more is stretched with the number of waiting nodes: at 5,000 to a quarter of an
-    hour."""
+def test_a_named_node_always_sleeps_less_than_thirty_seconds(concurrency: int, place: int) -> None:
+    """Sleeps of 30 seconds and more grow with the number of waiting nodes: with 5,000 nodes to a quarter of an hour."""
     line = LockContent(line=Line(names=tuple(f"n{number}" for number in range(41)), waiting=5000))
     assert 3.0 <= order.look_again_seconds(f"n{place}", line, a_policy(concurrency=concurrency), 0.0) < 30.0
 
@@ -548,12 +547,12 @@ def test_a_named_node_never_sleeps_as_long_as_an_unnamed_one(concurrency: int, p
     "changes",
     [{"order": Order.FEWEST_MOVES}, {"order": Order.ZONE}, {"budgets": (Budget(kind=BudgetKind.ZONE, limit=1),)}],
 )
-def test_if_positions_may_change_with_each_release_no_node_in_line_sleeps_long(changes: dict[str, Any]) -> None:
+def test_no_node_in_line_sleeps_long_if_a_release_may_change_positions(changes: dict[str, Any]) -> None:
     assert order.look_again_seconds("n13", LINE, a_policy(**changes), 0.0) == 10.0
     assert order.look_again_seconds("n2", LINE, a_policy(**changes), 0.0) == 5.0
 
 
-def test_a_smaller_limit_of_an_older_entry_also_limits_how_many_nodes_are_near_the_front() -> None:
+def test_the_limit_of_an_older_claim_decides_which_nodes_are_near_the_front() -> None:
     assert (
         order.look_again_seconds(
             "n3", held(an_entry("n9", limit=1), line=Line(names=LINE.line.names)), a_policy(concurrency=4), 0.0
@@ -563,7 +562,7 @@ def test_a_smaller_limit_of_an_older_entry_also_limits_how_many_nodes_are_near_t
 
 
 def test_five_thousand_waiting_nodes_send_fewer_than_twenty_requests_a_second() -> None:
-    """Each look costs two requests: one for the lock and one for the own Node."""
+    """Each turn sends two requests: one for the lock and one for the agent's own Node."""
     waiting = 5000
     names = tuple(f"n{number}" for number in range(1 + order.SPARE_NAMES))
     content = LockContent(line=Line(names=names, waiting=waiting))
@@ -572,7 +571,7 @@ def test_five_thousand_waiting_nodes_send_fewer_than_twenty_requests_a_second() 
     assert 2 * looks < 20
 
 
-def test_with_pod_counting_five_thousand_nodes_send_fewer_than_twenty_requests_a_second() -> None:
+def test_five_thousand_nodes_that_count_pods_send_under_twenty_requests_a_second() -> None:
     waiting, named = 5000, 1 + order.SPARE_NAMES
     names, policy = tuple(f"n{number}" for number in range(named)), a_policy(order=Order.FEWEST_MOVES)
     content = LockContent(line=Line(names=names, waiting=waiting))
@@ -585,6 +584,6 @@ def test_with_pod_counting_five_thousand_nodes_send_fewer_than_twenty_requests_a
     st.permutations([a_waiter(f"n{number}", f"{number % 3:02}:00", "ab"[number % 2]) for number in range(8)]),
     st.sampled_from(list(Order)),
 )
-def test_the_order_does_not_depend_on_the_order_of_the_list(waiters: list[NodeView], how: Order) -> None:
+def test_the_line_does_not_depend_on_the_order_of_the_listed_nodes(waiters: list[NodeView], how: Order) -> None:
     policy = Policy(node_name="n1", order=how)
     assert next_names(waiters, FREE, policy) == next_names(sorted(waiters, key=lambda node: node.name), FREE, policy)

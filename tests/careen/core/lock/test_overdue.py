@@ -46,7 +46,7 @@ def at(seconds_ago: float) -> str:
 
 
 def holder(phase: Phase, seconds: float, **changes: Any) -> NodeView:
-    """The Node n9, which has been in this phase for so long."""
+    """Return the Node n9, which has been in this phase for `seconds`."""
     progress = a_progress(
         phase, **({"claim": "c1", "boot_left": "b", "is_giving_back": True} if phase is Phase.WAITING else {})
     )
@@ -76,7 +76,7 @@ def mark(node: NodeView | None, entry: Entry = ENTRY, policy: Policy | None = No
         (Phase.DRAINING, {"reboot_delay_seconds": 60}, 3960),
     ],
 )
-def test_a_holder_is_overdue_when_its_phase_exceeds_the_limit_of_the_settings(
+def test_a_holder_is_overdue_after_the_configured_time_of_its_phase(
     phase: Phase, changes: dict[str, Any], usual: float
 ) -> None:
     policy = a_policy(**changes)
@@ -84,20 +84,20 @@ def test_a_holder_is_overdue_when_its_phase_exceeds_the_limit_of_the_settings(
     assert mark(holder(phase, usual + 1), policy=policy) == Overdue(phase=phase.value, since=at(usual + 1))
 
 
-def test_the_limit_of_a_drain_adds_delays_and_timeouts() -> None:
+def test_the_usual_time_of_a_drain_includes_delays_and_timeouts() -> None:
     policy = replace(a_policy(), drain=replace(a_policy().drain, delay_seconds=100, timeout_seconds=600))
     assert [overdue.usual_seconds(phase, policy) for phase in (Phase.CLAIMING, Phase.DRAINING)] == [400, 900]
 
 
 @pytest.mark.parametrize("phase", ["", "x" * 200_000, "Elsewhere"])
-def test_an_unknown_phase_of_a_holder_is_marked_as_idle(phase: str) -> None:
+def test_an_overdue_holder_in_an_unknown_phase_is_marked_as_idle(phase: str) -> None:
     node = holder(Phase.REBOOTING, 9000)
     found = mark(replace(node, annotations={**node.annotations, keys.PHASE: phase}))
     assert found == Overdue(phase=Phase.IDLE.value, since=at(9000))
     assert not found.is_gone
 
 
-def test_an_agent_with_longer_deadlines_keeps_the_existing_mark() -> None:
+def test_an_agent_with_longer_deadlines_keeps_an_overdue_mark() -> None:
     marked = replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400)))
     patient = a_policy(reboot_deadline_seconds=3600)
     assert mark(holder(Phase.REBOOTING, 400), policy=patient) is None
@@ -105,30 +105,30 @@ def test_an_agent_with_longer_deadlines_keeps_the_existing_mark() -> None:
     assert mark(holder(Phase.REBOOTING, 100), marked, patient) is None
 
 
-def test_the_mark_goes_when_the_holder_moves_on() -> None:
+def test_a_holder_in_its_next_phase_loses_the_overdue_mark() -> None:
     marked = replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400)))
     assert mark(holder(Phase.VERIFYING, 5), marked) is None
 
 
 @pytest.mark.parametrize("changes", [{"failed": "never-ready"}, {"id": ""}])
-def test_failed_claims_and_kureds_claims_are_not_marked(changes: dict[str, Any]) -> None:
+def test_failed_claims_and_kureds_claims_are_never_overdue(changes: dict[str, Any]) -> None:
     assert mark(holder(Phase.REBOOTING, 9000), replace(ENTRY, **changes)) is None
 
 
-def test_a_failure_removes_the_mark() -> None:
+def test_a_failed_claim_loses_its_overdue_mark() -> None:
     marked = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
     assert lock.mark_failed(marked, "n9", "c1", "reboot-not-happened").entries[0].overdue is None
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "2026-12-01T00:00:00Z", "2999-01-01T00:00:00Z"])
-def test_an_unreadable_start_is_replaced_by_that_of_the_claim(since: str) -> None:
+def test_the_start_of_the_claim_replaces_an_unreadable_start_of_the_phase(since: str) -> None:
     node = a_marked_node(a_progress(Phase.REBOOTING), name="n9", annotations={keys.SINCE: since})
     assert mark(node, replace(ENTRY, created=at(400))) == Overdue(phase="Rebooting", since=at(400))
     assert mark(node, replace(ENTRY, created=since)) is None
 
 
 @pytest.mark.parametrize("node", [None, a_node("n9", uid="another")])
-def test_a_missing_or_recreated_node_is_marked_once_with_the_time_of_detection(
+def test_a_missing_or_recreated_node_is_overdue_from_its_detection_on(
     node: NodeView | None,
 ) -> None:
     assert mark(node) == Overdue(phase="", since=at(0))
@@ -136,7 +136,7 @@ def test_a_missing_or_recreated_node_is_marked_once_with_the_time_of_detection(
     assert mark(node, marked) == marked.overdue
 
 
-def test_a_holder_with_an_unread_node_keeps_its_mark() -> None:
+def test_a_holder_whose_node_was_not_read_keeps_its_overdue_mark() -> None:
     content = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
     assert overdue.marked(content, Holders(), a_policy(), now=NOW) == content
 
@@ -144,7 +144,7 @@ def test_a_holder_with_an_unread_node_keeps_its_mark() -> None:
 # ---- in the lock ----
 
 
-def test_the_mark_survives_a_round_trip() -> None:
+def test_an_overdue_mark_survives_a_round_trip() -> None:
     content = held(replace(ENTRY, overdue=Overdue(phase="Rebooting", since=at(400))))
     assert lock.parse(lock.render(content)) == content
 
@@ -165,7 +165,7 @@ def test_the_mark_survives_a_round_trip() -> None:
         '{"phase":"Rebooting","since":"2026-03-04T11:59:00.' + "0" * 99 + 'Z"}',
     ],
 )
-def test_an_unreadable_mark_is_ignored_and_the_claim_still_counts(mark_text: str) -> None:
+def test_a_claim_with_an_unreadable_overdue_mark_still_counts(mark_text: str) -> None:
     text = '{"nodeID":"n9","locks":[{"nodeID":"n9","id":"c1","overdue":' + mark_text + "}]}"
     content = lock.parse(text)
     assert isinstance(content, LockContent)
@@ -195,7 +195,7 @@ def test_the_first_in_line_marks_a_reboot_that_does_not_happen_and_posts_an_even
     assert event.sentence == "overdue: n9, which was asked to reboot at 2026-03-04 11:52 UTC and has not come back"
 
 
-def test_the_node_that_marks_the_last_progressing_holder_reports_that_the_roll_out_stands_still() -> None:
+def test_the_node_that_marks_the_last_holder_reports_a_halted_roll_out() -> None:
     def told(content: LockContent, concurrency: int = 1) -> list[tuple[Occasion, str]]:
         policy = a_policy(concurrency=concurrency, taint_key=None)
         decision = waiting(content, policy=policy, holders=Holders(nodes=(REBOOTING,)))
@@ -255,8 +255,8 @@ def test_a_node_refused_by_another_gate_names_the_overdue_holder_too(changes: di
     assert decision.reason.sentence.endswith(f"; overdue: {CLAUSE}")
 
 
-def test_a_node_outside_its_window_checks_the_holders_too() -> None:
-    """The line is empty then, and some node must notice the overdue holder."""
+def test_a_node_outside_its_window_also_checks_the_holders() -> None:
+    """Outside the window the line is empty, but some node must notice the overdue holder."""
     shut = replace(a_policy(taint_key=None), window=replace(a_policy().window, days=frozenset()))
     decision = waiting(
         replace(LINE, line=replace(LINE.line, names=())), policy=shut, holders=Holders(nodes=(REBOOTING,))
@@ -264,7 +264,7 @@ def test_a_node_outside_its_window_checks_the_holders_too() -> None:
     assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
 
 
-def test_an_overdue_holder_is_marked_even_if_a_place_is_free() -> None:
+def test_an_overdue_holder_is_marked_even_if_another_node_may_start() -> None:
     content = held(replace(ENTRY, limit=2), line=Line(names=("n2", "n3", "n1"), at=at(600)))
     decision = waiting(
         content,
@@ -275,7 +275,7 @@ def test_an_overdue_holder_is_marked_even_if_a_place_is_free() -> None:
     assert the_lock(decision).entries[0].overdue == Overdue(phase="Rebooting", since=at(480))
 
 
-def test_the_mark_is_removed_when_the_holder_has_recovered() -> None:
+def test_a_waiting_node_removes_the_mark_of_a_recovered_holder() -> None:
     decision = waiting(
         replace(MARKED, line=replace(MARKED.line, names=("n1",))), holders=Holders(nodes=(holder(Phase.VERIFYING, 3),))
     )
@@ -283,7 +283,7 @@ def test_the_mark_is_removed_when_the_holder_has_recovered() -> None:
     assert not any(action.is_warning for action in decision.actions if isinstance(action, PostEvent))
 
 
-def test_a_paused_lock_is_not_marked() -> None:
+def test_no_holder_is_marked_in_a_paused_lock() -> None:
     assert WriteLock not in kinds(waiting(lock.pause(LINE, "", 1), holders=Holders(nodes=(REBOOTING,))))
 
 
@@ -341,11 +341,9 @@ def test_all_idle_nodes_together_check_an_overdue_holder_six_times_a_second(agen
 
 
 @pytest.mark.parametrize(("agents", "pause"), [(None, 30), (30, 30), (200, 200), (5000, 5000)])
-def test_if_no_node_is_named_each_agent_checks_at_an_interval_of_one_second_per_agent(
-    agents: int | None, pause: float
-) -> None:
-    """The age of the claim does not matter: the first agent that checks finds a dead holder as soon as in a small
-    fleet."""
+def test_agents_share_one_check_a_second_if_no_node_is_named(agents: int | None, pause: float) -> None:
+    """The first agent that checks finds a dead holder as soon as in a small fleet. The age of the claim does not
+    matter."""
     assert looking_behind.pause_seconds("n1", LockContent(), agents) == pause
     young = replace(ENTRY, created=at(looking_behind.LOOK_SECONDS + 1))
     memory = replace(remembering(), agents=agents)
@@ -378,13 +376,13 @@ def test_an_idle_node_that_checks_an_overdue_holder_lists_no_waiting_nodes() -> 
     assert the_lock(decision).line.names == ("n7",)
 
 
-def test_an_idle_node_removes_the_mark_without_an_event() -> None:
+def test_an_idle_node_removes_an_overdue_mark_without_an_event() -> None:
     decision = idle(ALONE_MARKED, holders=Holders(nodes=(holder(Phase.VERIFYING, 3),)))
     assert the_lock(decision).entries[0].overdue is None
     assert PostEvent not in {type(action) for action in decision.actions}
 
 
-# ---- the absence of a Node, watched by processes that do not live long ----
+# ---- the absence of a Node, watched by short-lived processes ----
 
 
 def absent(marked_ago: float, **changes: Any) -> Decision:
@@ -399,12 +397,12 @@ def test_a_restarted_process_continues_the_watch_of_a_missing_node() -> None:
     assert the_lock(absent(901)).entries == ()
 
 
-def test_the_mark_counts_only_by_a_known_api_server_clock() -> None:
+def test_the_time_of_a_mark_counts_only_with_a_known_api_server_clock() -> None:
     assert the_lock(absent(901, clock_skew_seconds=Unknown("not told yet"))).holders == ("n9",)
     assert WriteLock not in kinds(absent(901, clock_skew_seconds=60.0))
 
 
-def test_without_a_comparison_with_the_api_servers_clock_nothing_is_marked() -> None:
+def test_no_holder_is_marked_without_a_known_api_server_clock() -> None:
     decision = waiting(
         replace(LINE, line=replace(LINE.line, names=("n2",))),
         holders=Holders(nodes=(REBOOTING,)),
@@ -413,7 +411,7 @@ def test_without_a_comparison_with_the_api_servers_clock_nothing_is_marked() -> 
     assert WriteLock not in kinds(decision)
 
 
-def test_an_absence_does_not_start_before_the_claim() -> None:
+def test_the_absence_of_a_node_starts_no_earlier_than_its_claim() -> None:
     young = replace(ENTRY, created=at(100), overdue=Overdue(phase="", since=at(5000)))
     content = held(young, line=Line(names=("n1",), at=at(600)))
     assert WriteLock not in kinds(waiting(content, holders=Holders(absent=frozenset({"n9"}))))

@@ -1,4 +1,5 @@
-"""How a person's request on the Node is parsed, counts as a need for a reboot, is met, and expires."""
+"""A person's request on the Node: how careen parses it, and when it counts as a need for a reboot, is met, or
+expires."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ def test_an_invalid_request_is_ignored(text: str) -> None:
         {"now": "yes"},
     ],
 )
-def test_an_invalid_field_of_a_request_is_absent_or_plain_text(more: dict[str, Any]) -> None:
+def test_an_invalid_field_of_a_request_is_ignored_or_read_as_text(more: dict[str, Any]) -> None:
     import json
 
     found = request_of(asking(json.dumps({"want": "drain", **more})))
@@ -94,20 +95,20 @@ def test_an_invalid_field_of_a_request_is_absent_or_plain_text(more: dict[str, A
         (PersonRequest(wish=Wish.REBOOT, boot=BOOT, until=NOW), "boot-2", Standing.OVER),
     ],
 )
-def test_a_request_lasts_until_it_is_met_or_expired(request_: PersonRequest, boot: str, becomes: Standing) -> None:
+def test_a_request_stands_until_it_is_met_or_expires(request_: PersonRequest, boot: str, becomes: Standing) -> None:
     assert standing(request_, now=NOW, boot=boot) is becomes
 
 
 @pytest.mark.parametrize("need", [NO, YES, UNKNOWN_NEED])
 @pytest.mark.parametrize("phase", ["", Phase.IDLE, Phase.WAITING, Phase.CLAIMING, Phase.DRAINING, Phase.MAINTENANCE])
-def test_a_request_is_a_need_regardless_of_the_host(need: Any, phase: str) -> None:
+def test_a_request_is_a_need_whatever_the_host_reports(need: Any, phase: str) -> None:
     found = heard(an_observation(asking(KEEP), need=need), asking(KEEP), Progress(phase=phase)).need
     assert (found.answer, found.request) == (NeedAnswer.YES, KEEP)
     assert found.detail == "a person asked for maintenance: disk swap"
 
 
 @pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
-def test_during_a_reboot_only_the_host_decides_about_another_one(phase: Phase) -> None:
+def test_during_a_reboot_only_the_host_reports_a_further_need(phase: Phase) -> None:
     assert heard(an_observation(asking(KEEP), need=NO), asking(KEEP), Progress(phase=phase)).need == NO
 
 
@@ -126,19 +127,19 @@ def test_a_change_of_only_the_soft_reboot_setting_does_not_meet_a_request() -> N
     assert standing(wish, now=NOW, boot="boot-2+soft-reboots=0") is Standing.MET
 
 
-def test_after_a_reboot_loop_only_the_host_decides_about_the_need() -> None:
+def test_after_a_reboot_loop_only_the_host_reports_a_need() -> None:
     looping = Progress(phase=Phase.FAILED, failed="reboot-loop")
     assert heard(an_observation(asking(KEEP), need=NO), asking(KEEP), looping).need == NO
 
 
-def test_a_met_request_is_no_need_and_an_unreadable_boot_id_meets_none() -> None:
+def test_a_new_boot_meets_a_request_but_an_unreadable_boot_id_does_not() -> None:
     wish = asking(PersonRequest(wish=Wish.REBOOT, boot="boot-0"))
     assert heard(an_observation(wish, need=NO), wish, Progress()).need == NO
     unread = an_observation(wish, need=NO, boot_id=Unknown("no such file"))
     assert heard(unread, wish, Progress()).need.answer is NeedAnswer.YES
 
 
-def test_a_request_keeps_the_running_package_manager() -> None:
+def test_a_requested_need_still_names_the_running_package_manager() -> None:
     from dataclasses import replace
 
     busy = replace(NO, package_manager="dpkg")

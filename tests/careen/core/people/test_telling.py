@@ -1,4 +1,4 @@
-"""The fields of a message besides its sentence, and when the end of a roll-out is reported."""
+"""Messages to people: their fields, and when an agent reports the end of a roll-out."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_maintenance_without_a_reboot_does_not_report_the_end_of_a_roll_out() 
     assert said(decided(record, need=NO, owners=(an_owner(),), waiters=())) == []
 
 
-def test_a_kept_claim_halts_the_roll_out_and_a_released_one_does_not() -> None:
+def test_a_failure_halts_the_roll_out_only_if_the_claim_is_kept() -> None:
     node = a_marked_node(a_progress(Phase.DRAINING), unschedulable=True)
     situation = a_situation(node, lock=a_reading(held(an_entry())))
     (halted,) = said(failing.halted(situation, Code.NEVER_READY, "not ready", progress=situation.progress))
@@ -125,7 +125,7 @@ def test_any_forecast_on_the_node_can_be_read(stored: object, line: str) -> None
     assert telling.forecast_line(a_situation(node, forecast=NOT_ASKED)) == line
 
 
-def test_a_message_about_a_reboot_has_its_reason_and_start() -> None:
+def test_a_message_about_a_reboot_contains_its_reason_and_start() -> None:
     node = a_marked_node(a_progress(Phase.DRAINING), annotations={keys.NEED: NEED})
     told = telling.about_reboot(a_situation(node), Occasion.REBOOT, "x", since="2026-03-04T11:59:30Z")
     assert (told.claim, told.reason, told.seconds) == ("c1", NEED, 30.0)

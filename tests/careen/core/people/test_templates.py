@@ -1,4 +1,4 @@
-"""Templates: kured's `%s` still works, each field is filled once, and any other text in braces stays."""
+"""Templates of messages: kured's `%s` still works, each field is filled once, and other text in braces is kept."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_a_template_is_filled_from_left_to_right(template: str, text: str) -> No
     assert filled(template, VALUES) == text
 
 
-def test_no_value_is_read_as_a_template() -> None:
+def test_braces_in_a_value_are_not_filled() -> None:
     assert filled("%s {reason}", {"node": "{reason}%s", "reason": "%s{node}{{node}}"}) == "{reason}%s %s{node}{{node}}"
 
 
-def test_the_fields_of_a_template_are_those_in_single_braces() -> None:
+def test_only_names_in_single_braces_are_fields_of_a_template() -> None:
     assert fields_of('{node} {{cluster}} {reason} {node} {"a": 1} {x-y}') == ("node", "reason", "x-y")
 
 
@@ -46,5 +46,5 @@ def test_the_fields_of_a_template_are_those_in_single_braces() -> None:
         (187200, "2 d 4 h"),
     ],
 )
-def test_durations_are_written_for_people(seconds: float, text: str) -> None:
+def test_a_template_writes_durations_for_people(seconds: float, text: str) -> None:
     assert spoken(seconds) == text

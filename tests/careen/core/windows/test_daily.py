@@ -1,4 +1,4 @@
-"""Windows of days and times: around midnight, in other zones, and on days with a clock change."""
+"""Windows of days and times: around midnight, in other time zones, and on days with a clock change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OFFICE = Window(days=frozenset(range(5)), start=time(9), end=time(17))
 
 
 def at(day: int, text: str) -> datetime:
-    """March 2026 begins on a Sunday; day 6 is a Friday."""
+    """Return a time in March 2026, which begins on a Sunday, so day 6 is a Friday."""
     return datetime.fromisoformat(f"2026-03-{day:02}T{text}").replace(tzinfo=UTC)
 
 
@@ -84,7 +84,7 @@ def test_the_next_opening_is_the_first_open_time(later: int, start: time, end: t
         assert found == instants.index(True)
 
 
-def test_a_window_may_open_in_ten_seconds() -> None:
+def test_a_window_reports_that_it_opens_in_ten_seconds() -> None:
     window = Window(start=time(22, 0), end=time(23, 0), zone=ZoneInfo("UTC"))
     assert (
         openings.opens_within((NamedWindow(name="", opens=window),), datetime(2026, 3, 4, 21, 59, 50, tzinfo=UTC), 30)
@@ -130,7 +130,7 @@ def test_the_next_change_of_a_window_is_its_opening_or_closing(window: Window, a
     at=st.integers(0, 365 * 86_400).map(lambda seconds: NOW + timedelta(seconds=seconds)),
 )
 @settings(max_examples=40, deadline=None)
-def test_a_window_stays_the_same_until_its_next_change(
+def test_a_window_does_not_change_before_its_next_reported_change(
     start: int, length: int, days: frozenset[int], at: datetime
 ) -> None:
     first, last = divmod(start, 60), divmod((start + length) % 1440, 60)
@@ -195,7 +195,7 @@ def test_a_window_on_the_day_the_clock_goes_back_keeps_its_local_times(
 
 
 def _open(window: Window, begin: datetime, *, hours: int) -> list[tuple[str, str]]:
-    """The intervals of the day in which it is open, in UTC: found by asking for every second, and by its changes."""
+    """Return the open intervals in UTC. Checks that the state of every second agrees with the reported changes."""
     end = begin + timedelta(hours=hours)
     changes, at = [], begin
     while (change := daily.change_after(window, at)) is not None and change < end:
@@ -215,7 +215,7 @@ NIGHTS = NamedWindow(name="nights", opens=Window(start=time(22), end=time(4)), e
     ("now", "is_open"),
     [
         ("2026-12-23T23:00:00", True),
-        ("2026-12-24T03:00:00", False),  # an excluded date is shut from midnight on
+        ("2026-12-24T03:00:00", False),  # the window is closed on an excluded date from midnight on
         ("2026-12-26T23:00:00", False),
         ("2026-12-27T03:00:00", False),  # a window that would begin on an excluded date does not open
         ("2026-12-27T22:00:00", True),

@@ -1,4 +1,4 @@
-"""Several windows together: their state changes at the announced times, and never before."""
+"""Several windows together: their state changes at the reported times and at no other time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ WINDOWS = st.lists(
 
 @given(windows=WINDOWS, at=INSTANTS)
 @settings(max_examples=150, deadline=None)
-def test_nothing_changes_before_the_next_reported_change(windows: tuple[NamedWindow, ...], at: datetime) -> None:
+def test_windows_do_not_change_before_their_next_reported_change(
+    windows: tuple[NamedWindow, ...], at: datetime
+) -> None:
     now = openings.is_open(windows, at)
     change = openings.change_after(windows, at)
     if change is not None:
@@ -41,7 +43,7 @@ def test_nothing_changes_before_the_next_reported_change(windows: tuple[NamedWin
 
 @given(windows=WINDOWS, at=INSTANTS)
 @settings(max_examples=60, deadline=None)
-def test_several_windows_are_open_if_one_of_them_is(windows: tuple[NamedWindow, ...], at: datetime) -> None:
+def test_several_windows_are_open_while_one_of_them_is_open(windows: tuple[NamedWindow, ...], at: datetime) -> None:
     assert openings.is_open(windows, at) is any(openings.is_open((each,), at) for each in windows)
 
 
