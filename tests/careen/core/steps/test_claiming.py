@@ -1,5 +1,5 @@
-"""Claiming: the claim enters the lock, all gates run again on fresh data, two nodes never claim at once, and one patch
-records and cordons."""
+"""Claiming: the claim enters the lock, all gates run again on fresh data, and one patch records the claim and cordons
+the node. Two nodes never claim at once."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ def claiming(**changes: Any) -> Decision:
     return decided(RECORD, **changes)
 
 
-def is_stepping_back(decision: Decision) -> bool:
-    """One patch records that the claim is to be removed; it comes before the entry leaves the lock."""
+def withdraws_the_claim(decision: Decision) -> bool:
+    """Whether the decision withdraws the claim: first a patch records the withdrawal, then the entry leaves the
+    lock."""
     patches = kinds(decision)
     record = the_record(decision)
     return (
@@ -66,7 +67,7 @@ def is_stepping_back(decision: Decision) -> bool:
     )
 
 
-def test_a_claim_is_added_to_the_lock_with_the_next_names() -> None:
+def test_a_claim_enters_the_lock_with_the_names_of_the_next_nodes() -> None:
     n2 = a_marked_node(a_progress(Phase.WAITING), name="n2", label="ready")
     n3 = a_marked_node(a_progress(Phase.WAITING), name="n3", label="required")
     assert claiming(lock=LockContent(), waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -81,7 +82,7 @@ def test_a_claim_is_added_to_the_lock_with_the_next_names() -> None:
 JUST_NAMED = LockContent(line=Line(names=("n1", "n2"), at=rfc3339(NOW), waiting=2))
 
 
-def test_a_claim_after_a_release_that_named_all_waiting_nodes_lists_none() -> None:
+def test_a_claim_needs_no_list_if_the_last_release_named_all_waiting_nodes() -> None:
     decision = claiming(lock=JUST_NAMED, waiters=NOT_ASKED)
     content = the_lock(decision)
     assert (content.holders, content.line.names, content.line.at, content.line.waiting) == (
@@ -119,24 +120,24 @@ def test_a_claim_after_a_release_that_named_all_waiting_nodes_lists_none() -> No
         pytest.param(JUST_NAMED, remembering(line__passed=("n0",)), id="a named node did not start"),
     ],
 )
-def test_a_claim_lists_the_waiting_nodes(content: LockContent, memory: Memory) -> None:
+def test_a_claim_lists_the_waiting_nodes_if_the_lock_may_lack_some(content: LockContent, memory: Memory) -> None:
     assert claiming(lock=content, waiters=NOT_ASKED, memory=memory).wants == {Evidence.WAITERS}
 
 
-def test_the_entry_records_the_prior_cordon_and_the_groups_of_the_node() -> None:
+def test_the_claim_records_the_nodes_prior_cordon_and_groups() -> None:
     node = {"unschedulable": True, "labels": {keys.CONTROL_PLANE: ""}}
     (entry,) = the_lock(decided(RECORD, node=node, lock=LockContent())).entries
     assert (entry.cordoned, entry.groups) == (True, ("control-plane",))
 
 
 @pytest.mark.parametrize(("how", "phase"), [(Order.OLDEST, Phase.CLAIMING), (Order.ZONE, Phase.WAITING)])
-def test_with_order_zone_no_claim_is_added_beside_one_of_another_zone(how: Order, phase: Phase) -> None:
+def test_order_zone_adds_no_claim_beside_a_claim_of_another_zone(how: Order, phase: Phase) -> None:
     policy = a_policy(order=how, concurrency=2)
     content = held(an_entry("n2", "c2", zone="a", limit=2))
     assert claiming(lock=content, policy=policy, node={"labels": {keys.ZONE: "b"}}).phase is phase
 
 
-def test_a_node_that_missed_its_turn_is_named_last() -> None:
+def test_a_claim_records_the_passed_over_nodes_in_the_lock() -> None:
     decision = claiming(
         lock=LockContent(line=Line(names=("n2", "n1"))),
         memory=remembering(line__passed=("n2",)),
@@ -175,10 +176,10 @@ def test_a_node_that_missed_its_turn_is_named_last() -> None:
         ),
     ],
 )
-def test_any_refusal_leads_back_to_waiting(changes: dict[str, Any], code: Code) -> None:
+def test_any_refusal_withdraws_the_claim(changes: dict[str, Any], code: Code) -> None:
     decision = claiming(**{"memory": remembering(patience__since=UPTIME - 15), **changes})
     assert decision.reason.code is code
-    assert is_stepping_back(decision)
+    assert withdraws_the_claim(decision)
     assert the_patch(decision).unschedulable is None
 
 
@@ -198,11 +199,11 @@ def test_any_refusal_leads_back_to_waiting(changes: dict[str, Any], code: Code) 
         ),
     ],
 )
-def test_a_single_missing_answer_is_requested_again_under_the_same_claim(changes: dict[str, Any], code: Code) -> None:
+def test_the_node_keeps_its_claim_for_seconds_while_evidence_is_missing(changes: dict[str, Any], code: Code) -> None:
     first = claiming(**changes)
     assert (first.phase, first.reason.code, kinds(first), first.look_again_seconds) == (Phase.CLAIMING, code, [], 1.0)
     assert first.memory.patience.since == UPTIME
-    assert is_stepping_back(claiming(**changes, memory=remembering(patience__since=UPTIME - 15)))
+    assert withdraws_the_claim(claiming(**changes, memory=remembering(patience__since=UPTIME - 15)))
 
 
 @pytest.mark.parametrize(
@@ -213,26 +214,26 @@ def test_a_single_missing_answer_is_requested_again_under_the_same_claim(changes
         ({"forecast": Unknown("out of memory")}, 20, 2),
     ],
 )
-def test_a_lost_race_is_retried_soon_and_a_costly_refusal_ever_more_rarely(
+def test_a_lost_race_is_retried_soon_and_a_costly_refusal_later(
     changes: dict[str, Any], pause: float, refusals: int
 ) -> None:
     after = claiming(memory=remembering(costly__refusals=1), **changes).memory
     assert (after.costly.not_before, after.costly.refusals) == (UPTIME + pause, refusals)
 
 
-def test_stepping_back_removes_the_entry_only_after_the_patch() -> None:
+def test_a_withdrawal_patches_the_node_before_it_writes_the_lock() -> None:
     decision = claiming(foreign=("kured runs",))
     assert kinds(decision) == [PatchNode, WriteLock]
     assert the_lock(decision).entries == ()
 
 
-def test_pods_that_may_block_are_listed_again() -> None:
+def test_a_claiming_node_lists_pods_that_may_block_again() -> None:
     assert claiming(policy=a_policy(blocking_pod_selectors=(Selector.parse("app=db"),)), pods=NOT_ASKED).wants == {
         Evidence.PODS
     }
 
 
-def test_costly_evidence_is_read_in_order_and_the_nodes_last() -> None:
+def test_a_claiming_node_reads_costly_evidence_in_order_and_the_nodes_last() -> None:
     lacking: dict[str, Any] = dict.fromkeys(
         ("foreign", "forecast", "pods", "evictability", "owners", "fleet", "peers"), NOT_ASKED
     )
@@ -257,7 +258,7 @@ def test_costly_evidence_is_read_in_order_and_the_nodes_last() -> None:
 
 
 @pytest.mark.parametrize(("age", "is_good"), [(0.0, True), (8.0, True), (8.1, False), (60.0, False)])
-def test_a_stale_list_of_nodes_is_read_again_with_lock_and_peers(age: float, is_good: bool) -> None:
+def test_an_old_list_of_nodes_is_read_again_with_lock_and_working_nodes(age: float, is_good: bool) -> None:
     decision = claiming(fleet=a_fleet(a_node(), age=age))
     assert (decision.phase is Phase.DRAINING) is is_good
     assert decision.wants == (frozenset() if is_good else {Evidence.LOCK, Evidence.PEERS, Evidence.FLEET})
@@ -283,7 +284,7 @@ def test_cordon_and_record_are_one_patch_with_a_deadline() -> None:
 
 
 def test_the_start_of_the_drain_uses_the_api_servers_clock() -> None:
-    """The pods' creation times come from there, and only they tell which pods are younger than the cordon."""
+    """The drain compares this time with the creation times of pods, which the API server sets."""
     assert the_record(claiming(clock_skew_seconds=30.0)).drain_started_at == "2026-03-04T11:59:30Z"
 
 
@@ -297,7 +298,7 @@ def test_the_record_lists_the_readiness_taints_before_the_cordon() -> None:
     )
 
 
-def test_the_record_lists_ready_daemonsets_and_the_cordon_event_the_unready_ones() -> None:
+def test_the_record_lists_daemonsets_and_the_event_names_unready_ones() -> None:
     pods = (
         a_daemon_pod("proxy-1", labels={"controller-revision-hash": "5d9"}),
         a_daemon_pod("cni-1", owner_name="cni", owner_uid="ds-cni", is_ready=False),
@@ -313,7 +314,7 @@ def test_the_record_lists_ready_daemonsets_and_the_cordon_event_the_unready_ones
     )
 
 
-def test_the_record_of_daemonsets_is_bounded_and_keeps_the_unready_ones() -> None:
+def test_the_record_lists_a_limited_number_of_daemonsets_unready_ones_first() -> None:
     pods = tuple(
         a_daemon_pod(f"d{n:03}", owner_name=f"d{n:03}", owner_uid=f"ds-{n:03}", is_ready=n != 299) for n in range(300)
     )
@@ -341,7 +342,9 @@ def test_a_persons_cordon_is_recorded_as_foreign() -> None:
         ((), False),
     ],
 )
-def test_only_a_cordon_proven_to_be_careens_is_taken_over(authors: tuple[str, ...], is_ours: bool) -> None:
+def test_a_claiming_node_adopts_a_cordon_only_if_managed_fields_name_careen(
+    authors: tuple[str, ...], is_ours: bool
+) -> None:
     node = {"unschedulable": True, "cordoned_by": authors}
     record = the_record(claiming(node=node))
     assert (record.is_cordoned_by_us, record.prior_unschedulable) == (is_ours, not is_ours)
@@ -369,7 +372,7 @@ def made(ago_seconds: float, holders: tuple[str, ...] = ()) -> Memory:
 @pytest.mark.parametrize(
     ("memory", "is_good"), [(made(10), True), (made(11), False), (made(1, ("n9",)), False), (remembering(), False)]
 )
-def test_a_forecast_of_seconds_ago_with_the_same_holders_is_reused(memory: Memory, is_good: bool) -> None:
+def test_a_recent_forecast_with_the_same_holders_is_reused(memory: Memory, is_good: bool) -> None:
     decision = claiming(forecast=NOT_ASKED, memory=memory)
     assert (decision.phase is Phase.DRAINING) is is_good
     assert decision.wants == (frozenset() if is_good else {Evidence.FORECAST})
@@ -382,32 +385,32 @@ def test_the_drain_delay_runs_before_costly_gates_are_evaluated() -> None:
     assert decided(record, policy=a_policy(drain=DrainPolicy(delay_seconds=10))).phase is Phase.DRAINING
 
 
-# Other claimers.
+# Other nodes that claim at the same time.
 
 WORKING = a_marked_node(a_progress(Phase.DRAINING), name="n2")
 ELSEWHERE = a_marked_node(a_progress(Phase.CLAIMING, lock="another/lock"), name="n2")
 BESIDE = a_marked_node(a_progress(Phase.CLAIMING, claim="c2"), name="n2")
 
 
-def test_a_node_working_under_a_claim_missing_from_the_lock_is_a_surplus() -> None:
+def test_a_node_withdraws_its_claim_beside_a_working_node_without_an_entry() -> None:
     decision = claiming(peers=(WORKING,))
     assert decision.reason.code is Code.SURPLUS
-    assert is_stepping_back(decision)
+    assert withdraws_the_claim(decision)
 
 
-def test_with_room_for_both_the_node_continues() -> None:
+def test_a_node_keeps_its_claim_if_the_limit_allows_both_nodes() -> None:
     own = held(an_entry(limit=2))
     fleet = a_fleet(a_node(), replace(WORKING))
     assert claiming(peers=(WORKING,), fleet=fleet, lock=own, policy=a_policy(concurrency=2)).phase is Phase.DRAINING
 
 
-def test_a_node_withdraws_its_claim_while_another_node_claims_under_a_different_lock() -> None:
+def test_a_node_withdraws_its_claim_beside_a_claim_in_another_lock() -> None:
     decision = claiming(peers=(ELSEWHERE,))
     assert decision.reason.code is Code.SURPLUS
-    assert is_stepping_back(decision)
+    assert withdraws_the_claim(decision)
 
 
-def test_a_node_waits_until_an_unlisted_claimer_can_no_longer_cordon() -> None:
+def test_a_node_waits_until_a_claiming_node_without_an_entry_can_no_longer_cordon() -> None:
     first = claiming(peers=(BESIDE,))
     assert (first.phase, first.reason.code, first.actions) == (Phase.CLAIMING, Code.TAKING_CLAIM, ())
     early = claiming(
@@ -426,7 +429,7 @@ def test_a_node_waits_until_an_unlisted_claimer_can_no_longer_cordon() -> None:
     assert late.phase is Phase.DRAINING
 
 
-def test_a_change_of_the_claimers_node_restarts_the_wait() -> None:
+def test_a_change_of_the_other_claiming_node_restarts_the_wait() -> None:
     memory = claiming(peers=(BESIDE,)).memory
     changed: NodeView = replace(BESIDE, resource_version="99")
     later = claiming(
@@ -438,7 +441,7 @@ def test_a_change_of_the_claimers_node_restarts_the_wait() -> None:
     assert later.phase is Phase.CLAIMING
 
 
-def test_holders_in_the_lock_and_the_own_node_do_not_count_as_surplus() -> None:
+def test_holders_in_the_lock_and_the_agents_own_node_are_no_surplus() -> None:
     own = held(an_entry(limit=2), an_entry("n2", "c2", limit=2))
     fleet = a_fleet(a_node(), WORKING)
     itself = a_marked_node(RECORD)

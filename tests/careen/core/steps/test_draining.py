@@ -1,8 +1,7 @@
-"""Draining: evicts the next pods, ends, or is stuck; the reasons to cancel it; and an undo restores everything in one
-patch before the claim is removed.
+"""Draining: the node evicts the next pods, is drained, or is stuck. A cancelled drain restores everything in one patch
+before the claim is removed.
 
-With `careen.core.steps.shared.late_gates` and `careen.core.steps.shared.working`.
-"""
+With `careen.core.steps.shared.late_gates` and `careen.core.steps.shared.working`."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ def refused(attempts: int = 1, wait: float = 5.0, answer: EvictAnswer = EvictAns
 
 
 def is_undone(decision: Decision) -> bool:
-    """Everything is restored in one patch; the claim id stays on the Node until the entry has left the lock."""
+    """Whether one patch restores everything. The claim's id stays on the Node until the entry has left the lock."""
     patch, record = the_patch(decision), the_record(decision)
     assert patch.unschedulable is False
     assert {"pool": patch.labels["pool"], "new": patch.labels["new"]} == {"pool": "web", "new": None}
@@ -88,7 +87,7 @@ def test_a_refused_pod_is_not_evicted_again_before_its_back_off_ends() -> None:
     assert evicted(draining(pods=(a_pod("web-1"),), memory=refused(wait=0))) == ["web-1"]
 
 
-def test_a_pod_created_after_the_cordon_is_evicted_and_its_successor_waits() -> None:
+def test_a_pod_created_after_the_cordon_is_evicted_and_the_next_one_waits() -> None:
     came = a_pod("web-2", created_at=NOW - timedelta(seconds=5))
     decision = draining(pods=(came,))
     assert evicted(decision) == ["web-2"]
@@ -101,7 +100,7 @@ def test_a_recreated_pod_that_tolerates_the_cordon_does_not_delay_the_reboot() -
 
 
 def test_a_bound_pod_is_evicted_once_and_the_drain_continues() -> None:
-    """Its owner recreates it within the second, and would do so for ever."""
+    """The owner recreates such a pod on the node within a second, each time."""
     first = draining(pods=(a_pod("pinned-1", came_bound=True),))
     assert evicted(first) == ["pinned-1"]
     again = draining(pods=(a_pod("pinned-2", came_bound=True, created_at=NOW),), memory=first.memory)
@@ -111,7 +110,7 @@ def test_a_bound_pod_is_evicted_once_and_the_drain_continues() -> None:
     )
 
 
-def test_a_pod_that_is_recreated_for_an_unknown_reason_ends_the_drain_after_some_rounds() -> None:
+def test_the_drain_leaves_an_always_recreated_pod_after_six_rounds() -> None:
     memory, phases = remembering(), []
     for turn in range(60):
         decision = draining(pods=(a_pod(f"web-{turn}", created_at=NOW),), memory=memory, uptime=UPTIME + turn * 2)
@@ -123,11 +122,11 @@ def test_a_pod_that_is_recreated_for_an_unknown_reason_ends_the_drain_after_some
     assert memory.drain.comers["rs-web"].rounds == 6
 
 
-def test_back_offs_of_deleted_pods_are_forgotten() -> None:
+def test_the_drain_forgets_the_back_offs_of_deleted_pods() -> None:
     assert draining(pods=(a_pod("other"),), memory=refused()).memory.drain.evictions == {}
 
 
-def test_a_drained_node_is_announced_confirmed_and_rebooted_in_this_order() -> None:
+def test_a_drained_node_announces_confirms_its_claim_and_asks_the_host() -> None:
     decision = draining(pods=(a_daemon_pod(),))
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.REBOOT_ANNOUNCED)
     assert kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
@@ -150,13 +149,13 @@ def test_a_drained_node_is_announced_confirmed_and_rebooted_in_this_order() -> N
     ],
 )
 @pytest.mark.parametrize("pods", [(a_pod(),), ()])
-def test_a_drain_is_cancelled_and_undone(changes: dict[str, Any], code: Code, pods: Any) -> None:
+def test_a_hold_a_pause_or_a_gone_need_undoes_the_drain(changes: dict[str, Any], code: Code, pods: Any) -> None:
     decision = draining(pods=pods, **changes)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, code)
     assert is_undone(decision)
 
 
-def test_the_claim_is_removed_from_the_lock_after_the_patch() -> None:
+def test_an_undo_patches_the_node_before_it_writes_the_lock() -> None:
     decision = draining(need=NO)
     assert kinds(decision) == [PatchNode, WriteLock]
     assert the_lock(decision).entries == ()
@@ -166,7 +165,7 @@ def test_the_claim_is_removed_from_the_lock_after_the_patch() -> None:
     )
 
 
-def test_an_unreadable_lock_is_not_written() -> None:
+def test_an_undo_does_not_write_an_unreadable_lock() -> None:
     assert kinds(draining(lock="garbage")) == [PatchNode]
 
 
@@ -182,7 +181,7 @@ def test_an_earlier_cordon_by_a_person_stays_when_the_drain_is_undone() -> None:
     assert the_patch(decided(record, need=NO)).unschedulable is None
 
 
-def test_a_label_changed_since_the_drain_is_not_restored() -> None:
+def test_an_undo_keeps_a_label_changed_since_the_drain() -> None:
     patch = the_patch(draining(node={"labels": {**PRE, "pool": "theirs"}}, need=NO))
     assert "pool" not in patch.labels
     assert patch.labels["new"] is None
@@ -196,7 +195,7 @@ def test_a_working_node_restores_its_missing_claim_beyond_the_limit() -> None:
     assert [entry.boot for entry in the_lock(decision).entries_of("n1")] == ["boot-1"]
 
 
-def test_a_claim_restored_in_another_lock_is_recorded() -> None:
+def test_the_node_records_the_new_lock_that_contains_its_claim() -> None:
     record = a_progress(Phase.DRAINING, lock="old/lock")
     decision = decided(record, pods=(a_pod(),))
     assert the_record(decision).lock == "ds-uid/weave.works/kured-node-lock"
@@ -221,7 +220,7 @@ def test_an_unknown_fact_stops_the_evictions_and_then_undoes_the_drain(changes: 
     assert is_undone(undone)
 
 
-def test_a_fact_that_is_known_again_resets_the_patience() -> None:
+def test_a_fact_that_is_known_again_ends_the_patience() -> None:
     first = draining(pods=(a_pod(),), need=UNKNOWN_NEED)
     assert draining(pods=(a_pod(),), memory=first.memory).memory.patience.since is None
 
@@ -234,7 +233,7 @@ def timed_out(drain: DrainPolicy, memory: Memory) -> Decision:
     return draining(policy=a_policy(drain=drain, pre_reboot_labels=PRE), pods=(a_pod("web-1"),), memory=memory)
 
 
-def test_after_its_timeout_a_drain_is_undone_and_failed_with_the_pods_named() -> None:
+def test_a_timed_out_drain_is_undone_and_names_the_remaining_pods() -> None:
     decision = timed_out(TIMEOUT, refused())
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.DRAIN_TIMEOUT)
     assert decision.reason.sentence == "not drained within 20s: shop/web-1 (budget web, asked 1 times)"
@@ -275,7 +274,9 @@ def test_a_drain_without_a_timeout_continues() -> None:
         ),
     ],
 )
-def test_force_requires_real_attempts(drain: DrainPolicy, memory: Memory, phase: Phase, code: Code) -> None:
+def test_a_forced_reboot_requires_three_decided_evictions(
+    drain: DrainPolicy, memory: Memory, phase: Phase, code: Code
+) -> None:
     decision = timed_out(drain, memory)
     assert (decision.phase, decision.reason.code) == (phase, code)
     if phase is Phase.REBOOTING:
@@ -283,9 +284,9 @@ def test_force_requires_real_attempts(drain: DrainPolicy, memory: Memory, phase:
 
 
 @pytest.mark.parametrize("answer", [EvictAnswer.UNCLEAR, EvictAnswer.BARRED])
-def test_unanswered_evictions_do_not_count_towards_force(answer: EvictAnswer) -> None:
-    """No server judged these evictions: they were not sent, a busy server refused them, a webhook is down, or a right
-    is missing."""
+def test_undecided_evictions_do_not_count_towards_a_forced_reboot(answer: EvictAnswer) -> None:
+    """No API server decided these evictions. They were not sent, a busy server refused them, a webhook was down, or a
+    permission was missing."""
     memory = remembering()
     for _ in range(2):
         memory = after_eviction(memory, pod_uid="uid-web-1", answer=answer, uptime=UPTIME - 60, jitter=0.0)
@@ -296,7 +297,7 @@ def test_unanswered_evictions_do_not_count_towards_force(answer: EvictAnswer) ->
     assert is_undone(decision)
 
 
-def test_force_skips_pods_but_no_gates() -> None:
+def test_a_forced_reboot_still_obeys_the_gates() -> None:
     policy = a_policy(drain=FORCE, window=Window(days=frozenset()))
     decision = draining(policy=policy, pods=(a_pod("web-1"),), memory=refused(3, answer=EvictAnswer.DENIED))
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.LATE_REFUSAL)
@@ -339,16 +340,16 @@ def test_a_drained_node_waits_for_unknown_facts_and_then_undoes_the_drain(case: 
 
 
 @pytest.mark.parametrize("late_policy", list(LatePolicy))
-def test_an_unknown_host_fact_stops_a_drained_node_under_any_late_policy(late_policy: LatePolicy) -> None:
+def test_a_wrong_clock_stops_a_drained_node_under_any_late_policy(late_policy: LatePolicy) -> None:
     decision = draining(policy=a_policy(late_policy=late_policy), clock_skew_seconds=100.0)
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.CLOCK_SKEW)
 
 
-def test_a_drained_node_requests_late_evidence() -> None:
+def test_a_drained_node_reads_the_evidence_of_its_gates_again() -> None:
     assert draining(foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
 
 
-def test_the_reboot_delay_runs_only_once() -> None:
+def test_the_reboot_delay_is_not_restarted() -> None:
     record = a_progress(Phase.DRAINING, drained=ago(5))
     decision = decided(record, a_policy(reboot_delay_seconds=10.0))
     assert (decision.reason.code, decision.phase) == (Code.DRAINED, Phase.DRAINING)
@@ -356,13 +357,13 @@ def test_the_reboot_delay_runs_only_once() -> None:
 
 
 def test_a_refusal_older_than_the_drain_does_not_shorten_the_patience() -> None:
-    """An agent that starts during the drain finds refusals from hours before, when the node waited."""
+    """An agent that starts during the drain finds refusals from the time when the node waited."""
     stored = '[{"gate":"drain","code":"pods-unknown","sentence":"503","since":"2026-03-04T09:00:00Z"}]'
     decision = draining(node={"annotations": {keys.REFUSALS: stored}}, pods=Unknown("503"))
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.PODS_UNKNOWN)
 
 
-def test_with_an_unknown_boot_id_nothing_is_evicted() -> None:
+def test_a_node_with_an_unknown_boot_id_evicts_no_pod() -> None:
     decision = draining(pods=(a_pod(),), boot_id=Unknown("permission denied"))
     assert (decision.phase, decision.reason.code) == (Phase.DRAINING, Code.BOOT_ID_UNKNOWN)
     assert evicted(decision) == []
@@ -379,7 +380,7 @@ def test_the_gates_are_evaluated_after_the_reboot_delay() -> None:
     assert decided(a_progress(Phase.DRAINING, drained=ago(60)), **waited).wants == {Evidence.FOREIGN}
 
 
-def test_an_undo_with_a_free_lock_writes_no_lock() -> None:
+def test_an_undo_does_not_write_a_lock_without_the_claim() -> None:
     assert kinds(draining(need=NO, lock=LockContent())) == [PatchNode]
 
 

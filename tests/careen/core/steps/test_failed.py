@@ -1,4 +1,4 @@
-"""Failed: undone and retried after a back-off, or halted with the claim kept until a person acts."""
+"""Failed: an undone node is retried after a back-off. A halted node keeps its claim until a person acts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ HALTS = [Code.REBOOT_NOT_HAPPENED, Code.NEVER_READY, Code.SETTLE_TIMEOUT, Code.R
 
 @pytest.mark.parametrize("code", HALTS, ids=str)
 @pytest.mark.parametrize("uptime_more", [0, 1_000_000])
-def test_a_halted_node_keeps_its_claim_indefinitely(code: Code, uptime_more: float) -> None:
+def test_a_halted_node_keeps_its_claim_for_any_length_of_time(code: Code, uptime_more: float) -> None:
     record = halted(code, owners=(an_owner(),))
     kept = held(an_entry(boot=record.boot_left, failed=code.value))
     decision = decided(record, uptime=10_000.0 + uptime_more, owners=(an_owner(ready=1),), lock=kept)
@@ -91,7 +91,7 @@ def test_the_failing_turn_marks_the_claim_after_it_records_the_failure() -> None
 
 
 @pytest.mark.parametrize("code", HALTS, ids=str)
-def test_a_claim_missing_from_a_new_lock_is_restored_with_its_mark(code: Code) -> None:
+def test_a_halted_node_restores_its_marked_claim_in_a_new_lock(code: Code) -> None:
     record = halted(code, owners=(an_owner(),), lock="another DaemonSet")
     decision = decided(record, owners=(an_owner(ready=1),), lock=LockContent())
     assert [each.failed for each in the_lock(decision).entries] == [code.value]
@@ -117,7 +117,7 @@ def test_the_retry_annotation_starts_another_attempt(code: Code, phase: Phase) -
         assert the_lock(decision).entries == ()
 
 
-def test_a_manual_unlock_releases_a_halted_node_and_keeps_its_undo() -> None:
+def test_a_manual_unlock_keeps_what_the_halted_node_must_restore() -> None:
     record = halted(Code.NEVER_READY, is_cordoned_by_us=True, prior_labels={"pool": "web"})
     decision = decided(record, node={"ready": False}, lock=LockContent())
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.FAILED, Code.UNLOCKED_BY_HAND, [PatchNode])
@@ -130,7 +130,7 @@ def test_a_manual_unlock_releases_a_halted_node_and_keeps_its_undo() -> None:
     )
 
 
-def test_a_recreated_lock_is_not_a_manual_unlock() -> None:
+def test_a_missing_claim_in_a_recreated_lock_is_no_manual_unlock() -> None:
     decision = decided(halted(Code.NEVER_READY), lock=replace(a_reading(LockContent()), daemonset_uid="recreated"))
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     assert the_lock(decision).holders == ("n1",)
@@ -148,19 +148,19 @@ def test_a_failed_node_that_becomes_ready_returns_to_service(make: Any) -> None:
 
 
 def test_a_kubelet_that_reports_the_old_boot_does_not_prove_readiness() -> None:
-    """The Ready condition is the one from before the reboot."""
+    """Its Ready condition is from before the reboot."""
     decision = decided(halted(Code.NEVER_READY, is_cordoned_by_us=True), node={"boot_id": "boot-0"})
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_recovered_workloads_lead_to_the_release_of_the_claim() -> None:
+def test_recovered_workloads_return_a_halted_node_to_settling() -> None:
     record = halted(Code.SETTLE_TIMEOUT, owners=(an_owner(),))
     assert decided(record, owners=NOT_ASKED).wants == {Evidence.OWNERS}
     assert decided(record, owners=(an_owner(ready=1),)).phase is Phase.FAILED
     assert decided(record, owners=(an_owner(),)).phase is Phase.SETTLING
 
 
-def test_a_node_that_an_older_release_failed_for_a_job_recovers() -> None:
+def test_a_node_that_failed_because_of_a_job_in_an_older_release_recovers() -> None:
     job = an_owner("nightly", kind="Job", replicas=1, ready=1)
     record = halted(Code.SETTLE_TIMEOUT, owners=(job,))
     assert decided(record, owners=(an_owner("nightly", kind="Job", replicas=1, ready=0),)).phase is Phase.SETTLING
@@ -173,7 +173,7 @@ def test_a_reboot_loop_whose_need_ended_releases_its_claim() -> None:
     assert decided(halted(Code.REBOOT_NOT_HAPPENED), need=NO).phase is Phase.FAILED
 
 
-def test_an_undone_failure_releases_its_claim_first() -> None:
+def test_an_undone_failed_node_first_removes_its_claim_from_the_lock() -> None:
     record = a_progress(Phase.FAILED, is_giving_back=True, failed="drain-timeout", failed_at=ago(5))
     first = decided(record, lock=held(an_entry()))
     assert kinds(first) == [WriteLock]
@@ -203,8 +203,8 @@ def test_a_failure_is_retried_after_a_doubling_back_off(
 
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 300), (2, 600), (9, 3600)])
-def test_a_failing_reboot_command_is_retried_after_five_times_the_usual_back_off(failures: int, pause: float) -> None:
-    """Each attempt drains the node for nothing."""
+def test_a_failed_reboot_command_has_a_back_off_five_times_as_long(failures: int, pause: float) -> None:
+    """Each attempt drains the node without a reboot."""
 
     def phase(waited: float) -> Phase:
         return decided(released(Code.REBOOT_COMMAND_FAILED, failures=failures, failed_at=ago(waited), tries=1)).phase
@@ -212,7 +212,7 @@ def test_a_failing_reboot_command_is_retried_after_five_times_the_usual_back_off
     assert [phase(pause - 1), phase(pause)] == [Phase.FAILED, Phase.WAITING]
 
 
-def test_a_back_off_ends_with_the_boot() -> None:
+def test_a_new_boot_ends_the_back_off() -> None:
     assert decided(released(Code.DRAIN_TIMEOUT, failed_at=ago(1, boot="boot-0"))).phase is Phase.WAITING
 
 
@@ -224,17 +224,17 @@ def test_a_reboot_command_that_failed_three_times_waits_for_a_person(tries: int,
     assert (retried.phase, the_record(retried).tries) == (Phase.WAITING, 0)
 
 
-def test_a_failure_without_a_claim_is_not_retried_automatically() -> None:
+def test_a_halted_node_without_a_claim_is_not_retried_automatically() -> None:
     assert decided(released(Code.NEVER_READY, failed_at=ago(99_999))).phase is Phase.FAILED
 
 
-def test_a_failed_node_without_need_and_claim_becomes_idle_only_without_careens_cordon() -> None:
+def test_a_failed_node_with_careens_cordon_does_not_become_idle() -> None:
     assert decided(released(Code.DRAIN_TIMEOUT), need=NO).phase is Phase.IDLE
     kept: Decision = decided(released(Code.NEVER_READY, is_cordoned_by_us=True), need=NO, node={"ready": False})
     assert kept.phase is Phase.FAILED
 
 
-def test_the_message_of_the_failure_stays() -> None:
+def test_a_halted_node_keeps_the_message_of_its_failure() -> None:
     decision = decided(
         halted(Code.NEVER_READY),
         node={"annotations": {keys.REASON: "the node is not ready, 901 s after the boot was seen"}},

@@ -1,4 +1,4 @@
-"""Idle: the soft taint follows the need at once, whatever a gate refuses, and only careen's marks are changed."""
+"""Idle: the soft taint follows the need at once, even if a gate refuses. The agent changes only careen's marks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_new_need_sets_taint_label_and_record_in_one_patch() -> None:
         pytest.param({"foreign": ("kured runs",)}, id="kured runs"),
     ],
 )
-def test_the_taint_is_set_without_delay(changes: dict[str, Any]) -> None:
+def test_the_taint_is_set_at_once_even_if_a_gate_refuses(changes: dict[str, Any]) -> None:
     decision = decided(need=YES, **changes)
     assert decision.phase is Phase.WAITING
     assert the_patch(decision).taints == (OURS,)
@@ -92,7 +92,7 @@ def test_a_taint_with_the_same_key_and_another_effect_is_foreign_and_stays() -> 
     assert the_patch(decided(node={"taints": (foreign,)})).taints == (foreign, OURS)
 
 
-def test_without_a_taint_key_there_is_no_taint() -> None:
+def test_without_a_configured_taint_key_the_agent_sets_no_taint() -> None:
     decision = decided(policy=a_policy(taint_key=None))
     assert the_patch(decision).taints is None
     assert (the_record(decision).taint_key, the_record(decision).tainted_at) == ("", "")
@@ -106,7 +106,7 @@ def test_without_a_taint_key_there_is_no_taint() -> None:
         (True, {keys.KURED_IN_PROGRESS: "2026-03-01T00:00:00Z"}, None),
     ],
 )
-def test_kureds_two_annotations_are_written_on_request(
+def test_the_agent_writes_kureds_annotations_if_configured(
     annotate: bool, before: dict[str, str], expected: str | None
 ) -> None:
     patch = the_patch(decided(policy=a_policy(annotate_nodes=annotate), node={"annotations": before}))
@@ -114,12 +114,12 @@ def test_kureds_two_annotations_are_written_on_request(
     assert patch.annotations.get(keys.KURED_MOST_RECENT) == expected
 
 
-def test_without_a_need_nothing_is_written() -> None:
+def test_an_idle_node_without_a_need_writes_nothing() -> None:
     decision = decided(need=NO)
     assert (decision.phase, decision.reason.code, decision.actions) == (Phase.IDLE, Code.NO_NEED, ())
 
 
-def test_an_unknown_need_is_reported_once_and_again_after_it_was_known() -> None:
+def test_an_unknown_need_is_reported_once_until_it_is_known_again() -> None:
     def events(decision: Any) -> int:
         return sum(isinstance(action, PostEvent) for action in decision.actions)
 
@@ -134,7 +134,7 @@ def test_an_unknown_need_is_reported_once_and_again_after_it_was_known() -> None
     ]
 
 
-def test_an_unknown_need_is_reported_and_is_neither_yes_nor_no() -> None:
+def test_an_unknown_need_is_reported_and_changes_nothing() -> None:
     decision = decided(need=UNKNOWN_NEED)
     assert (decision.phase, decision.reason.code) == (Phase.IDLE, Code.NEED_UNKNOWN)
     assert kinds(decision) == []
@@ -181,7 +181,7 @@ LARGE = replace(a_reading(LockContent()), agents=5000)
 WAITS = delay_seconds("n1", 5000, NOW)
 
 
-def test_in_a_large_fleet_nothing_is_written_before_the_nodes_own_moment() -> None:
+def test_a_node_of_a_large_fleet_waits_until_its_time_to_set_the_taint() -> None:
     first = decided(lock=LARGE)
     assert (first.phase, first.reason.code, first.actions) == (Phase.IDLE, Code.TAINT_SPREAD, ())
     assert first.look_again_seconds == pytest.approx(WAITS)
@@ -196,25 +196,25 @@ def test_in_a_large_fleet_nothing_is_written_before_the_nodes_own_moment() -> No
     assert the_record(last).tainted_at > the_record(last).need_since
 
 
-def test_a_failed_patch_is_repeated_without_a_new_wait() -> None:
+def test_a_failed_patch_of_the_taint_is_repeated_without_a_new_wait() -> None:
     over = remembering(agents=5000, need_seen_at=UPTIME - 60)
     again = decided(memory=over, lock=NOT_ASKED)
     assert the_patch(decided(memory=again.memory, lock=NOT_ASKED)).taints == (OURS,)
 
 
-def test_a_need_that_ends_before_its_moment_writes_nothing() -> None:
+def test_a_need_that_ends_before_the_taint_is_due_writes_nothing() -> None:
     gone = decided(memory=remembering(agents=5000, need_seen_at=UPTIME - 59), need=NO)
     assert (gone.actions, gone.memory.need_seen_at, gone.memory.agents) == ((), None, 5000)
 
 
-def test_a_new_process_reads_the_size_of_the_fleet_without_depending_on_it() -> None:
+def test_a_new_process_sets_the_taint_even_if_the_fleet_size_is_unknown() -> None:
     fresh = Memory(node_uid="uid-n1")
     assert decided(memory=fresh, lock=NOT_ASKED).wants == {Evidence.LOCK}
     assert decided(memory=fresh, lock=Unknown("503")).phase is Phase.WAITING
     assert decided(lock=replace(LARGE, agents=None)).phase is Phase.WAITING
 
 
-def test_the_size_of_the_fleet_is_kept_after_a_reboot() -> None:
+def test_the_memory_keeps_the_size_of_the_fleet_when_the_node_becomes_idle() -> None:
     assert (
         decided(
             memory=remembering(agents=5000), need=NO, lock=NOT_ASKED, node={"annotations": {keys.PHASE: "Waiting"}}

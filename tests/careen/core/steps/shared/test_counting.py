@@ -1,5 +1,5 @@
-"""A node writes the number of its movable pods before it becomes ready, and lists its pods now and then to update
-it."""
+"""A waiting node counts its movable pods before it gets the label `ready`, and lists its pods again from time to
+time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def counting(label: str = "required", moves: str | None = None, **changes: Any) 
 
 
 def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "2") -> bool:
-    """Whether the pods are listed again so many seconds after the last list."""
+    """Whether the node lists its pods again, `ago` seconds after the last list."""
     return (
         Evidence.PODS
         in counting(
@@ -63,7 +63,7 @@ def asks(ago: float, policy: Policy, content: LockContent, moves: str | None = "
 
 
 @pytest.mark.parametrize("order", list(Order))
-def test_a_node_counts_its_movable_pods_before_it_becomes_ready(order: Order) -> None:
+def test_a_node_counts_its_movable_pods_before_it_gets_the_label_ready(order: Order) -> None:
     assert counting(pods=NOT_ASKED, policy=a_policy(order=order)).wants == {Evidence.PODS}
     decision = counting(pods=PODS, policy=a_policy(order=order))
     patch = the_patch(decision)
@@ -77,14 +77,14 @@ def test_an_unchanged_count_is_not_written_again() -> None:
     assert decision.memory.moves_counted_at == UPTIME
 
 
-def test_a_node_that_becomes_ready_again_counts_again() -> None:
-    """A conflict of that patch leads here too: the number and the label are written together or not at all."""
+def test_a_node_that_gets_the_label_ready_again_counts_again() -> None:
+    """One patch writes the count and the label, so after a conflict the node counts again, too."""
     just_now = remembering(moves_counted_at=UPTIME - 1)
     assert counting(moves="9", pods=NOT_ASKED, policy=a_policy(), memory=just_now).wants == {Evidence.PODS}
     assert the_patch(counting(moves="9", pods=PODS, policy=a_policy(), memory=just_now)).annotations[keys.MOVES] == "2"
 
 
-def test_with_order_fewest_moves_a_changed_count_is_written_without_other_changes() -> None:
+def test_order_fewest_moves_writes_a_changed_count_alone() -> None:
     decision = counting(
         "ready", moves="9", pods=PODS, lock=NAMED, memory=remembering(moves_counted_at=UPTIME - NAMED_SECONDS)
     )
@@ -100,33 +100,33 @@ def test_with_order_fewest_moves_a_changed_count_is_written_without_other_change
         pytest.param(FEWEST, BUSY, OTHERS_SECONDS, id="not named"),
     ],
 )
-def test_nodes_whose_position_depends_on_the_count_count_often(
+def test_a_node_whose_position_depends_on_its_count_counts_often(
     policy: Policy, content: LockContent, pause: float
 ) -> None:
     assert (asks(pause - 1, policy, content), asks(pause, policy, content)) == (False, True)
 
 
-def test_if_positions_do_not_depend_on_counts_no_node_counts_again() -> None:
+def test_a_node_whose_position_does_not_depend_on_its_count_never_recounts() -> None:
     assert not asks(10 * OTHERS_SECONDS, a_policy(), NAMED)
 
 
-def test_after_a_failed_list_the_pods_are_counted_soon() -> None:
+def test_a_node_lists_its_pods_again_soon_after_a_failed_list() -> None:
     assert (
         asks(NAMED_SECONDS - 1, a_policy(), BUSY, moves=None),
         asks(NAMED_SECONDS, a_policy(), BUSY, moves=None),
     ) == (False, True)
 
 
-def test_an_incidental_list_of_pods_causes_no_patch() -> None:
+def test_a_list_of_pods_for_another_purpose_causes_no_patch() -> None:
     decision = counting("ready", "1", pods=PODS, memory=remembering(moves_counted_at=UPTIME - 1))
     assert all(keys.MOVES not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
 
 
-def test_a_failing_list_of_pods_does_not_delay_the_node() -> None:
+def test_a_node_gets_the_label_ready_although_its_pods_are_unknown() -> None:
     decision = counting(pods=Unknown("503"))
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "ready"}
     assert decision.memory.moves_counted_at == UPTIME
 
 
-def test_the_count_is_removed_with_careens_other_marks() -> None:
+def test_the_pod_count_is_removed_with_careens_other_marks() -> None:
     assert the_patch(counting(moves="2", need=NO)).annotations[keys.MOVES] is None

@@ -1,4 +1,4 @@
-"""A refused node of a large fleet counts the waiting nodes itself."""
+"""The crowd: a refused node of a large fleet counts the waiting nodes itself, to choose how long it sleeps."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def refused(record: Any = OLD_NEED, *, agents: int | None = 5000, **changes: Any
         ),
     ],
 )
-def test_a_refused_node_counts_the_waiting_nodes_if_no_other_does(changes: dict[str, Any], asks: bool) -> None:
+def test_a_refused_node_counts_the_waiting_nodes_if_no_other_node_does(changes: dict[str, Any], asks: bool) -> None:
     assert (refused(**{"crowd": NOT_ASKED, **changes}).wants == {Evidence.CROWD}) is asks
 
 
@@ -66,7 +66,7 @@ def test_a_refused_node_counts_the_waiting_nodes_if_no_other_does(changes: dict[
         pytest.param(Unknown("503"), 5000 / 6, 5000.0, id="no answer"),
     ],
 )
-def test_few_waiting_nodes_look_often_and_many_look_rarely(crowd: Any, look: float, holds: float) -> None:
+def test_few_refused_nodes_sleep_briefly_and_many_sleep_long(crowd: Any, look: float, holds: float) -> None:
     decision = refused(crowd=crowd)
     assert decision.look_again_seconds == pytest.approx(look)
     assert decision.memory.crowd.until == UPTIME + holds
@@ -74,7 +74,7 @@ def test_few_waiting_nodes_look_often_and_many_look_rarely(crowd: Any, look: flo
     assert (again.wants, again.look_again_seconds) == (frozenset(), pytest.approx(look))
 
 
-def test_an_expired_count_does_not_change_a_pause() -> None:
+def test_an_expired_count_does_not_change_how_long_a_node_sleeps() -> None:
     old = remembering(agents=5000, crowd__count=3, crowd__until=UPTIME - 1)
     young = replace(OLD_NEED, need_since="2026-03-04T11:59:30Z")
     assert refused(young, memory=old).look_again_seconds == pytest.approx(5000 / 6)

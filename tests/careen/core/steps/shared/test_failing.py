@@ -1,4 +1,5 @@
-"""How steps fail: undone and releasing the claim, or halted with the claim kept and marked."""
+"""How steps fail. Either the drain is undone and the claim is released, or the roll-out halts and the claim is kept and
+marked."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def test_an_undone_failure_restores_the_node_before_it_releases_the_claim() -> N
     assert the_lock(decision).entries == ()
 
 
-def test_a_halting_failure_keeps_the_claim_and_marks_it_once() -> None:
+def test_a_halting_failure_keeps_the_claim_and_marks_it_as_failed_once() -> None:
     code, progress = Code.NEVER_READY, situation().progress
     decision = failing.halted(situation(), code, "not ready", progress=progress)
     assert [entry.failed for entry in the_lock(decision).entries] == [code.value]

@@ -1,4 +1,4 @@
-"""The last five reboots on the Node: written newest first, bounded, and read from any content."""
+"""The last five reboots in an annotation: written newest first, limited in size, and read from any content."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_history_keeps_the_newest_five_reboots() -> None:
 
 
 def test_the_same_reboot_is_recorded_once() -> None:
-    """The patch was lost and is sent again."""
+    """The agent sends the patch again after a lost answer."""
     node = telling(with_one_more(a_node(), ONE))
     assert reboots_of(telling(with_one_more(node, ONE))) == (ONE,)
 

@@ -1,4 +1,4 @@
-"""What a node prepares while the holder's workloads settle, and when the preparation is valid."""
+"""What the next node in line prepares while the holder's workloads settle, and when the preparation is valid."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ NO_ROOM = Forecast(
 
 
 def waiting(**changes: Any) -> Decision:
-    """The next node in line, beside a holder that releases its claim in three seconds."""
+    """Return the decision of the next node in line, beside a holder that releases its claim in three seconds."""
     given: dict[str, Any] = {"pods": PODS, "fleet": a_fleet(MINE, OTHER), "disruptions": ALLOWED, "lock": SETTLING}
     return decided(RECORD, node=READY, **given | changes)
 
@@ -92,7 +92,7 @@ def prepared(**changes: Any) -> Prepared:
         ),
     ],
 )
-def test_only_the_next_in_line_prepares_and_only_before_an_expected_release(lock: LockContent, is_time: bool) -> None:
+def test_only_the_next_in_line_prepares_before_an_expected_release(lock: LockContent, is_time: bool) -> None:
     wants = waiting(lock=lock, forecast=NOT_ASKED, evictability=NOT_ASKED).wants
     assert (wants == MADE_OF) is is_time
 
@@ -132,8 +132,10 @@ YOUNG, OLD = "2026-03-04T11:59:00Z", "2026-03-04T11:57:00Z"  # two minutes are a
         ),
     ],
 )
-def test_the_next_node_expects_its_turn_within_seconds(changes: dict[str, Any], expects: bool) -> None:
-    """A process that waits for a forecast's order costs memory, so few waiting nodes have one, and only briefly."""
+def test_only_a_node_that_may_start_within_seconds_starts_a_forecast_process(
+    changes: dict[str, Any], expects: bool
+) -> None:
+    """A ready forecast process costs memory, so only the next node in line starts one, and only for seconds."""
     assert waiting(**changes).starts_soon is expects
 
 
@@ -144,7 +146,7 @@ def test_the_inputs_of_a_preparation_are_read_before_it_is_made() -> None:
     assert waiting(policy=off, forecast=NOT_ASKED, evictability=NOT_ASKED).wants == {Evidence.EVICTABILITY}
 
 
-def test_a_preparation_writes_nothing_and_looks_at_the_lock_again_at_once() -> None:
+def test_a_preparation_writes_nothing_and_reads_the_lock_again_at_once() -> None:
     decision = waiting()
     assert (kinds(decision), decision.look_again_seconds) == ([], 0.5)
     assert prepared().rehearsed == {"uid-web-1", "uid-db-1"}
@@ -152,7 +154,7 @@ def test_a_preparation_writes_nothing_and_looks_at_the_lock_again_at_once() -> N
     assert (prepared().found, prepared().holders) == (("n9",), ())
 
 
-def test_during_a_long_settling_the_preparation_is_repeated_ever_more_rarely() -> None:
+def test_a_preparation_is_repeated_at_growing_intervals() -> None:
     def again(ago: float, times: int) -> bool:
         before = replace(prepared(), at=UPTIME - ago, times=times)
         return waiting(memory=remembering(prepared=before), forecast=NOT_ASKED).wants == {Evidence.FORECAST}
@@ -175,13 +177,13 @@ def ready(before: Prepared, **changes: Any) -> Memory:
 
 
 def our_turn(before: Prepared, **changes: Any) -> Decision:
-    """The claim is released, and no forecast was made in this turn."""
+    """Return the decision after the holder's release, in a turn without a new forecast."""
     given: dict[str, Any] = {"lock": FREE, "forecast": NOT_ASKED, "memory": ready(before)}
     return waiting(**given | changes)
 
 
 def claimed(before: Prepared, **changes: Any) -> Decision:
-    """The claim is in the lock, and neither forecast nor dry run was made in this turn."""
+    """Return the decision under the node's own claim, in a turn without a new forecast and dry run."""
     given: dict[str, Any] = {
         "pods": PODS,
         "fleet": a_fleet(MINE, OTHER),
@@ -207,7 +209,7 @@ def test_a_valid_preparation_is_used_and_recorded_on_the_node() -> None:
     assert decided(the_record(cordoned), memory=cordoned.memory).memory.prepared is None
 
 
-def test_a_preparation_counts_only_after_its_inputs_are_read_again() -> None:
+def test_a_preparation_is_used_only_after_its_inputs_are_read_again() -> None:
     nothing = dict.fromkeys(("fleet", "pods", "disruptions"), NOT_ASKED)
     assert our_turn(prepared(), **nothing).wants == RESTS_ON
     assert claimed(prepared(), **nothing).wants == RESTS_ON | {Evidence.LOCK, Evidence.PEERS}
@@ -242,7 +244,7 @@ TAINTED = a_node("n9", taints=(Taint(key="x", effect="NoSchedule"),))
         pytest.param({"disruptions": Unknown("503")}, "the disruption budgets could not be read", id="unknown budgets"),
     ],
 )
-def test_any_change_of_the_inputs_discards_the_preparation_with_a_reason(changes: dict[str, Any], why: str) -> None:
+def test_a_changed_input_discards_the_preparation_with_a_reason(changes: dict[str, Any], why: str) -> None:
     before = prepared()
     assert our_turn(before, **changes).wants == {Evidence.FORECAST}
     assert claimed(before, **changes).wants == {Evidence.FORECAST}
@@ -257,7 +259,7 @@ def test_a_preparation_is_valid_for_a_few_seconds(ago: float, is_good: bool) -> 
     assert (our_turn(replace(prepared(), at=UPTIME - ago)).phase is Phase.CLAIMING) is is_good
 
 
-def test_another_holder_discards_the_preparation() -> None:
+def test_a_new_holder_discards_the_preparation() -> None:
     two = a_policy(concurrency=2)
     lock = held(an_entry("n5", "c5", limit=2), line=Line(names=("n1",)))
     decision = our_turn(prepared(), policy=two, lock=lock, memory=ready(prepared(), lock=lock))
@@ -290,7 +292,7 @@ def test_an_irrelevant_change_does_not_discard_the_preparation(changes: dict[str
         pytest.param({"disruptions": Unknown("503")}, id="unknown budgets"),
     ],
 )
-def test_a_refusing_preparation_is_made_again_at_the_turn(refused: dict[str, Any]) -> None:
+def test_a_refusing_preparation_is_repeated_when_the_node_may_start(refused: dict[str, Any]) -> None:
     before = prepared(**refused)
     assert before.refused
     assert our_turn(before).wants == {Evidence.FORECAST}

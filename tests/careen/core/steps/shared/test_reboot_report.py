@@ -1,4 +1,4 @@
-"""The duration of each part of the last reboot, as far as the node observed it."""
+"""The duration of each part of the last reboot, as far as the agent observed it."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ def announced(boot: str, uptime: float) -> Announcement:
         ({}, None),
     ],
 )
-def test_a_drain_ends_when_the_node_is_drained_or_the_reboot_announced(
-    marks: dict[str, Any], seconds: int | None
-) -> None:
+def test_the_drain_ends_in_the_report_when_drained_or_announced(marks: dict[str, Any], seconds: int | None) -> None:
     record = a_progress(Phase.VERIFYING, drain_started=STARTED, **marks)
     assert told_after(record).get("drainSeconds") == seconds
 
@@ -63,7 +61,7 @@ def test_the_end_of_settling_adds_its_duration_to_the_report() -> None:
 
 
 @pytest.mark.parametrize("need", [YES, UNKNOWN_NEED])
-def test_a_host_with_a_new_need_has_also_settled(need: Any) -> None:
+def test_a_new_need_does_not_remove_the_settle_time_from_the_report(need: Any) -> None:
     assert '"settleSeconds":12' in str(the_patch(settled(REPORT, need=need)).annotations[keys.LAST_REBOOT])
 
 
@@ -79,7 +77,7 @@ def test_a_host_with_a_new_need_has_also_settled(need: Any) -> None:
         (REPORT, {"settle_started": ago(-5)}),
     ],
 )
-def test_a_report_of_another_boot_is_not_changed(report: object, changes: dict[str, Any]) -> None:
+def test_a_report_without_this_boot_and_its_settling_is_not_changed(report: object, changes: dict[str, Any]) -> None:
     assert keys.LAST_REBOOT not in the_patch(settled(report, **changes)).annotations
 
 

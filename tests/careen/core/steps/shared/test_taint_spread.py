@@ -1,5 +1,5 @@
-"""No node waits with at most 500 agents; larger fleets spread their taints evenly over at most a minute, regardless of
-the nodes' names."""
+"""The spread of taints: fleets above 500 agents set their taints evenly over at most a minute, whatever the nodes'
+names. Smaller fleets set them at once."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ NAMES = {
 
 
 @given(st.text(), st.integers(0, MANY_AGENTS) | st.none())
-def test_in_a_fleet_of_usual_or_unknown_size_the_taint_is_set_at_once(node: str, agents: int | None) -> None:
+def test_a_small_or_unknown_fleet_sets_each_taint_at_once(node: str, agents: int | None) -> None:
     assert delay_seconds(node, agents, NOON) == 0.0
 
 
 @given(st.text(), st.integers(MANY_AGENTS + 1, 10**6), st.integers(MANY_AGENTS + 1, 10**6))
-def test_in_a_large_fleet_each_node_has_its_own_moment_within_a_minute(node: str, agents: int, others: int) -> None:
+def test_each_node_of_a_large_fleet_sets_its_taint_within_a_minute(node: str, agents: int, others: int) -> None:
     assert 0.0 <= delay_seconds(node, agents, NOON) < SPREAD_SECONDS == 60.0
     assert delay_seconds(node, agents, NOON) == delay_seconds(node, others, NOON)
 
 
 @given(st.text(), st.floats(0, 3600), st.floats(0, 60))
-def test_a_restarted_process_keeps_the_nodes_moment(node: str, second: float, later: float) -> None:
+def test_a_restarted_process_keeps_the_time_of_its_nodes_taint(node: str, second: float, later: float) -> None:
     first = delay_seconds(node, 5000, NOON + timedelta(seconds=second))
     again = delay_seconds(node, 5000, NOON + timedelta(seconds=second + later))
     assert again == pytest.approx(first - later, abs=1e-3) or later > first - 1e-3
 
 
 @given(st.text(), st.floats(0, 55))
-def test_a_process_restarted_every_few_seconds_reaches_its_moment_within_a_minute(node: str, offset: float) -> None:
+def test_an_often_restarted_process_also_sets_its_taint_within_a_minute(node: str, offset: float) -> None:
     starts = [NOON + timedelta(seconds=offset + 4.9 * number) for number in range(14)]
     assert any(delay_seconds(node, 5000, start) == 0.0 for start in starts)
 
 
 @pytest.mark.parametrize("kind", NAMES)
 @pytest.mark.parametrize("count", [MANY_AGENTS + 1, 5000])
-def test_the_moments_are_spread_evenly(kind: str, count: int) -> None:
-    """Every ten seconds about a sixth of the fleet: within five standard deviations of a fair draw."""
+def test_taints_are_spread_evenly_over_the_minute(kind: str, count: int) -> None:
+    """Each ten seconds get about a sixth of the fleet, within five standard deviations of an even random spread."""
     delays = [delay_seconds(name, count, NOON) for name in NAMES[kind][:count]]
     at_once = sum(delay == 0.0 for delay in delays)
     assert at_once < MANY_AGENTS
