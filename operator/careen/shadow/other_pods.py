@@ -3,10 +3,10 @@ and each of them moves the start of the scheduler's search."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from typing import Final
 
-from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod import OwnerReference, Pod
 from scheduler_core.snapshot.snapshot import Snapshot
 
 WINDOW_SECONDS: Final = 600.0
@@ -21,11 +21,21 @@ class OtherPods:
         """`now` and all later times are of one monotonic clock, in seconds."""
         self._began = now
         self._bound: deque[float] = deque(maxlen=_MOST)
+        self._left: defaultdict[tuple[str, OwnerReference | None], list[float]] = defaultdict(list)
 
-    def bound(self, pod: Pod, before: Snapshot, now: float) -> None:
-        """`before` is the cluster right before the binding. A pod of an owner that loses another one on a cordoned node
-        is taken as displaced by the drain of that node."""
-        if not _is_displaced(pod, before):
+    def leaves(self, pod: Pod, before: Snapshot, now: float) -> None:
+        """The pod is deleted; `before` is the cluster right before. If its node is cordoned, the next pod of its owner
+        replaces it, also one that comes later: a StatefulSet's and a Job's come when it is gone."""
+        if pod.owner is not None and before.has_node(pod.node_name) and before.node(pod.node_name).unschedulable:
+            self._forget(now)
+            self._left[pod.namespace, pod.owner].append(now)
+
+    def bound(self, pod: Pod, now: float) -> None:
+        """A pod does not count if it replaces one that left a cordoned node."""
+        left = self._left.get((pod.namespace, pod.owner))
+        if left and now - left[-1] <= WINDOW_SECONDS:
+            left.pop()
+        else:
             self._bound.append(now)
 
     def per_second(self, now: float) -> float:
@@ -35,11 +45,7 @@ class OtherPods:
         began = self._bound[0] if len(self._bound) == _MOST else max(self._began, now - WINDOW_SECONDS)
         return len(self._bound) / max(_LEAST_SECONDS if len(self._bound) < _MOST else 1e-3, now - began)
 
-
-def _is_displaced(pod: Pod, before: Snapshot) -> bool:
-    columns = before.columns
-    return pod.owner is not None and any(
-        other.terminating and other.owner == pod.owner and other.namespace == pod.namespace
-        for row in columns.unschedulable.nonzero()[0]
-        for other in before.pods_on(columns.names[row])
-    )
+    def _forget(self, now: float) -> None:
+        """Nobody replaces some pods, as those of a Deployment that was made smaller."""
+        for owner in [owner for owner, left in self._left.items() if not left or now - left[-1] > WINDOW_SECONDS]:
+            del self._left[owner]

@@ -23,6 +23,8 @@ class PodNews(Value, kw_only=True):
     """The scheduler has said that it fits nowhere."""
     is_leaving: bool = False
     """Finished or being deleted."""
+    is_deleted: bool = False
+    """Being deleted, or gone; not merely finished."""
     is_mirror: bool = False
 
 
@@ -71,6 +73,7 @@ def read_news(line: bytes) -> PodNews | None:
     except (ValueError, RecursionError):
         return None
     meta, spec, status = event.object.metadata, event.object.spec, event.object.status
+    is_deleted = bool(meta.deletion_timestamp) or event.type == "DELETED"
     return PodNews(
         type=event.type,
         key=f"{meta.namespace}/{meta.name}",
@@ -78,7 +81,8 @@ def read_news(line: bytes) -> PodNews | None:
         scheduler=spec.scheduler_name,
         node=spec.node_name,
         is_refused=not spec.node_name and any(_says_no_room(each) for each in status.conditions or ()),
-        is_leaving=bool(meta.deletion_timestamp) or status.phase in ("Succeeded", "Failed") or event.type == "DELETED",
+        is_leaving=is_deleted or status.phase in ("Succeeded", "Failed"),
+        is_deleted=is_deleted,
         is_mirror=_MIRROR in (meta.annotations or ()),
     )
 

@@ -110,6 +110,8 @@ class Shadow:
             self._refused.discard(news.key)
             if before is not None and has_changed and held is not None and held.node_name:
                 self._changes.note(self._turn, self._monotonic(), before)
+                if news.is_deleted:
+                    self._others.leaves(held, before, self._monotonic())
             return
         if news.is_mirror:
             return
@@ -156,7 +158,7 @@ class Shadow:
         if news.node:
             self._changes.bound(held, news.node)
             if news.scheduler in self._scheduler.runners:
-                self._others.bound(held, before, self._monotonic())
+                self._others.bound(held, self._monotonic())
 
     def _went_by(self, news: PodNews) -> None:
         """Nothing can be said of this pod, but its cycle moved the start of the search: all profiles share it."""

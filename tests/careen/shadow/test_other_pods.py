@@ -13,9 +13,8 @@ from scheduler_core.testing.builders import a_node, a_pod, manifests
 WEB, OTHER = ("ReplicaSet", "web"), ("ReplicaSet", "other")
 
 
-def cluster(*, is_cordoned: bool = True, is_ending: bool = True) -> Snapshot:
+def cluster(*, is_cordoned: bool = True) -> Snapshot:
     world = load_objects(manifests(a_node("n1"), a_node("n2"), a_pod("web-1").owned_by(*WEB).on("n1")))
-    world = world.with_pod_terminating("default/web-1") if is_ending else world
     return world.with_node_cordoned("n1") if is_cordoned else world
 
 
@@ -24,30 +23,53 @@ def a_comer(*owner: str) -> Pod:
     return load_objects(manifests(built)).pending[0]
 
 
+def after_a_drain(world: Snapshot, times: int = 1, at: float = 100.0) -> OtherPods:
+    (web,) = world.pods_on("n1")
+    others = OtherPods(0.0)
+    for _ in range(times):
+        others.leaves(web, world, at)
+    return others
+
+
 @pytest.mark.parametrize(
-    ("owner", "before", "counted"),
-    [
-        (WEB, cluster(), 0),
-        (WEB, cluster(is_cordoned=False), 1),
-        (WEB, cluster(is_ending=False), 1),
-        (OTHER, cluster(), 1),
-        ((), cluster(), 1),
-    ],
+    ("owner", "is_cordoned", "counted"), [(WEB, True, 0), (WEB, False, 1), (OTHER, True, 1), ((), True, 1)]
 )
 def test_the_replacement_of_a_drained_pod_does_not_count_towards_the_rate(
-    owner: tuple[str, ...], before: Snapshot, counted: int
+    owner: tuple[str, ...], is_cordoned: bool, counted: int
 ) -> None:
-    others = OtherPods(0.0)
-    others.bound(a_comer(*owner), before, 300.0)
+    others = after_a_drain(cluster(is_cordoned=is_cordoned))
+    others.bound(a_comer(*owner), 300.0)
     assert others.per_second(300.0) == pytest.approx(counted / 300)
+
+
+@pytest.mark.parametrize(("seconds", "counted"), [(1.0, 0), (400.0, 0), (601.0, 1)])
+def test_a_replacement_may_come_ten_minutes_after_its_pod_has_left(seconds: float, counted: int) -> None:
+    """A StatefulSet's comes when the pod is gone, a Job's up to minutes later."""
+    others = after_a_drain(cluster())
+    others.bound(a_comer(*WEB), 100.0 + seconds)
+    assert others.per_second(100.0 + seconds) * 600.0 == pytest.approx(counted, abs=0.2)
+
+
+def test_each_pod_that_left_has_one_replacement() -> None:
+    others = after_a_drain(cluster(), times=2)
+    for _ in range(5):
+        others.bound(a_comer(*WEB), 300.0)
+    assert others.per_second(300.0) == pytest.approx(3 / 300)
+
+
+def test_owners_whose_pods_nobody_replaced_are_forgotten() -> None:
+    others = after_a_drain(cluster(), times=3)
+    later = load_objects(manifests(a_node("n1"), a_pod("other-1").owned_by(*OTHER).on("n1"))).with_node_cordoned("n1")
+    others.leaves(later.pods_on("n1")[0], later, 1000.0)
+    assert [owner.name for _, owner in others._left if owner] == ["other"]
 
 
 def test_a_binding_counts_towards_the_rate_for_ten_minutes() -> None:
     others = OtherPods(0.0)
     assert others.per_second(0.0) == 0.0
-    comer, world = a_comer(), cluster()
+    comer = a_comer()
     for second in range(1, 601):
-        others.bound(comer, world, float(second))
+        others.bound(comer, float(second))
     assert others.per_second(600.0) == pytest.approx(1.0)
     assert others.per_second(900.0) == pytest.approx(0.5, abs=0.01)
     assert others.per_second(2000.0) == 0.0
@@ -55,13 +77,13 @@ def test_a_binding_counts_towards_the_rate_for_ten_minutes() -> None:
 
 def test_a_single_early_binding_does_not_give_a_high_rate() -> None:
     others = OtherPods(100.0)
-    others.bound(a_comer(), cluster(), 100.0)
+    others.bound(a_comer(), 100.0)
     assert others.per_second(100.0) == pytest.approx(1 / 60)
 
 
 def test_more_bindings_than_are_kept_are_counted_over_a_shorter_time() -> None:
     others = OtherPods(0.0)
-    comer, world = a_comer(), cluster(is_cordoned=False)
+    comer = a_comer()
     for number in range(20_000):
-        others.bound(comer, world, number / 1000)
+        others.bound(comer, number / 1000)
     assert others.per_second(20.0) == pytest.approx(1000.0, rel=0.01)

@@ -398,3 +398,37 @@ def test_a_dump_contains_the_rate_of_bindings_per_second() -> None:
     assert town.shadow.learnt is not None
     assert town.shadow.learnt.others == pytest.approx(1 / 60)
     assert Town().shadow.learnt is None
+
+
+def of_a_set(manifest: Json, **metadata: Any) -> Json:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "uid-db", "controller": True}
+    return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [owner], **metadata}}
+
+
+@pytest.mark.parametrize(("is_cordoned", "others"), [(True, 1), (False, 2)])
+def test_a_replacement_that_comes_after_its_pod_has_left_a_cordoned_node_is_not_another_pod(
+    is_cordoned: bool, others: int
+) -> None:
+    """The first binding of the cluster is another pod in both cases."""
+    town = learned_town()
+    town.event("ADDED", of_a_set(pod("db-0", on="n001")))
+    drained = node("n001")
+    town.event("MODIFIED", {**drained, "spec": {**drained.get("spec", {}), "unschedulable": is_cordoned}})
+    town.event("MODIFIED", of_a_set(pod("db-0", on="n001"), deletionTimestamp="2026-03-04T00:00:00Z"))
+    town.event("DELETED", of_a_set(pod("db-0", on="n001"), deletionTimestamp="2026-03-04T00:00:00Z"))
+    town.event("ADDED", of_a_set(pod("db-0", uid="uid-new")))
+    town.event("MODIFIED", of_a_set(pod("db-0", on="n003", uid="uid-new")))
+    assert town.shadow.learnt is not None
+    assert town.shadow.learnt.others == pytest.approx(others / 60, abs=1e-3)
+
+
+def test_a_pod_that_finished_on_a_cordoned_node_has_no_replacement() -> None:
+    town = learned_town()
+    town.event("ADDED", of_a_set(pod("db-0", on="n001")))
+    drained = node("n001")
+    town.event("MODIFIED", {**drained, "spec": {**drained.get("spec", {}), "unschedulable": True}})
+    town.event("MODIFIED", of_a_set(pod("db-0", on="n001", phase="Succeeded")))
+    town.event("ADDED", of_a_set(pod("db-1", uid="uid-new")))
+    town.event("MODIFIED", of_a_set(pod("db-1", on="n003", uid="uid-new")))
+    assert town.shadow.learnt is not None
+    assert town.shadow.learnt.others == pytest.approx(2 / 60, abs=1e-3)
