@@ -1,5 +1,5 @@
-"""The expected nodes of one pod's cycle before its binding is observed, and how well each search predicted the
-binding."""
+"""Predicts the node of a pod before its binding is observed. After the binding, rates how well each search predicted
+the node."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Foreseen = tuple[Likely, CycleResult]
 
 
 class Expectation(Value, kw_only=True):
-    """The predictions of each followed search, and of those spread over all possible starts. Without any: the scheduler
-    checks every node, and `shares` is exact."""
+    """The predicted nodes of one pod: `followed` by the searches that a belief follows, `spread` by searches spread
+    over all possible starts. If the scheduler checks every node, both are empty, and `exact` has the result."""
 
     followed: tuple[Foreseen, ...] = ()
     spread: tuple[Foreseen, ...] = ()
@@ -39,7 +39,7 @@ class Expectation(Value, kw_only=True):
 
     @classmethod
     def of_one(cls, result: CycleResult) -> Expectation:
-        """The expectation if the scheduler checks every node."""
+        """Returns the expectation for a scheduler that checks every node."""
         return cls(exact=result)
 
     @property
@@ -61,7 +61,8 @@ class Expectation(Value, kw_only=True):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The smallest set of nodes that receives the pod in 95 percent of cases, the most likely first."""
+        """Returns the smallest set of nodes that receives the pod in 95 percent of cases, the most likely node
+        first."""
         held, names = 0.0, []
         for name, share in self.shares.items():
             names.append(name)
@@ -71,7 +72,8 @@ class Expectation(Value, kw_only=True):
         return tuple(names)
 
     def weighed(self, node_name: str) -> tuple[NDArray[np.float64], float]:
-        """The weights of the followed searches after a binding to that node, and the doubt: together 1."""
+        """Updates the weights of the followed searches and the doubt after the pod was bound to this node. Their sum is
+        1."""
         blind = _shares(self.spread).get(node_name, 0.0)
         strange = _STRANGE / max(1, self.nodes)
         doubted = self.doubt * (blind + strange)
@@ -87,7 +89,6 @@ class Expectation(Value, kw_only=True):
 
 
 def _shares(foreseen: Sequence[Foreseen]) -> dict[str, float]:
-    """The probability of each node by these searches only."""
     total = sum(likely.weight for likely, _ in foreseen)
     shares: dict[str, float] = {}
     for likely, result in foreseen:

@@ -1,5 +1,5 @@
-"""A belief as JSON, for a dump. Starts are written as node names, because positions change whenever nodes are added or
-removed."""
+"""Writes a belief as JSON into a dump and reads it back. The JSON names the node at which a search starts, because
+positions change when nodes are added or removed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class _StoredBelief(msgspec.Struct, frozen=True):
 
 
 def to_mapping(belief: SearchBelief, snapshot: Snapshot) -> Mapping[str, Any]:
-    """The most likely searches of the belief. `snapshot` is the cluster from which the belief was learned."""
+    """Returns the most likely searches of the belief as JSON values. `snapshot` is the cluster from which the belief
+    was learned."""
     likeliest = sorted(belief.followed, key=lambda each: -each.weight)[:_MOST_KEPT]
     kept = [
         _KeptSearch(_name(snapshot, each.search), round(each.weight, 6), each.search.workers, each.search.order)
@@ -46,8 +47,8 @@ def to_mapping(belief: SearchBelief, snapshot: Snapshot) -> Mapping[str, Any]:
 
 
 def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
-    """The stored belief, for the cluster of the dump; None if it is invalid. The weight of starts at deleted nodes
-    becomes doubt."""
+    """Reads a stored belief for the cluster of the dump; returns None if it is invalid. If a start's node was deleted,
+    the weight of that start becomes doubt."""
     try:
         kept = msgspec.convert(written, _StoredBelief)
     except (msgspec.ValidationError, RecursionError):
@@ -74,8 +75,7 @@ def from_mapping(written: Any, snapshot: Snapshot) -> SearchBelief | None:
 
 
 def learnt_searches(written: Any, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...] | None:
-    """Searches for a forecast from a dump: the likely ways in which the scheduler searches its nodes, at most so many;
-    None if the dump has no readable belief."""
+    """Returns at most `most` likely searches for a forecast from a dump, or None if the dump has no readable belief."""
     belief = None if written is None else from_mapping(written, snapshot)
     return None if belief is None else belief.searches(snapshot, scheduler, most)
 

@@ -1,13 +1,14 @@
-"""Learns where kube-scheduler's next search starts from the nodes that its pods were bound to.
+"""Learns where kube-scheduler's next search starts, from the nodes to which it bound pods.
 
-If the scheduler checks only a part of the nodes, the start of its search decides which node a pod gets, and every cycle
-moves the start by a computable number. So each binding shows which of the possible starts (with numbers of workers and
-node orders) predicted it: a Bayes filter over them. A part of the weight is always left to none of them (`doubt`): the
-true search may be another one, because the scheduler restarted, searched its nodes in an unknown order, or ran cycles
-that were not observed.
+If the scheduler checks only a part of the nodes, the start of its search decides which node a pod gets. Every cycle
+moves the start by a number of nodes that can be computed. So each binding shows which of the possible starts predicted
+it: a Bayes filter. A search also has a number of workers and an order of nodes. A part of the weight, `doubt`, always
+belongs to no followed search: the scheduler may have restarted, may use an unknown order of nodes, or may have run
+cycles that were not observed.
 
-A binding whose pod is unknown moves the start, too. By how much is not known, but most cycles of a cluster process
-about as many nodes: the last observed ones show how many."""
+The binding of an unknown pod moves the start too. The filter assumes that it moves as far as in the last observed
+cycles, because most cycles of a cluster check about the same number of nodes.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +46,10 @@ _Weights = NDArray[np.float64]
 
 
 class SearchBelief(Value, kw_only=True):
-    """The probability of each search to be the scheduler's next, after `bindings` observations. The weights of
+    """The probability that each search is the scheduler's next one, after `bindings` observations. The weights of
     `followed` and `doubt` add up to 1. `strides` are the numbers of nodes by which the last observed cycles moved the
-    start, `others` the number of pods per second that are bound besides those of drains (0 if nobody counts them). A
-    frozen value: learning gives a new belief."""
+    start. `others` is the number of pods per second that are bound outside of drains (0 if nobody counts them). The
+    value is frozen: learning returns a new belief."""
 
     followed: tuple[Likely, ...] = ()
     doubt: float = 1.0
@@ -58,14 +59,14 @@ class SearchBelief(Value, kw_only=True):
 
     @classmethod
     def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchBelief:
-        """The belief without observations: every start is equally likely. If the scheduler checks every node there is
-        nothing to learn, and the belief stays as it is."""
+        """Returns the belief before any observation: every start is equally likely. If the scheduler checks every node,
+        there is nothing to learn, and the belief never changes."""
         grid = in_known_orders(snapshot, scheduler, MOST_FOLLOWED)
         return cls(followed=tuple(_scaled(grid, 0.5)), doubt=0.5) if grid else cls()
 
     def expect(self, snapshot: Snapshot, scheduler: Scheduler, pod: Pod) -> Expectation:
-        """The expectation for this pod's cycle. `snapshot` is the cluster right before it, without the pod on its node.
-        Raises NoProfileError for a pod of another scheduler: its binding carries no information."""
+        """Predicts the result of this pod's cycle. `snapshot` is the cluster right before the cycle, so the pod is not
+        on a node. Raises NoProfileError for a pod of another scheduler: its binding carries no information."""
         spread = possible_searches(snapshot, scheduler, _SPREAD)
         if not spread:
             return Expectation.of_one(scheduler.schedule(snapshot, pod))
@@ -81,8 +82,8 @@ class SearchBelief(Value, kw_only=True):
         )
 
     def told(self, expected: Expectation, node_name: str) -> SearchBelief:
-        """The belief after the pod was bound to that node. `expected` is the expectation that this belief gave
-        before."""
+        """Returns the belief after the pod was bound to this node. `expected` is what `expect` returned before the
+        binding."""
         if not expected.spread:
             return self
         weights, doubt = expected.weighed(node_name)
@@ -101,9 +102,8 @@ class SearchBelief(Value, kw_only=True):
         )
 
     def unseen(self, snapshot: Snapshot) -> SearchBelief:
-        """The belief after the binding of a pod that is unknown: it moved the start as the observed cycles did, or by
-        any number of nodes. `snapshot` is the cluster; numbers of workers and node orders stay as likely as they
-        were."""
+        """Returns the belief after a binding of an unknown pod. The start moved as far as in one of the observed
+        cycles, or by any number of nodes. The numbers of workers and the node orders keep their probabilities."""
         nodes, found = len(snapshot.nodes), dict[_Kind, _Weights]()
         if not self.followed or not nodes:
             return self
@@ -113,16 +113,16 @@ class SearchBelief(Value, kw_only=True):
         return replace_value(self, followed=kept, doubt=1.0 - sum(each.weight for each in kept))
 
     def starts(self) -> tuple[tuple[int, float], ...]:
-        """The positions where the next search may start, in the scheduler's node order, with their weights, the most
-        likely first. The weights add up to 1 minus the doubt."""
+        """Returns the positions in the scheduler's node order at which the next search may start, with their weights,
+        the most likely position first. The weights add up to 1 minus the doubt."""
         weights: dict[int, float] = {}
         for each in self.followed:
             weights[each.search.start] = weights.get(each.search.start, 0.0) + each.weight
         return tuple(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
-        """Searches for a forecast: at most that many, with equal weight, the more likely ones repeated. None if the
-        scheduler checks every node."""
+        """Returns `most` searches of equal weight for a forecast; a likely search appears several times. Returns no
+        searches if the scheduler checks every node."""
         spread = possible_searches(snapshot, scheduler, most)
         if not spread:
             return ()
@@ -147,7 +147,6 @@ def _scaled(searches: Iterable[Likely], factor: float) -> Iterable[Likely]:
 
 
 def _moved(followed: Sequence[tuple[Likely, CycleResult]], weights: _Weights, nodes: int) -> dict[_Kind, _Weights]:
-    """The weights by the start of the next search, for each kind of search."""
     found: dict[_Kind, _Weights] = {}
     for (likely, result), weight in zip(followed, weights, strict=True):
         start = likely.search.start if result.next_start is None else result.next_start
@@ -156,7 +155,7 @@ def _moved(followed: Sequence[tuple[Likely, CycleResult]], weights: _Weights, no
 
 
 def _stride(expected: Expectation, weights: _Weights) -> int:
-    """The number of nodes that this cycle moved the start, by the search that is now the most likely."""
+    """Returns by how many nodes this cycle moved the start, according to the search that is now the most likely."""
     if not len(weights):
         return 0
     likely, result = expected.followed[int(weights.argmax())]
@@ -164,7 +163,8 @@ def _stride(expected: Expectation, weights: _Weights) -> int:
 
 
 def _strode(line: _Weights, strides: Sequence[int]) -> _Weights:
-    """The weights by start after a cycle that moved it by one of these, or by any number of nodes."""
+    """Returns the weights of the starts after a cycle moved the start by one of these strides, or by any number of
+    nodes."""
     anywhere = np.full(len(line), line.sum() / len(line))
     if not strides:
         return anywhere
@@ -185,7 +185,7 @@ def _blurred(line: _Weights) -> _Weights:
 
 
 def _likeliest(found: Mapping[_Kind, _Weights], share: float) -> tuple[Likely, ...]:
-    """The searches with the most weight, without the least likely ones."""
+    """Drops the least likely searches."""
     if not found:
         return ()
     kinds = list(found)

@@ -1,2 +1,2 @@
-"""What-if simulations: drains on a frozen snapshot. `forecast.py` has the result and needs no numpy; `drain.py`
+"""Simulates drains and roll-outs on a frozen snapshot. `forecast.py` defines the result and needs no numpy; `drain.py`
 computes it."""

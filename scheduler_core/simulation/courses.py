@@ -1,17 +1,19 @@
-"""The courses that one drain may take, from the first eviction until no pod moves.
+"""Follows the possible courses of one drain, from the first eviction until no pod moves.
 
 Evictions are requested one after another. A replacement that its controller creates at once is placed before the next
-eviction, as on a real cluster, where an eviction takes the API server a tenth of a second and a replacement gets its
-node in a tenth of that. A StatefulSet's replacement appears when the old pod is gone, a Job's still later.
+eviction: on a real cluster an eviction takes a tenth of a second, and a replacement gets its node in a tenth of that.
+The replacement of a StatefulSet's pod appears when the old pod is gone. The replacement of a Job's pod appears still
+later.
 
-A course is one possible sequence of events. It divides at a tie, because the scheduler picks one of the equal nodes,
-and when several pods end, because it is unknown which ends first. Courses that have become equivalent are joined again,
-because replicas of one owner are interchangeable. `most` bounds the number of courses followed in parallel; pods placed
-after the bound was reached are marked, because a node may be missing from their results. The courses' combined results
-are in `landings.py`.
+A course is one possible sequence of events. It divides at a tie, because the scheduler may take any of the equal nodes,
+and when several pods end, because any of them may end first. Courses that have become equivalent are joined again,
+because replicas of one owner are interchangeable. `most` bounds the number of courses. If the bound leaves courses out,
+pods placed later are marked, because a node may be missing from their results. `landings.py` combines the results of
+the courses.
 
 If the scheduler checks only a part of the nodes, a course also has the searches that lead to it, with their weights
-(`searches.py`), and divides where they find different nodes."""
+(`searches.py`). It divides where these searches find different nodes.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +45,15 @@ _MOST_PREEMPTIONS = 200  # a chain of preemptions always ends, because prioritie
 
 
 class OpenLanding(Value):
-    """A displaced pod that found one or several nodes; which one it takes is open. `ways`: by node, the searches that
-    find it; empty if the scheduler checks every node."""
+    """A displaced pod for which the scheduler found one node or several; the choice between them is open. `ways` maps
+    each node to the searches that find it, and is empty if the scheduler checks every node."""
 
     each: Displaced
     ways: Mapping[str, Way]
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that it may take, the main course's first."""
+        """The nodes that the pod may take; the node that the main course takes comes first."""
         if self.ways:
             return tuple(self.ways)
         result = self.each.result
@@ -64,8 +66,8 @@ class OpenLanding(Value):
 
 @dataclass(slots=True)
 class Course:
-    """One course between two steps. It has its own rounds and queue and shares the rest with the courses from which it
-    divided."""
+    """One course between two steps. Each course has its own rounds and its own queue; all other values are shared with
+    the courses from which it divided."""
 
     scheduler: Scheduler
     world: Snapshot
@@ -90,7 +92,7 @@ class Course:
     # ---- one step ----
 
     def go_on(self) -> None:
-        """Continues until a choice is open (then it is in `choices`), or to the end (`is_over`)."""
+        """Runs the course until a choice is open (see `choices`) or the course has ended (`is_over`)."""
         while not self.is_over:
             self.choices = self._find_choices()
             if self.choices:
@@ -105,8 +107,8 @@ class Course:
                 self._end_round()
 
     def _find_choices(self) -> tuple[str, ...]:
-        """The open choice: nodes for the pod that was tried, or keys of the pool, one of each kind; the main course's
-        option first."""
+        """Returns the options of the open choice: nodes for the pod just tried, or the first pod of each kind in the
+        pool. The option that the main course takes comes first. Returns nothing if no choice is open."""
         if self.landing is not None:
             return self.landing.nodes
         if self.queue.line or not self.queue.pool:
@@ -116,15 +118,15 @@ class Course:
 
     @property
     def question(self) -> str:
-        """The open choice in words that distinguish it from other choices."""
+        """A text that identifies the open choice."""
         if self.landing is not None:
             pod = self.landing.each.pod
             return f"{pod.node_name} {pod.key} {len(self.displaced)}"
         return " ".join(self.queue.pool)
 
     def divided(self, ways: int, turn: int) -> list[Course]:
-        """The courses into which the open choice divides this one, at most `ways`; `turn` makes courses differ in their
-        picks."""
+        """Divides this course into at most `ways` courses, one for each option of the open choice. If there are more
+        options, `turn` decides which ones are left out."""
         choices, searches = self.choices, self.searches
         if ways < len(choices):
             choices = (*choices[turn % len(choices) :], *choices[: turn % len(choices)])
@@ -163,8 +165,8 @@ class Course:
             self.queue.add_next(pod)
 
     def _end_round(self) -> None:
-        """The evicted pods end, and the replacements that waited for that appear. Then the refused pods are evicted
-        again, until a round moves no pod."""
+        """Removes the evicted pods and adds the replacements that waited for their end. The next round repeats the
+        refused evictions. Ends the course when a round moved no pod."""
         rounds, queue = self.rounds, self.queue
         rounds.refill()
         if rounds.ending or queue.postponed:
@@ -180,7 +182,7 @@ class Course:
     # ---- cycles ----
 
     def _try(self, each: Displaced) -> None:
-        """One cycle for the first pod of the line. If it finds nodes, the choice between several may be open."""
+        """Runs one scheduling cycle for the first pod in the line. Opens a choice if the cycle finds nodes."""
         result, unknown, found = None, "", {}
         try:
             found = self._search(each)
@@ -201,7 +203,7 @@ class Course:
             self.queue.drop_alike(each)
 
     def _search(self, each: Displaced) -> dict[str, Way]:
-        """The nodes that the searches find; one way if every node is checked."""
+        """Returns the searches by the node that they find. If the scheduler checks every node, there is one entry."""
         if not self.searches:
             result = self.scheduler.schedule(self.world, each.replacement)
             return {"": Way("", result, (), ())}
@@ -214,8 +216,8 @@ class Course:
         return found
 
     def _any_start(self, each: Displaced, result: CycleResult | None) -> Shares:
-        """The shares of the nodes over all searches. Only the main course needs them, where the few followed searches
-        may reach each node too rarely."""
+        """Returns the share of each node over all possible searches. Computed only in the main course, whose few
+        followed searches may miss nodes."""
         if not (self.is_main and self.counts_any_start and result and result.sample):
             return ()
         every = self.scheduler.schedule(self.world, each.replacement)
@@ -223,7 +225,8 @@ class Course:
         return shares_of_any_start(every, result.sample.looked_at, is_order_known=not is_shuffled)
 
     def _follow(self, each: Displaced, way: Way) -> None:
-        """The way that some of the searches take. It has no node if an extender refused every node that they found."""
+        """Continues with the searches that found this node. There is no node if an extender refused all nodes that they
+        found."""
         self.searches = way.searches
         self.displaced[each.pod.key] = each = replace_value(each, result=way.result, shares=way.shares)
         if way.node:
@@ -252,7 +255,8 @@ class Course:
             self.rounds.healthy = (*self.rounds.healthy, each.pod)
 
     def _make_room(self, result: CycleResult) -> list[Pod]:
-        """Removes the pods that this one preempts; their controllers recreate them, and they are placed next."""
+        """Removes the pods that the placed pod preempts and queues their replacements next. Returns the removed
+        pods."""
         if result.node is not None or result.preemption is None or self.preemptions >= _MOST_PREEMPTIONS:
             return []
         keys = set(result.preemption.victims)
@@ -267,23 +271,23 @@ class Course:
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for courses that continue in the same way: the same kinds of pods are on the same nodes and wait in the
-        same order."""
+        """Equal for courses that continue in the same way: the same kinds of pods are on the same nodes, and the same
+        kinds wait in the same order."""
         return (self.queue.likeness, self.rounds.likeness)
 
     @property
     def most_ways(self) -> int:
-        """The number of courses into which it can divide: if searches are followed, each course needs one of its
-        own."""
+        """The largest number of courses into which this course can divide. If it follows searches, each course needs at
+        least one search."""
         return len(self.searches) if self.searches else len(self.choices)
 
     @property
     def weight(self) -> float:
-        """The probability of this course; 1 if it is unknown."""
+        """The probability of this course, or 1 if the probability is unknown."""
         return weight_of(self.searches) if self.searches else 1.0
 
     def absorb(self, other: Course) -> None:
-        """Takes over the additional results of an equivalent course: nodes that no course follows."""
+        """Adds the results and the searches of an equivalent course to this course."""
         self.queue.absorb(other.queue, (self.weight, other.weight), is_theirs=other.is_main)
         self.is_cut, self.is_main = self.is_cut or other.is_cut, self.is_main or other.is_main
         self.searches = (*self.searches, *other.searches)
@@ -294,8 +298,8 @@ def _told(result: CycleResult) -> dict[str, Any]:
 
 
 def follow(first: Course, most: int, draw: Draw = NOTHING_DRAWN) -> list[Course]:
-    """The ends of all courses that begin like `first`, at most so many; the main course comes first. If there are more,
-    `draw` chooses among them."""
+    """Follows at most `most` courses from `first` to their ends; the main course comes first in the result. If there
+    are more courses, `draw` chooses which ones to follow."""
     going: list[Course] = [first]
     over: list[Course] = []
     while going:

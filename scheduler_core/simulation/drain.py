@@ -1,9 +1,10 @@
-"""Simulates drains of a snapshot's nodes: cordon, evictions under the budgets, replacements by controllers, and
+"""Simulates drains of a snapshot's nodes: cordons, evictions under the budgets, replacements by controllers, and
 scheduling cycles until no pod moves.
 
 A drained node is cordoned, not removed: it stays a topology domain, as on a real cluster. `courses.py` has the steps
-and the effect of ties, `replacements.py` the timing of controllers, and `evictions.py` the eviction API's rules for
-budgets. Not simulated: new nodes (no autoscaler), other people's changes, and the time that pods take to start."""
+and handles ties, `replacements.py` says when controllers create replacements, and `evictions.py` has the eviction API's
+rules for budgets. Not simulated: an autoscaler, changes by other people, and the time that pods take to start.
+"""
 
 from __future__ import annotations
 
@@ -51,14 +52,14 @@ _COURSES_TIMES_NODES = 20_000
 # The same holds for searches: each soon becomes a separate course with its own cluster.
 LEAST_SEARCHES = 32
 _SEARCHES_TIMES_NODES = 160_000
-_PREEMPTS_IN_PART = ", or onto another: kube-scheduler tries a part of the nodes, from a random one"
+_PREEMPTS_IN_PART = ", or onto another: kube-scheduler tries only a part of the nodes and starts at a random one"
 # A pod that fits nowhere costs a search for whom it could preempt. Beyond so many kinds, pods that wait already
 # are counted and not tried.
 MOST_WAITING_KINDS = 30
 
 
 def most_searches(nodes: int) -> int:
-    """The number of searches that the drain follows in a cluster of so many nodes."""
+    """Returns how many searches a drain follows in a cluster with this many nodes."""
     return max(LEAST_SEARCHES, min(MOST_SEARCHES, _SEARCHES_TIMES_NODES // nodes))
 
 
@@ -74,15 +75,14 @@ def simulate_drain(
     searches: tuple[Likely, ...] | None = None,
     stays: StaysBecause = moves_all,
 ) -> tuple[Forecast, ...]:
-    """Forecasts where each pod of the nodes would land if the nodes were drained together now: one forecast per node,
-    in the order given.
+    """Forecasts where each pod of the nodes would land if the nodes were drained together now. Returns one forecast per
+    node, in the order of `node_names`. The snapshot does not change.
 
-    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_courses` bounds how many
-    courses are followed; by default `MOST_COURSES`, and fewer if the cluster has more than some 800 nodes. `start` is
-    the start of the scheduler's next search, if the caller knows it: it matters only if the scheduler checks a part of
-    the nodes. `searches` are the likely searches, if the caller learned them (`SearchBelief.searches`). `stays` is the
-    drain's own rule for pods that it leaves. Raises UnknownNodeError for a node missing from the snapshot. The snapshot
-    is never changed.
+    `made_at` (RFC 3339) is the time of the snapshot and is copied to the forecasts. `most_courses` bounds the number of
+    courses: by default `MOST_COURSES`, and fewer in clusters of more than about 800 nodes. `start` is the start of the
+    scheduler's next search, if the caller knows it; it matters only if the scheduler checks a part of the nodes.
+    `searches` are the searches that the caller learned (`SearchBelief.searches`). `stays` is the drain's own rule for
+    pods that it leaves on the node. Raises UnknownNodeError if a node is missing from the snapshot.
     """
     nodes = max(1, len(snapshot.nodes))
     most = most_courses or max(LEAST_COURSES, min(MOST_COURSES, _COURSES_TIMES_NODES // nodes))
@@ -108,11 +108,11 @@ def simulate_drain(
 
 
 class FinishedDrain(Value, kw_only=True):
-    """The forecasts, and the cluster after the drain: its nodes are cordoned, and its budgets used up unless
-    replacements refilled them.
+    """The forecasts of a drain, and the cluster after it. The drained nodes are cordoned, and the budgets are used up
+    unless replacements refilled them.
 
-    In `world`, replacements that landed are bound by the scheduler but not running yet; `displaced` has them and the
-    pods without a node. Both are of one course, in which the scheduler's own pick is taken at each tie.
+    In `world`, replacements that landed are bound but do not run yet. `displaced` has these replacements and the pods
+    without a node. Both show the main course, in which the scheduler takes its own pick at each tie.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -136,13 +136,13 @@ def run_drain(
     draw: Draw = NOTHING_DRAWN,
     counts_any_start: bool = False,
 ) -> FinishedDrain:
-    """Does the work of `simulate_drain`, for callers that continue from its result.
+    """Does the work of `simulate_drain` for callers that continue from its result.
 
-    `with_details` adds notes, the changes that would place a pending pod (whose search costs more than the drain
-    itself), and for each moving pod all nodes that may take it, their scores, and the sentence. `with_pending`: pending
-    pods of the snapshot need a node beside the displaced ones. `draw` chooses the courses to follow if there are more
-    than `most_courses`. `counts_any_start`: nothing is known of the scheduler's search, and the named nodes are also
-    those of searches that are not followed.
+    `with_details` adds the notes, the changes that would place a pending pod, and for each moving pod its sentence,
+    scores and all nodes that may take it. (The search for these changes costs more than the drain itself.)
+    `with_pending` also places the snapshot's pending pods. `draw` chooses the courses to follow if there are more than
+    `most_courses`. Set `counts_any_start` if nothing is known of the scheduler's search: then the result also names
+    nodes that only other searches find.
     """
     stays = beside_the_bound(snapshot.objects, stays)
     first = _first_course(snapshot, node_names, scheduler, stays, with_pending=with_pending, with_details=with_details)
@@ -172,8 +172,8 @@ def run_drain(
 
 
 def _left_by(main: Course, before: Snapshot) -> Snapshot:
-    """The cluster after the course: budgets used up, failures counted by their Jobs, and the other pods of failed Jobs
-    removed too."""
+    """Returns the cluster after the course: budgets are used up, Jobs have counted their failures, and all pods of
+    failed Jobs are gone."""
     world, spent = main.world, main.rounds.ledger.budgets()
     if spent != before.objects.budgets:
         world = world.with_objects(budgets=spent)
@@ -185,7 +185,8 @@ def _left_by(main: Course, before: Snapshot) -> Snapshot:
 
 
 def _gone_with_their_jobs(after: JobsAfter, world: Snapshot) -> list[Pod]:
-    """The remaining pods of a Job that the evictions made fail: its controller deletes them."""
+    """Returns the remaining pods of the Jobs that failed because of the evictions; the Job controller deletes these
+    pods."""
     if not after.failing:
         return []
     return [
@@ -222,7 +223,8 @@ def _first_course(
 
 
 def _who_waits(snapshot: Snapshot, scheduler: Scheduler) -> list[Pod]:
-    """The pending pods that this scheduler would try: those of the first few kinds, the most important first."""
+    """Returns the pending pods that this scheduler would try, the most important first, limited to a number of
+    kinds."""
     kinds: set[Hashable] = set()
     found = []
     for pod in sorted(snapshot.pending, key=lambda pod: (-pod.priority, pod.key)):
@@ -240,7 +242,7 @@ def _in_order(snapshot: Snapshot, node_name: str) -> list[Pod]:
 
 
 class _Told(Value):
-    """The combined result of the courses, in words."""
+    """Turns the combined result of the courses into sentences."""
 
     before: Snapshot
     node_names: tuple[str, ...]
@@ -252,7 +254,8 @@ class _Told(Value):
     returning: dict[int, frozenset[str]] = field(default_factory=dict)  # worked out once for a course
 
     def outcomes(self, node_name: str) -> Iterable[PodForecast]:
-        """Every pod of the node with its outcome, in eviction order, without pods that end without the drain."""
+        """Returns every pod of the node with its outcome, in eviction order. Leaves out the pods that end without the
+        drain."""
         return (self._outcome(pod) for pod in _in_order(self.before, node_name) if not ends_already(pod))
 
     def _outcome(self, pod: Pod) -> PodForecast:
@@ -271,14 +274,14 @@ class _Told(Value):
                 remedies=(refusal.remedy,) if refusal.remedy else (),
             )
         if recreation_of(pod) is Recreation.NEVER:
-            return _say(pod, Outcome.LOST, "has no controller that would recreate it")
+            return _say(pod, Outcome.LOST, "no controller would recreate it")
         jobs = self.courses[0].jobs
         if jobs is not None and pod.key in jobs.lost:
             return _say(pod, Outcome.LOST, jobs.lost[pod.key])
         return self._landing(self.landings[pod.key])
 
     def _kept_by_the_drain(self, refusal: EvictionRefusal) -> str:
-        """Why waiting cannot help although the budget has room: the awaited pod returns only with the node. Empty if
+        """Returns why waiting cannot help: the pods that the budget waits for return only with this node. Empty if
         waiting can help."""
         numbers, course = refusal.budget, self.courses[0]
         budget = next(
@@ -303,7 +306,7 @@ class _Told(Value):
         return (
             f"disruption budget {budget.key} wants {numbers.desired_healthy} healthy of "
             f"{numbers.expected_pods} pods, and {counted(len(away), 'pod')} that "
-            f"would go before can come back to this node alone: waiting cannot help"
+            f"are evicted before can return only to this node: waiting cannot help"
         )
 
     def _landing(self, landing: Landing) -> PodForecast:
@@ -320,8 +323,7 @@ class _Told(Value):
             return _say(
                 each.pod,
                 Outcome.MOVES,
-                f"preempts its way onto {listed(nodes, 'or')}"
-                + ("" if not landing.preempts_in_part else _PREEMPTS_IN_PART),
+                f"preempts pods on {listed(nodes, 'or')}" + ("" if not landing.preempts_in_part else _PREEMPTS_IN_PART),
                 landing=nodes,
                 shares=shares,
                 is_cut=landing.is_open,
@@ -342,7 +344,7 @@ class _Told(Value):
         if each.unknown or result is None:
             return _say(pod, Outcome.UNKNOWN, each.unknown)
         if each.replacement.key in self._returning(course):
-            return _say(pod, Outcome.RETURNS, "only this node can hold it: it waits out the reboot")
+            return _say(pod, Outcome.RETURNS, "only this node can hold it: it waits until the reboot is over")
         ways_out = (
             remedies(self.scheduler, course.world, each.replacement, result, frozenset(self.node_names))
             if self.with_details
@@ -351,7 +353,7 @@ class _Told(Value):
         when = (
             f"finds no room in {landing.homeless_share:.0%} of cases"
             if shares
-            else "finds room or not, as earlier ties fall"
+            else "finds room in some courses only, depending on earlier ties"
         )
         sentence = f"{when.replace('%', ' %')}: {result.sentence}" if nodes else result.sentence
         return _say(
@@ -359,7 +361,6 @@ class _Told(Value):
         )
 
     def _returning(self, course: Course) -> frozenset[str]:
-        """The replacements that wait until the reboot is over in this course."""
         known = self.returning.get(id(course))
         if known is None:
             homeless = [
@@ -381,14 +382,14 @@ class _Told(Value):
             yield f"Job {job} would fail, and {counted(number, 'other pod')} of it would end"
 
     def notes(self) -> Iterable[str]:
-        """The other pods that the drain would move, and what the forecast left out."""
+        """Returns notes about other pods that the drain affects, and about what the forecast left out."""
         mine, displaced = set(self.node_names), self.courses[0].displaced.values()
         places = [
             f"{each.pod.key} on {each.replacement.node_name}" for each in displaced if each.waited and each.landed
         ]
         if places:
             verb = "waits" if len(places) == 1 else "wait"
-            yield f"{counted(len(places), 'pod')} that {verb} already would get a place: {first_few(places)}"
+            yield f"{counted(len(places), 'pod')} that {verb} for a node would get one: {first_few(places)}"
         for each in displaced:
             if not each.waited and each.pod.node_name not in mine:
                 where = f"moves to {each.replacement.node_name}" if each.landed else "would stay pending"
@@ -400,16 +401,16 @@ class _Told(Value):
         if ailing:
             yield (
                 f"{counted(len(ailing), 'DaemonSet pod')} of the node {'is' if len(ailing) == 1 else 'are'} "
-                f"not ready already: {first_few(ailing)}"
+                f"already not ready: {first_few(ailing)}"
             )
         if ending := sum(1 for name in self.node_names for pod in self.before.pods_on(name) if ends_already(pod)):
-            yield f"{counted(ending, 'pod')} of the node {'is' if ending == 1 else 'are'} ending already"
+            yield f"{counted(ending, 'pod')} of the node {'is' if ending == 1 else 'are'} already terminating"
         yield from sample_notes(tuple(self.landings.values()))
         yield from batch_notes(self.scheduler, self.courses[0].displaced.values())
         if cut := sum(1 for landing in self.landings.values() if landing.is_cut):
             yield (
-                f"there are more courses than the {len(self.courses)} that were followed: "
-                f"{counted(cut, 'pod')} may land on nodes that are not named"
+                f"more than the {len(self.courses)} simulated courses are possible: "
+                f"{counted(cut, 'pod')} may land on nodes that are not listed"
             )
 
 
@@ -418,25 +419,25 @@ def _is_ailing_daemon(pod: Pod) -> bool:
 
 
 def _landing_sentence(best: Sequence[str], nodes: Sequence[str]) -> str:
-    """`best` share the highest score in the main course; the other `nodes` have it if an earlier tie is decided
-    differently."""
+    """Names `best`, the nodes with the highest score in the main course, then the `nodes` that have it in other
+    courses."""
     equals = set(best)
     others = [name for name in nodes if name not in equals]
     told = f"fits best on {best[0]}" if len(best) == 1 else f"fits equally well on {listed(best, 'and')}"
-    return f"{told}, or on {listed(others, 'or')} if an earlier tie falls otherwise" if others else told
+    return f"{told}, or on {listed(others, 'or')} if an earlier tie is decided differently" if others else told
 
 
 def _named(landing: Landing) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """The nodes to name and their shares; no shares if they are unknown."""
+    """Returns the nodes to name and their shares. Returns no shares if they are unknown."""
     named = landing.named
     return tuple(name for name, _ in named), tuple(round(share, 4) for _, share in named if share)
 
 
 def _shares_sentence(nodes: Sequence[str], shares: Sequence[float], most: int = 6) -> str:
-    """ "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)": the rest to 100 % belongs to nodes that are not
-    named."""
+    """Returns, for example, "most likely lands on n7 (52 %), n2 (31 %) or n9 (9 %)". The shares of nodes that are not
+    named are left out."""
     if len(nodes) > most and shares[0] < 2 * shares[-1]:
-        return f"lands on one of {len(nodes)} nodes, about as likely each"
+        return f"lands on one of {len(nodes)} nodes, each about equally likely"
     told = [f"{name} ({share:.0%})".replace("%", " %") for name, share in zip(nodes, shares, strict=True)]
     if len(told) > most:
         return f"most likely lands on {', '.join(told[:most])}, or on one of {len(told) - most} others"
@@ -449,11 +450,11 @@ def _homeless_clause(landing: Landing) -> str:
 
 
 def _sample_clause(sample: NodeSample | None) -> str:
-    return f"; kube-scheduler looks at {sample.looked_at} of the {sample.feasible} nodes that fit" if sample else ""
+    return f"; kube-scheduler checks {sample.looked_at} of the {sample.feasible} nodes that fit" if sample else ""
 
 
 def listed(names: Sequence[str], word: str) -> str:
-    """Alternatives as text: "a", "a or b", "a, b or c"."""
+    """Joins names for a sentence: "a", "a or b", "a, b or c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 

@@ -1,7 +1,7 @@
-"""The outcome of each pod of a node in a simulated drain: the typed result, and its JSON.
+"""Defines the forecast: the outcome of each pod of a node in a simulated drain, and its JSON.
 
-Only values, without numpy, because an agent reads a forecast but does not compute it: `drain.py` does, in another
-process.
+This module has only values and does not import numpy, because an agent reads a forecast but does not compute it.
+`drain.py` computes it in another process.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ class Outcome(StrEnum):
 
 
 class UnreadableForecastError(ValueError):
-    """The mapping is not a forecast of this version; the caller treats the forecast as unavailable."""
+    """The mapping is not a forecast of this version. The caller treats the forecast as unavailable."""
 
 
 class BudgetNumbers(Value, kw_only=True):
-    """A disruption budget with its status: how many evictions it still allowed, and why."""
+    """The numbers in a disruption budget's status: how many evictions it allows now, and the numbers of pods behind
+    that."""
 
     namespace: str
     name: str
@@ -43,22 +44,22 @@ class BudgetNumbers(Value, kw_only=True):
 
 
 class RunnerUp(Value, kw_only=True):
-    """The best of the nodes that the pod would not take, with its score; the first by name of equals."""
+    """The best node that the pod would not take, with its score. Of equal nodes, the first by name."""
 
     node: str
     score: int
 
 
 class PodForecast(Value, kw_only=True):
-    """One pod's outcome and the evidence for it.
+    """The outcome of one pod and the evidence for it.
 
-    `landing` has every node with the highest score, alone or among equals, in some course of the earlier ties,
-    sorted by name. If the scheduler checks fewer nodes than fit, it has the smallest set that takes the pod in 95 of
-    100 cases, the most likely first, and `shares` gives their probabilities. `is_cut`: a node may be missing,
-    because more courses were possible than were followed. `loses_data`: the pod's emptyDir is lost, whatever the
-    outcome. `score` is that highest score, None if only one node could take the pod and nothing was scored;
-    `runner_up` is the best of the others. `remedies` are single changes that would place a pending pod; each was
-    tried."""
+    `landing` has the nodes that may take the pod, sorted by name: those with the highest score in some course. If the
+    scheduler checks only a part of the nodes, `landing` has the smallest set that takes the pod in 95 of 100 cases, the
+    most likely node first, and `shares` has their probabilities. If `is_cut`, a node may be missing, because not all
+    possible courses were followed. If `loses_data`, the pod's emptyDir is lost, whatever the outcome. `score` is the
+    highest score, or None if only one node could take the pod. `runner_up` is the best node that the pod would not
+    take. `remedies` are single changes that would place a pending pod; each was tried.
+    """
 
     namespace: str
     name: str
@@ -79,16 +80,16 @@ class PodForecast(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The pod's key for sentences, namespace/name."""
+        """The pod's namespace and name as text: namespace/name."""
         return f"{self.namespace}/{self.name}"
 
 
 class NodesAnswer(Value, kw_only=True, rename="camel"):
-    """The effect of `count` more nodes of the template on the `pods` pods that find no room without them.
+    """How `count` more nodes of the template would help the `pods` pods that find no room without them.
 
-    `placed`: pod → node. `refused`: pod → why an empty one of these nodes, or the cluster with them, does not take it.
-    `needed`: the smallest number that places all pods; None if no number that was `tried` is enough: then `best_count`
-    of them place the most, `best_placed`.
+    `placed` maps a pod to its node. `refused` maps a pod to the reason why neither an empty new node nor the larger
+    cluster takes it. `needed` is the smallest number of nodes that places all pods. It is None if none of the `tried`
+    numbers is enough; then `best_count` nodes place the most pods, `best_placed`.
     """
 
     template: str
@@ -103,8 +104,8 @@ class NodesAnswer(Value, kw_only=True, rename="camel"):
 
 
 class Forecast(Value, kw_only=True):
-    """The result for one node: an outcome for every pod that does not end by itself, in eviction order, and notes for
-    the reader."""
+    """The forecast for one node: the outcome of every pod in eviction order, and notes for the reader. Leaves out pods
+    that end without the drain."""
 
     node: str
     made_at: str  # RFC 3339: when the lists it rests on were read
@@ -117,25 +118,25 @@ class Forecast(Value, kw_only=True):
     more_nodes: NodesAnswer | None = None  # for the reader; the same for all nodes that are drained together
 
     def count(self, outcome: Outcome) -> int:
-        """The number of pods with this outcome."""
+        """Returns the number of pods with this outcome."""
         return sum(1 for pod in self.pods if pod.outcome is outcome)
 
     @property
     def counts(self) -> dict[Outcome, int]:
-        """The number of pods for each outcome, in the order of `Outcome`, without zeros."""
+        """The number of pods per outcome, in the order of `Outcome`, without zeros."""
         return {outcome: n for outcome in Outcome if (n := self.count(outcome))}
 
     def with_outcome(self, outcome: Outcome) -> tuple[PodForecast, ...]:
-        """The pods that have this outcome."""
+        """Returns the pods with this outcome."""
         return tuple(pod for pod in self.pods if pod.outcome is outcome)
 
     @property
     def never(self) -> tuple[PodForecast, ...]:
-        """The pods that cannot be evicted in the current state, however long one waits."""
+        """The pods whose eviction cannot succeed in the current state, however long the drain waits."""
         return tuple(pod for pod in self.pods if pod.outcome is Outcome.BLOCKED and pod.is_never)
 
     def to_mapping(self) -> dict[str, Any]:
-        """The forecast as JSON-ready values; `from_mapping` reads it back."""
+        """Returns the forecast as values for JSON; `from_mapping` reads them."""
         return {
             "version": 1,
             "node": self.node,
@@ -148,7 +149,7 @@ class Forecast(Value, kw_only=True):
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> Self:
-        """The forecast that `to_mapping` wrote. Raises UnreadableForecastError for anything else."""
+        """Reads what `to_mapping` wrote. Raises UnreadableForecastError for anything else."""
         try:
             if mapping["version"] != 1:
                 raise UnreadableForecastError(
@@ -164,7 +165,7 @@ class Forecast(Value, kw_only=True):
                 more_nodes=msgspec.convert(mapping.get("moreNodes"), NodesAnswer | None),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise UnreadableForecastError(f"this is no forecast: {error}") from error
+            raise UnreadableForecastError(f"the forecast cannot be read: {error}") from error
 
 
 def _pod_to_mapping(pod: PodForecast) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""The combined result of a drain's courses: for each pod the nodes on which it may land, or that it may find none.
+"""Combines the courses of a drain: for each pod, the nodes on which it may land, and whether it may find none.
 
-Replicas of one owner are interchangeable, so they are matched, course by course, such that the courses agree as far as
-possible: if two replicas land on n1 and n2 in every course, one is said to go to n1 and the other to n2, whichever the
-scheduler tries first.
+Replicas of one owner are interchangeable. So the replicas of each course are matched with those of the main course such
+that the courses agree as far as possible. If two replicas land on n1 and n2 in every course, the result places one on
+n1 and the other on n2, whichever of them the scheduler tries first.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ CONFIDENCE = 0.95
 
 @dataclass(slots=True)
 class Landing:
-    """One displaced pod over all courses. `main` is its result in the main course, in which the scheduler's own pick is
-    taken at each tie.
+    """One displaced pod in all courses. `main` is its result in the main course, in which the scheduler takes its own
+    pick at each tie.
 
-    `nodes` are the nodes that it may take; `homeless` is the first course in which it finds none, with its state there.
-    `is_cut`: earlier courses were left out, so a node may be missing from `nodes`. `sample`: in some course the
-    scheduler checks fewer nodes than fit; then `weights` gives the probability of each node in the followed `searches`.
+    `nodes` are the nodes that the pod may take. `homeless` is the first course in which it finds none, with the pod's
+    state there. If `is_cut`, courses were left out, so a node may be missing from `nodes`. `sample` is set if the
+    scheduler checks only a part of the nodes in some course; then `weights` has the probability of each node over the
+    followed `searches`.
     """
 
     main: Displaced
@@ -42,19 +43,19 @@ class Landing:
 
     @property
     def is_open(self) -> bool:
-        """Whether it may land on a node that is not named, with an unknown probability."""
+        """Whether the pod may land on a node that `named` leaves out, with an unknown probability."""
         return self.is_cut or self.preempts_in_part or (self.sample is not None and not self.weights)
 
     @property
     def depends_on_the_start(self) -> bool:
-        """Whether it lands on another node, or none, if the scheduler's search starts elsewhere."""
+        """Whether the pod would land on another node, or on none, if the scheduler's search started at another node."""
         return self.sample is not None and (len(self.weights) > 1 or self.homeless_weight > 0)
 
     @property
     def named(self) -> tuple[tuple[str, float], ...]:
-        """The smallest set that contains its node in 95 of 100 cases, with each node's share, the most likely first;
-        all nodes if it finds no room in more than the remaining cases. If the scheduler checks every fitting node: all
-        of `nodes`, by name, each with the share 0."""
+        """The smallest set of nodes that takes the pod in 95 of 100 cases, with their shares, the most likely node
+        first. If the pod often finds no room, the set has all nodes. If the scheduler checks every node, it has all of
+        `nodes`, by name, each with the share 0."""
         if self.sample is None or not self.weights:
             return tuple((name, 0.0) for name in sorted(self.nodes))
         weights = weighed(self.weights, self.searches, self.main.any_start)
@@ -67,7 +68,7 @@ class Landing:
         return tuple(named)
 
     def add(self, course: Course, each: Displaced) -> None:
-        """Adds the pod matched with this one in one more course."""
+        """Adds the result of the matching pod in one more course."""
         self.nodes.update(each.choices, *(names for names, _ in each.shares))
         self.searches += len(course.searches)
         for names, share in each.shares:
@@ -83,7 +84,8 @@ class Landing:
 
     @property
     def homeless_share(self) -> float:
-        """The share of cases in which it finds no room; 1 if a course has none and the probability is unknown."""
+        """The share of cases in which the pod finds no room. It is 1 if some course has no room and the probability is
+        unknown."""
         if self.homeless is None:
             return 0.0
         landed = sum(self.weights.values())
@@ -91,7 +93,7 @@ class Landing:
 
 
 def landings(courses: Sequence[Course]) -> dict[str, Landing]:
-    """The landings by the evicted pod's key, for every pod that is displaced in the first course."""
+    """Returns the landing of every pod that is displaced in the first course, by the key of the evicted pod."""
     main = courses[0]
     said = {key: Landing(each) for key, each in main.displaced.items()}
     for key, each in main.displaced.items():
@@ -116,8 +118,8 @@ def _owner(pod: Pod) -> Hashable:
 
 
 def _matched(slots: Sequence[Landing], others: Sequence[Displaced]) -> list[tuple[str, Displaced]]:
-    """Matches the pods of another course with these: first those with equal results, then those that add no new node,
-    then in order."""
+    """Matches pods of another course with these: first pods with the same node, then pods that add no new node, then
+    the remaining ones in order."""
     free, left, pairs = list(slots), list(others), []
     for agrees in (_same_place, _nothing_new, _whatever):
         for slot in tuple(free):

@@ -1,4 +1,4 @@
-"""How many pods of each node a drain would have to move: counted once over the cluster and updated with every move."""
+"""Counts the pods that a drain of each node would have to move. The count is made once and updated with every move."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class MovableTally(Value):
-    """Pods per node, without the pods that a drain with this rule leaves."""
+    """The number of pods per node, without the pods that a drain with the rule `stays` leaves on the node."""
 
     stays: StaysBecause = moves_all
 
@@ -42,5 +42,5 @@ class MovableTally(Value):
 
 
 def movable_pods(snapshot: Snapshot, stays: StaysBecause = moves_all) -> dict[str, int]:
-    """Node name to the number of its pods that a drain with this rule would have to move."""
+    """Maps each node's name to the number of its pods that a drain with the rule `stays` would have to move."""
     return dict(zip(snapshot.node_names, snapshot.tally(MovableTally(stays)).tolist(), strict=True))

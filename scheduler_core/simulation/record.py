@@ -1,5 +1,4 @@
-"""Every plugin's verdict on one pod and each node: the cycle's result and the details behind it, for people who ask
-why."""
+"""Records every plugin's verdict on one pod and each node, for people who ask why a node was or was not chosen."""
 
 from __future__ import annotations
 
@@ -16,10 +15,10 @@ from scheduler_core.values import Value
 
 
 class NodeRecord(Value, kw_only=True):
-    """One node: `refusal` is the first one (None: it passed), `verdicts` are all filters' own verdicts, also after the
-    first refusal.
+    """The verdicts on one node. `refusal` is the first refusal, or None if the node passed all filters. `verdicts` has
+    the verdict of every filter, also of those after the first refusal.
 
-    `total` and `scores` (weighted, by plugin) exist only if the node was scored: it and at least one other passed.
+    `total` and `scores` (weighted, by plugin) exist only if nodes were scored: this node and at least one other passed.
     """
 
     node: str
@@ -30,7 +29,7 @@ class NodeRecord(Value, kw_only=True):
 
 
 class Record(Value, kw_only=True):
-    """One cycle for one pod: its node, and a row for each node, the preferred ones first."""
+    """One cycle for one pod: its result, and a record for each node, the preferred nodes first."""
 
     pod: Pod
     result: CycleResult
@@ -40,9 +39,9 @@ class Record(Value, kw_only=True):
 
 
 def explain(scheduler: Scheduler, snapshot: Snapshot, pod: Pod) -> Record:
-    """Schedules the pod as if it entered the queue now; a pod on a node is removed from it first.
+    """Schedules the pod as if it entered the queue now. A pod that is on a node is removed from the snapshot first.
 
-    Raises NoProfileError if another scheduler is responsible for it.
+    Raises NoProfileError if another scheduler is responsible for the pod.
     """
     world = snapshot.without_pod(pod.key) if pod.node_name else snapshot
     newcomer = pod.on_node("")

@@ -1,9 +1,9 @@
-"""Single changes that would place a pending pod: each is tried in the snapshot and reported only if the pod then finds
-a node.
+"""Finds single changes that would place a pending pod. Each change is tried in the snapshot, and reported only if the
+pod then finds a node.
 
-The cheapest changes come first: missing resources of a node, an uncordon, a removed taint, a spread constraint with
-maxSkew one higher. At most `_TRIES` nodes are tried for each kind, those that lack the least first, because the reader
-needs one solution and not all.
+The cheapest changes come first: more of a missing resource on a node, an uncordon, a removed taint, a spread constraint
+with maxSkew one higher. Each kind of change is tried on at most `_TRIES` nodes, on those that lack the least first,
+because the reader needs one solution and not all.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Remedy = tuple[str, Snapshot, Pod]  # the sentence, and the world and the pod as
 def remedies(
     scheduler: Scheduler, world: Snapshot, pod: Pod, result: CycleResult, drained: frozenset[str]
 ) -> tuple[str, ...]:
-    """Sentences such as "250m more cpu on n3 (zone b)", each proven by another cycle; empty if no single change is
-    enough."""
+    """Returns sentences such as "250m more cpu on n3 (zone b)", each proven by another cycle. Returns nothing if no
+    single change is enough."""
     refused = {name: verdict for name, verdict in result.statuses.items() if name not in drained}
     kinds: tuple[Callable[[Scheduler, Snapshot, Pod, dict[str, Verdict]], Iterator[Remedy]], ...] = (
         _more_resources,
@@ -41,14 +41,13 @@ def remedies(
 
 
 def _one_more_node(scheduler: Scheduler, world: Snapshot, pod: Pod, drained: frozenset[str]) -> tuple[str, ...]:
-    """If no change of a node is enough: one more empty node like the drained ones. Tried with the drained node itself,
-    emptied."""
+    """If no change of a node is enough, tries one more empty node like the drained one."""
     for name in sorted(drained):
         node, fresh = world.node(name), world
         for other in world.pods_on(name):
             fresh = fresh.without_pod(other.key)
         if name in scheduler.schedule(fresh.with_node_uncordoned(name), pod).best:
-            return (f"one more node like {_place(node)}, empty and without a cordon",)
+            return (f"one more empty, uncordoned node like {_place(node)}",)
     return ()
 
 
@@ -90,8 +89,8 @@ def _shortage(scheduler: Scheduler, world: Snapshot, node: Node, pod: Pod) -> di
 
 
 def _weight(lack: dict[str, int]) -> float:
-    """Makes shortages of different resources comparable: a cpu (1000m) counts as much as 4 GiB, the ratio of a common
-    machine."""
+    """Makes shortages of different resources comparable: one CPU (1000m) counts as much as 4 GiB of memory, the ratio
+    of a common machine."""
     return sum(
         amount / (1000 if name == CPU else 4 * 2**30 if name in (MEMORY, EPHEMERAL_STORAGE) else 1)
         for name, amount in lack.items()

@@ -1,15 +1,16 @@
-"""A whole roll-out on a frozen cluster: each node is drained, goes down and comes back, and each drain starts from the
-result of the earlier ones.
+"""Simulates a whole roll-out on a frozen cluster. Each node is drained, goes down and comes back; each drain starts
+from the result of the earlier ones.
 
-`Rules` decide which node may start when, as the gates do for the agents. Every node still to reboot has the soft taint
-from the beginning; a node under its claim is cordoned and comes back without the taint; displaced pods stay on the node
-that the scheduler chose and run from then on. Pods without room are tried again whenever a node comes back.
+`Rules` decide which node may start when, as the gates do for the agents. Every node that must reboot has the soft taint
+from the beginning. A node under its claim is cordoned, and comes back without the taint. Displaced pods run on the node
+that the scheduler chose. Pods without room are tried again whenever a node comes back.
 
 The parts are in `rollout_parts/`: the agenda, the cluster, the permission to claim, the pods without a node, and the
 record of events.
 
-Not simulated: other people's changes, new nodes, slow starts of pods (a budget is refilled as soon as the
-replacement has a node), and preemption by pods that have waited for long."""
+Not simulated: changes by other people, new nodes, slow starts of pods (a budget is refilled as soon as the replacement
+has a node), and preemption by pods that have waited for long.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ _MOST_TRIED_IN_VAIN = 5
 
 
 class Durations(Value, kw_only=True):
-    """Seconds. `boot` is from the drained node to the released one; `boot_of` has the measured values of single
-    nodes."""
+    """The duration of each step of a reboot, in seconds. `boot` is the time from the end of the drain until the node is
+    back in service. `boot_of` has the measured boot time of single nodes."""
 
     held_back: float = 0.0
     drain: float = 60.0
@@ -68,13 +69,14 @@ def simulate_rollout(
     seed: int = 0,
     possible: tuple[Likely, ...] | None = None,
 ) -> Timeline:
-    """The roll-out over these nodes, from `begins` until no more node can start or `most_days` have passed.
+    """Simulates the roll-out over these nodes, from `begins` until no more node can start or `most_days` have passed.
 
-    `taint_key` None: no soft taint. `stays` is the drains' own rule for pods that they leave. `on_progress` is called
-    repeatedly with the number of rebooted nodes. `seed` decides random events (which of equal nodes a pod takes, which
-    pod ends first, where the scheduler's search starts); 0 takes the scheduler's own pick at each tie and makes it
-    check every node. `possible` are the searches from which one is chosen, if the caller learned them
-    (`SearchBelief.searches`). Raises UnknownNodeError for a node missing from the snapshot."""
+    Without `taint_key`, nodes get no soft taint. `stays` is the drains' own rule for pods that they leave on the node.
+    `on_progress` is called repeatedly with the number of rebooted nodes. `seed` decides random events: which of equal
+    nodes a pod takes, which pod ends first, and where the scheduler's search starts. With seed 0 the scheduler checks
+    every node and takes its own pick at each tie. `possible` are learned searches (`SearchBelief.searches`); one of
+    them is chosen. Raises UnknownNodeError if a node is missing from the snapshot.
+    """
     for name in nodes:
         if name not in snapshot.columns.row_of:
             raise UnknownNodeError(f"the snapshot has no node {name!r}")
@@ -97,15 +99,13 @@ def simulate_rollout(
 
 @dataclass(slots=True)
 class _Work:
-    """The steps of a node under its claim so far."""
-
     spans: list[Span] = field(default_factory=list)
     moves: int = 0
 
 
 @dataclass(slots=True)
 class _Rollout:
-    """The states of the nodes: waiting, at work under a claim, or done."""
+    """The state of the roll-out: which nodes wait, which are at work under a claim, and what has happened."""
 
     nodes: tuple[str, ...]
     rules: Rules
@@ -141,8 +141,8 @@ class _Rollout:
     # ---- nodes that start ----
 
     def _begin_those_who_may(self) -> list[tuple[str, Obstacle]]:
-        """Starts nodes until no place is free or no node may start; returns the obstacles if a place remained
-        unused."""
+        """Lets nodes start until concurrency is used up or no node may start. If concurrency remains unused, returns
+        the obstacles of the nodes."""
         asked: set[str] = set()
         in_the_way: list[tuple[str, Obstacle]] = []
         tried_in_vain = 0
@@ -180,7 +180,7 @@ class _Rollout:
             self._drain(name)
 
     def _ask_again(self, name: str) -> None:
-        """Handles the time that has passed since the claim."""
+        """Asks for permission again after the pause before the drain."""
         obstacle = self.permission.refusal(name, self.now)
         if obstacle is None:
             self._drain(name)
@@ -221,7 +221,7 @@ class _Rollout:
     # ---- the pods ----
 
     def _displace(self, name: str) -> None:
-        """The pods leave the node: those that land run on other nodes, the others wait for a node."""
+        """Drains the node: pods that found another node run there, and the other pods wait for a node."""
         drain = self.cluster.drained(name)
         self.cluster.take_over(drain)
         (forecast,) = drain.forecasts
@@ -237,7 +237,6 @@ class _Rollout:
         self.account.lost.extend(pod.title for pod in forecast.pods if pod.outcome is Outcome.LOST)
 
     def _place_again(self) -> None:
-        """Tries again to place each pod that waits for a node."""
         left = []
         for each, node in tried_again(self.unplaced, self.cluster, self.now):
             if node is None:
@@ -272,7 +271,7 @@ class _Rollout:
 
     def _why_left(self, name: str, ends_by: datetime) -> Obstacle:
         if name in self.work:
-            return _time_ended("the simulated time ended while it was at work")
+            return _time_ended("the simulated time ended while the node was at work")
         found = self.permission.refusal(name, self.now)
         return found or _time_ended(f"its turn did not come before {ends_by:%Y-%m-%d %H:%M}")
 

@@ -1,4 +1,4 @@
-"""Notes of a forecast for a scheduler that does not check every node for every pod."""
+"""Writes the notes of a forecast for a scheduler that does not check every node for every pod."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler_core.simulation.landings import Landing
 
 
 def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
-    """How many nodes the scheduler checks, and how many landings depend on its start."""
+    """Says how many nodes the scheduler checks, and how many landings depend on where its search starts."""
     mine = [landing for landing in landings if not landing.main.waited]
     samples = [landing.sample for landing in mine if landing.sample]
     if not samples:
@@ -23,26 +23,26 @@ def sample_notes(landings: Sequence[Landing]) -> Iterable[str]:
     if looked_at == 1:
         yield (
             f"nothing scores nodes in this profile: kube-scheduler takes the first of up to {feasible} nodes that "
-            f"fit, and where it begins nobody can tell: {depend}"
+            f"fit, and the start of its search is unknown: {depend}"
         )
         return
     yield (
-        f"kube-scheduler looks at {looked_at} of up to {feasible} nodes that fit, and where it begins nobody can "
-        f"tell: {depend}, and the nodes named take the pod in 95 of 100 cases; with percentageOfNodesToScore: 100 "
-        f"it looks at all of them, and the forecast is exact"
+        f"kube-scheduler checks {looked_at} of up to {feasible} nodes that fit, and the start of its search is "
+        f"unknown: {depend}, and the named nodes take the pod in 95 of 100 cases; with percentageOfNodesToScore: 100 "
+        f"it checks all nodes, and the forecast is exact"
     )
 
 
 def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterable[str]:
-    """Notes that the profile places identical pods in batches, if two or more of these are identical."""
+    """Says that the profile places identical pods in batches, if the drain displaces at least two identical pods."""
     kinds = Counter(each.kind for each in displaced if batches(scheduler, each.pod))
     if batched := sum(number for number in kinds.values() if number > 1):
         yield (
-            f"the scheduler's profile places alike pods in batches: of {counted(batched, 'pod')}, one that does "
-            f"not fit beside another of its kind may go to the next node of that one's list, which is not followed"
+            f"the scheduler's profile places identical pods in batches: of {counted(batched, 'pod')}, one "
+            f"that does not fit beside its twin may take the next node of the twin's list, which is not simulated"
         )
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of pods as text: "1 pod", "2 pods"."""
+    """Returns a number of pods as text: "1 pod", "2 pods"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

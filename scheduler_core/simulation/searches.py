@@ -1,8 +1,8 @@
-"""The possible starts of the scheduler's search, if it does not check every node, with their probabilities.
+"""The possible searches of a scheduler that does not check every node, with their probabilities.
 
-From outside, the start of its search, the number of its parallel workers, and the order in which it saw the nodes are
-unknown. A drain is followed from many starts at once, for several numbers of workers and for each possible order; each
-`Likely` is one of them.
+Three facts about the scheduler's search cannot be observed: its start, the number of parallel workers, and the order of
+the nodes. So a drain is followed from many starts at once, for several numbers of workers and each possible order. Each
+`Likely` is one of these searches.
 """
 
 from __future__ import annotations
@@ -46,25 +46,26 @@ Shares = tuple[tuple[tuple[str, ...], float], ...]
 
 
 class Draw(Value):
-    """Chooses among equal possibilities. The same seed gives the same choices; seed 0 takes the first one, which is the
-    scheduler's own if it is known."""
+    """Chooses among equal options. The same seed always gives the same choices. Seed 0 takes the first option, which is
+    the scheduler's own choice if that is known."""
 
     seed: int = 0
 
     def among(self, number: int, about: str) -> int:
-        """The position of the choice, among so many; `about` distinguishes this question from others."""
+        """Returns the position of the chosen option among `number` options. `about` identifies the choice."""
         return crc32(f"{self.seed} {about}".encode()) % number if self.seed and number else 0
 
 
 class Likely(Value):
-    """One way in which the scheduler may search its nodes now. The weights of all add up to 1.
+    """One way in which the scheduler may search its nodes now. The weights of all searches add up to 1.
 
-    `number`: other than 0 for a learned search. Such a search is certain for one cycle only: parallel workers may find
-    equal nodes in another order and move the start by a node more or less, and some cycles may be unobserved. Its
-    deviations are chosen at random by its number, and `lost` is the search that it then becomes.
+    A learned search has a `number` other than 0. It is certain for one cycle only: parallel workers may find equal
+    nodes in another order and move the start by one node more or less, and some cycles may be unobserved. The number
+    seeds these random deviations, and `lost` is the search that replaces this one if a cycle was not observed.
 
-    `others` is the number of pods per second that are bound besides those of a drain, and `strides` are the numbers of
-    nodes by which the cycle of such a pod may move the start."""
+    `others` is the number of pods per second that are bound outside of a drain. `strides` are the numbers of nodes by
+    which the cycle of such a pod may move the start.
+    """
 
     search: Search
     weight: float
@@ -75,8 +76,8 @@ class Likely(Value):
 
 
 class Way(Value):
-    """Searches that find the same node. `shares` gives the probability of each node in them: the node alone, or the
-    equals that it represents; empty if there is no node."""
+    """The searches that find the same node. `shares` gives the probability of that node, or of the equal nodes that it
+    represents. `shares` is empty if the searches find no node."""
 
     node: str  # empty where none fits
     result: CycleResult
@@ -87,8 +88,8 @@ class Way(Value):
 def possible_searches(
     snapshot: Snapshot, scheduler: Scheduler, most: int = MOST_SEARCHES, start: int | None = None
 ) -> tuple[Likely, ...]:
-    """Starts at equal distances for each number of workers and each order of nodes, all equally likely, at most `most`;
-    none if the scheduler checks every node. A caller that knows the start gives `start`."""
+    """Returns at most `most` equally likely searches, with evenly spaced starts, for each number of workers and each
+    order of nodes. Returns none if the scheduler checks every node. A caller that knows the start passes `start`."""
     nodes, configuration = len(snapshot.nodes), scheduler.configuration
     if all(scheduler.nodes_wanted_by(each, nodes) >= nodes for each in configuration.profiles):
         return ()
@@ -109,8 +110,8 @@ def possible_searches(
 
 
 def in_known_orders(snapshot: Snapshot, scheduler: Scheduler, most: int, turn: int = 0) -> tuple[Likely, ...]:
-    """Starts at equal distances for each number of workers and each knowable order of nodes, at most `most`; each
-    `turn` has others. None if the scheduler checks every node."""
+    """Returns at most `most` searches with evenly spaced starts, for each number of workers and each order of nodes
+    that can be known. Another `turn` gives other starts. Returns none if the scheduler checks every node."""
     nodes = len(snapshot.nodes)
     if not possible_searches(snapshot, scheduler, 1):
         return ()
@@ -146,21 +147,23 @@ def _in_orders(
 def drawn_search(
     snapshot: Snapshot, scheduler: Scheduler, draw: Draw, learnt: tuple[Likely, ...] | None = None
 ) -> tuple[Likely, ...]:
-    """One of the possible or learned searches, chosen at random; none if nothing is random or the scheduler checks
+    """Chooses one of the possible or learned searches at random. Returns none if the seed is 0 or the scheduler checks
     every node."""
     possible = (possible_searches(snapshot, scheduler) if learnt is None else learnt) if draw.seed else ()
     return tuple(replace(each, weight=1.0) for each in possible[draw.among(len(possible), "search") :][:1])
 
 
 def after_others(searches: tuple[Likely, ...], pod: str, seconds: float) -> tuple[Likely, ...]:
-    """The searches after so many seconds in which other pods may have been bound; `pod` is the next one."""
+    """Returns the searches after this many seconds, in which the scheduler may have bound pods outside of the drain.
+    `pod` is the pod that is scheduled next."""
     if not any(each.others for each in searches):
         return searches
     return tuple(_after_others(each, pod, each.others * seconds) for each in searches)
 
 
 def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
-    """Their number is random. The geometric distribution has a wide tail, because the seconds are a guess too."""
+    """The number of other pods is random. Its geometric distribution has a wide tail, because the seconds are a guess
+    too."""
     if not expected:
         return likely
     chance = max(_drawn(likely.number, f"others {pod}"), 1e-12)
@@ -173,12 +176,13 @@ def _after_others(likely: Likely, pod: str, expected: float) -> Likely:
 
 
 def are_few(searches: Sequence[Likely]) -> bool:
-    """Whether the drain has so few searches, these included, that each is more than a small share."""
+    """Whether the drain follows so few searches that each has more than a small share."""
     return bool(searches) and searches[0].weight > 1.0 / _MANY
 
 
 def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -> dict[str, Way]:
-    """The pod's searches by the node that they find, the most likely first; under "" those that find none."""
+    """Groups the pod's searches by the node that they find, the most likely node first. The key "" has the searches
+    that find no node."""
     # Courses that carry one search each must not all take the same one of equal nodes.
     chance = crc32(f"{pod} {searches[0].search}".encode())
     found: dict[str, list[tuple[Likely, CycleResult, tuple[str, ...]]]] = {}
@@ -191,12 +195,11 @@ def ways(pod: str, searches: Sequence[Likely], results: Sequence[CycleResult]) -
 
 
 def weight_of(searches: Sequence[Likely]) -> float:
-    """The sum of the searches' probabilities."""
     return sum(each.weight for each in searches)
 
 
 def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
-    """The shares of several searches, each with its weight, as one."""
+    """Combines the shares of several searches by the weights of these searches."""
     total = sum(weight for weight, _ in parts)
     sums: dict[tuple[str, ...], float] = {}
     for weight, shares in parts:
@@ -206,7 +209,7 @@ def mixed(parts: Sequence[tuple[float, Shares]]) -> Shares:
 
 
 def _taken(result: CycleResult, turn: int) -> tuple[str, tuple[str, ...]]:
-    """The node that this search takes, and those that it represents."""
+    """Returns the node that this search takes, and the equal nodes that it represents."""
     if result.node is None:
         node = result.preemption.node if result.preemption else ""
         return node, (node,)
@@ -222,7 +225,7 @@ def _way(node: str, parts: Sequence[tuple[Likely, CycleResult, tuple[str, ...]]]
 
 
 def _as_befalls(likely: Likely, result: CycleResult, pod: str) -> CycleResult:
-    """The choice of a learned search: now and then another of the equal nodes."""
+    """Returns the result of a learned search. Sometimes it takes another one of the equal nodes."""
     if not likely.number or len(result.best) < 2 or _drawn(likely.number, f"equal {pod}") >= _SWAPS:
         return result
     return replace(result, node=result.best[crc32(f"{likely.number} among {pod}".encode()) % len(result.best)])
@@ -239,7 +242,7 @@ def _from(likely: Likely, start: int, pod: str) -> Likely:
 
 
 def _step(chance: float) -> int:
-    """Makes one change from `STEPS`, chosen by `chance` from 0 to 1."""
+    """Chooses by how many nodes the start moves too far; `chance` is between 0 and 1."""
     for step, share in STEPS.items():
         chance -= share
         if chance < 0:
@@ -248,5 +251,5 @@ def _step(chance: float) -> int:
 
 
 def _drawn(number: int, about: str) -> float:
-    """A number from 0 to 1, the same for the same arguments."""
+    """Returns a pseudo-random number from 0 to 1, always the same for the same arguments."""
     return crc32(f"{number} {about}".encode()) / 2**32

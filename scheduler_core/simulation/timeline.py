@@ -1,7 +1,8 @@
-"""The result of a simulated roll-out: which nodes were down when, which pods moved how often, which pods waited, and
-the obstacles.
+"""The result of a simulated roll-out: when each node was down, which pods moved how often, which pods waited, and which
+obstacles nodes met.
 
-Only values, without numpy, because the code that prints them does not compute them: `rollout.py` does.
+This module has only values and does not import numpy, because the code that prints a roll-out does not compute it.
+`rollout.py` computes it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from scheduler_core.values import Value
 
 
 class Step(StrEnum):
-    """The steps of a node under its claim, in this order."""
+    """The steps of a node under its claim, in order."""
 
     HELD_BACK = "held back"  # claimed, not yet cordoned: the pause before the drain
     DRAINING = "draining"
@@ -24,7 +25,7 @@ class Step(StrEnum):
 
 
 class Span(Value, kw_only=True):
-    """One step of one node, with its beginning and its end."""
+    """One step of one node, with its start and its end."""
 
     step: Step
     start: datetime
@@ -32,8 +33,8 @@ class Span(Value, kw_only=True):
 
 
 class Visit(Value, kw_only=True):
-    """One claim of one node, from taking it to releasing it. `undone` is the reason why the drain was undone; empty if
-    the node rebooted."""
+    """The time in which one node held its claim. `undone` is the reason why the drain was undone; it is empty if the
+    node rebooted."""
 
     node: str
     spans: tuple[Span, ...]
@@ -50,9 +51,9 @@ class Visit(Value, kw_only=True):
 
 
 class Move(Value, kw_only=True):
-    """One pod that found another node. `pod` is its name at the beginning, `choices` the number of equally good nodes.
+    """One move of a pod to another node. `pod` is the pod's original name, `choices` the number of equally good nodes.
 
-    `is_open`: the scheduler checks fewer nodes than fit, so it may take another one.
+    If `is_open`, the scheduler checks only a part of the nodes that fit, so the pod may land on another node.
     """
 
     pod: str
@@ -65,8 +66,8 @@ class Move(Value, kw_only=True):
 
 
 class Wait(Value, kw_only=True):
-    """A displaced pod without a node. `until` None: it still had none at the end. `returns`: only the drained node can
-    hold it."""
+    """The wait of a displaced pod for a node. `until` is None if the pod still had no node at the end. If `returns`,
+    only the drained node can hold the pod."""
 
     pod: str
     node: str
@@ -76,12 +77,12 @@ class Wait(Value, kw_only=True):
     why: str
 
     def seconds(self, end: datetime) -> float:
-        """The duration of the wait, counted to `end` if it is not over."""
+        """Returns the duration of the wait. A wait that did not end counts until `end`."""
         return ((self.until or end) - self.since).total_seconds()
 
 
 class Obstacle(Value, kw_only=True):
-    """Why a node may not start now: the rule, a short description that several nodes share, and the whole sentence."""
+    """Why a node may not start now: the rule, a short subject that several nodes share, and the whole sentence."""
 
     rule: str
     subject: str
@@ -89,7 +90,7 @@ class Obstacle(Value, kw_only=True):
 
 
 class Hindrance(Value, kw_only=True):
-    """An obstacle that left a free place unused, with its seconds and the affected nodes."""
+    """An obstacle that left concurrency unused, with the lost seconds and the affected nodes."""
 
     rule: str
     subject: str
@@ -98,7 +99,7 @@ class Hindrance(Value, kw_only=True):
 
 
 class Closing(Value, kw_only=True):
-    """The end of a window, and the number of nodes that had not rebooted by then."""
+    """The end of a maintenance window, and the number of nodes that had not rebooted by then."""
 
     at: datetime
     left: int
@@ -112,8 +113,8 @@ class Left(Value, kw_only=True):
 
 
 class Timeline(Value, kw_only=True):
-    """A whole roll-out. `nodes` are all nodes that were to reboot; `ends` is the last release, or the beginning if no
-    node started."""
+    """A whole roll-out. `nodes` are all nodes that had to reboot. `ends` is the last release of a claim, or `begins` if
+    no node started."""
 
     begins: datetime
     ends: datetime
@@ -130,7 +131,7 @@ class Timeline(Value, kw_only=True):
 
     @property
     def reboots(self) -> tuple[Visit, ...]:
-        """The visits that ended with a reboot, in the order of their beginning."""
+        """The visits that ended with a reboot, in the order in which they began."""
         return tuple(visit for visit in self.visits if not visit.undone)
 
     @property
@@ -140,7 +141,7 @@ class Timeline(Value, kw_only=True):
 
     @property
     def is_clean(self) -> bool:
-        """Whether every node rebooted, in one window, and no pod was left without room."""
+        """Whether every node rebooted in the first window, and every displaced pod found a node."""
         return not (self.left or self.pending or self.undone or self.unknown or self.closings)
 
     @property
@@ -150,21 +151,21 @@ class Timeline(Value, kw_only=True):
 
     @property
     def double_moves(self) -> int:
-        """Moves beyond the first of each pod."""
+        """The number of moves beyond each pod's first move."""
         return len(self.moves) - len(self.moves_by_pod)
 
     @property
     def pending(self) -> tuple[Wait, ...]:
-        """The waits of pods without room, except those that wait until the reboot is over."""
+        """The waits of pods that found no room. Pods that only the drained node can hold are not counted."""
         return tuple(wait for wait in self.waits if not wait.returns)
 
     @property
     def pending_seconds(self) -> float:
-        """The sum of the waits in `pending`."""
+        """The total duration of the waits in `pending`."""
         return sum(wait.seconds(self.ends) for wait in self.pending)
 
     def most_at_once(self, members: Iterable[str] | None = None) -> int:
-        """The largest number of these nodes (default: all) that were under a claim at the same time."""
+        """Returns the largest number of these nodes (default: all) that held a claim at the same time."""
         chosen = set(self.nodes if members is None else members)
         edges = sorted(
             edge for visit in self.visits if visit.node in chosen for edge in ((visit.start, 1), (visit.end, -1))

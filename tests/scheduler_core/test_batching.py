@@ -85,4 +85,4 @@ def test_a_forecast_notes_that_identical_pods_are_placed_in_batches(replicas: in
     (made,) = simulate_drain(
         load_objects(objects), ["n0"], made_at="", configuration=Configuration.from_mapping(UNSPREAD)
     )
-    assert any("places alike pods in batches" in note for note in made.notes) is is_said
+    assert any("places identical pods in batches" in note for note in made.notes) is is_said

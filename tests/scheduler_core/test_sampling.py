@@ -84,12 +84,12 @@ def test_nodes_have_shares_if_more_fit_than_the_scheduler_searches_for(
     if is_open:
         assert 0.95 < pod.shares[0] <= 1
         assert pod.sentence.startswith(("lands on n001 (100 %)", "most likely lands on n001 (9"))
-        assert pod.sentence.endswith(f"; kube-scheduler looks at 100 of the {fitting} nodes that fit")
+        assert pod.sentence.endswith(f"; kube-scheduler checks 100 of the {fitting} nodes that fit")
         (note,) = made.notes
         assert note == (
-            f"kube-scheduler looks at 100 of up to {fitting} nodes that fit, and where it begins nobody can tell: "
-            "1 landing of 1 depends on it, and the nodes named take the pod in 95 of 100 cases; with "
-            "percentageOfNodesToScore: 100 it looks at all of them, and the forecast is exact"
+            f"kube-scheduler checks 100 of up to {fitting} nodes that fit, and the start of its search is unknown: "
+            "1 landing of 1 depends on it, and the named nodes take the pod in 95 of 100 cases; with "
+            "percentageOfNodesToScore: 100 it checks all nodes, and the forecast is exact"
         )
     else:
         assert (pod.shares, made.notes) == ((), ())

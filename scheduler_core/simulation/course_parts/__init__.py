@@ -1,1 +1,2 @@
-"""The parts of a drain's course, each with one responsibility; `courses.py` combines them."""
+"""The parts of one course of a drain: displaced pods, their queue, and rounds of evictions. `courses.py` combines
+them."""

@@ -1,8 +1,11 @@
-"""The places of one pod if the scheduler's search is unknown: any start, and any order of nodes.
+"""Computes on which nodes one pod may land if nothing is known of the scheduler's search: any start, any order of
+nodes.
 
-A forecast follows some of the possible searches through the whole drain. Those that it does not follow come to other
-nodes, and the fewer it follows, the more of these nodes it misses: the best of a tenth of 5,000 nodes is one of thirty.
-For one pod alone all searches can be counted. `weighed` adds as much of that count as the followed searches confirm."""
+A forecast follows only some of the possible searches through the whole drain. The searches that it does not follow find
+other nodes, and the fewer it follows, the more of these nodes it misses. (If the scheduler checks a tenth of 5,000
+nodes, about thirty nodes may be the best one that a search finds.) For a single pod, all searches can be counted.
+`weighed` adds this count to the followed searches, as far as they confirm it.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ _Weights = NDArray[np.float64]
 
 
 def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: bool) -> Shares:
-    """The share of each node over all starts of a search that stops at `wanted` nodes that fit. `result` is of the
-    cycle that looks at every node. Half of the weight is that of random orders of nodes, unless the order is known.
-    Nodes of equal score have equal shares."""
+    """Returns the share of the searches that choose each node, over all starts, if a search stops after `wanted` nodes
+    that fit. `result` is the cycle that checks every node. Unless the order of nodes is known, random orders have half
+    of the weight. Nodes of equal score have equal shares."""
     if result.table is None:
         return ((result.best, 1.0),) if result.node else ()
     columns = result.table.nodes.snapshot.columns
@@ -38,10 +41,11 @@ def shares_of_any_start(result: CycleResult, wanted: int, *, is_order_known: boo
 
 
 def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str, float]:
-    """The weights of nodes to which `number` searches came so often, with what other searches would add by `prior`.
+    """Combines the nodes that `number` followed searches chose with `prior`, the shares over all searches.
 
-    The prior is worth as many searches as makes each of the followed ones most likely if the others are known. The sum
-    of the weights is that of `counts`."""
+    The prior counts as many searches as make each followed search most likely, given the others. The weights add up to
+    the sum of `counts`.
+    """
     total = sum(counts.values())
     if not prior or total <= 0 or number < 2:
         return dict(counts)
@@ -56,20 +60,21 @@ def weighed(counts: Mapping[str, float], number: int, prior: Shares) -> dict[str
 
 
 def _likelihood(told: _Weights, expected: _Weights, number: int, worth: float) -> float:
-    """The probability of each search's node, estimated by the other searches and the prior."""
+    """Returns the log-likelihood of the followed searches: each one is estimated from the other searches and the
+    prior."""
     seen = told > 0
     others = np.maximum(told[seen] - 1.0, 0.0)
     return float((told[seen] * np.log((others + worth * expected[seen]) / (number - 1 + worth))).sum())
 
 
 def _groups(totals: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
-    """The positions of equal totals, the highest total first."""
     order = np.argsort(-totals, kind="stable")
     yield from np.split(order, np.flatnonzero(np.diff(totals[order])) + 1)
 
 
 def _by_rank(totals: NDArray[np.int64], wanted: int) -> _Weights:
-    """The share of each place if the order is random: a node is taken if it is found and no better one is."""
+    """Returns the share of each node if the order of nodes is random: the search takes a node if it finds this node and
+    none with a higher score."""
     fitting = len(totals)
     shares, none_before, better = np.zeros(fitting), 1.0, 0
     for places in _groups(totals):
@@ -83,7 +88,8 @@ def _by_rank(totals: NDArray[np.int64], wanted: int) -> _Weights:
 
 
 def _by_age(totals: NDArray[np.int64], wanted: int) -> _Weights:
-    """The share of each place if the order is known: the starts from which the search finds it and no better one."""
+    """Returns the share of each node if the order is known: the share of starts from which the search finds this node
+    and none with a higher score."""
     fitting = len(totals)
     shares, is_open = np.zeros(fitting), np.ones(fitting, dtype=bool)
     for places in _groups(totals):
@@ -99,7 +105,7 @@ def _by_age(totals: NDArray[np.int64], wanted: int) -> _Weights:
 
 
 def _sums(line: _Weights, wanted: int) -> _Weights:
-    """The sum of as many values from each place on; the line is a circle."""
+    """For each position, sums the next `wanted` values. After the last value comes the first one."""
     wanted = min(wanted, len(line))
     ends = np.concatenate(([0.0], np.cumsum(np.concatenate((line, line[:wanted])))))
     return ends[wanted : wanted + len(line)] - ends[: len(line)]

@@ -1,4 +1,4 @@
-"""A displaced pod in one course of a drain, and which pods are interchangeable."""
+"""One displaced pod in one course of a drain. `kind_of` says which pods are interchangeable."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PERSONAL_LABELS = frozenset(
 
 
 class Displaced(Value):
-    """A pod that was displaced and its replacement, which needs a node; `arrival` is its position in the queue.
+    """A displaced pod and its replacement, which needs a node. `arrival` is its position in the queue.
 
-    `choices` are the nodes that it may take in this course: its own, and equally good nodes that no other course
-    follows.
+    `choices` are the nodes that the replacement may take in this course: the chosen node, and equally good nodes that
+    no other course follows.
     """
 
     pod: Pod
@@ -38,20 +38,19 @@ class Displaced(Value):
 
     @property
     def kind(self) -> Hashable:
-        """The kind of the pod; see `kind_of`."""
         return kind_of(self.pod)
 
 
 def kind_of(pod: Pod) -> Hashable:
-    """Equal for interchangeable pods: their controller creates them from one template, and nothing else distinguishes
-    them."""
+    """Returns the same value for interchangeable pods: a controller creates them from one template, and only their
+    names differ."""
     labels = frozenset(pair for pair in pod.labels.items() if pair[0] not in _PERSONAL_LABELS)
     return (pod.namespace, pod.owner, labels, pod.spec, pod.is_ready) if pod.owner else pod.key
 
 
 def joined(mine: Displaced, my_weight: float, theirs: Displaced, their_weight: float, *, is_theirs: bool) -> Displaced:
-    """The two courses' results for interchangeable pods on the same node, combined. `is_theirs`: the other course is
-    the main course, so its result and score count."""
+    """Combines the results of two courses for interchangeable pods on the same node. If `is_theirs`, the other course
+    is the main course, so its result and score count."""
     if not (is_theirs or theirs.is_after_cut or (theirs.choices, theirs.shares) != (mine.choices, mine.shares)):
         return mine
     told = theirs if is_theirs else mine

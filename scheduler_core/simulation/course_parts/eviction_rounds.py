@@ -1,4 +1,4 @@
-"""The evictions of one course, round after round."""
+"""Evicts the pods of one course, round after round."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from scheduler_core.simulation.evicted.replacements import Recreation, recreatio
 
 @dataclass(slots=True)
 class EvictionRounds:
-    """The pods still to be evicted, the evicted ones, and the evictions that later become possible.
+    """The pods that remain to be evicted, and the evicted and refused pods of this round.
 
-    In a round each pod is evicted once. The round ends when the evicted pods are gone; then evictions of the refused
-    pods are repeated.
+    In a round, each pod is evicted once. When the evicted pods have ended, the next round repeats the refused
+    evictions.
     """
 
     ledger: BudgetLedger
@@ -31,7 +31,7 @@ class EvictionRounds:
         return replace(self, ledger=self.ledger.copy(), refused=dict(self.refused))
 
     def evict_next(self) -> Pod | None:
-        """Evicts the next pod; returns it if the eviction is allowed."""
+        """Tries to evict the next pod. Returns the pod, or None if a budget refuses its eviction."""
         pod, self.remaining = self.remaining[0], self.remaining[1:]
         refusal = self.ledger.refusal(pod)
         if refusal:
@@ -50,24 +50,24 @@ class EvictionRounds:
 
     @property
     def allows_another(self) -> bool:
-        """Whether some remaining eviction would be allowed."""
+        """Whether the budgets allow the eviction of some remaining pod."""
         return any(self.ledger.refusal(pod) is None for pod in self.remaining)
 
     def refill(self) -> None:
-        """Counts replacements that landed in this round for the budgets."""
+        """Adds the replacements that landed in this round to the healthy pods of the budgets."""
         for pod in self.healthy:
             self.ledger.refill(pod)
         self.healthy = ()
 
     def begin_next(self) -> tuple[Pod, ...]:
-        """Starts the next round: the evicted pods are gone, and refused ones will be evicted again. Returns the pods
-        whose replacements appear now."""
+        """Starts the next round, in which the refused evictions are repeated. Returns the evicted pods whose
+        replacements appear now."""
         gone = self.afterwards
         self.remaining, self.held, self.ending, self.afterwards = self.held, (), (), ()
         return gone
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for rounds that continue in the same way."""
+        """Equal for two objects whose next rounds proceed in the same way."""
         asked, held = (tuple(pod.key for pod in pods) for pods in (self.remaining, self.held))
         return (asked, len(self.ending), held, self.ledger.state)

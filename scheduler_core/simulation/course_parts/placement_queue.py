@@ -1,4 +1,4 @@
-"""The displaced pods of one course, and which of them the scheduler tries next."""
+"""The displaced pods of one course, and the order in which the scheduler tries to place them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from scheduler_core.simulation.evicted.replacements import Recreation, recreatio
 
 @dataclass(slots=True)
 class PlacementQueue:
-    """Every displaced pod by the key of the evicted pod, with or without a node, and the order in which pods are tried.
+    """Every displaced pod, placed or not, by the key of the evicted pod, and the order in which the scheduler tries
+    them.
 
-    The pods of `line` are next, in order. Then follow those of `pool`, in an order that is unknown.
+    The pods in `line` come first, in order. The pods in `pool` come next, in an unknown order.
     """
 
     displaced: dict[str, Displaced] = field(default_factory=dict)
@@ -29,27 +30,27 @@ class PlacementQueue:
     # ---- pods that arrive ----
 
     def add(self, pod: Pod) -> str:
-        """Adds the replacement of this pod, which needs a node; returns its key."""
+        """Adds the replacement of the evicted pod. Returns the key of the evicted pod."""
         self.displaced[pod.key] = Displaced(pod, replacement_of(pod), len(self.displaced))
         return pod.key
 
     def add_next(self, pod: Pod) -> None:
-        """Puts the replacement of this pod first."""
+        """Adds the replacement of the evicted pod as the next pod to try."""
         self.line = (self.add(pod),)
 
     def add_pool(self, pods: Iterable[Pod]) -> None:
-        """Adds the replacements of these pods, which appear in an unknown order."""
+        """Adds the replacements of these evicted pods, which appear in an unknown order."""
         self.pool = tuple(self.add(pod) for pod in pods)
 
     def add_waiting(self, pods: Iterable[Pod]) -> None:
-        """Adds pods that had no node before the drain; they are tried now."""
+        """Adds pods that had no node before the drain. The scheduler tries them next."""
         for pod in pods:
             self.displaced[pod.key] = Displaced(pod, pod, len(self.displaced), waited=True)
         self.line = self._who_waited
 
     def add_victim(self, victim: Pod, preemptions: int) -> None:
-        """Adds the replacement of a preempted pod after the others in line. A victim that had just landed is the same
-        displaced pod, at the end of the queue."""
+        """Adds the replacement of a preempted pod at the end of the line. If the victim is itself a replacement that
+        had landed, the same displaced pod is added again."""
         landed = (each for each in self.displaced.values() if each.landed and each.replacement.key == victim.key)
         known = next(landed, None)
         if known is not None:
@@ -60,8 +61,8 @@ class PlacementQueue:
             self.line = (*self.line, self.add(victim))
 
     def begin_round(self, gone: Iterable[Pod]) -> None:
-        """Handles the end of pods on the node: pods without a node are tried again, and the replacements of `gone`
-        appear."""
+        """Begins a round after evicted pods have ended: the scheduler tries the pods without a node again, and the
+        replacements of `gone` appear."""
         retried = [each.pod.key for each in self.waiting]  # the postponed among them
         self.postponed = ()
         self.pool = (*retried, *(self.add(pod) for pod in gone))
@@ -70,26 +71,26 @@ class PlacementQueue:
     # ---- pods that are tried ----
 
     def take(self, key: str) -> None:
-        """Tries this pod of the pool next."""
+        """Moves this pod from the pool to the line, so that the scheduler tries it next."""
         self.pool = tuple(other for other in self.pool if other != key)
         self.line = (key,)
 
     def postpone(self) -> None:
-        """Moves the pool behind the evictions of the next round."""
+        """Makes the pods of the pool wait until the evictions of the next round."""
         self.pool, self.postponed = (), self.pool
 
     def tried(self, each: Displaced) -> None:
-        """Records this outcome for the first of the line."""
+        """Records the outcome of the first pod in the line and removes the pod from the line."""
         self.displaced[each.pod.key] = each
         self.line = self.line[1:]
 
     def drop_alike(self, each: Displaced) -> None:
-        """Removes pods of its kind from the line, because they would get the same answer."""
+        """Removes the other pods of this pod's kind from the line, because the scheduler would refuse them too."""
         self.line = tuple(key for key in self.line if self.displaced[key].kind != each.kind)
 
     @property
     def open_kinds(self) -> tuple[str, ...]:
-        """The first pod of each kind in the pool."""
+        """Returns the key of the first pod of each kind in the pool."""
         kinds = {self.displaced[key].kind: key for key in reversed(self.pool)}
         return tuple(reversed(kinds.values()))
 
@@ -97,7 +98,7 @@ class PlacementQueue:
 
     @property
     def waiting(self) -> list[Displaced]:
-        """The displaced pods without a node, in the queue's order: priority, then arrival."""
+        """The displaced pods without a node, ordered by priority, then by arrival."""
         found = (each for each in self.displaced.values() if not (each.landed or each.waited))
         return sorted(found, key=_in_order)
 
@@ -110,7 +111,7 @@ class PlacementQueue:
 
     @property
     def likeness(self) -> Hashable:
-        """Equal if the same kinds of pods are on the same nodes and wait in the same order."""
+        """Equal for two queues with the same kinds of pods on the same nodes and in the same waiting order."""
         landed = Counter((each.kind, each.replacement.node_name) for each in self.displaced.values() if each.landed)
         return (
             frozenset(landed.items()),
@@ -121,7 +122,7 @@ class PlacementQueue:
         )
 
     def absorb(self, other: PlacementQueue, weights: tuple[float, float], *, is_theirs: bool) -> None:
-        """Adds the results of an equivalent queue for its pods; see `joined`."""
+        """Adds the results of an equivalent queue; `joined` combines the results of two pods."""
         theirs: dict[Hashable, list[Displaced]] = {}
         for each in other.displaced.values():
             theirs.setdefault((each.kind, each.replacement.node_name), []).append(each)

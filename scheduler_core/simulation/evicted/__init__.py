@@ -1,1 +1,1 @@
-"""The result of one eviction: the budget's answer, the replacement, the pod's return."""
+"""What happens to an evicted pod: the budget's decision, the replacement, the return to the drained node."""

@@ -1,5 +1,5 @@
-"""The eviction API's answers, pod by pod, during a simulated drain: each accepted eviction uses up a budget, each
-healthy replacement refills it.
+"""Decides as the eviction API does, pod by pod, during a simulated drain. Each accepted eviction uses up a budget, and
+each healthy replacement refills it.
 
 The rules are the API server's (pkg/registry/core/pod/storage/eviction.go, v1.36). `drain.py` decides where a pod lands.
 """
@@ -17,7 +17,8 @@ from scheduler_core.values import Value
 
 
 class EvictionRefusal(Value, kw_only=True):
-    """Why the API would answer 429 or 500. `is_never` tells that waiting cannot help in the current state."""
+    """Why the API server would answer 429 or 500 to an eviction. If `is_never`, waiting cannot help in the current
+    state."""
 
     sentence: str
     is_never: bool
@@ -26,7 +27,8 @@ class EvictionRefusal(Value, kw_only=True):
 
 
 class BudgetLedger:
-    """The budgets of a cluster and how much a drain has used of them so far. Mutable; one simulated drain owns one."""
+    """The disruption budgets of a cluster, and how many evictions a drain has used of each. Mutable; each simulated
+    drain has its own ledger."""
 
     def __init__(self, budgets: Iterable[DisruptionBudget]) -> None:
         self._given = tuple(budgets)
@@ -37,18 +39,18 @@ class BudgetLedger:
             self._allowed[budget.key] = budget.disruptions_allowed
 
     def copy(self) -> BudgetLedger:
-        """A copy that is independent from here on."""
+        """Returns an independent copy."""
         other = copy(self)
         other._allowed = dict(self._allowed)
         return other
 
     @property
     def state(self) -> tuple[int, ...]:
-        """The remaining allowance of each budget, in the order given."""
+        """The evictions that each budget still allows, in the order in which the budgets were passed."""
         return tuple(self._allowed.values())
 
     def refusal(self, pod: Pod) -> EvictionRefusal | None:
-        """The refusal of the pod's eviction now; None if it would be accepted."""
+        """Returns why the API server would refuse the pod's eviction now, or None if it would accept the eviction."""
         budgets = self._covering(pod)
         if not budgets:
             return None
@@ -60,19 +62,19 @@ class BudgetLedger:
         return _spent(budget)
 
     def spend(self, pod: Pod) -> None:
-        """Counts an accepted eviction."""
+        """Counts an accepted eviction in the pod's budgets."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] -= 1
 
     def refill(self, pod: Pod) -> None:
-        """Counts the replacement of an evicted pod that found a node and will be healthy there."""
+        """Counts a healthy replacement of the evicted pod in the pod's budgets."""
         for budget in self._covering(pod):
             if not _unhealthy_may_go(pod, budget):
                 self._allowed[budget.key] += 1
 
     def budgets(self) -> tuple[DisruptionBudget, ...]:
-        """The budgets with their updated status, in the order given."""
+        """Returns the budgets with updated status, in the order in which they were passed."""
         return tuple(self._as_it_stands(budget) for budget in self._given)
 
     def _as_it_stands(self, budget: DisruptionBudget) -> DisruptionBudget:
@@ -132,7 +134,7 @@ def _spent(budget: DisruptionBudget) -> EvictionRefusal:
 
 
 def _room_for_one(budget: DisruptionBudget) -> str:
-    """The change of the budget's own rule that would allow one eviction."""
+    """Returns the change of the budget's spec that would allow one eviction."""
     if budget.max_unavailable is not None or budget.expected_pods < 2:
         return f"a maxUnavailable of 1 in the disruption budget {budget.key}"
     return f"a minAvailable of {budget.expected_pods - 1} in the disruption budget {budget.key}"
@@ -144,7 +146,7 @@ def is_never(budget: DisruptionBudget) -> bool:
 
 
 def budget_numbers(budget: DisruptionBudget) -> BudgetNumbers:
-    """The numbers in the budget's status."""
+    """Returns the numbers of the budget's status."""
     return BudgetNumbers(
         namespace=budget.namespace,
         name=budget.name,

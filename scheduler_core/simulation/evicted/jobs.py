@@ -1,4 +1,5 @@
-"""The evicted pods that a Job does not replace: an eviction counts as a failure of the pod, and a Job limits failures.
+"""Finds the evicted pods that their Job does not replace. An eviction counts as a failure of the pod, and a Job limits
+failures.
 
 The rules are the Job controller's (pkg/controller/job/job_controller.go, pod_failure_policy.go and
 indexed_job_utils.go, v1.36).
@@ -23,8 +24,8 @@ _WORST_FIRST = ("FailJob", "FailIndex", "Count", "Ignore")
 
 
 class JobsAfter(Value):
-    """The effect of the evictions on the Jobs: for each lost pod's key the reason, the updated Jobs, and the keys of
-    the failed ones."""
+    """The effect of evictions on Jobs. `lost` maps the key of each lost pod to the reason, `jobs` are the updated Jobs,
+    and `failing` are the keys of the Jobs that failed."""
 
     lost: Mapping[str, str] = field(default_factory=dict)
     jobs: Mapping[str, Job] = field(default_factory=dict)
@@ -32,7 +33,8 @@ class JobsAfter(Value):
 
 
 def after_evictions(jobs: Mapping[str, Job], evicted: Iterable[Pod]) -> JobsAfter:
-    """The Jobs after these evictions, and the pods that get no successor. Pods of other owners are ignored."""
+    """Counts these evictions in their Jobs. Returns the updated Jobs, and the pods that no Job replaces. Ignores pods
+    of other owners."""
     by_job: dict[str, list[Pod]] = {}
     for pod in evicted:
         job = job_of(jobs, pod)
@@ -50,7 +52,8 @@ def after_evictions(jobs: Mapping[str, Job], evicted: Iterable[Pod]) -> JobsAfte
 
 
 def job_of(jobs: Mapping[str, Job], pod: Pod) -> Job | None:
-    """The Job that controls the pod, if the snapshot has it. Other API groups have kinds of this name too."""
+    """Returns the Job that controls the pod, or None if the snapshot has no such Job. A kind named Job of another API
+    group is no Job."""
     owner = pod.owner
     if owner is None or owner.kind != "Job" or not owner.api_version.startswith("batch/"):
         return None
@@ -83,18 +86,18 @@ def _fate(job: Job, pods: Sequence[Pod]) -> _Fate:
 
 def _makes_no_pods(job: Job) -> str:
     if job.has_ended:
-        return "its Job has ended and makes no more pods"
+        return "its Job has ended and creates no more pods"
     if job.is_suspended:
-        return "its Job is suspended and makes no pods"
+        return "its Job is suspended and creates no pods"
     if job.completions is None and job.succeeded:
-        return "a pod of its Job has succeeded, so the Job makes no more pods"
+        return "a pod of its Job has succeeded, so the Job creates no more pods"
     if job.parallelism == 0 or (job.completions is not None and job.succeeded >= job.completions):
-        return "its Job wants no more pods"
+        return "its Job needs no more pods"
     return ""
 
 
 def _by_index(job: Job, pods: Sequence[Pod], action: str, limit: int) -> _Fate:
-    """Each index counts its own failures; the Job as a whole fails only with too many failed indexes."""
+    """Counts the failures of each index. The whole Job fails only if too many indexes failed."""
     failed = [pod for pod in pods if action == "FailIndex" or (action == "Count" and pod.index_failures >= limit)]
     counted = replace(job, failed_indexes=job.failed_indexes + len({_index(pod) for pod in failed}))
     if failed and job.max_failed_indexes is not None and counted.failed_indexes > job.max_failed_indexes:
@@ -119,14 +122,16 @@ def _fails(job: Job, pods: Sequence[Pod], why: str) -> _Fate:
 
 
 def _action(job: Job) -> str:
-    """The consequence of an evicted pod's failure; of its possible exit codes, the worst one counts."""
+    """Returns what the Job does when an evicted pod fails. The pod's exit code is not known, so the worst consequence
+    counts."""
     if job.rules is None:
         return "Count"
     return min((_action_for(job.rules, code) for code in _EXIT_CODES), key=_WORST_FIRST.index)
 
 
 def _action_for(rules: Sequence[FailureRule], code: int) -> str:
-    """The first matching rule decides. A rule for one container is applied as if that container ended in this way."""
+    """Applies the first rule that matches. A rule for one container is applied as if that container ended with this
+    code."""
     for rule in rules:
         if _matches(rule, code):
             return rule.action if rule.action in _WORST_FIRST else "Count"

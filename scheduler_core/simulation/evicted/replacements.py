@@ -1,4 +1,5 @@
-"""The replacement that a controller creates for an evicted pod, and when; and the pods that no drain moves."""
+"""Says which replacement a controller creates for an evicted pod, when it appears, and which pods a drain does not
+move."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Recreation(Enum):
-    """The fate of a pod on a drained node."""
+    """When a controller recreates the evicted pod, or that a drain does not evict it."""
 
     STAYS = auto()  # a drain leaves it: DaemonSet or static pod
     AT_ONCE = (
@@ -30,8 +31,8 @@ _BY_KIND = {"StatefulSet": Recreation.AFTER_IT_IS_GONE, "Job": Recreation.MUCH_L
 
 
 def recreation_of(pod: Pod) -> Recreation:
-    """How the pod is replaced after an eviction. A pod owned by its Node is a static pod, with or without the mirror
-    annotation."""
+    """Returns when and whether the pod is recreated after an eviction. A pod owned by its Node is a static pod, also
+    without the mirror annotation."""
     if pod.is_mirror or (pod.owner and pod.owner.kind in ("DaemonSet", "Node")):
         return Recreation.STAYS
     if pod.owner is None:
@@ -44,22 +45,22 @@ StaysBecause = Callable[[Pod], str]
 
 
 def moves_all(_pod: Pod) -> str:
-    """The rule of a drain that leaves only pods that belong to the node."""
+    """The default rule of a drain: it leaves no pods beside those that belong to the node."""
     return ""
 
 
 def why_it_stays(pod: Pod, rule: StaysBecause) -> str:
-    """Why a drain with this rule leaves the pod on its node; empty if it does not."""
+    """Returns why a drain with this rule leaves the pod on its node. Empty if the drain evicts the pod."""
     if recreation_of(pod) is Recreation.STAYS:
         return "stays on the node through the reboot (DaemonSet or static pod)"
     return rule(pod)
 
 
-BOUND = "comes again on this node whenever it is evicted: its owner's template names the node (spec.nodeName)"
+BOUND = "returns to this node after each eviction: its owner's template names the node (spec.nodeName)"
 
 
 def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
-    """Whether the pod's controller creates it on this node without a scheduler."""
+    """Whether the owner's template names this node, so that the pod always returns to it without a scheduler."""
     owner = pod.owner
     return (
         owner is not None
@@ -69,18 +70,17 @@ def is_bound(objects: ClusterObjects, pod: Pod) -> bool:
 
 
 def beside_the_bound(objects: ClusterObjects, rule: StaysBecause) -> StaysBecause:
-    """Applies the rule; a drain never removes a pod that is bound to its node by name."""
+    """Extends the rule: a drain also leaves the pods whose owner's template names this node."""
     if not objects.bound:
         return rule
     return lambda pod: rule(pod) or (BOUND if is_bound(objects, pod) else "")
 
 
 def replacement_of(pod: Pod) -> Pod:
-    """The pod as its controller would recreate it: same labels and spec, another identity, no status.
+    """Returns the pod that its controller would create: same labels and spec, a new identity, no status.
 
-    A StatefulSet's pod keeps its name; a Job's pod has one more failure. In-place resizes are lost, because controllers
-    create pods from their template; generated claims (ephemeral volumes, resource claim templates) are created again
-    under new names.
+    A StatefulSet's pod keeps its name. A Job's pod has one more failure. In-place resizes are lost, because controllers
+    create pods from their template. Generated claims (ephemeral volumes, resource claim templates) get new names.
     """
     keeps_name = recreation_of(pod) is Recreation.AFTER_IT_IS_GONE
     return replace_value(
@@ -101,15 +101,16 @@ def replacement_of(pod: Pod) -> Pod:
 
 
 def ends_already(pod: Pod) -> bool:
-    """Whether the pod ends without the drain, so that its replacement, if it gets one, is not an effect of the drain. A
-    StatefulSet's replacement still needs the name."""
+    """Whether the pod already terminates, so that its replacement is no effect of the drain. A StatefulSet's pod does
+    not count: its replacement needs the old pod's name."""
     return pod.terminating and recreation_of(pod) not in (Recreation.STAYS, Recreation.AFTER_IT_IS_GONE)
 
 
 def eviction_order(pod: Pod) -> tuple[bool, int, str, str]:
-    """The order in which careen's agents evict: StatefulSets' pods last, then the least important first, then by name.
+    """Sorts pods in the order in which careen's agents evict them: StatefulSets' pods last, then by priority, the
+    lowest first, then by name.
 
-    A StatefulSet's replacement appears when its old pod is gone, at an unknown time; evicted last, it comes after all
-    others.
+    The replacement of a StatefulSet's pod appears when the old pod is gone, at an unknown time. If it is evicted last,
+    its replacement comes after all others.
     """
     return (recreation_of(pod) is Recreation.AFTER_IT_IS_GONE, pod.priority, pod.namespace, pod.name)

@@ -1,10 +1,9 @@
-"""The pending pods that wait until the reboot is over: those that no other node could ever hold, however empty and
-healthy it is.
+"""Finds the pending pods that wait until the reboot is over, because no other node could ever hold them.
 
-Load does not count: a pod that fits nowhere else only because the other nodes are full is pending, and a drain must not
-cause that. Temporary states do not count either: a node that is cordoned, or tainted because it is not ready yet, is
-treated as schedulable. A pod that must be near a returning pod is checked with that pod back in its place: it too only
-waits for the reboot.
+A full node does not count: a pod that fits nowhere only because the other nodes are full is pending, and a drain must
+not cause that. Temporary states do not count either: a cordoned node, or one tainted because it is not ready, is
+treated as schedulable. A pod that must run near a returning pod is checked as if that pod had returned, so it waits for
+the reboot too.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ _PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], pods: Sequence[Pod]) -> frozenset[str]:
-    """The keys of the pods that only a drained node can hold, once it is back, with earlier such pods in their places
-    again."""
+    """Returns the keys of the pods that only a drained node can hold. Each pod is checked with the earlier such pods
+    back on their nodes."""
     some_day, left, back = _without_passing_troubles(world), list(pods), set[str]()
     while found := next(
         ((pod, node) for pod in left if (node := _only_place(scheduler, some_day, drained, pod))), None
@@ -39,7 +38,8 @@ def who_returns(scheduler: Scheduler, world: Snapshot, drained: Sequence[str], p
 
 
 def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str], pod: Pod) -> str | None:
-    """The drained node on which the pod fits, if every other node refuses it permanently."""
+    """Returns the drained node on which the pod fits, if every other node refuses the pod permanently. Otherwise
+    returns None."""
     result = scheduler.schedule(some_day, pod)
     mine = set(drained)
     if not result.best or not set(result.best) <= mine:
@@ -55,8 +55,8 @@ def _only_place(scheduler: Scheduler, some_day: Snapshot, drained: Sequence[str]
 def _some_plugin_refuses_for_good(
     scheduler: Scheduler, world: Snapshot, pod: Pod, names: Sequence[str]
 ) -> Iterator[bool]:
-    """Asks every plugin about each node, also after the first refusal, because a lack of room is found before an
-    unreachable volume."""
+    """Asks every plugin about each node, also after the first refusal: the first refusal may be temporary (no room) and
+    a later one permanent (an unreachable volume)."""
     runner, state = scheduler.runner(pod), CycleState()
     runner.pre_filter(state, pod, NodeList(world, None, scheduler.rules))
     infos = (world.node_info(world.row(name), scheduler.rules) for name in names)

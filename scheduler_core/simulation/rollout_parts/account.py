@@ -1,4 +1,4 @@
-"""The events of a simulated roll-out so far."""
+"""Records the events of a simulated roll-out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Met = Sequence[tuple[str, Obstacle]]  # nodes, each with its obstacle
 
 @dataclass(slots=True)
 class Account:
-    """Every event so far, in order."""
+    """The events of a roll-out so far, in order."""
 
     visits: list[Visit] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
@@ -31,7 +31,8 @@ class Account:
         self.reboots += not visit.undone
 
     def hindered(self, met: Met, seconds: float = 0.0) -> None:
-        """Records that these nodes met these obstacles, and that a place was free but unused for so long."""
+        """Records which nodes met which obstacles, and for how many seconds concurrency remained unused because of
+        them."""
         for rule, subject in {(obstacle.rule, obstacle.subject) for _, obstacle in met}:
             total, names = self._met.setdefault((rule, subject), (0.0, set()))
             names.update(name for name, each in met if (each.rule, each.subject) == (rule, subject))
@@ -39,7 +40,7 @@ class Account:
 
     @property
     def hindrances(self) -> tuple[Hindrance, ...]:
-        """The obstacles, those that cost the most time first."""
+        """The obstacles, the one that cost the most time first."""
         found = (
             Hindrance(rule=rule, subject=subject, seconds=seconds, nodes=tuple(sorted(names)))
             for (rule, subject), (seconds, names) in self._met.items()
@@ -48,11 +49,11 @@ class Account:
 
     @property
     def rebooted(self) -> dict[str, datetime]:
-        """When each rebooted node released its claim."""
+        """Maps each rebooted node to the time at which it released its claim."""
         return {visit.node: visit.end for visit in self.visits if not visit.undone}
 
     def closings(self, rules: Rules, nodes: Iterable[str], begins: datetime, ends: datetime) -> tuple[Closing, ...]:
-        """Each end of a window at which some of the nodes had not rebooted, up to the end of the roll-out."""
+        """Returns each end of a window, up to the end of the roll-out, at which some nodes had not rebooted."""
         done, found = self.rebooted, list[Closing]()
         at = rules.next_closing(begins)
         while at is not None and len(found) < _MOST_CLOSINGS:

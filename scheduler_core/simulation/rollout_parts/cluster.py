@@ -1,4 +1,4 @@
-"""The cluster of a simulated roll-out: nodes go down and return, and pods move."""
+"""The cluster of a simulated roll-out, in which nodes go down and return and pods move."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from scheduler_core.values import replace_value
 
 @dataclass(slots=True)
 class SimulatedCluster:
-    """The cluster after the drains and reboots so far. `returning` has the nodes as they will return."""
+    """The cluster after the drains and reboots so far. `returning` maps each node's name to the node as it will be
+    after its reboot."""
 
     world: Snapshot
     returning: dict[str, Node]
@@ -32,7 +33,7 @@ class SimulatedCluster:
     _tried: tuple[Snapshot, str, FinishedDrain] | None = None  # the last drain, and the cluster in which it was run
 
     def drained(self, name: str) -> FinishedDrain:
-        """The result of a drain of the node now; the cluster does not change."""
+        """Simulates a drain of the node and returns the result. The cluster does not change."""
         if self._tried is None or self._tried[0] is not self.world or self._tried[1] != name:
             found = run_drain(
                 self.world,
@@ -48,23 +49,24 @@ class SimulatedCluster:
         return self._tried[2]
 
     def take_over(self, drain: FinishedDrain) -> None:
-        """Adopts the end of the drain: pods that landed run there, under the names that they had at the beginning."""
+        """Makes the cluster after the drain the current one. Pods that landed run there under their original names."""
         self.world = drain.world.with_pods_exchanged(
             (each.replacement.key, _as_running(each.pod, each.replacement)) for each in drain.displaced if each.landed
         )
         self.searches = drain.searches
 
     def bring_back(self, name: str) -> None:
-        """Returns the node after its reboot: schedulable as before, and without the soft taint."""
+        """Returns the node to service after its reboot: schedulable as before, and without the soft taint."""
         self.world = self.world.with_node_replaced(self.returning[name])
 
     def undo_drain(self, name: str) -> None:
-        """Makes the node as schedulable as before its drain; it keeps the soft taint."""
+        """Makes the node as schedulable as before its drain, with its soft taint."""
         if not self.returning[name].unschedulable:
             self.world = self.world.with_node_uncordoned(name)
 
     def node_for(self, pod: Pod, now: datetime) -> str | None:
-        """The node to which the scheduler would bind the pod; None if no node takes it or the answer is unknown."""
+        """Returns the node to which the scheduler would bind the pod, or None if no node takes the pod or the result is
+        unknown."""
         try:
             result = self.scheduler.schedule(self.world, pod)
         except NoProfileError:
@@ -76,7 +78,7 @@ class SimulatedCluster:
         return equals[self.draw.among(len(equals), f"{pod.key} {now}")]
 
     def run_on(self, pod: Pod, replacement: Pod, node: str) -> None:
-        """Starts the replacement on the node, and refills the budgets that its eviction used."""
+        """Starts the replacement on the node, and adds it to the healthy pods of the budgets that its eviction used."""
         self.world = self.world.with_pod_placed(_as_running(pod, replacement), node)
         ledger = BudgetLedger(self.world.objects.budgets)
         ledger.refill(pod)
@@ -85,8 +87,8 @@ class SimulatedCluster:
 
 
 def tainted(snapshot: Snapshot, names: Sequence[str], key: str | None) -> tuple[Snapshot, dict[str, Node]]:
-    """The snapshot with the soft taint of this key on these nodes, and the nodes as they will return without it.
-    Without a key no node is tainted."""
+    """Adds the soft taint to these nodes. Returns the new snapshot, and the nodes without the taint, as they will be
+    after their reboot. With `key` None, no node is tainted."""
     nodes = {name: snapshot.node(name) for name in names}
     if key is None:
         return snapshot, nodes
@@ -100,5 +102,5 @@ def tainted(snapshot: Snapshot, names: Sequence[str], key: str | None) -> tuple[
 
 
 def _as_running(pod: Pod, replacement: Pod) -> Pod:
-    """The running replacement, under the name of the pod that it replaces and as healthy as that pod was."""
+    """Returns the running replacement: it has the name of the replaced pod and is as healthy as that pod was."""
     return replace_value(replacement, name=pod.name, uid=pod.uid, phase="Running", is_ready=pod.is_ready)

@@ -1,4 +1,4 @@
-"""The rules for which node may take a claim now, and for which refusals of forecasts still apply."""
+"""Decides which node may take a claim now, and how long the refusal by a forecast applies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler_core.simulation.timeline import Obstacle
 class Permission:
     """Asks the rules about a node, first without a forecast and then with one.
 
-    A forecast costs a whole drain, so its refusal is kept until a node comes back: only that makes new room.
+    A forecast simulates a whole drain, so its refusal is kept until some node comes back: only then is there new room.
     """
 
     rules: Rules
@@ -24,7 +24,7 @@ class Permission:
     _refusals: dict[str, tuple[int, Obstacle]] = field(default_factory=dict)  # with the earlier `_returns`
 
     def refusal(self, name: str, at: datetime) -> Obstacle | None:
-        """Why the node may not take a claim now; None if it may."""
+        """Returns why the node may not take a claim now, or None if it may."""
         obstacle = self.rules.refusal(name, at, None)
         return obstacle or (self._refusals[name][1] if self.is_kept(name) else self._by_forecast(name, at))
 
@@ -37,7 +37,7 @@ class Permission:
         return obstacle
 
     def is_kept(self, name: str) -> bool:
-        """Whether a forecast refused the node and no node has come back since."""
+        """Whether a forecast refused the node and no node has come back since then."""
         return self.was_refused(name) and self._refusals[name][0] == self._returns
 
     def was_refused(self, name: str) -> bool:
@@ -45,5 +45,5 @@ class Permission:
         return name in self._refusals
 
     def node_returned(self) -> None:
-        """Records that a node is back in service: forecasts are made again."""
+        """Records that a node is back in service, so refused nodes need a new forecast."""
         self._returns += 1

@@ -1,4 +1,4 @@
-"""The displaced pods that have no node yet."""
+"""Tries again to place the displaced pods that have no node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler_core.values import Value
 
 
 class Unplaced(Value):
-    """A displaced pod without a node: the pod when it was evicted, and the replacement that needs a node."""
+    """A displaced pod without a node: the evicted pod, and the replacement that needs a node."""
 
     pod: Pod
     replacement: Pod
@@ -21,7 +21,7 @@ class Unplaced(Value):
     why: str
 
     def wait(self, until: datetime | None) -> Wait:
-        """How long it waited; None if it still waits."""
+        """Returns the pod's wait for a node; `until` is None if the wait has not ended."""
         pod = self.pod
         return Wait(pod=pod.key, node=pod.node_name, since=self.since, until=until, returns=self.returns, why=self.why)
 
@@ -29,8 +29,8 @@ class Unplaced(Value):
 def tried_again(
     waiting: Iterable[Unplaced], cluster: SimulatedCluster, now: datetime
 ) -> Iterator[tuple[Unplaced, str | None]]:
-    """Each pod with the node on which it runs from now on, or None: the most important first, then the longest wait. Of
-    identical replicas, no other is tried after one did not fit."""
+    """Tries to place each pod: the most important first, then the one that has waited longest. Yields the pod with its
+    node, or with None. After one replica did not fit, its identical replicas are not tried."""
     full: set[Hashable] = set()
     for each in sorted(waiting, key=lambda each: (-each.pod.priority, each.since, each.pod.key)):
         kind = _kind(each.pod)

@@ -150,11 +150,11 @@ def test_an_incomplete_set_is_marked() -> None:
         node="n1",
         made_at="2026-03-04T12:00:00Z",
         pods=(open_set,),
-        notes=("kube-scheduler looks at 100 of up to 180 nodes that fit",),
+        notes=("kube-scheduler checks 100 of up to 180 nodes that fit",),
     )
     text = forecast_text(made, NOW)
     assert "n2|n3|n4|+1|…" in text
-    assert "Note: kube-scheduler looks at 100 of up to 180 nodes that fit." in text
+    assert "Note: kube-scheduler checks 100 of up to 180 nodes that fit." in text
     assert forecast_json(made)["pods"][0]["cut"] is True
 
 

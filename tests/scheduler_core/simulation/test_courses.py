@@ -116,8 +116,8 @@ def test_an_earlier_tie_widens_the_set_of_a_pod_with_affinity() -> None:
 def test_the_sentence_names_nodes_that_depend_on_an_earlier_tie() -> None:
     follower = drained(a_node("n1"), a_node("n2"), a_node("n3"), a_pod("a"), a_pod("b", **near("a"))).pods[1]
     assert follower.sentence in (
-        "fits best on n2, or on n3 if an earlier tie falls otherwise",
-        "fits best on n3, or on n2 if an earlier tie falls otherwise",
+        "fits best on n2, or on n3 if an earlier tie is decided differently",
+        "fits best on n3, or on n2 if an earlier tie is decided differently",
     )
 
 
@@ -139,7 +139,9 @@ def test_a_pod_is_pending_if_a_tie_decides_whether_it_has_room() -> None:
     )
     follower = forecast.pods[1]
     assert (follower.outcome, follower.landing) == (Outcome.PENDING, ("n2",))
-    assert follower.sentence.startswith("finds room or not, as earlier ties fall: 0/3 nodes are available")
+    assert follower.sentence.startswith(
+        "finds room in some courses only, depending on earlier ties: 0/3 nodes are available"
+    )
 
 
 def test_reaching_the_bound_is_reported_and_marks_the_later_pods() -> None:
@@ -150,7 +152,7 @@ def test_reaching_the_bound_is_reported_and_marks_the_later_pods() -> None:
     assert len(landings(forecast)["b"]) == 2
     assert [pod.is_cut for pod in forecast.pods] == [False, True]
     assert forecast.notes == (
-        "there are more courses than the 2 that were followed: 1 pod may land on nodes that are not named",
+        "more than the 2 simulated courses are possible: 1 pod may land on nodes that are not listed",
     )
 
 

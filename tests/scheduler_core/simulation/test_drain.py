@@ -117,7 +117,7 @@ def test_a_pod_whose_owners_template_names_the_node_stays(kind: str, node: str |
     if pod.is_bound:
         assert (
             pod.sentence
-            == "comes again on this node whenever it is evicted: its owner's template names the node (spec.nodeName)"
+            == "returns to this node after each eviction: its owner's template names the node (spec.nodeName)"
         )
 
 
@@ -130,7 +130,7 @@ def test_a_pod_that_the_drain_ignores_is_not_reported_as_bound() -> None:
 def test_daemonset_pods_that_are_already_unready_are_named() -> None:
     ailing = {**a_pod("cni", "n1", owner="DaemonSet", app="cni"), "status": {"phase": "Running"}}
     assert drain("n1", a_node("n1"), ailing, a_pod("ok", "n1", owner="DaemonSet")).notes == (
-        "1 DaemonSet pod of the node is not ready already: shop/cni",
+        "1 DaemonSet pod of the node is already not ready: shop/cni",
     )
 
 
@@ -340,7 +340,7 @@ def test_a_pod_that_would_preempt_is_reported_with_its_victim() -> None:
         a_pod("important", "n1", cpu="3", priority=1000),
         a_pod("humble", "n2", cpu="3", app="batch"),
     )
-    assert forecast.pods[0].sentence == "preempts its way onto n2"
+    assert forecast.pods[0].sentence == "preempts pods on n2"
     assert forecast.notes == ("shop/humble on n2 would be preempted and would stay pending",)
 
 
@@ -437,7 +437,7 @@ def test_with_too_many_kinds_of_pending_pods_those_of_low_priority_are_only_coun
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), humble, important)
     assert (forecast.already_pending, forecast.notes) == (
         2,
-        ("1 pod that waits already would get a place: shop/w on n2",),
+        ("1 pod that waits for a node would get one: shop/w on n2",),
     )
 
 
@@ -445,7 +445,7 @@ def test_many_pending_pods_give_one_note_with_three_names() -> None:
     pods = [waiting(f"w{number}", cpu="1m", app=f"a{number}") for number in range(5)]
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1"), *pods)
     (note,) = forecast.notes
-    assert note.startswith("5 pods that wait already would get a place: shop/w")
+    assert note.startswith("5 pods that wait for a node would get one: shop/w")
     assert note.endswith(" and 2 more")
     assert note.count(" on n") == 3
 
@@ -453,7 +453,7 @@ def test_many_pending_pods_give_one_note_with_three_names() -> None:
 def test_a_pending_pod_is_placed_before_the_replacements() -> None:
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", cpu="3"), waiting("w", cpu="3", app="new"))
     assert only(forecast).outcome is Outcome.PENDING
-    assert forecast.notes == ("1 pod that waits already would get a place: shop/w on n2",)
+    assert forecast.notes == ("1 pod that waits for a node would get one: shop/w on n2",)
 
 
 def test_a_pending_pod_displaced_by_a_pod_of_the_node_is_placed_first() -> None:
@@ -468,7 +468,7 @@ def test_a_pending_pod_displaced_by_a_pod_of_the_node_is_placed_first() -> None:
     }
     forecast = drain("n1", a_node("n1"), a_node("n2"), a_pod("p", "n1", **apart), waiting("w", **apart))
     assert only(forecast).outcome is Outcome.PENDING
-    assert forecast.notes == ("1 pod that waits already would get a place: shop/w on n2",)
+    assert forecast.notes == ("1 pod that waits for a node would get one: shop/w on n2",)
 
 
 def test_a_budget_that_never_allows_is_reported_with_a_value_that_would() -> None:
@@ -492,7 +492,7 @@ def test_if_no_single_change_helps_the_remedy_is_one_more_node() -> None:
     )
     assert (pod.outcome, pod.remedies) == (
         Outcome.PENDING,
-        ("one more node like n1 (zone a), empty and without a cordon",),
+        ("one more empty, uncordoned node like n1 (zone a)",),
     )
 
 
