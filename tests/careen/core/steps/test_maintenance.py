@@ -1,5 +1,5 @@
-"""Maintenance: a person's request drains a node and keeps it down through restarts, reboots and manual changes of the
-lock, until the request ends."""
+"""Maintenance: a person's request drains a node and keeps it out of service until the request ends. Restarts, reboots
+and manual changes of the lock do not end it."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def asking(request: PersonRequest | None, **node: Any) -> dict[str, Any]:
 
 
 def down(request: PersonRequest | None, policy: Policy | None = None, node: Any = None, **changes: Any) -> Decision:
-    """The decision for a node in maintenance."""
+    """Return the decision for a node in maintenance."""
     there = {"labels": {"pool": "away"}, "taints": (OURS,), **asking(request), **(node or {})}
     given = {"need": NO, "pods": (), **changes}
     return decided(DOWN, policy or a_policy(pre_reboot_labels={"pool": "away"}), there, **given)
 
 
-# ---- on the way down ----
+# ---- before the maintenance ----
 
 
 @pytest.mark.parametrize(("wish", "word"), [(Wish.DRAIN, "drain"), (Wish.MAINTENANCE, "maintenance")])
@@ -73,7 +73,7 @@ def test_a_drained_node_is_kept_in_maintenance_without_a_reboot(wish: Wish, word
     assert decision.reason.sentence == f"drained and kept down: disk swap; until `careen {word} n1 --end`"
 
 
-def test_a_host_that_needs_a_reboot_is_kept_in_maintenance_too() -> None:
+def test_a_host_that_needs_a_reboot_stays_in_maintenance_without_a_reboot() -> None:
     decision = decided(a_progress(Phase.DRAINING), node=asking(KEEP), need=YES, pods=())
     assert decision.phase is Phase.MAINTENANCE
 
@@ -83,7 +83,7 @@ def test_a_reboot_request_drains_and_reboots() -> None:
     assert (decision.phase, AskReboot in kinds(decision)) == (Phase.REBOOTING, True)
 
 
-def test_an_idle_node_starts_to_wait_and_names_the_request() -> None:
+def test_a_request_makes_an_idle_node_wait_and_name_the_request() -> None:
     decision = decided(node=asking(REBOOT), need=NO)
     assert (decision.phase, decision.reason.sentence) == (Phase.WAITING, "a person asked for a reboot: new kernel")
 
@@ -125,7 +125,7 @@ def test_a_withdrawn_request_is_undone_like_a_need_that_ended(phase: Phase) -> N
 
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
-def test_a_machine_that_reboots_during_the_drain_continues_to_be_drained(phase: Phase) -> None:
+def test_a_drain_for_a_maintenance_continues_after_an_unexpected_reboot(phase: Phase) -> None:
     decision = decided(a_progress(phase), node=asking(KEEP, boot_id=NEW), need=NO, boot_id=NEW)
     record = the_record(decision)
     assert (decision.phase, record.boot_left, record.claim) == (phase, NEW, "c1")
@@ -134,7 +134,7 @@ def test_a_machine_that_reboots_during_the_drain_continues_to_be_drained(phase: 
     assert record.is_cordoned_by_us is (phase is Phase.DRAINING)
 
 
-# ---- down ----
+# ---- in maintenance ----
 
 
 def test_a_node_in_maintenance_writes_its_message_once() -> None:
@@ -183,16 +183,16 @@ def test_a_hold_does_not_end_a_maintenance() -> None:
     assert down(KEEP, node=node).phase is Phase.MAINTENANCE
 
 
-def test_a_claim_removed_from_the_lock_is_restored() -> None:
+def test_a_node_in_maintenance_restores_a_claim_removed_from_the_lock() -> None:
     decision = down(KEEP, lock=held(an_entry("n2", "other")))
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     assert set(the_lock(decision).holders) == {"n1", "n2"}
 
 
-# ---- back ----
+# ---- the end of the maintenance ----
 
 
-def handed_back(decision: Decision) -> bool:
+def returns_to_service(decision: Decision) -> bool:
     patch, record = the_patch(decision), the_record(decision)
     assert decision.phase is Phase.SETTLING
     assert (patch.unschedulable, patch.taints, patch.labels["pool"]) == (False, (), "web")
@@ -201,15 +201,15 @@ def handed_back(decision: Decision) -> bool:
     return True
 
 
-def test_a_withdrawn_request_returns_the_node_in_one_patch() -> None:
+def test_a_withdrawn_request_returns_the_node_to_service_in_one_patch() -> None:
     decision = down(None)
-    assert handed_back(decision)
+    assert returns_to_service(decision)
     assert decision.reason.code is Code.HANDED_BACK
 
 
-def test_an_expired_request_returns_the_node_and_is_removed() -> None:
+def test_an_expired_request_is_removed_and_returns_the_node_to_service() -> None:
     decision = down(PersonRequest(wish=Wish.DRAIN, until=NOW - timedelta(seconds=1)))
-    assert handed_back(decision)
+    assert returns_to_service(decision)
     assert the_patch(decision).annotations[keys.REQUEST] is None
 
 
@@ -219,9 +219,9 @@ def test_a_manual_uncordon_ends_the_maintenance_and_the_request() -> None:
     assert the_patch(decision).annotations[keys.REQUEST] is None
 
 
-def test_a_manual_uncordon_ends_a_maintenance_under_a_cordon_left_behind() -> None:
-    """The record of a node in maintenance was removed: the node takes a new claim, under the cordon of its former
-    claim."""
+def test_a_manual_uncordon_ends_a_maintenance_whose_record_was_lost() -> None:
+    """A client removed the record of a node in maintenance. The node then takes a new claim and still has the cordon of
+    its former claim."""
     node = asking(KEEP, unschedulable=True, cordoned_by=(keys.FIELD_MANAGER,))
     drained = decided(a_progress(Phase.CLAIMING), node=node, need=NO, lock=held(an_entry()), pods=())
     kept = decided(the_record(drained), node=node, need=NO, pods=())
@@ -230,19 +230,19 @@ def test_a_manual_uncordon_ends_a_maintenance_under_a_cordon_left_behind() -> No
     assert (freed.phase, freed.reason.code) == (Phase.SETTLING, Code.UNCORDONED_BY_HAND)
 
 
-def test_a_node_that_was_cordoned_before_stays_cordoned() -> None:
+def test_a_node_cordoned_before_its_maintenance_stays_cordoned() -> None:
     before = a_progress(Phase.MAINTENANCE, is_cordoned_by_us=False, prior_unschedulable=True)
     decision = decided(before, node=asking(None), need=NO)
     assert (decision.phase, the_patch(decision).unschedulable) == (Phase.SETTLING, None)
 
 
 def unready(request: PersonRequest | None, waited: float | None, **node: Any) -> Decision:
-    """The decision of a node in maintenance that is not ready and whose request ended so many seconds ago."""
+    """Return the decision for an unready node in maintenance. Its request ended `waited` seconds ago."""
     record = replace(DOWN, settle_started=None if waited is None else ago(waited))
     return decided(record, a_policy(verify_timeout_seconds=600), asking(request, ready=False, **node), need=NO, pods=())
 
 
-def test_an_unready_node_is_not_returned_to_service() -> None:
+def test_an_unready_node_stays_cordoned_after_its_maintenance() -> None:
     decision = unready(None, None)
     assert (decision.phase, decision.reason.code) == (Phase.MAINTENANCE, Code.HANDED_BACK)
     assert the_record(decision).settle_started == ago(0)
@@ -250,7 +250,7 @@ def test_an_unready_node_is_not_returned_to_service() -> None:
 
 
 @pytest.mark.parametrize(("waited", "phase"), [(599, Phase.MAINTENANCE), (601, Phase.FAILED)])
-def test_a_node_that_is_not_ready_after_its_maintenance_fails_at_the_deadline(waited: float, phase: Phase) -> None:
+def test_a_node_unready_after_its_maintenance_fails_at_the_deadline(waited: float, phase: Phase) -> None:
     decision = unready(None, waited)
     assert decision.phase is phase
     if phase is Phase.FAILED:
@@ -262,36 +262,36 @@ def test_a_node_that_is_not_ready_after_its_maintenance_fails_at_the_deadline(wa
         assert entry.failed == "never-ready"
 
 
-def test_the_deadline_after_a_maintenance_restarts_with_each_request() -> None:
+def test_a_new_request_restarts_the_deadline_after_a_maintenance() -> None:
     decision = unready(KEEP, 601)
     assert decision.phase is Phase.MAINTENANCE
     assert the_record(decision).settle_started is None
 
 
-def failed_after_hand_back(**node: Any) -> Decision:
+def failed_after_maintenance(**node: Any) -> Decision:
     record = replace(
         DOWN, phase=Phase.FAILED.value, failed="never-ready", failed_at=ago(60), settle_started=ago(700), **node
     )
     return decided(record, node={"ready": True}, need=NO, lock=held(an_entry(failed="never-ready")))
 
 
-def test_a_failed_node_whose_maintenance_ended_returns_to_service_when_it_becomes_ready() -> None:
-    decision = failed_after_hand_back()
+def test_a_node_that_failed_after_its_maintenance_recovers_when_ready() -> None:
+    decision = failed_after_maintenance()
     assert (decision.phase, the_patch(decision).unschedulable) == (Phase.FAILED, False)
-    decision = failed_after_hand_back(is_cordoned_by_us=False)
+    decision = failed_after_maintenance(is_cordoned_by_us=False)
     assert (decision.phase, decision.reason.sentence) == (Phase.SETTLING, "the node became ready after all")
     record = the_record(decision)
     assert (record.claim, record.failed, record.settle_started) == ("c1", "", ago(0))
 
 
-def test_a_failed_node_with_a_persons_own_cordon_gets_its_labels_back_when_it_becomes_ready() -> None:
-    decision = failed_after_hand_back(is_cordoned_by_us=False, prior_unschedulable=True)
+def test_a_recovered_node_with_a_persons_cordon_gets_its_labels_back() -> None:
+    decision = failed_after_maintenance(is_cordoned_by_us=False, prior_unschedulable=True)
     assert decision.phase is Phase.SETTLING
     assert (the_patch(decision).unschedulable, the_patch(decision).labels["pool"]) == (None, "web")
     assert the_record(decision).prior_labels == {}
 
 
-def test_a_failed_node_whose_new_boot_was_not_ready_in_time_waits_for_a_person() -> None:
+def test_a_failed_node_with_a_new_boot_waits_for_a_person() -> None:
     record = a_progress(
         Phase.FAILED, failed="never-ready", failed_at=ago(60), is_cordoned_by_us=False, verify_started=ago(700)
     )
@@ -306,19 +306,19 @@ def test_a_failed_node_whose_new_boot_was_not_ready_in_time_waits_for_a_person()
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.NEVER_READY)
 
 
-def test_after_a_manual_reboot_the_new_boot_is_verified_before_the_node_returns() -> None:
+def test_a_new_boot_during_a_maintenance_is_verified_at_its_end() -> None:
     decision = down(None, boot_id=NEW)
     assert (decision.phase, decision.reason.code) == (Phase.VERIFYING, Code.REBOOTED)
     assert the_record(decision).is_cordoned_by_us
 
 
-def test_a_node_returned_without_a_reboot_is_reported_with_the_release() -> None:
+def test_the_release_reports_that_the_node_did_not_reboot() -> None:
     record = a_progress(Phase.SETTLING, boot_left=BOOT, verify_started=None)
     decision = decided(record, node=asking(None), need=NO)
     assert (decision.phase, decision.reason.sentence) == (Phase.IDLE, "handed back; the claim is given back")
 
 
-def test_after_a_maintenance_a_host_that_needs_a_reboot_keeps_its_taint_and_waits() -> None:
+def test_a_host_that_needs_a_reboot_keeps_its_taint_after_a_maintenance() -> None:
     decision = down(None, need=YES)
     assert (decision.phase, the_patch(decision).taints) == (Phase.SETTLING, None)
     assert the_record(decision).taint_key == OURS.key
@@ -346,7 +346,7 @@ def test_an_idle_node_removes_an_invalid_request() -> None:
     assert the_patch(decision).annotations == {keys.REQUEST: None}
 
 
-def test_the_requested_reboot_removes_the_request() -> None:
+def test_a_new_boot_removes_the_request_for_a_reboot() -> None:
     record = a_progress(Phase.REBOOTING)
     decision = decided(record, node=asking(PersonRequest(wish=Wish.REBOOT), boot_id=NEW), need=NO, boot_id=NEW)
     assert (decision.phase, the_patch(decision).annotations[keys.REQUEST]) == (Phase.VERIFYING, None)

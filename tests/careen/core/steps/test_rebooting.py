@@ -1,4 +1,5 @@
-"""Rebooting: announced, confirmed and requested, and every way in which no reboot happens."""
+"""Rebooting: the node announces the reboot, confirms its claim and asks the host. Also every way in which the host does
+not reboot."""
 
 from __future__ import annotations
 
@@ -46,13 +47,13 @@ def having(outcome: RebootOutcome, detail: str = "", announcement: int = 1) -> M
 
 
 def watching(seconds: float, by: str = "") -> Memory:
-    """A process that did not announce the reboot and has seen the announcement for so long."""
+    """Return the memory of a process that did not announce the reboot and has seen the announcement for `seconds`."""
     return remembering(stranger=StrangerMemory(by=by, announcement=1, since=UPTIME - seconds))
 
 
 def rebooting(outcome: RebootOutcome | None = None, announced_ago: float = 20, **changes: Any) -> Decision:
-    """The decision of the process that recorded `outcome`. Without `outcome`, the process takes the announcing one for
-    dead."""
+    """Return the decision of the process that recorded `outcome`. Without `outcome`, the process takes the announcing
+    process for dead."""
     memory = having(outcome, "exit code 1") if outcome else watching(150)
     return decided(a_progress(Phase.REBOOTING, announced=ago(announced_ago)), **{"memory": memory, **changes})
 
@@ -61,14 +62,14 @@ def asks(decision: Decision) -> bool:
     return kinds(decision) == [PatchNode, ConfirmClaim, AskReboot]
 
 
-def test_before_the_host_is_asked_the_memory_records_that_it_was_not() -> None:
+def test_the_memory_records_an_announced_reboot_as_not_yet_requested() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert decision.memory.reboot == RebootMemory(
         claim="c1", announcement=1, outcome=RebootOutcome.NOT_ASKED, by="fresh"
     )
 
 
-def test_if_the_settings_want_a_silence_it_is_requested_before_the_announcement() -> None:
+def test_a_configured_silence_is_requested_before_the_announcement() -> None:
     decision = decided(a_progress(Phase.DRAINING), a_policy(silences_alerts=True))
     assert kinds(decision) == [SilenceAlerts, PatchNode, ConfirmClaim, AskReboot]
     assert kinds(decided(a_progress(Phase.DRAINING))) == [PatchNode, ConfirmClaim, AskReboot], (
@@ -80,9 +81,9 @@ def told(decision: Decision) -> list[tuple[Occasion, str]]:
     return [(action.occasion, action.claim) for action in decision.actions if isinstance(action, Notify)]
 
 
-def test_the_reboot_is_reported_before_the_host_is_asked_and_not_again_after_a_restart() -> None:
-    """A second announcement of the same process repeats the message, because the first may have stopped before it. The
-    shell sends it once."""
+def test_a_restarted_agent_does_not_repeat_the_message_about_the_reboot() -> None:
+    """A second announcement by the same process repeats the message, because the first one may have stopped before it.
+    The shell sends the message once."""
     assert told(decided(a_progress(Phase.DRAINING))) == [(Occasion.REBOOT, "c1")]
     assert told(rebooting(RebootOutcome.NOT_ASKED)) == [(Occasion.REBOOT, "c1")]
     assert asks(rebooting())
@@ -114,7 +115,7 @@ def test_a_host_is_not_asked_twice(outcome: RebootOutcome) -> None:
     [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}, {"lock": lock.pause(held(an_entry()), "", 1)}],
 )
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR, None])
-def test_nothing_is_undone_after_the_host_may_have_been_asked(
+def test_a_node_whose_host_may_have_been_asked_undoes_nothing(
     outcome: RebootOutcome | None, changes: dict[str, Any]
 ) -> None:
     decision = rebooting(outcome, **changes)
@@ -133,14 +134,14 @@ def test_nothing_is_undone_after_the_host_may_have_been_asked(
         ({"pods": Unknown("503")}, Code.LATE_REFUSAL),
     ],
 )
-def test_a_reboot_can_be_cancelled_if_the_host_was_certainly_not_asked(changes: dict[str, Any], code: Code) -> None:
+def test_a_reboot_that_was_certainly_not_requested_can_be_cancelled(changes: dict[str, Any], code: Code) -> None:
     decision = rebooting(RebootOutcome.NOT_ASKED, **changes)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, code)
     assert the_patch(decision).unschedulable is False
     assert the_record(decision).is_giving_back
 
 
-def test_an_uncordon_by_a_person_before_the_request_cancels_the_reboot() -> None:
+def test_a_manual_uncordon_before_the_request_cancels_the_reboot() -> None:
     decision = rebooting(RebootOutcome.NOT_ASKED, node={"unschedulable": False})
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.UNCORDONED_BY_HAND)
 
@@ -156,7 +157,7 @@ def test_a_hold_before_the_request_undoes_the_drain_under_any_late_policy() -> N
 
 @pytest.mark.parametrize("changes", [{"need": NO}, {"node": {"annotations": {keys.HOLD: "people"}}}])
 def test_a_cancelled_reboot_does_not_restore_a_missing_claim(changes: dict[str, Any]) -> None:
-    """A person released the claim and holds the node: the lock stays as that person left it."""
+    """A person released the claim and holds the node, so the agent leaves the lock unchanged."""
     decision = rebooting(RebootOutcome.NOT_ASKED, lock=LockContent(), **changes)
     assert decision.phase is Phase.WAITING
     assert WriteLock not in kinds(decision)
@@ -168,7 +169,7 @@ def test_a_reboot_that_was_certainly_not_requested_is_announced_and_requested_ag
     assert the_record(decision).announcement == 2
 
 
-def test_pods_that_force_left_do_not_delay_the_second_announcement() -> None:
+def test_remaining_pods_do_not_delay_the_second_announcement_of_a_forced_reboot() -> None:
     decision = decided(
         a_progress(Phase.REBOOTING, is_forced=True), memory=having(RebootOutcome.NOT_ASKED), pods=(a_pod(),)
     )
@@ -176,7 +177,7 @@ def test_pods_that_force_left_do_not_delay_the_second_announcement() -> None:
     assert the_record(decision).is_forced
 
 
-def test_an_unknown_announcement_belongs_to_another_process() -> None:
+def test_an_announcement_with_an_unknown_number_is_of_another_process() -> None:
     assert decided(RECORD, memory=having(RebootOutcome.FAILED, announcement=9)).phase is Phase.REBOOTING
 
 
@@ -192,7 +193,7 @@ def mine(outcome: RebootOutcome, by: str = "mine") -> Memory:
     return remembering(reboot=RebootMemory(claim="c1", announcement=1, outcome=outcome, by=by))
 
 
-def test_an_announcement_names_its_process_and_its_expiry() -> None:
+def test_an_announcement_names_its_process_and_a_latest_time_for_the_request() -> None:
     decision = decided(a_progress(Phase.DRAINING))
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME, by="fresh")
     assert [action.send_before for action in decision.actions if isinstance(action, AskReboot)] == [UPTIME + 30]
@@ -200,11 +201,11 @@ def test_an_announcement_names_its_process_and_its_expiry() -> None:
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.NOT_ASKED, RebootOutcome.FAILED])
 @pytest.mark.parametrize("changes", [{}, {"need": NO}, {"pods": (a_pod(),)}, {"node": {"unschedulable": False}}])
-def test_an_announcement_by_another_process_with_the_same_number_is_not_the_own(
+def test_a_process_does_not_act_on_another_processes_announcement(
     outcome: RebootOutcome, changes: dict[str, Any]
 ) -> None:
-    """The own patch was lost and the other process's was written: its reboot may be under way, so nothing is requested,
-    undone or released."""
+    """Two processes announced, and the other process's patch was written. Its reboot may be under way, so this process
+    requests, undoes and releases nothing."""
     decision = decided(record_by("other"), memory=mine(outcome), **changes)
     assert (decision.phase, decision.reason.code, asks(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, False)
     assert not [action for action in decision.actions if isinstance(action, WriteLock)]
@@ -212,9 +213,7 @@ def test_an_announcement_by_another_process_with_the_same_number_is_not_the_own(
 
 @pytest.mark.parametrize("outcome", [RebootOutcome.ACCEPTED, RebootOutcome.UNCLEAR])
 @pytest.mark.parametrize("by", ["mine", "other"])
-def test_the_process_that_asked_the_host_records_it_despite_a_later_announcement(
-    outcome: RebootOutcome, by: str
-) -> None:
+def test_the_process_that_asked_the_host_records_its_request_on_the_node(outcome: RebootOutcome, by: str) -> None:
     decision = decided(record_by(by), memory=mine(outcome))
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, [PatchNode])
     assert the_record(decision).announced == Announcement(boot=BOOT, uptime=UPTIME - 20, by=by, is_asked=True)
@@ -224,9 +223,7 @@ def test_the_process_that_asked_the_host_records_it_despite_a_later_announcement
     "memory", [watching(899, "other"), mine(RebootOutcome.NOT_ASKED, "other"), mine(RebootOutcome.FAILED, "other")]
 )
 @pytest.mark.parametrize("changes", [{}, {"need": NO}, {"pods": (a_pod(),)}])
-def test_a_host_asked_by_another_process_is_neither_asked_again_nor_undone(
-    memory: Memory, changes: dict[str, Any]
-) -> None:
+def test_a_process_waits_for_the_reboot_that_another_process_requested(memory: Memory, changes: dict[str, Any]) -> None:
     decision = decided(record_by("other", is_asked=True, announced_ago=899), memory=memory, **changes)
     assert (decision.phase, decision.reason.code, asks(decision)) == (Phase.REBOOTING, Code.REBOOT_ASKED, False)
 
@@ -241,7 +238,7 @@ def test_the_wait_for_another_process_follows_the_reboot_command_timeout() -> No
     assert stranger_patience_seconds(a_policy(reboot_command_seconds=200, reboot_deadline_seconds=400)) == 200
 
 
-def test_another_announcement_or_an_unread_node_restarts_the_wait() -> None:
+def test_a_new_announcement_or_an_unread_node_restarts_the_wait() -> None:
     assert not asks(decided(record_by("third"), memory=watching(150, "other")))
     blind = decide(an_observation(Unknown("503"), memory=watching(149, "other")), a_policy())
     assert not asks(decided(record_by("other"), memory=blind.memory))
@@ -257,12 +254,12 @@ def test_the_reboot_deadline_ends_the_wait_for_another_process() -> None:
     "changes",
     [{"pods": (a_pod(),)}, {"node": {"unschedulable": False}}, {"policy": a_policy(window=Window(days=frozenset()))}],
 )
-def test_a_restarted_agent_requests_the_reboot_again_only_if_no_gate_refuses(changes: dict[str, Any]) -> None:
+def test_a_refusing_gate_stops_the_second_request_of_a_restarted_agent(changes: dict[str, Any]) -> None:
     decision = rebooting(**changes)
     assert (decision.phase, asks(decision)) == (Phase.REBOOTING, False)
 
 
-def test_a_restarted_agent_does_not_ask_again_for_a_node_that_an_autoscaler_removes() -> None:
+def test_a_restarted_agent_requests_no_reboot_of_a_node_being_removed() -> None:
     removed = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
     decision = decided(record_by("other"), memory=watching(1000, "other"), node={"taints": (removed,)})
     assert (decision.phase, asks(decision)) == (Phase.REBOOTING, False)
@@ -273,7 +270,7 @@ def test_the_pods_are_listed_before_a_second_announcement() -> None:
     assert rebooting(pods=NOT_ASKED).wants == {Evidence.PODS}
 
 
-def test_a_failed_reboot_command_undoes_everything_and_is_retried_after_a_back_off() -> None:
+def test_a_failed_reboot_command_undoes_the_drain_and_fails_the_node() -> None:
     decision = rebooting(RebootOutcome.FAILED)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_COMMAND_FAILED)
     assert decision.reason.sentence == "the host did not take the reboot: exit code 1"
@@ -297,7 +294,7 @@ def test_an_unchanged_boot_id_after_the_deadline_halts_the_roll_out(
 
 
 @pytest.mark.parametrize(("ready", "unschedulable"), [(True, False), (False, None)])
-def test_after_the_deadline_a_ready_node_returns_to_service(ready: bool, unschedulable: bool | None) -> None:
+def test_a_ready_node_returns_to_service_after_the_reboot_deadline(ready: bool, unschedulable: bool | None) -> None:
     decision = rebooting(RebootOutcome.ACCEPTED, announced_ago=901, node={"ready": ready})
     assert the_patch(decision).unschedulable is unschedulable
     assert the_record(decision).is_cordoned_by_us is not ready
@@ -315,13 +312,13 @@ def test_a_rebooting_node_restores_its_missing_claim(outcome: RebootOutcome | No
 def test_an_announcement_of_another_boot_is_ignored(
     announced: Announcement | None, outcome: RebootOutcome | None
 ) -> None:
-    """The time of the request is unknown: the roll-out halts instead of waiting for ever."""
+    """The time of the request is unknown, so the roll-out halts and does not wait for ever."""
     memory = having(outcome) if outcome else watching(0)
     decision = decided(a_progress(Phase.REBOOTING, announced=announced), memory=memory)
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_NOT_HAPPENED)
 
 
-def test_requests_to_the_old_boot_do_not_count_for_the_new_one() -> None:
+def test_a_new_boot_forgets_the_request_to_the_old_boot() -> None:
     decision = decided(RECORD, boot_id="boot-2", memory=having(RebootOutcome.ACCEPTED))
     assert (decision.phase, decision.memory.reboot) == (Phase.VERIFYING, None)
 

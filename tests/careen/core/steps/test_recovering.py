@@ -1,4 +1,4 @@
-"""A claim in the lock that the Node's record does not contain: adopted or released, never ignored."""
+"""A claim in the lock that the Node's record does not contain: the agent adopts or releases it."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def idle(**changes: Any) -> Decision:
     )
 
 
-def test_the_node_is_read_again_after_the_lock() -> None:
+def test_the_agent_reads_its_node_again_after_the_lock() -> None:
     assert idle(holders=NOT_ASKED).wants == {Evidence.HOLDERS}
 
 
-def test_an_entry_without_a_working_node_is_removed() -> None:
+def test_the_claim_of_a_node_that_does_not_work_is_removed() -> None:
     decision = idle()
     assert (decision.phase, decision.reason.code, kinds(decision)) == (Phase.IDLE, Code.ENTRY_RELEASED, [WriteLock])
     assert the_lock(decision).entries == ()
@@ -74,13 +74,13 @@ def test_a_claim_made_meanwhile_is_not_a_ghost() -> None:
         ),
     ],
 )
-def test_a_newer_view_of_the_own_node_wins_over_the_first_one(text: str, entry: Entry) -> None:
+def test_the_newer_of_two_reads_of_the_agents_node_decides(text: str, entry: Entry) -> None:
     newer = a_node(annotations={keys.PROGRESS: text})
     assert kinds(idle(lock=held(entry), holders=Holders(nodes=(newer,)))) == []
 
 
-def test_a_recreated_node_does_not_adopt_the_claim_of_its_predecessor() -> None:
-    """A person recreated the Node from a copy: whether the host is about to reboot is unknown."""
+def test_a_recreated_node_does_not_adopt_the_former_nodes_claim() -> None:
+    """A person recreated the Node from a copy, so the agent cannot know whether the host is about to reboot."""
     content = held(an_entry(uid="uid-old"))
     assert kinds(idle(node={"labels": {keys.REBOOT_LABEL: "in-progress"}}, lock=content)) == []
 
@@ -89,7 +89,7 @@ def test_unreadable_holders_prove_no_ghost() -> None:
     assert kinds(idle(holders=Unknown("503"))) == []
 
 
-def test_an_entry_from_before_the_boot_is_adopted_and_verified() -> None:
+def test_a_claim_from_before_the_boot_is_adopted_and_the_boot_verified() -> None:
     decision = idle(lock=held(an_entry(boot="boot-0")))
     assert (decision.phase, decision.reason.code) == (Phase.VERIFYING, Code.ENTRY_ADOPTED)
     record = the_record(decision)
@@ -106,7 +106,7 @@ def test_an_entry_from_before_the_boot_is_adopted_and_verified() -> None:
     ("label", "cordoned_before", "is_ours"),
     [("in-progress", False, True), ("in-progress", True, False), (None, False, False)],
 )
-def test_an_adopted_cordon_is_careens_only_if_the_label_says_so_and_there_was_none_before(
+def test_the_label_and_the_claim_show_whether_an_adopted_cordon_is_careens(
     label: str | None, cordoned_before: bool, is_ours: bool
 ) -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: label} if label else {}}
@@ -114,8 +114,8 @@ def test_an_adopted_cordon_is_careens_only_if_the_label_says_so_and_there_was_no
     assert the_record(decision).is_cordoned_by_us is is_ours
 
 
-def test_an_entry_without_a_boot_is_adopted_with_the_boot_that_runs() -> None:
-    """A record with a claim but no boot would be unreadable and would halt the roll-out."""
+def test_a_claim_without_a_boot_id_is_adopted_with_the_current_boot_id() -> None:
+    """A record with a claim but without a boot id would be unreadable and would halt the roll-out."""
     node = {"labels": {keys.REBOOT_LABEL: "in-progress"}}
     record = the_record(idle(node=node, lock=held(an_entry(boot=""))))
     assert (record.claim, record.boot_left, record.is_giving_back) == ("c1", BOOT, True)
@@ -123,7 +123,7 @@ def test_an_entry_without_a_boot_is_adopted_with_the_boot_that_runs() -> None:
     assert (announced.claim, announced.boot_left, announced.phase) == ("c1", BOOT, Phase.REBOOTING)
 
 
-def test_a_working_node_without_its_record_is_undone() -> None:
+def test_the_drain_of_a_node_that_lost_its_record_is_undone() -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     decision = idle(node=node, need=NO)
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.ENTRY_ADOPTED)
@@ -137,7 +137,7 @@ def test_a_persons_earlier_cordon_survives_the_loss_of_the_record(unschedulable:
     assert the_patch(idle(node=node, lock=held(an_entry(cordoned=cordoned_before)))).unschedulable is None
 
 
-def test_the_claim_of_a_recreated_node_is_released_only_after_the_reboot_deadline() -> None:
+def test_a_recreated_nodes_claim_is_released_after_the_reboot_deadline() -> None:
     content = held(an_entry(uid="uid-former"))
     first = idle(lock=content)
     assert (first.reason.code, kinds(first)) == (Code.ENTRY_RELEASED, [])
@@ -147,7 +147,7 @@ def test_the_claim_of_a_recreated_node_is_released_only_after_the_reboot_deadlin
     assert kinds(late) == [WriteLock]
 
 
-def test_a_waiting_node_reconciles_with_the_lock_in_every_turn() -> None:
+def test_a_waiting_node_compares_lock_and_node_in_every_turn() -> None:
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry(claim="late")), holders=Holders(nodes=(a_node(),)), need=YES
     )
@@ -159,7 +159,7 @@ def test_an_idle_node_with_a_need_waits_before_it_removes_leftovers() -> None:
     assert idle(need=YES).phase is Phase.WAITING
 
 
-def test_a_label_that_indicates_a_lost_record_is_handled_before_the_need() -> None:
+def test_a_node_whose_label_shows_a_lost_record_recovers_before_it_waits() -> None:
     node = {"unschedulable": True, "labels": {keys.REBOOT_LABEL: "in-progress"}}
     assert idle(node=node, need=YES, lock=NOT_ASKED).wants == {Evidence.LOCK}
     assert idle(node=node, need=NO, lock=NOT_ASKED, memory=remembering(is_reconciled=True)).wants == {Evidence.LOCK}, (
@@ -178,7 +178,7 @@ def test_a_label_that_indicates_a_lost_record_is_handled_before_the_need() -> No
     ("content", "unschedulable", "uncordons"),
     [(KURED, True, True), (KURED, False, False), (KURED_CORDONED, True, False)],
 )
-def test_a_lock_and_cordon_left_by_kured_are_released_as_by_kured(
+def test_a_lock_and_cordon_that_kured_left_are_released_as_kured_would(
     content: str, unschedulable: bool, uncordons: bool
 ) -> None:
     decision = idle(lock=content, node={"unschedulable": unschedulable})
@@ -195,11 +195,11 @@ def test_kureds_claim_stays_while_kured_runs_or_the_node_is_unready(changes: dic
     assert kinds(idle(lock=KURED, **changes)) == []
 
 
-def test_running_kured_pods_are_looked_up_first() -> None:
+def test_the_agent_looks_for_kureds_pods_before_it_removes_kureds_claim() -> None:
     assert idle(lock=KURED, foreign=NOT_ASKED).wants == {Evidence.FOREIGN}
 
 
-def test_a_partly_readable_entry_is_removed_without_an_uncordon() -> None:
+def test_a_partly_readable_claim_is_removed_without_an_uncordon() -> None:
     in_parts = '{"nodeID":"n1","maxOwners":1,"locks":[{"nodeID":"n1","id":"c1","boot":5}]}'
     assert kinds(idle(lock=in_parts, node={"unschedulable": True})) == [WriteLock]
 
@@ -208,7 +208,7 @@ def test_another_nodes_kured_entry_is_ignored() -> None:
     assert kinds(idle(lock=KURED.replace("n1", "n9"))) == []
 
 
-# ---- record, label and taint are lost, and the server reports who set the cordon ----
+# ---- record, label and taint are lost, and managedFields name who set the cordon ----
 
 OURS, KUBECTL = ("careen-agent",), ("kubectl-cordon",)
 
@@ -217,8 +217,8 @@ def cordoned(*by: str, **changes: Any) -> dict[str, Any]:
     return {"unschedulable": True, "cordoned_by": by, **changes}
 
 
-def test_a_drain_that_lost_all_its_marks_is_undone_with_its_cordon() -> None:
-    """The need is seen again first, so the label is `required`; the entry is still in the lock."""
+def test_the_drain_of_a_node_that_lost_all_marks_is_undone() -> None:
+    """The agent saw the need again first, so the label is `required`. The claim is still in the lock."""
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*OURS), holders=Holders(nodes=(a_node(),))
     )
@@ -228,7 +228,7 @@ def test_a_drain_that_lost_all_its_marks_is_undone_with_its_cordon() -> None:
 
 
 @pytest.mark.parametrize("by", [KUBECTL, (), ("argo", "careen-agent")])
-def test_without_its_marks_a_cordon_not_proven_careens_stays(by: tuple[str, ...]) -> None:
+def test_a_node_that_lost_all_marks_keeps_a_cordon_not_proven_careens(by: tuple[str, ...]) -> None:
     decision = decided(
         a_progress(Phase.WAITING), lock=held(an_entry()), node=cordoned(*by), holders=Holders(nodes=(a_node(),))
     )
@@ -242,8 +242,8 @@ def test_a_rebooted_node_that_lost_all_its_marks_is_verified_and_uncordoned() ->
 
 @pytest.mark.parametrize("label", ["in-progress", None])
 def test_managed_fields_outweigh_label_and_lock(label: str | None) -> None:
-    """A person uncordoned the node and cordoned it again; that cordon is not careen's, whatever the claim recorded
-    before."""
+    """A person uncordoned the node and cordoned it again. That cordon is not careen's, even if the claim recorded no
+    earlier cordon."""
     node = cordoned(*KUBECTL, labels={keys.REBOOT_LABEL: label} if label else {})
     assert the_record(idle(node=node, lock=held(an_entry(boot="boot-0")))).is_cordoned_by_us is False
     if label:
@@ -258,7 +258,7 @@ def test_careens_cordon_without_a_claim_is_removed(is_reconciled: bool) -> None:
     assert dict(the_patch(decision).annotations) == {}
 
 
-def test_careens_cordon_on_a_waiting_node_is_removed_too() -> None:
+def test_careens_cordon_on_a_waiting_node_is_removed() -> None:
     decision = decided(a_progress(Phase.WAITING), lock=held(), node=cordoned(*OURS))
     assert (decision.phase, decision.reason.code, the_patch(decision).unschedulable) == (
         Phase.WAITING,
@@ -270,7 +270,7 @@ def test_careens_cordon_on_a_waiting_node_is_removed_too() -> None:
 @pytest.mark.parametrize(
     "node", [cordoned(*KUBECTL), cordoned(), cordoned("argo", "careen-agent"), cordoned(*OURS, ready=False)]
 )
-def test_foreign_cordons_and_cordons_of_unready_nodes_stay(node: dict[str, Any]) -> None:
+def test_foreign_cordons_and_cordons_of_unready_nodes_are_kept(node: dict[str, Any]) -> None:
     assert kinds(idle(node=node, lock=held())) == []
 
 
@@ -283,13 +283,13 @@ def test_the_lock_is_read_before_a_cordon_without_a_record_is_removed() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.FAILED])
-def test_under_a_claim_only_the_record_decides(phase: Phase) -> None:
+def test_only_the_record_decides_about_a_cordon_under_a_claim(phase: Phase) -> None:
     decision = decided(a_progress(phase), node=cordoned(*OURS))
     assert decision.reason.code is not Code.CORDON_LIFTED
 
 
 def recreated(record: Progress | None, **changes: Any) -> Decision:
-    """The Node was deleted and recreated while this process ran; it had last read `record` on the former Node."""
+    """Return the decision after the Node was deleted and recreated. This process read `record` on the former Node."""
     before = (
         decided(record, node={"uid": "former"}, need=YES, lock=held(an_entry(uid="former"))).memory
         if record
@@ -307,7 +307,7 @@ def recreated(record: Progress | None, **changes: Any) -> Decision:
 
 @pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING])
 def test_an_agent_on_a_recreated_node_releases_its_old_claim_at_once(phase: Phase) -> None:
-    """The agent still runs in the boot that the claim was to end, it did not ask the host, and no other process
+    """The host still runs the boot that the claim was to end. This process did not ask the host, and no other process
     could."""
     decision = recreated(a_progress(phase))
     assert (decision.reason.code, kinds(decision)) == (Code.ENTRY_RELEASED, [WriteLock])
@@ -323,7 +323,7 @@ def asked(outcome: RebootOutcome, announcement: int = 1, claim: str = "c1") -> A
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_given_back"),
+    ("changes", "is_released"),
     [
         pytest.param({"memory": asked(RebootOutcome.NOT_ASKED)}, True, id="it announced and did not ask the host"),
         pytest.param({"memory": asked(RebootOutcome.FAILED)}, True, id="the host refused the request"),
@@ -348,11 +348,9 @@ def asked(outcome: RebootOutcome, announcement: int = 1, claim: str = "c1") -> A
         ),
     ],
 )
-def test_a_former_nodes_claim_is_released_only_if_the_host_was_certainly_not_asked(
-    changes: dict[str, Any], is_given_back: bool
-) -> None:
+def test_a_former_nodes_claim_stays_if_the_host_may_have_been_asked(changes: dict[str, Any], is_released: bool) -> None:
     decision = recreated(a_progress(Phase.DRAINING), **changes)
-    assert (WriteLock in kinds(decision)) is is_given_back
+    assert (WriteLock in kinds(decision)) is is_released
 
 
 def test_a_reboot_announced_by_an_earlier_process_keeps_the_claim() -> None:
@@ -360,7 +358,7 @@ def test_a_reboot_announced_by_an_earlier_process_keeps_the_claim() -> None:
     assert WriteLock not in kinds(decision)
 
 
-# A record that was wiped after the reboot was announced.
+# A record that a client removed after the reboot was announced.
 
 ANNOUNCED = {
     "unschedulable": True,
@@ -384,9 +382,7 @@ def having_asked(outcome: RebootOutcome) -> Memory:
     ],
 )
 @pytest.mark.parametrize("need", [YES, NO])
-def test_a_lost_record_of_an_announced_reboot_is_restored_and_the_claim_stays(
-    memory: Memory, is_asked: bool, need: Any
-) -> None:
+def test_a_lost_record_of_an_announced_reboot_is_restored(memory: Memory, is_asked: bool, need: Any) -> None:
     decision = idle(node=ANNOUNCED, need=need, memory=memory)
     assert (decision.phase, decision.reason.code) == (Phase.REBOOTING, Code.ENTRY_ADOPTED)
     assert kinds(decision) == [PatchNode]
@@ -401,14 +397,14 @@ def test_a_lost_record_of_an_announced_reboot_is_restored_and_the_claim_stays(
     assert record.announced == Announcement(boot=BOOT, uptime=UPTIME, is_asked=is_asked)
 
 
-def test_this_process_remembers_its_request_even_if_the_node_lost_its_record() -> None:
+def test_a_process_remembers_its_request_if_the_node_lost_its_record() -> None:
     node = {**ANNOUNCED, "annotations": {}}
     assert idle(node=node, memory=having_asked(RebootOutcome.ACCEPTED)).phase is Phase.REBOOTING
     assert idle(node=node).phase is Phase.WAITING
 
 
 @pytest.mark.parametrize("unread", [{"lock": Unknown("503")}, {"holders": Unknown("503")}])
-def test_an_announced_reboot_is_not_touched_until_its_claim_is_readable(
+def test_an_announced_reboot_waits_until_its_claim_is_readable(
     unread: dict[str, Any],
 ) -> None:
     decision = idle(node=ANNOUNCED, need=YES, **unread)
@@ -416,8 +412,7 @@ def test_an_announced_reboot_is_not_touched_until_its_claim_is_readable(
 
 
 def test_a_lost_record_of_an_announced_reboot_causes_an_immediate_lock_read() -> None:
-    """If it were written as a mere need, the Node would not show the reboot any more, and other nodes would free its
-    claim."""
+    """A new record without the reboot would let other nodes remove this node's claim."""
     has_looked = remembering(is_reconciled=True, behind__holders_not_before=UPTIME + 20)
     assert idle(node=ANNOUNCED, need=YES, lock=NOT_ASKED, memory=has_looked).wants == {Evidence.LOCK}
     decision = idle(node=ANNOUNCED, need=YES, holders=NOT_ASKED, memory=has_looked)

@@ -1,5 +1,5 @@
-"""Settling: first the displaced workloads, then the delay, then the release of the claim, which names the next
-nodes."""
+"""Settling: the node waits for the displaced workloads and then for the release delay. It then releases its claim and
+names the next nodes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_release_removes_the_claim_from_lock_and_node_and_names_the_next() -> 
         pytest.param(0, {}, "", id="no interval is configured"),
     ],
 )
-def test_a_release_after_a_reboot_begins_the_interval_of_the_cluster(
+def test_a_release_after_a_reboot_starts_the_cluster_wide_interval(
     interval: float, changes: dict[str, Any], expected: str
 ) -> None:
     decision = settling(
@@ -85,7 +85,7 @@ def test_a_release_after_a_reboot_begins_the_interval_of_the_cluster(
     assert the_lock(decision).released_at == expected
 
 
-def test_a_release_after_a_failed_reboot_begins_the_interval_too() -> None:
+def test_a_release_after_a_failed_reboot_starts_the_cluster_wide_interval() -> None:
     progress = a_progress(Phase.WAITING, claim="c1", boot_left="boot-0", is_giving_back=True, verify_started=ago(50))
     decision = decided(progress, lock=held(an_entry()), policy=a_policy(cluster_interval_seconds=3600))
     assert the_lock(decision).released_at == "2026-03-04T12:00:00Z"
@@ -103,7 +103,7 @@ BESIDE = held(an_entry(), an_entry("n9"))
         pytest.param({"waiters": (N2,), "lock": BESIDE}, True, id="another holder may be stuck"),
     ],
 )
-def test_after_a_release_the_lock_is_read_again_only_for_unseen_changes(
+def test_an_idle_agent_reads_the_lock_again_after_an_uncertain_release(
     changes: dict[str, Any], looks_again: bool
 ) -> None:
     """The process began after the reboot and has not been idle before."""
@@ -115,13 +115,13 @@ def test_after_a_release_the_lock_is_read_again_only_for_unseen_changes(
     assert much_later.wants == {Evidence.LOCK}, "a later state may look the same"
 
 
-def test_a_slightly_stale_list_does_not_name_the_released_node() -> None:
+def test_a_release_does_not_name_the_releasing_node_from_an_old_list() -> None:
     older = [a_marked_node(a_progress(Phase.WAITING), name=name, label="ready") for name in ("n1", "n2")]
     content = the_lock(settling(waiters=tuple(older)))
     assert (content.line.names, content.line.waiting) == (("n2",), 1)
 
 
-def test_without_a_list_of_waiting_nodes_the_claim_is_released_and_the_names_stay() -> None:
+def test_a_release_without_a_list_of_waiting_nodes_keeps_the_names() -> None:
     decision = settling(lock=held(an_entry(), line=Line(names=("n5",))), waiters=Unknown("503"))
     assert (the_lock(decision).holders, the_lock(decision).line.names) == ((), ("n5",))
 
@@ -139,7 +139,7 @@ def test_without_a_list_of_waiting_nodes_the_claim_is_released_and_the_names_sta
         pytest.param(Unknown("503"), False, id="unreadable"),
     ],
 )
-def test_displaced_workloads_are_compared_if_their_spec_is_unchanged(now: Any, is_settled: bool) -> None:
+def test_a_node_settles_when_its_unchanged_workloads_are_as_before(now: Any, is_settled: bool) -> None:
     decision = settling(owners=now)
     assert (decision.phase is Phase.IDLE) is is_settled
     assert decision.reason.code is (Code.RELEASED if is_settled else Code.SETTLING)
@@ -170,12 +170,12 @@ def test_a_job_does_not_hide_an_unhealthy_workload() -> None:
     assert decision.reason.sentence == "not yet as before: ReplicaSet shop/web (2 of 3 ready)"
 
 
-def test_without_displaced_workloads_unreadable_health_delays_nothing() -> None:
+def test_unreadable_health_does_not_delay_a_node_without_displaced_workloads() -> None:
     job = an_owner("nightly", kind="Job", replicas=1, ready=1)
     assert settling(replace(RECORD, owners=(job,)), owners=Unknown("503")).phase is Phase.IDLE
 
 
-def test_the_unhealthy_workloads_are_named() -> None:
+def test_the_message_names_the_unhealthy_workloads() -> None:
     assert (
         settling(owners=(an_owner(ready=2),)).reason.sentence == "not yet as before: ReplicaSet shop/web (2 of 3 ready)"
     )
@@ -225,7 +225,7 @@ def test_the_node_is_in_service_during_the_release_delay(waited: float, is_relea
     ("uptime", "look"),
     [
         pytest.param(0.5, 5.0, id="just booted"),
-        pytest.param(28.0, 2.0, id="the next look is when the boot is old enough, not later"),
+        pytest.param(28.0, 2.0, id="the next turn is when the boot is old enough"),
         pytest.param(30.0, None, id="stable"),
     ],
 )
@@ -253,7 +253,7 @@ def test_a_host_that_boots_again_is_verified_again_under_the_same_claim() -> Non
 
 
 @pytest.mark.parametrize("need", [YES, UNKNOWN_NEED])
-def test_a_host_with_a_new_or_unknown_need_waits_and_keeps_its_loop_count(need: Any) -> None:
+def test_a_host_with_a_new_or_unknown_need_waits_and_keeps_its_reboot_count(need: Any) -> None:
     decision = settling(need=need)
     assert (decision.phase, decision.reason.code, kinds(decision)) == (
         Phase.WAITING,
@@ -270,19 +270,19 @@ def test_a_reboot_loop_halts_the_roll_out() -> None:
     assert (decision.phase, decision.reason.code) == (Phase.FAILED, Code.REBOOT_LOOP)
 
 
-def test_a_claim_already_removed_from_the_lock_is_removed_from_the_node() -> None:
+def test_the_node_drops_a_claim_that_the_lock_no_longer_contains() -> None:
     decision = settling(lock=held(an_entry("n2", "c2")))
     assert (decision.phase, kinds(decision)) == (Phase.IDLE, [PatchNode])
 
 
-def test_a_claim_missing_from_another_lock_is_restored() -> None:
+def test_a_claim_missing_from_a_recreated_lock_is_restored() -> None:
     reading = replace(a_reading(LockContent()), daemonset_uid="recreated")
     decision = settling(lock=reading)
     assert decision.reason.code is Code.ENTRY_PUT_BACK
 
 
 @pytest.mark.parametrize(("lock", "code"), [(Unknown("503"), Code.LOCK_UNKNOWN), ("garbage", Code.LOCK_GARBAGE)])
-def test_a_claim_in_an_unreadable_lock_stays(lock: Any, code: Code) -> None:
+def test_a_node_keeps_its_claim_while_the_lock_is_unreadable(lock: Any, code: Code) -> None:
     decision = settling(lock=lock)
     assert (decision.phase, decision.reason.code) == (Phase.SETTLING, code)
 

@@ -1,4 +1,4 @@
-"""Verifying: the new boot is proven before anything is restored, and then everything is restored in one patch."""
+"""Verifying: the agent first proves the new boot and then restores everything in one patch."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_cordon_taint_and_labels_are_restored_in_one_patch() -> None:
 
 
 @pytest.mark.parametrize(("waited", "look"), [(0.0, 0.5), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0), (60.0, 1.0)])
-def test_a_node_that_is_almost_ready_is_checked_sooner(waited: float, look: float) -> None:
-    """The node's own pods are often ready a moment after its agent."""
+def test_an_unready_node_is_checked_often_at_first(waited: float, look: float) -> None:
+    """DaemonSet pods are often ready a moment after the agent."""
     record = replace(RECORD, verify_started=ago(waited))
     decision = decided(record, node={**NODE, "ready": False}, need=NO, policy=a_policy(**POLICY))
     assert (decision.phase, decision.look_again_seconds) == (Phase.VERIFYING, look)
@@ -115,7 +115,7 @@ def test_a_persons_cordon_from_before_the_claim_stays() -> None:
         ),
     ],
 )
-def test_without_a_verified_boot_nothing_is_restored(node: dict[str, Any], pods: Any, words: str) -> None:
+def test_an_unverified_boot_restores_nothing(node: dict[str, Any], pods: Any, words: str) -> None:
     decision = verifying(node, pods=pods)
     assert (decision.phase, decision.reason.code, decision.reason.sentence) == (Phase.VERIFYING, Code.VERIFYING, words)
     assert all(action.unschedulable is None for action in decision.actions if isinstance(action, PatchNode))
@@ -136,7 +136,7 @@ def test_without_a_verified_boot_nothing_is_restored(node: dict[str, Any], pods:
         pytest.param(a_daemon_pod(is_ready=False, phase="Failed"), id="a failed pod of a DaemonSet, to be replaced"),
     ],
 )
-def test_some_pods_do_not_delay_the_verification(pod: Any) -> None:
+def test_pods_of_others_and_ended_pods_do_not_delay_the_verification(pod: Any) -> None:
     assert verifying(pods=(pod,)).phase is Phase.SETTLING
 
 
@@ -166,7 +166,7 @@ def test_a_reboot_loop_returns_the_node_and_halts_the_roll_out(reboots: int, pha
         assert (decision.reason.code, the_record(decision).claim) == (Code.REBOOT_LOOP, "c1")
 
 
-def test_a_missing_claim_is_restored_first() -> None:
+def test_a_verifying_node_first_restores_its_missing_claim() -> None:
     decision = verifying(lock=LockContent())
     assert decision.reason.code is Code.ENTRY_PUT_BACK
     (entry,) = the_lock(decision).entries
@@ -174,12 +174,12 @@ def test_a_missing_claim_is_restored_first() -> None:
 
 
 @pytest.mark.parametrize("lock", [Unknown("503"), "garbage"])
-def test_an_unreadable_lock_does_not_keep_the_node_out_of_service(lock: Any) -> None:
+def test_a_verified_node_returns_to_service_despite_an_unreadable_lock(lock: Any) -> None:
     assert verifying(lock=lock).phase is Phase.SETTLING
 
 
 def daemon_row(**changes: Any) -> OwnerHealth:
-    """The record's entry for the DaemonSet of `a_daemon_pod`."""
+    """Return the record's entry for the DaemonSet of `a_daemon_pod`."""
     return OwnerHealth(
         **{
             "kind": "DaemonSet",
@@ -249,7 +249,7 @@ def test_daemonset_pods_are_compared_with_those_before_the_drain(
         assert decided(record, need=NO, pods=(a_daemon_pod(is_ready=False, **pod),)).phase is phase
 
 
-def test_a_pod_that_was_never_ready_does_not_hide_one_that_was() -> None:
+def test_the_message_names_only_pods_that_were_ready_before_the_drain() -> None:
     pods = (
         a_daemon_pod("old", is_ready=False),
         a_daemon_pod("good", owner_uid="ds-cni", owner_name="cni", is_ready=False),
@@ -276,7 +276,7 @@ def test_a_node_waits_for_its_readiness_taint_before_it_returns() -> None:
     assert decision.reason.sentence == f"a NodeReadinessRule has not removed {RULES_TAINT.key}"
 
 
-def test_a_readiness_taint_from_before_the_cordon_is_not_awaited() -> None:
+def test_a_readiness_taint_from_before_the_cordon_delays_nothing() -> None:
     record = replace(RECORD, prior_readiness=(RULES_TAINT.key,))
     assert decided(record, need=NO, node={"taints": (RULES_TAINT,)}).phase is Phase.SETTLING
 

@@ -1,5 +1,5 @@
-"""Waiting: all cheap refusals are written at once, costly gates are evaluated only at the node's turn, the claim is
-written to the Node first, and a node without a need becomes idle (`careen.core.steps.shared.giving_back`)."""
+"""Waiting: the agent writes all cheap refusals at once and evaluates costly gates only if its node may start. It writes
+the claim to the Node first. A node without a need becomes idle (`careen.core.steps.shared.giving_back`)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def codes(refusals: tuple[Refusal, ...]) -> list[Code]:
     return [refusal.code for refusal in refusals]
 
 
-def test_when_the_need_ends_only_careens_marks_are_removed() -> None:
+def test_a_node_whose_need_ends_removes_only_careens_marks() -> None:
     theirs = Taint(key="x", effect="NoSchedule")
     decision = waiting(
         node={"taints": (theirs, OURS), "annotations": {keys.HOLD: "people", keys.REFUSALS: "[]"}}, need=NO
@@ -93,7 +93,7 @@ def test_when_the_need_ends_only_careens_marks_are_removed() -> None:
     assert patch.unschedulable is None
 
 
-def test_a_foreign_taint_stays_when_the_need_ends() -> None:
+def test_a_node_whose_need_ends_keeps_a_foreign_taint() -> None:
     record = replace(RECORD, taint_key="")
     assert the_patch(decided(record, node=READY, need=NO)).taints is None
 
@@ -107,7 +107,7 @@ def test_an_unknown_need_does_not_end_the_wait() -> None:
     )
 
 
-def test_all_cheap_refusals_are_recorded_in_order_with_their_start() -> None:
+def test_the_node_lists_all_cheap_refusals_in_order_with_their_start() -> None:
     stored = '[{"gate":"hold","code":"held","sentence":"old words","since":"2026-03-04T10:00:00Z"}]'
     policy = a_policy(window=Window(days=frozenset()), blocking_pod_selectors=(Selector.parse("app=db"),))
     decision = waiting(
@@ -145,7 +145,7 @@ def test_a_known_refusal_is_not_written_again() -> None:
     assert again.actions == ()
 
 
-def test_pods_are_listed_only_if_one_may_block_or_be_bound_to_the_node() -> None:
+def test_a_waiting_node_lists_its_pods_only_if_a_gate_needs_them() -> None:
     stay = DrainPolicy(bound_pods=BoundPods.STAY)
     assert Evidence.PODS not in waiting(pods=NOT_ASKED, policy=a_policy(drain=stay)).wants
     assert waiting(
@@ -164,7 +164,7 @@ def test_the_claim_event_names_unready_daemonsets() -> None:
     )
 
 
-def test_a_bound_pod_refuses_before_the_claim() -> None:
+def test_a_bound_pod_refuses_the_reboot_before_the_claim() -> None:
     decision = waiting(pods=(a_pod(came_bound=True),), owners=(an_owner(bound_to="n1"),))
     assert (decision.phase, [(each.gate, each.code) for each in decision.refusals]) == (
         Phase.WAITING,
@@ -173,14 +173,14 @@ def test_a_bound_pod_refuses_before_the_claim() -> None:
     assert "--pods-bound-to-node=stay" in decision.reason.sentence
 
 
-def test_a_node_sets_its_ready_label_before_it_lists_other_ready_nodes() -> None:
+def test_a_node_sets_the_label_ready_before_it_lists_other_ready_nodes() -> None:
     decision = decided(RECORD, node=TAINTED, waiters=NOT_ASKED)
     assert (decision.reason.code, decision.wants) == (Code.WAITING_FOR_TURN, frozenset())
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "ready"}
     assert decision.look_again_seconds == 0.0
 
 
-def test_if_no_node_is_named_the_first_ready_node_claims() -> None:
+def test_the_first_ready_node_claims_if_no_node_is_named() -> None:
     older = a_marked_node(a_progress(Phase.WAITING, need_since="2026-03-04T01:00:00Z"), name="n2", label="ready")
     younger = a_marked_node(a_progress(Phase.WAITING, need_since="2026-03-04T11:30:00Z"), name="n3", label="ready")
     assert waiting(waiters=NOT_ASKED).wants == {Evidence.WAITERS}
@@ -190,7 +190,7 @@ def test_if_no_node_is_named_the_first_ready_node_claims() -> None:
 
 
 @pytest.mark.parametrize(("how", "phase"), [(Order.OLDEST, Phase.CLAIMING), (Order.ZONE, Phase.WAITING)])
-def test_with_order_zone_only_the_first_zone_starts_if_no_node_is_named(how: Order, phase: Phase) -> None:
+def test_order_zone_starts_only_the_first_zone_if_no_node_is_named(how: Order, phase: Phase) -> None:
     zones = [{keys.ZONE: "a", keys.REBOOT_LABEL: "ready"}, {keys.ZONE: "b"}]
     first = a_progress(Phase.WAITING, need_since="2026-03-04T01:00:00Z")
     in_a = a_marked_node(first, name="n2", label="ready", labels=zones[0])
@@ -198,8 +198,8 @@ def test_with_order_zone_only_the_first_zone_starts_if_no_node_is_named(how: Ord
     assert waiting(node={"labels": zones[1]}, waiters=(in_a,), policy=policy).phase is phase
 
 
-def test_before_the_first_claim_other_nodes_have_time_to_become_ready() -> None:
-    """The node with the fewest pods is known only when all have counted; no node is named before that."""
+def test_the_first_claim_waits_until_other_nodes_have_counted_their_pods() -> None:
+    """All nodes must count their pods before the node with the fewest pods is known. No node is named earlier."""
     first = waiting(memory=remembering(line__key="another hand-over"), waiters=NOT_ASKED)
     assert (first.phase, first.reason.code, first.wants) == (Phase.WAITING, Code.WAITING_FOR_TURN, frozenset())
     assert WriteLock not in kinds(first)
@@ -213,7 +213,7 @@ def test_before_the_first_claim_other_nodes_have_time_to_become_ready() -> None:
 
 
 @pytest.mark.parametrize(("agents", "look"), [(None, 3.0), (300, 3.0), (5000, 50.0)])
-def test_in_a_large_fleet_nodes_look_rarely_until_the_gathering_ends(agents: int | None, look: float) -> None:
+def test_nodes_of_a_large_fleet_take_few_turns_before_the_first_claim(agents: int | None, look: float) -> None:
     first = waiting(memory=remembering(line__key="another hand-over", agents=agents), waiters=NOT_ASKED)
     assert first.look_again_seconds == look
     last = order.gather_seconds(agents) - 2.0
@@ -221,14 +221,14 @@ def test_in_a_large_fleet_nodes_look_rarely_until_the_gathering_ends(agents: int
     assert look < order.PASSED_OVER_SECONDS, "a node that is named meanwhile would lose its place"
 
 
-def test_a_node_refused_meanwhile_gathers_again() -> None:
-    """Otherwise all refused nodes would count the time of the refusal, and all claim at once."""
+def test_a_refused_node_waits_again_for_other_nodes_before_the_first_claim() -> None:
+    """All refused nodes would otherwise claim at once when the refusal ends."""
     assert waiting(node={"annotations": {keys.HOLD: "people"}}).memory.line.key == ""
 
 
 @pytest.mark.parametrize(("jitter", "look"), [(0.0, 20.0), (0.999, 20.0 + 0.999 * OPENING_SECONDS)])
-def test_every_node_looks_when_the_window_opens(jitter: float, look: float) -> None:
-    """The window opens in 20 s. Otherwise the first node to look again would start before the others have counted their
+def test_every_node_takes_a_turn_when_the_window_opens(jitter: float, look: float) -> None:
+    """The window opens in 20 s. The first node to take a turn must not start before the other nodes have counted their
     pods."""
     shut = Window(start=(NOW + timedelta(seconds=20)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(
@@ -237,7 +237,7 @@ def test_every_node_looks_when_the_window_opens(jitter: float, look: float) -> N
     assert OPENING_SECONDS < order.GATHER_SECONDS
 
 
-def test_long_before_the_opening_the_usual_pause_applies() -> None:
+def test_a_node_sleeps_as_usual_long_before_the_window_opens() -> None:
     shut = Window(start=(NOW + timedelta(seconds=40)).time(), end=(NOW + timedelta(hours=1)).time())
     assert waiting(policy=a_policy(window=shut)).look_again_seconds == LOOK_SECONDS
 
@@ -245,9 +245,11 @@ def test_long_before_the_opening_the_usual_pause_applies() -> None:
 @pytest.mark.parametrize(
     ("agents", "jitter", "look"), [(None, 0.5, 30), (180, 0.999, 37), (600, 0.0, 75), (600, 0.5, 100), (5000, 0.0, 625)]
 )
-def test_outside_the_window_nodes_of_a_large_fleet_look_rarely(agents: int | None, jitter: float, look: float) -> None:
-    """The line is empty, so the lock contains no number: each look costs two requests, and 5,000 nodes stay under
-    twenty a second."""
+def test_nodes_of_a_large_fleet_take_few_turns_outside_the_window(
+    agents: int | None, jitter: float, look: float
+) -> None:
+    """The line is empty, so the lock does not say how many nodes wait. Each turn sends two requests, and 5,000 nodes
+    stay below 20 requests a second."""
     shut = a_policy(window=Window(days=frozenset()))
     decision = waiting(
         policy=shut,
@@ -260,7 +262,7 @@ def test_outside_the_window_nodes_of_a_large_fleet_look_rarely(agents: int | Non
 
 
 @pytest.mark.parametrize("number", [10**6, 10**13, 10**30, 10**400])
-def test_an_invalid_count_of_waiting_nodes_breaks_no_turn(number: int) -> None:
+def test_a_huge_count_of_waiting_nodes_limits_how_long_a_node_sleeps(number: int) -> None:
     shut = a_policy(window=Window(days=frozenset()))
     assert waiting(
         policy=shut, lock=f'{{"nodeID":"","locks":[],"waiting":{number}}}'
@@ -279,7 +281,7 @@ def test_an_invalid_count_of_waiting_nodes_breaks_no_turn(number: int) -> None:
     ],
 )
 @pytest.mark.parametrize(("agents", "look"), [(None, 30.0), (100, 30.0), (5000, 5000 / 6)])
-def test_under_any_refusal_nodes_of_a_large_fleet_look_rarely(
+def test_refused_nodes_of_a_large_fleet_take_few_turns(
     agents: int | None, look: float, changes: dict[str, Any]
 ) -> None:
     decision = waiting(memory=remembering(agents=agents, behind__at=UPTIME + 1), **changes)
@@ -287,14 +289,14 @@ def test_under_any_refusal_nodes_of_a_large_fleet_look_rarely(
     assert decision.look_again_seconds == pytest.approx(look)
 
 
-def test_nodes_in_the_line_of_a_paused_lock_keep_the_usual_pause() -> None:
-    """The nodes in the line are few, and they start when the lock is resumed."""
+def test_nodes_in_the_line_of_a_paused_lock_sleep_as_usual() -> None:
+    """The line is short, and its nodes start when a person resumes the lock."""
     paused = replace(NAMED, is_paused=True)
     assert waiting(lock=paused, memory=remembering(agents=5000)).look_again_seconds == LOOK_SECONDS
 
 
 def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
-    """Otherwise the count would be that of the moment in which the line was filled, and never age."""
+    """Otherwise the lock would keep the count from the time when the line was filled."""
     late = tuple(a_marked_node(a_progress(Phase.WAITING), name=f"m{number}", label="required") for number in range(7))
     decision = waiting(
         lock=NAMED, waiters=(N2, *late), alerts=(Alert(name="A"),), policy=a_policy(alerts=AlertPolicy())
@@ -302,7 +304,7 @@ def test_a_cluster_wide_refusal_causes_a_new_count_of_waiting_nodes() -> None:
     assert (the_lock(decision).line.names, the_lock(decision).line.waiting) == (("n1", "n2"), 9)
 
 
-def test_nodes_of_a_large_fleet_look_when_the_window_opens() -> None:
+def test_nodes_of_a_large_fleet_take_turns_soon_after_the_window_opens() -> None:
     opening = timedelta(minutes=9)
     shut = Window(start=(NOW + opening).time(), end=(NOW + timedelta(hours=1)).time())
     look = waiting(
@@ -311,7 +313,7 @@ def test_nodes_of_a_large_fleet_look_when_the_window_opens() -> None:
     assert look == pytest.approx(opening.total_seconds() + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_in_a_large_fleet_nodes_do_not_look_all_at_once() -> None:
+def test_nodes_of_a_large_fleet_spread_their_turns_after_the_opening() -> None:
     shut = Window(start=(NOW + timedelta(seconds=5)).time(), end=(NOW + timedelta(hours=1)).time())
     look = waiting(
         policy=a_policy(window=shut), memory=remembering(agents=501), chance=Chance(claim_id="fresh", jitter=0.25)
@@ -319,7 +321,7 @@ def test_in_a_large_fleet_nodes_do_not_look_all_at_once() -> None:
     assert look == pytest.approx(5 + 0.25 * (OPENING_SECONDS + taint_spread.SPREAD_SECONDS))
 
 
-def test_with_a_holder_or_a_named_node_no_node_waits_for_others_to_gather() -> None:
+def test_a_node_claims_at_once_beside_a_holder_or_if_it_is_named() -> None:
     just_now = remembering(line__key="another hand-over")
     assert waiting(memory=just_now, lock=NAMED).phase is Phase.CLAIMING
     assert (
@@ -341,7 +343,7 @@ def test_a_restarted_agent_keeps_the_start_of_a_costly_refusal() -> None:
     ]
 
 
-def test_at_its_turn_a_node_only_writes_its_claim_id() -> None:
+def test_a_node_that_may_start_first_writes_only_its_claim_id() -> None:
     decision = waiting(lock=NAMED)
     assert (decision.phase, decision.reason.code) == (Phase.CLAIMING, Code.TAKING_CLAIM)
     assert kinds(decision) == [PatchNode]
@@ -355,7 +357,7 @@ def test_at_its_turn_a_node_only_writes_its_claim_id() -> None:
 @pytest.mark.parametrize(
     "content", [held(an_entry("n2"), line=Line(names=("n1",))), LockContent(line=Line(names=("n2", "n1")))]
 )
-def test_before_its_turn_a_node_waits_without_costly_evidence(content: LockContent) -> None:
+def test_a_node_that_may_not_start_reads_no_costly_evidence(content: LockContent) -> None:
     decision = waiting(
         lock=content,
         fleet=NOT_ASKED,
@@ -368,7 +370,7 @@ def test_before_its_turn_a_node_waits_without_costly_evidence(content: LockConte
     assert (decision.phase, decision.reason.code) == (Phase.WAITING, Code.WAITING_FOR_TURN)
 
 
-def test_a_change_of_holders_causes_no_request_of_waiting_nodes() -> None:
+def test_a_change_of_holders_makes_waiting_nodes_write_nothing() -> None:
     first = waiting(lock=LINE)
     told = {"annotations": {keys.REASON: first.reason.sentence}}
     assert (
@@ -382,7 +384,7 @@ def test_a_change_of_holders_causes_no_request_of_waiting_nodes() -> None:
     )
 
 
-def test_costly_evidence_is_requested_one_after_another() -> None:
+def test_a_waiting_node_reads_costly_evidence_one_kind_at_a_time() -> None:
     policy = a_policy(alerts=AlertPolicy())
     lacking: dict[str, Any] = dict.fromkeys(("foreign", "fleet", "alerts", "forecast"), NOT_ASKED)
     asked = []
@@ -397,7 +399,7 @@ def test_the_first_costly_refusal_ends_the_evaluation() -> None:
     assert codes(decision.refusals) == [Code.FOREIGN_COORDINATOR]
 
 
-def test_a_named_node_that_cannot_start_passes_its_turn_to_the_next() -> None:
+def test_a_named_node_that_a_costly_gate_refuses_moves_behind_the_next() -> None:
     decision = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     assert decision.reason.code is Code.REFUSED
     content = the_lock(decision)
@@ -406,13 +408,13 @@ def test_a_named_node_that_cannot_start_passes_its_turn_to_the_next() -> None:
     assert codes(decision.refusals) == [Code.FORECAST_UNKNOWN]
 
 
-def test_a_refusing_forecast_leaves_a_summary_on_the_node() -> None:
+def test_the_node_shows_a_summary_of_a_refusing_forecast() -> None:
     pending = PodForecast(namespace="shop", name="a", uid="1", outcome=Outcome.PENDING, sentence="nowhere")
     decision = waiting(lock=NAMED, forecast=Forecast(node="n1", made_at="t", pods=(pending,)), waiters=(N2,))
     assert the_patch(decision).annotations[keys.FORECAST] == '{"at":"t","counts":{"pending":1},"pods":{}}'
 
 
-def test_a_cluster_wide_refusal_does_not_pass_the_turn_on() -> None:
+def test_a_cluster_wide_refusal_keeps_the_order_of_the_line() -> None:
     decision = waiting(
         lock=NAMED, policy=a_policy(alerts=AlertPolicy()), alerts=(Alert(name="DiskFull"),), waiters=(N2,)
     )
@@ -422,9 +424,7 @@ def test_a_cluster_wide_refusal_does_not_pass_the_turn_on() -> None:
 
 
 @pytest.mark.parametrize(("is_of_node", "line"), [(False, ("n1", "n2")), (True, ("n2", "n1"))])
-def test_a_health_query_of_the_cluster_keeps_the_line_but_one_of_the_node_does_not(
-    is_of_node: bool, line: tuple[str, ...]
-) -> None:
+def test_only_a_health_query_about_the_node_changes_the_line(is_of_node: bool, line: tuple[str, ...]) -> None:
     query = HealthQuery(name="ceph", query="x", comparison="==", bound=0, fresh_seconds=60, is_of_node=is_of_node)
     named = replace(NAMED, line=replace(NAMED.line, names=("n1", "n2")))
     decision = waiting(
@@ -433,7 +433,7 @@ def test_a_health_query_of_the_cluster_keeps_the_line_but_one_of_the_node_does_n
     assert the_lock(decision).line.names == line
 
 
-def test_the_interval_of_the_cluster_keeps_the_line() -> None:
+def test_the_cluster_wide_interval_keeps_the_order_of_the_line() -> None:
     named = replace(NAMED, released_at="2026-03-04T11:59:00Z", line=replace(NAMED.line, names=("n1", "n2")))
     decision = waiting(lock=named, policy=a_policy(cluster_interval_seconds=3600), waiters=(N2,))
     assert (decision.reason.code, [each.gate for each in decision.refusals]) == (Code.REFUSED, ["cluster-interval"])
@@ -454,9 +454,11 @@ CORDONED = a_marked_node(a_progress(Phase.WAITING), name="n3", label="ready", un
         pytest.param((N2, CORDONED, a_node("n4", ready=False)), ("n1", "n2"), id="another node counts against it too"),
     ],
 )
-def test_a_waiting_cordoned_node_does_not_delay_its_line(others: tuple[NodeView, ...], line: tuple[str, ...]) -> None:
-    """A person cordons a node and requests its reboot: the others are refused because of that cordon and wait only for
-    its turn."""
+def test_a_waiting_node_whose_cordon_refuses_the_others_goes_first(
+    others: tuple[NodeView, ...], line: tuple[str, ...]
+) -> None:
+    """A person cordons a node and requests its reboot. The cordon refuses the other nodes until the cordoned node has
+    rebooted."""
     decision = waiting(
         lock=NAMED,
         fleet=a_fleet(a_node(), *others),
@@ -466,7 +468,7 @@ def test_a_waiting_cordoned_node_does_not_delay_its_line(others: tuple[NodeView,
     assert the_lock(decision).line.names == line
 
 
-def test_after_a_costly_refusal_costly_gates_pause() -> None:
+def test_costly_gates_have_a_back_off_after_a_refusal() -> None:
     refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     again = waiting(lock=NAMED, forecast=NOT_ASKED, foreign=NOT_ASKED, memory=refused.memory)
     assert again.wants == frozenset()
@@ -474,14 +476,14 @@ def test_after_a_costly_refusal_costly_gates_pause() -> None:
 
 
 @pytest.mark.parametrize(("refusals", "pause"), [(0, 10), (1, 20), (2, 40), (3, 60), (99, 60)])
-def test_the_pause_doubles_with_each_consecutive_refusal(refusals: int, pause: float) -> None:
+def test_the_back_off_of_costly_gates_doubles_up_to_a_minute(refusals: int, pause: float) -> None:
     memory = remembering(costly__refusals=refusals)
     after = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,), memory=memory).memory
     assert after.costly.not_before == UPTIME + pause
     assert after.costly.refusals == refusals + 1
 
 
-def test_other_holders_end_the_pause_at_once() -> None:
+def test_a_change_of_holders_ends_the_back_off_of_costly_gates() -> None:
     refused = waiting(lock=NAMED, forecast=Unknown("out of memory"), waiters=(N2,))
     policy = a_policy(concurrency=2)
     content = held(an_entry("n9", "c9", limit=2), line=Line(names=("n1",)))
@@ -494,9 +496,11 @@ FULL = tuple(f"m{number}" for number in range(1 + order.SPARE_NAMES))
 @pytest.mark.parametrize(
     ("named", "look"), [((), 3), (("n2",), 5), (("n2", "n3"), 10), (("n2", "n3", "n1"), 10), (FULL, 30)]
 )
-def test_a_refused_node_sees_the_release_that_may_name_it(named: tuple[str, ...], look: float) -> None:
-    """The refused node has left the line. If the line has room, the next release names the node again, and the next
-    start follows within five seconds."""
+def test_a_refused_node_reads_the_lock_as_often_as_its_next_position_requires(
+    named: tuple[str, ...], look: float
+) -> None:
+    """A refused node has left the line. If the line has room, the next release names the node again, and the node must
+    then start within five seconds."""
     memory = remembering(costly__not_before=UPTIME + 50, costly__holders=("n9",))
     assert (
         waiting(lock=held(an_entry("n9"), line=Line(names=named)), memory=memory, forecast=NOT_ASKED).look_again_seconds
@@ -504,9 +508,8 @@ def test_a_refused_node_sees_the_release_that_may_name_it(named: tuple[str, ...]
     )
 
 
-def test_a_refused_unnamed_node_sees_the_release_that_may_name_it() -> None:
-    """No node is named beside the holder, so this node takes the second place; its refusal does not put it into the
-    line."""
+def test_a_refused_node_beside_an_empty_line_reads_the_lock_often() -> None:
+    """No node is named beside the holder, so this node may start second. Its refusal does not put it into the line."""
     refused = waiting(
         lock=held(an_entry("n9", limit=2)),
         policy=a_policy(concurrency=2),
@@ -517,14 +520,14 @@ def test_a_refused_unnamed_node_sees_the_release_that_may_name_it() -> None:
     assert (codes(refused.refusals), refused.look_again_seconds) == ([Code.FORECAST_UNKNOWN], order.NEXT_LOOK_SECONDS)
 
 
-def test_without_a_holder_no_release_is_expected() -> None:
+def test_a_refused_node_reads_the_lock_rarely_if_there_is_no_holder() -> None:
     memory = remembering(costly__not_before=UPTIME + 50)
     assert (
         waiting(lock=LockContent(line=Line(names=("n2",))), memory=memory, forecast=NOT_ASKED).look_again_seconds > 10
     )
 
 
-def test_any_node_that_sees_a_short_line_fills_it() -> None:
+def test_a_waiting_node_fills_a_short_line() -> None:
     named = waiting(lock=held(an_entry("n9"), line=Line(names=("n2",))), waiters=(N2,))
     assert the_lock(named).line.names == ("n2", "n1")
     assert the_lock(named).holders == ("n9",)
@@ -543,7 +546,7 @@ LINE = held(an_entry("n9"), line=Line(names=("n2", "n1", *(f"m{number}" for numb
         (replace(LINE, line=replace(LINE.line, names=("n2",) * 20)), 3600),
     ],
 )
-def test_the_first_in_line_checks_the_holders_first_and_only_of_old_claims(content: LockContent, pause: float) -> None:
+def test_the_first_in_line_is_the_first_to_check_the_holder_of_an_old_claim(content: LockContent, pause: float) -> None:
     def looking(age: float, memory: Memory | None = None, uptime: float = UPTIME) -> Decision:
         entry = an_entry("n9", created=rfc3339(NOW - timedelta(seconds=age)))
         return waiting(
@@ -563,7 +566,7 @@ def test_the_first_in_line_checks_the_holders_first_and_only_of_old_claims(conte
 
 
 def test_a_new_process_reads_the_age_of_claims_from_the_lock() -> None:
-    """An agent that runs for only five seconds at a time checks the holders too."""
+    """An agent that runs for only five seconds at a time checks the holders, too."""
     assert waiting(
         lock=replace(LINE, line=replace(LINE.line, names=("n1", *LINE.line.names[2:]))), holders=NOT_ASKED
     ).wants == {Evidence.HOLDERS}
@@ -583,7 +586,7 @@ def behind(
     )
 
 
-def test_a_proven_ghost_is_removed() -> None:
+def test_a_waiting_node_removes_a_proven_ghost() -> None:
     living = a_marked_node(a_progress(Phase.DRAINING), name="n9")
     assert WriteLock not in kinds(behind(Holders(nodes=(living,))))
     freed = behind(Holders(nodes=(a_node("n9"),)))
@@ -591,7 +594,7 @@ def test_a_proven_ghost_is_removed() -> None:
     assert the_lock(freed).entries == ()
 
 
-def test_the_claim_of_a_deleted_node_is_removed_only_after_the_reboot_deadline() -> None:
+def test_a_deleted_nodes_claim_is_removed_after_the_reboot_deadline() -> None:
     gone = Holders(absent=frozenset({"n9"}))
     first = behind(gone)
     marked = the_lock(first)
@@ -604,7 +607,7 @@ HALTED = held(an_entry("n9", failed="never-ready", limit=3), line=Line(names=("n
 THREE = a_policy(concurrency=3)
 
 
-def test_another_nodes_failure_is_reported_and_changes_no_position() -> None:
+def test_the_failure_of_another_node_refuses_and_keeps_the_line() -> None:
     decision = waiting(lock=HALTED, policy=THREE, holders=NOT_ASKED, memory=remembering(behind__at=UPTIME + 1))
     assert (decision.phase, codes(decision.refusals)) == (Phase.WAITING, [Code.HALTED])
     assert "careen retry n9" in str(the_patch(decision).annotations[keys.REASON])
@@ -614,13 +617,13 @@ def test_another_nodes_failure_is_reported_and_changes_no_position() -> None:
     assert the_patch(decided(RECORD, node=TAINTED, lock=HALTED, policy=THREE)).labels == {keys.REBOOT_LABEL: "ready"}
 
 
-def test_another_nodes_failure_is_listed_beside_other_refusals() -> None:
+def test_the_node_lists_another_nodes_failure_beside_other_refusals() -> None:
     decision = waiting(lock=HALTED, policy=THREE, node={"annotations": {keys.HOLD: "people"}})
     assert codes(decision.refusals) == [Code.HELD, Code.HALTED]
     assert the_patch(decision).labels == {keys.REBOOT_LABEL: "required"}
 
 
-def test_while_halted_the_first_in_line_checks_the_failed_holder() -> None:
+def test_the_first_in_line_checks_the_failed_holder_of_a_halted_roll_out() -> None:
     def looking(holders: Any, uptime: float = UPTIME, memory: Memory | None = None) -> Decision:
         memory = memory or remembering()
         return waiting(
@@ -636,26 +639,26 @@ def test_while_halted_the_first_in_line_checks_the_failed_holder() -> None:
     assert the_lock(looking(Holders(absent=frozenset({"n9"})), UPTIME + 901, first.memory)).entries == ()
 
 
-def test_an_unmarked_claim_of_an_older_release_halts_no_node() -> None:
+def test_a_failed_claim_that_an_older_release_did_not_mark_refuses_no_node() -> None:
     assert waiting(lock=replace(HALTED, entries=(an_entry("n9", limit=3),)), policy=THREE).phase is Phase.CLAIMING
 
 
-def test_with_a_longer_lock_ttl_a_deleted_nodes_claim_stays_longer() -> None:
+def test_a_longer_lock_ttl_keeps_a_deleted_nodes_claim_longer() -> None:
     assert a_policy(lock_ttl_seconds=60).absence_seconds == 900
     assert a_policy(lock_ttl_seconds=7200).absence_seconds == 7200
 
 
 @pytest.mark.parametrize("changes", [{"node": {"annotations": {keys.HOLD: "people"}}}, {"need": NO}])
-def test_a_named_node_that_cannot_start_gives_up_its_place(changes: dict[str, Any]) -> None:
+def test_a_named_node_that_is_held_or_has_no_need_leaves_the_line(changes: dict[str, Any]) -> None:
     decision = waiting(lock=NAMED, **changes)
     assert the_lock(decision).line.names == ("n2",)
 
 
-def test_a_paused_lock_is_not_written_to_give_up_a_place() -> None:
+def test_a_named_node_stays_in_the_line_of_a_paused_lock() -> None:
     assert WriteLock not in kinds(waiting(lock=lock.pause(NAMED, "", 1)))
 
 
-def test_the_retry_annotation_works_for_a_node_at_its_loop_limit() -> None:
+def test_the_retry_annotation_resets_the_loop_limit_of_a_node() -> None:
     record = replace(RECORD, reboots_for_need=5, tries=3, failures=2)
     refused = decided(record, node=READY)
     assert codes(refused.refusals) == [Code.LOOP_LIMIT]
@@ -695,7 +698,7 @@ def test_a_claim_is_removed_from_the_lock_before_the_node() -> None:
 
 
 @pytest.mark.parametrize(("content", "code"), [(Unknown("503"), Code.LOCK_UNKNOWN), ("garbage", Code.LOCK_GARBAGE)])
-def test_with_an_unreadable_lock_the_claim_stays_on_the_node(content: Any, code: Code) -> None:
+def test_the_node_keeps_its_claim_while_the_lock_is_unreadable(content: Any, code: Code) -> None:
     decision = giving_back(content)
     assert decision.reason.code is code
     assert all(keys.PROGRESS not in action.annotations for action in decision.actions if isinstance(action, PatchNode))
@@ -708,7 +711,7 @@ def test_a_paused_lock_refuses_every_node(policy: Policy) -> None:
 
 
 def test_a_new_claim_starts_with_a_cleared_memory() -> None:
-    """Refusals, judgements and requests under an earlier claim do not apply to this one."""
+    """Refusals, evictions and requests under an earlier claim do not apply to the new claim."""
     memory: Memory = remembering(
         claiming__claimers={"x/1": 1.0},
         patience__since=3.0,
@@ -721,6 +724,6 @@ def test_a_new_claim_starts_with_a_cleared_memory() -> None:
     assert (after.drain.evictions, after.drain.comers, after.reboot) == ({}, {}, None)
 
 
-def test_the_own_nodes_view_wins_over_an_older_list() -> None:
+def test_the_newer_read_of_the_agents_node_outweighs_an_older_list() -> None:
     stale: NodeView = a_marked_node(a_progress(Phase.WAITING), label="required")
     assert waiting(waiters=(stale,)).phase is Phase.CLAIMING
