@@ -1,7 +1,8 @@
 """Plans and forecasts of generated clusters, and their recorded results.
 
 `python -m tests.careen.plan.recorded_plans` writes `recorded_plans.json` again. An optimisation must not change that
-file; a change of a decision changes lines that its author can explain."""
+file. If the author of a change can explain the changed lines, the change may alter decisions.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ Json = dict[str, Any]
 
 @cache
 def varied(seed: int, size: int, fill: float) -> Snapshot:
-    """Every kind of workload, on the nodes that the scheduler chose for its pods one after another."""
+    """A cluster with every kind of workload. The scheduler placed its pods one after another."""
     drawn = varied_cluster(seed, size, fill=fill)
     single = [a_pod("alone"), a_pod("bound").owned_by("ReplicaSet", "bound").with_field("spec.nodeSelector", _FIRST)]
     scheduler, snapshot = Scheduler(), load_objects([*drawn.nodes, *_others(drawn.workloads)])
@@ -100,13 +101,13 @@ def _pods(workloads: tuple[Json, ...]) -> Iterator[Json]:
 
 @cache
 def large(size: int) -> Snapshot:
-    """The cluster of the plan's bench, with more nodes than the scheduler looks at."""
+    """The cluster of `bench/plan`, with more nodes than the scheduler scores for one pod."""
     with tempfile.TemporaryDirectory() as folder:
         return load_pages(pages_of(Path(folder), nodes=size, seed=size))
 
 
 def plan(snapshot: Snapshot, *, nodes: int = 0, seed: int = 0, **policy: Any) -> Timeline:
-    """The roll-out over the first so many nodes, or over all."""
+    """The roll-out over the first `count` nodes, or over all nodes."""
     views = [NodeView(name=node.name, uid=node.uid, resource_version="", labels=node.labels) for node in snapshot.nodes]
     return simulate_rollout(
         snapshot,
@@ -121,7 +122,7 @@ def plan(snapshot: Snapshot, *, nodes: int = 0, seed: int = 0, **policy: Any) ->
 
 
 def forecasts(snapshot: Snapshot, nodes: slice, most_courses: int | None = None) -> tuple[Forecast, ...]:
-    """One drain after another, each in the cluster as it is."""
+    """Forecasts of one node after another, each in the unchanged cluster."""
     names = snapshot.node_names[nodes]
     return tuple(
         each for name in names for each in simulate_drain(snapshot, [name], made_at="", most_courses=most_courses)
@@ -129,7 +130,7 @@ def forecasts(snapshot: Snapshot, nodes: slice, most_courses: int | None = None)
 
 
 def cases() -> Mapping[str, Callable[[], Timeline | tuple[Forecast, ...]]]:
-    """The cases by name; each is made when it is called."""
+    """The cases by name. A case is computed when it is called."""
     made: dict[str, Callable[[], Timeline | tuple[Forecast, ...]]] = {}
     for number, (size, fill) in enumerate(((20, 1.0), (20, 1.5), (24, 2.4), (30, 1.6), (36, 1.3), (60, 0.8))):
         drawn = partial(varied, number, size, fill)
@@ -172,14 +173,14 @@ def digest(found: Timeline | tuple[Forecast, ...]) -> Json:
 
 
 def _without_empty(value: Any) -> Any:
-    """The value without its empty fields: a new field that is not set is no difference."""
+    """The value without its empty fields, so a new field that is not set makes no difference."""
     if isinstance(value, dict):
         return {key: _without_empty(each) for key, each in value.items() if each not in (None, "", [], (), {})}
     return [_without_empty(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def main() -> None:
-    """Writes the record again."""
+    """Write the recorded results again."""
     RECORD.write_text(json.dumps({name: digest(make()) for name, make in cases().items()}, indent=1) + "\n")
 
 

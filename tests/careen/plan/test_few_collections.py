@@ -1,4 +1,4 @@
-"""While a plan is simulated the collector runs rarely, and afterwards as before."""
+"""Tests that Python's garbage collector runs rarely while a plan is simulated, and as usual afterwards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from careen.plan.few_collections import few_collections
 
 
-def test_the_collector_runs_rarely_within_the_block_and_as_before_after_it() -> None:
+def test_the_garbage_collector_runs_rarely_within_the_block_and_as_usual_after_it() -> None:
     before = gc.get_threshold()
     with few_collections():
         assert gc.get_threshold()[0] == 100_000
@@ -17,14 +17,14 @@ def test_the_collector_runs_rarely_within_the_block_and_as_before_after_it() -> 
     assert gc.get_threshold() == before
 
 
-def test_an_error_in_the_block_leaves_the_collector_as_before() -> None:
+def test_an_error_in_the_block_restores_the_garbage_collector() -> None:
     before = gc.get_threshold()
     with pytest.raises(RuntimeError), few_collections():
         raise RuntimeError
     assert gc.get_threshold() == before
 
 
-def test_a_collector_that_is_off_stays_off() -> None:
+def test_a_garbage_collector_that_is_off_stays_off() -> None:
     before = gc.get_threshold()
     try:
         gc.set_threshold(0)

@@ -1,4 +1,4 @@
-"""Durations from the last reboots, and defaults for nodes without reports."""
+"""Tests how a plan takes durations from the nodes' last reboots, and defaults for nodes without a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from careen.plan.measured_durations import (
 from tests.careen.core.builders import a_node
 
 
-def test_nodes_without_a_report_get_the_median_of_the_others() -> None:
+def test_a_node_without_a_report_gets_the_median_of_the_reported_durations() -> None:
     nodes = [
         a_node(name, annotations={keys.LAST_REBOOT: f'{{"seconds": {seconds}}}'})
         for name, seconds in (("a", 160), ("b", 260), ("c", 960))
@@ -29,7 +29,7 @@ def test_nodes_without_a_report_get_the_median_of_the_others() -> None:
     )
 
 
-def test_if_the_drain_is_longer_than_the_total_the_boot_takes_a_second() -> None:
+def test_a_boot_takes_one_second_if_the_drain_was_longer_than_the_whole_reboot() -> None:
     assert measured_boots([a_node("a", annotations={keys.LAST_REBOOT: '{"seconds": 50}'})], drain_seconds=60).of == {
         "a": 1
     }
@@ -49,7 +49,7 @@ def test_if_the_drain_is_longer_than_the_total_the_boot_takes_a_second() -> None
         "[" * 9999,
     ],
 )
-def test_a_report_without_durations_is_ignored(text: str) -> None:
+def test_a_report_of_a_reboot_without_durations_is_ignored(text: str) -> None:
     assert measured_boots([a_node("a", annotations={keys.LAST_REBOOT: text})], drain_seconds=60) == Boots(
         of={}, others=ASSUMED_BOOT_SECONDS, measured=0
     )
@@ -59,7 +59,7 @@ def reported(*reports: str) -> list[NodeView]:
     return [a_node(f"n{number}", annotations={keys.LAST_REBOOT: report}) for number, report in enumerate(reports)]
 
 
-def test_drain_and_settling_times_are_the_medians_of_the_measured_nodes() -> None:
+def test_drain_and_settling_times_are_the_medians_of_the_reporting_nodes() -> None:
     nodes = [
         *reported(
             '{"drainSeconds": 10, "settleSeconds": 3}',
@@ -79,7 +79,7 @@ def test_the_boot_time_is_the_total_minus_drain_and_delay() -> None:
 
 
 @pytest.mark.parametrize("value", ["-1", "1.5", "true", "null", '"9"', "90000", "[]", "1e999", "9" * 400])
-def test_an_impossible_duration_is_ignored(value: str) -> None:
+def test_an_impossible_reported_duration_is_ignored(value: str) -> None:
     nodes = reported(f'{{"seconds": 200, "drainSeconds": {value}, "settleSeconds": {value}}}')
     assert measured_drains(nodes) == Typical(seconds=ASSUMED_DRAIN_SECONDS, measured=0)
     assert measured_settling(nodes) == Typical(seconds=ASSUMED_SETTLE_SECONDS, measured=0)

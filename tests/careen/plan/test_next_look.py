@@ -1,4 +1,4 @@
-"""The next evaluation as predicted from outside: never earlier than the agent's real one."""
+"""Tests that the predicted time of an agent's next evaluation is never earlier than the real one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.careen.core.builders import (
 FULL = held(an_entry("n9", "c9"), line=Line(names=("n2", "n3", "n4", "n1"), waiting=4))
 
 
-def from_outside(
+def predicted_from_annotations(
     progress: Progress,
     lock: LockContent | Garbage | Unknown | None = None,
     since: float = 0.0,
@@ -57,7 +57,7 @@ def from_outside(
 
 
 def untainted(**changes: Any) -> Policy:
-    """A node without a taint to restore first."""
+    """A node without a taint that the agent would first have to restore."""
     return a_policy(taint_key=None, **changes)
 
 
@@ -128,7 +128,7 @@ SITUATIONS: list[tuple[str, Progress, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("jitter", [0.0, 0.999])
 @pytest.mark.parametrize(("progress", "changes"), [row[1:] for row in SITUATIONS], ids=[row[0] for row in SITUATIONS])
-def test_the_predicted_evaluation_time_is_an_upper_bound(
+def test_the_agent_evaluates_no_later_than_predicted(
     progress: Progress, changes: dict[str, Any], jitter: float
 ) -> None:
     decision = decided(progress, chance=Chance(claim_id="fresh", jitter=jitter), **changes)
@@ -139,7 +139,9 @@ def test_the_predicted_evaluation_time_is_an_upper_bound(
     given = changes.get("lock", LockContent())
     lock = given if isinstance(given, LockContent) else Garbage("x")
     code = decision.refusals[0].code if decision.refusals else Code.ALERT
-    said = from_outside(progress, lock, refused=refused, code=code, label=label, agents=decision.memory.agents)
+    said = predicted_from_annotations(
+        progress, lock, refused=refused, code=code, label=label, agents=decision.memory.agents
+    )
     assert decision.look_again_seconds <= said.seconds
     assert not said.is_retry
 
@@ -147,13 +149,13 @@ def test_the_predicted_evaluation_time_is_an_upper_bound(
 @pytest.mark.parametrize(
     ("failures", "since", "left"), [(1, 0, 60), (1, 13, 47), (3, 40, 200), (1, 70, 0), (30, 0, 3600)]
 )
-def test_the_time_of_a_retry_is_known_to_the_second(failures: int, since: float, left: float) -> None:
-    said = from_outside(Progress(phase="Failed", failed="drain-timeout", failures=failures), since=since)
+def test_the_time_of_a_retry_is_predicted_to_the_second(failures: int, since: float, left: float) -> None:
+    said = predicted_from_annotations(Progress(phase="Failed", failed="drain-timeout", failures=failures), since=since)
     assert (said.seconds, said.is_retry) == (left, True)
 
 
 @pytest.mark.parametrize(("failed_ago", "is_due"), [(46, False), (61, True)])
-def test_the_retry_happens_at_the_predicted_time(failed_ago: float, is_due: bool) -> None:
+def test_the_agent_retries_at_the_predicted_time(failed_ago: float, is_due: bool) -> None:
     progress = a_progress(
         Phase.FAILED,
         claim="",
@@ -164,7 +166,7 @@ def test_the_retry_happens_at_the_predicted_time(failed_ago: float, is_due: bool
         failures=1,
         failed_at=ago(failed_ago),
     )
-    assert (from_outside(progress, since=failed_ago).seconds == 0) is is_due
+    assert (predicted_from_annotations(progress, since=failed_ago).seconds == 0) is is_due
     assert (decided(progress).phase is Phase.WAITING) is is_due
 
 
@@ -172,8 +174,8 @@ def test_the_retry_happens_at_the_predicted_time(failed_ago: float, is_due: bool
     "progress",
     [Progress(phase="Failed", failed="reboot-command-failed", tries=3), Progress(phase="Failed", failed="reboot-loop")],
 )
-def test_no_time_is_predicted_for_a_retry_that_needs_a_person(progress: Progress) -> None:
-    assert not from_outside(progress).is_retry
+def test_no_retry_is_predicted_if_it_needs_a_person(progress: Progress) -> None:
+    assert not predicted_from_annotations(progress).is_retry
 
 
 @pytest.mark.parametrize(
@@ -184,5 +186,5 @@ def test_no_time_is_predicted_for_a_retry_that_needs_a_person(progress: Progress
         (NextLook(seconds=30), "its agent looks again within 30s"),
     ],
 )
-def test_the_time_is_given_in_seconds(said: NextLook, sentence: str) -> None:
+def test_the_predicted_time_is_printed_as_a_duration(said: NextLook, sentence: str) -> None:
     assert said.sentence == sentence

@@ -1,4 +1,4 @@
-"""The ranges over several simulations."""
+"""Tests the ranges of a plan's figures over several simulations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def a_timeline(ends: float, *pods: str, pending: float = 0, is_closed: bool = Fa
     )
 
 
-def test_each_figure_has_its_own_minimum_and_maximum() -> None:
+def test_each_figure_of_a_plan_has_its_own_minimum_and_maximum() -> None:
     drawn = [a_timeline(300, "a", "b", "a"), a_timeline(200, "a", "b"), a_timeline(250, "a", "b", "c", "d", pending=20)]
     assert ranges_of(iter(drawn)) == Ranges(
         seeds=3, moves=(2, 4), double_moves=(0, 1), ends=(at(200), at(300)), pending_seconds=(0, 20), not_clean=1

@@ -1,4 +1,4 @@
-"""Plans and forecasts equal the recorded ones to the last byte: see recorded_plans.py."""
+"""Tests that plans and forecasts equal the recorded ones (recorded_plans.py) to the last byte."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RECORDED = json.loads(RECORD.read_text())
 CASES = cases()
 
 
-def test_every_case_is_recorded() -> None:
+def test_every_plan_case_is_recorded() -> None:
     assert list(RECORDED) == list(CASES)
 
 
@@ -23,11 +23,11 @@ def test_a_plan_or_forecast_equals_its_record(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if " 24 nodes" in name or "1 of 300" in name])
-def test_kept_columns_change_no_plan_or_forecast(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keeping_columns_between_cycles_changes_no_plan_or_forecast(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_usage, "_FEWEST_NODES", 0)  # as in a large cluster
     assert digest(CASES[name]()) == RECORDED[name]
 
 
-def test_the_cases_cover_every_event_of_a_roll_out() -> None:
+def test_the_recorded_cases_cover_every_event_of_a_roll_out() -> None:
     for what in ("double moves", "preempted", "waits", "lost", "left", "hindrances", "blocked", "pending", "returns"):
         assert any(recorded.get(what) for recorded in RECORDED.values()), what

@@ -1,4 +1,4 @@
-"""The agents' own rules over a simulated roll-out, and the law that a plan never breaks them."""
+"""Tests that a plan applies the agents' rules to the simulated roll-out and never breaks them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def in_zone(name: str, zone: str, **more: object) -> NodeView:
 
 
 def plan(nodes: Sequence[NodeView], policy: Policy = POLICY, *, begins: datetime = NOW, days: float = 3) -> Timeline:
-    """A roll-out over these nodes without pods."""
+    """The plan of a roll-out over these nodes, which have no pods."""
     snapshot = Snapshot.of(
         [
             replace(a_core_node(node.name).build(), labels=node.labels, unschedulable=node.unschedulable)
@@ -136,7 +136,7 @@ def test_a_plan_refuses_a_node_with_bound_pods_as_the_agents_do(policy: Policy, 
         assert "shop/p (ReplicaSet shop/web)" in obstacle.sentence
 
 
-def test_a_plan_keeps_the_interval_of_the_cluster_between_any_two_reboots() -> None:
+def test_a_plan_keeps_the_minimum_interval_of_the_cluster_between_reboots() -> None:
     nodes = [a_node(f"n{number}") for number in range(4)]
     timeline = plan(nodes, replace(POLICY, concurrency=3, cluster_interval_seconds=7200))
     visits = sorted(timeline.visits, key=lambda visit: visit.start)
@@ -148,7 +148,7 @@ def test_a_plan_keeps_the_interval_of_the_cluster_between_any_two_reboots() -> N
     assert wait.seconds == 3 * 7200
 
 
-def test_a_plan_begins_when_the_interval_after_the_last_real_reboot_is_over() -> None:
+def test_a_plan_starts_when_the_interval_after_the_last_real_reboot_is_over() -> None:
     policy = replace(POLICY, cluster_interval_seconds=7200)
     rules = RolloutRules([a_node("n1"), a_node("n2")], policy, released_at=rfc3339(NOW - timedelta(hours=1)))
     # One node represents all: its refusal is the plan's reason for the wait.
@@ -161,7 +161,7 @@ def test_a_plan_begins_when_the_interval_after_the_last_real_reboot_is_over() ->
     assert rules.line(["n1"], NOW + timedelta(hours=1), lambda _name: 0) == ("n1",)
 
 
-def test_in_a_plan_a_node_with_a_reboot_request_does_not_wait_for_the_interval() -> None:
+def test_in_a_plan_a_requested_reboot_does_not_wait_for_the_interval() -> None:
     policy = replace(POLICY, cluster_interval_seconds=7200)
     wanted = a_node("n2", annotations={keys.REBOOT_NOW: "until=2026-03-05T00:00:00Z"})
     timeline = plan([a_node("n1"), wanted], policy)
@@ -169,7 +169,7 @@ def test_in_a_plan_a_node_with_a_reboot_request_does_not_wait_for_the_interval()
     assert (second.node, (second.start - first.end).total_seconds()) == ("n2", DURATIONS.handover)
 
 
-def test_the_order_zone_never_has_two_zones_down_at_once() -> None:
+def test_the_order_zone_takes_nodes_of_one_zone_down_at_a_time() -> None:
     nodes = [in_zone(f"{zone}{number}", zone) for zone in "ab" for number in range(3)]
     timeline = plan(nodes, replace(POLICY, concurrency=2, order=Order.ZONE))
     assert order(timeline) == ["a0", "a1", "a2", "b0", "b1", "b2"]
@@ -190,21 +190,21 @@ def test_the_order_fewest_moves_counts_the_pods_that_would_move_now() -> None:
     ) == ["n2", "n3", "n1", "cp"]
 
 
-def test_annotated_pod_counts_are_used_and_the_others_are_counted() -> None:
-    """The numbers stay as they were when the nodes became ready, whatever moves afterwards."""
+def test_a_plan_counts_the_pods_of_nodes_without_an_annotated_count() -> None:
+    """The annotated numbers stay as they were when the nodes became ready, even if pods move afterwards."""
     nodes = [a_node("n1"), a_node("n2"), a_node("n3", annotations={keys.MOVES: "1"})]
     rules = RolloutRules(nodes, POLICY, moves={"n1": 3, "n2": 2, "n3": 9})
     assert list(rules.line(["n1", "n2", "n3"], NOW, {"n1": 0, "n2": 8, "n3": 8}.__getitem__)) == ["n3", "n2", "n1"]
 
 
-def test_the_zone_of_the_released_claim_comes_first() -> None:
+def test_nodes_of_the_zone_that_released_its_claim_come_first() -> None:
     rules = RolloutRules([since("a1", 3, "a"), since("a2", 3, "a"), since("b1", 1, "b")], POLICY)
     rules.claimed("a1", NOW)
     rules.released("a1", NOW)
     assert list(rules.line(["b1", "a2"], NOW, lambda _: 0)) == ["a2", "b1"]
 
 
-def test_nodes_with_room_in_their_budget_come_first() -> None:
+def test_nodes_whose_budget_has_room_come_first() -> None:
     policy = replace(POLICY, concurrency=3, budgets=(Budget(kind=BudgetKind.ZONE, limit=1),))
     rules = RolloutRules([in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b")], policy)
     rules.claimed("a1", NOW)
@@ -212,7 +212,7 @@ def test_nodes_with_room_in_their_budget_come_first() -> None:
 
 
 @pytest.mark.parametrize("late_policy", list(LatePolicy))
-def test_a_hold_undoes_a_drain_under_any_late_policy(late_policy: LatePolicy) -> None:
+def test_a_hold_undoes_a_drain_under_every_late_policy(late_policy: LatePolicy) -> None:
     held = a_node("n1", annotations={keys.HOLD: "auditors"})
     obstacle = RolloutRules([held], replace(POLICY, late_policy=late_policy)).late_refusal("n1", NOW)
     assert obstacle is not None
@@ -220,7 +220,7 @@ def test_a_hold_undoes_a_drain_under_any_late_policy(late_policy: LatePolicy) ->
 
 
 def a_new_gate(foresight: Foreseen | Unforeseen, when: frozenset[When] = ALWAYS, **more: Any) -> Gate:
-    """A gate added as the recipe says: it refuses n1."""
+    """A gate that is added as CONTRIBUTING.md says, and refuses n1."""
 
     def ask(situation: Situation, _when: When) -> Refusal | None:
         is_refused = situation.node.name == "n1"
@@ -260,7 +260,7 @@ def test_a_plan_evaluates_a_new_gate_as_it_declares(
     assert ("the moon" in gates.unforeseen(POLICY)) is isinstance(foresight, Unforeseen)
 
 
-def test_a_plan_waits_until_the_end_that_a_new_gate_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_waits_until_the_end_time_that_a_new_gate_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     end = NOW + timedelta(hours=3)
 
     def ask(situation: Situation, _when: When) -> Refusal | None:
@@ -280,7 +280,7 @@ def test_every_gate_must_declare_what_a_plan_can_foresee() -> None:
 
 
 @pytest.mark.parametrize("line", list(Order))
-def test_no_gate_is_evaluated_while_no_place_is_free(line: Order) -> None:
+def test_no_node_is_next_while_every_claim_is_taken(line: Order) -> None:
     rules = RolloutRules([a_node("n1"), a_node("n2")], replace(POLICY, order=line))
     rules.claimed("n1", NOW)
     assert list(rules.line(["n2"], NOW, lambda _: 0)) == []
@@ -324,7 +324,7 @@ def test_no_gate_is_evaluated_while_no_place_is_free(line: Order) -> None:
         ),
     ],
 )
-def test_the_gates_refuse_with_their_reason(node: NodeView, policy: Policy, rule: str, subject: str) -> None:
+def test_each_gate_refuses_with_its_reason_in_a_plan(node: NodeView, policy: Policy, rule: str, subject: str) -> None:
     rules = RolloutRules([node, in_zone("other", "z", unschedulable=True)], policy)
     obstacle = rules.refusal("n1", NOW, None)
     assert obstacle is not None
@@ -370,7 +370,7 @@ def a_forecast(outcome: Outcome, *, is_never: bool = False) -> Forecast:
     ],
     ids=lambda value: "",
 )
-def test_the_forecast_is_judged_as_by_the_agents(
+def test_a_plan_judges_a_forecast_as_the_agents_do(
     forecast: Forecast, policy: Policy, found: tuple[str, str] | None
 ) -> None:
     obstacle = RolloutRules([a_node("n1")], policy).refusal("n1", NOW, forecast)
@@ -389,8 +389,8 @@ def test_a_window_that_closes_during_the_drain_follows_the_late_policy(
     ]
 
 
-def test_nodes_beyond_the_window_are_counted_and_continue_in_the_next() -> None:
-    """A node takes 275 s: 52 are done in four hours, and the 53rd, started in the window, ends after it."""
+def test_nodes_that_do_not_fit_into_the_window_continue_in_the_next_window() -> None:
+    """A node takes 275 s, so 52 nodes are done in four hours. The 53rd node starts in the window and ends after it."""
     nodes = [a_node(f"n{number:03}") for number in range(120)]
     timeline = plan(nodes, replace(POLICY, window=NIGHT), begins=datetime(2026, 3, 4, 22, 0, tzinfo=UTC))
     assert [(closing.at, closing.left) for closing in timeline.closings] == [
@@ -412,8 +412,8 @@ def test_a_node_with_reboot_now_starts_outside_the_window() -> None:
     assert [(visit.node, visit.start.hour) for visit in timeline.visits] == [("n2", 12), ("n1", 22)]
 
 
-def test_a_percentage_of_a_rack_counts_all_its_nodes() -> None:
-    """Healthy nodes count too, although a plan does not check each of them for every question."""
+def test_a_percentage_budget_of_a_rack_counts_all_nodes_of_the_rack() -> None:
+    """Healthy nodes count too, although a plan does not check each healthy node again."""
     budget = Budget(kind=BudgetKind.TOPOLOGY, limit=2**31 - 1, key="rack", percent=40)
     nodes = [a_node(f"n{number}", labels={"rack": "r1"}) for number in range(5)]
     timeline = plan(nodes, replace(POLICY, budgets=(budget,), concurrency=5))
@@ -446,8 +446,8 @@ def test_each_group_of_nodes_uses_its_own_windows() -> None:
 OLDEST = Progress(phase="Waiting", need_since="2026-03-01T00:00:00Z")
 
 
-def test_a_node_outside_its_windows_delays_no_other() -> None:
-    """The node with the oldest need may not start yet: with one place, the others start before it."""
+def test_a_node_outside_its_windows_does_not_delay_other_nodes() -> None:
+    """With one claim, the other nodes start before the node with the oldest need, whose window is closed."""
     nodes = [
         a_node("n0", labels={"pool": "web"}, annotations={keys.PROGRESS: to_annotation(OLDEST)}),
         a_node("n1"),
@@ -470,8 +470,8 @@ def test_window_ends_of_several_groups_are_merged() -> None:
     assert rules.next_closing(at.replace(hour=3)) == datetime(2026, 3, 10, 20, 0, 0, tzinfo=UTC)
 
 
-def test_the_calendar_is_computed_once_per_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan of thousands of nodes asks thousands of times; a repeated question costs nothing."""
+def test_the_next_opening_of_the_windows_is_computed_once_per_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan of thousands of nodes needs the next opening thousands of times."""
     asked: list[datetime] = []
     real = openings.change_after
 
@@ -487,7 +487,7 @@ def test_the_calendar_is_computed_once_per_change(monkeypatch: pytest.MonkeyPatc
     assert len(asked) <= 3 * changes
 
 
-def test_the_quorum_of_three_control_plane_nodes_is_guarded() -> None:
+def test_a_plan_keeps_the_quorum_of_three_control_plane_nodes() -> None:
     nodes = [a_node(f"cp{number}", labels={keys.CONTROL_PLANE: ""}, ready=number != 2) for number in range(3)]
     timeline = plan(nodes, replace(POLICY, concurrency=3))
     assert order(timeline) == ["cp2"]
@@ -539,7 +539,7 @@ def policies(draw: st.DrawFn) -> Policy:
 
 @given(fleet=fleets(), policy=policies(), drawn=st.data())
 @settings(max_examples=150, deadline=None)
-def test_budgets_checked_for_fewer_nodes_answer_as_for_all_nodes(
+def test_a_budget_check_of_some_nodes_refuses_as_a_check_of_all_nodes(
     fleet: list[NodeView], policy: Policy, drawn: st.DataObject
 ) -> None:
     policy = replace(policy, order=Order.OLDEST)  # by zone, not every claim would be let into the lock
@@ -561,9 +561,10 @@ def test_budgets_checked_for_fewer_nodes_answer_as_for_all_nodes(
 
 @given(fleet=fleets(), policy=policies())
 @settings(max_examples=150, deadline=None)
-def test_no_more_nodes_are_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
-    """Counted from the visits alone: at each start, the other nodes under a claim and those that were down before, for
-    each group."""
+def test_a_plan_takes_no_more_nodes_down_than_the_limits_allow(fleet: list[NodeView], policy: Policy) -> None:
+    """Counts from the visits alone: at each start and for each group, the nodes with a claim and the nodes that were
+    down before.
+    """
     timeline = plan(fleet, policy)
     broken = {node.name for node in fleet if not node.ready or node.unschedulable}
     limits: list[tuple[set[str], int]] = [

@@ -1,4 +1,4 @@
-"""The law of the short list: the order computed from it names the same nodes as the order of all waiting nodes."""
+"""Tests that the short list of waiting nodes gives the same next nodes as the list of all waiting nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POLICY = Policy(node_name="any")
 
 @st.composite
 def waiting_nodes(draw: st.DrawFn) -> list[NodeView]:
-    """More nodes of each kind than a line holds, some with equal and some with unknown ages."""
+    """More nodes of each kind than the lock's line names. Some have equal ages and some unknown ages."""
     nodes = []
     for number in range(draw(st.integers(1, 60))):
         labels = {
@@ -56,7 +56,7 @@ def policies(draw: st.DrawFn) -> Policy:
 
 @given(nodes=waiting_nodes(), policy=policies(), drawn=st.data())
 @settings(max_examples=200, deadline=None)
-def test_the_short_list_gives_the_same_next_nodes_as_the_whole_list(
+def test_the_short_list_gives_the_same_next_nodes_as_the_list_of_all_nodes(
     nodes: list[NodeView], policy: Policy, drawn: st.DataObject
 ) -> None:
     names = [node.name for node in nodes]
@@ -77,7 +77,7 @@ def test_the_short_list_gives_the_same_next_nodes_as_the_whole_list(
     assert next_from(short) == next_from([node for node in nodes if node.name in waiting])
 
 
-def test_of_a_thousand_equal_nodes_only_a_full_line_is_sorted() -> None:
+def test_the_short_list_of_a_thousand_equal_nodes_is_as_long_as_the_line() -> None:
     nodes = [a_node(f"n{number:04}", labels={keys.REBOOT_LABEL: order.READY}) for number in range(1000)]
     short = Waiters(nodes, POLICY).short_list([node.name for node in nodes], LockContent(), lambda _: 0)
     assert [node.name for node in short] == [f"n{number:04}" for number in range(1 + order.SPARE_NAMES)]

@@ -1,4 +1,4 @@
-"""Plans for the tests of the reports."""
+"""Builds plans for the tests of the reports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def at(seconds: float) -> datetime:
 
 
 def a_visit(node: str, start: float, *, moves: int = 0, undone: str = "") -> Visit:
-    """One minute of draining, three minutes down, half a minute of settling; an undone visit ends after its drain."""
+    """One minute of draining, three minutes of downtime, half a minute of settling. A visit that is undone ends after
+    its drain.
+    """
     lengths = [(Step.DRAINING, 60)] if undone else [(Step.DRAINING, 60), (Step.REBOOTING, 180), (Step.SETTLING, 30)]
     spans, begins = [], start
     for step, seconds in lengths:
@@ -40,8 +42,9 @@ def a_visit(node: str, start: float, *, moves: int = 0, undone: str = "") -> Vis
 
 
 def a_plan(**changes: Any) -> Plan:
-    """Two nodes, one after the other, without problems. Keyword arguments replace fields of the timeline and of the
-    plan."""
+    """A plan of two nodes, one after the other, without problems. Keyword arguments replace fields of the timeline and
+    of the plan.
+    """
     visits = changes.pop("visits", (a_visit("n1", 0, moves=1), a_visit("n2", 275)))
     of_plan = {
         name: changes.pop(name)
@@ -61,7 +64,7 @@ def a_plan(**changes: Any) -> Plan:
 
 
 def a_bad_plan() -> Plan:
-    """Every possible problem, once."""
+    """A plan with every possible problem once."""
     held = Obstacle(rule="hold", subject="held by a person", sentence="held: auditors")
     visits = (a_visit("n1", 0, moves=2), a_visit("n2", 275, undone="the window is 22:00–22:05"), a_visit("n2", DAY))
     return a_plan(

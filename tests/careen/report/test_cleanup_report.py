@@ -13,7 +13,7 @@ def a_cleanup(*nodes: Cleaned, lock: Cleaned | None = None, is_applied: bool = F
     return Cleanup(nodes=nodes, lock=lock or Cleaned(name=LOCK), is_applied=is_applied, refused=refused)
 
 
-def test_each_mark_is_a_row_and_remaining_marks_have_their_own_table() -> None:
+def test_removed_marks_are_rows_and_remaining_marks_have_their_own_table() -> None:
     text = cleanup_text(
         a_cleanup(Cleaned(name="n1", goes=(TAINT,)), lock=Cleaned(name=LOCK, stays=(KUREDS,))), width=None
     )
@@ -32,7 +32,7 @@ def test_a_long_annotation_is_cut_in_the_table_and_complete_in_json() -> None:
     assert cleanup_json(cleanup)["nodes"][0]["goes"][0]["now"] == FORECAST.now
 
 
-def test_the_last_line_reports_the_result() -> None:
+def test_the_last_line_of_cleanup_reports_the_result() -> None:
     done, bad = Cleaned(name="n1", goes=(TAINT,), is_done=True), Cleaned(name="n2", goes=(TAINT,), trouble="denied")
     last = {
         name: cleanup_text(cleanup, width=None).splitlines()[-1]

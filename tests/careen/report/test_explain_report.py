@@ -1,4 +1,4 @@
-"""The table of an explanation: the columns that tell nodes apart, and the sentence above it."""
+"""Tests the table of `careen explain`: its columns, and the sentence above it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_random_choice_among_equal_nodes_is_reported() -> None:
     )
 
 
-def test_a_pod_without_room_is_shown_with_the_schedulers_message() -> None:
+def test_a_pod_that_fits_nowhere_is_shown_with_the_schedulers_message() -> None:
     made = record(a_node("n1"), a_pod("5"))
     assert (
         explain_text(made)
@@ -61,14 +61,14 @@ def test_a_pod_without_room_is_shown_with_the_schedulers_message() -> None:
 
 
 def fleet() -> Record:
-    """1,523 nodes: 700 have room for the pod, 812 are too small, and 11 are cordoned."""
+    """1,523 nodes: the pod fits on 700, 812 are too small, and 11 are cordoned."""
     nodes = [a_node(f"node-{number:04}", cpu="64" if number < 711 else "1") for number in range(1523)]
     for node in nodes[700:711]:
         node["spec"] = {"unschedulable": True}
     return record(*nodes, a_pod("2"))
 
 
-def test_a_large_cluster_fits_on_one_screen() -> None:
+def test_explain_fits_a_large_cluster_on_one_screen() -> None:
     lines = explain_text(fleet()).splitlines()
     assert len(lines) < 40
     assert lines[-2:] == [
@@ -80,15 +80,15 @@ def test_a_large_cluster_fits_on_one_screen() -> None:
     assert more.endswith("; --all shows each node.")
 
 
-def test_every_node_has_a_line_on_request() -> None:
+def test_explain_lists_every_node_on_request() -> None:
     assert len(explain_text(fleet(), every_node=True).splitlines()) == 1523 + 3
 
 
-def test_the_best_nodes_come_first() -> None:
+def test_explain_lists_the_best_nodes_first() -> None:
     lines = explain_text(record(a_node("n1", "4"), a_node("n2", "8"), a_pod())).splitlines()
     assert [line.split()[0] for line in lines[3:]] == ["n2", "n1"]
 
 
-def test_if_every_node_refuses_there_is_no_table() -> None:
+def test_explain_has_no_table_if_every_node_refuses() -> None:
     lines = explain_text(record(a_node("n1"), a_pod("5"))).splitlines()
     assert lines[1:] == ["", "1 node: NodeResourcesFit: Insufficient cpu (n1)"]

@@ -46,7 +46,7 @@ def test_the_text_of_a_complete_forecast() -> None:
     ]
 
 
-def test_remedies_and_already_pending_pods_are_shown() -> None:
+def test_a_forecast_shows_remedies_and_pods_that_were_pending_before() -> None:
     made = Forecast(
         node="n1",
         made_at="2026-03-04T12:00:00Z",
@@ -73,7 +73,7 @@ def test_remedies_and_already_pending_pods_are_shown() -> None:
     assert forecast_json(made)["alreadyPending"] == 2
 
 
-def test_an_empty_node_has_an_empty_forecast() -> None:
+def test_the_forecast_of_an_empty_node_is_empty() -> None:
     assert forecast_text(forecast(), NOW).splitlines() == [
         "If n1 were drained now (0 pods, seen 5s ago):",
         "0 pods.",
@@ -100,11 +100,11 @@ def test_an_empty_node_has_an_empty_forecast() -> None:
         "no room and not predictable",
     ],
 )
-def test_the_exit_code_follows_the_outcomes(outcomes: tuple[Outcome, ...], code: int) -> None:
+def test_the_exit_code_of_a_forecast_depends_on_the_outcomes(outcomes: tuple[Outcome, ...], code: int) -> None:
     assert exit_code(forecast(*(pod(f"p{i}", outcome) for i, outcome in enumerate(outcomes)))) == code
 
 
-def test_a_budget_that_blocks_only_now_does_not_block_the_drain() -> None:
+def test_a_disruption_budget_that_blocks_only_now_does_not_block_the_drain() -> None:
     assert "not now: the budget is used up" in forecast_text(
         forecast(pod("db-0", Outcome.BLOCKED, "the budget is used up")), NOW
     )
@@ -126,7 +126,7 @@ def test_the_agents_settings_decide_the_verdict_if_they_are_known() -> None:
     )
 
 
-def test_the_json_is_a_forecast_with_counts_and_verdict() -> None:
+def test_a_forecast_as_json_has_counts_and_a_verdict() -> None:
     made = forecast(pod("a", Outcome.PENDING, "no room"))
     value = forecast_json(made)
     assert Forecast.from_mapping(value) == made
@@ -134,7 +134,7 @@ def test_the_json_is_a_forecast_with_counts_and_verdict() -> None:
     assert value["refusal"] == "1 of 1 pods would not find room: shop/a (no room)"
 
 
-def test_likely_nodes_are_shown_with_their_probability() -> None:
+def test_a_forecast_shows_likely_nodes_with_their_probability() -> None:
     likely = replace(
         pod("cart-1", Outcome.MOVES, "", landing=("n7", "n2", "n5", "n4")), shares=(0.52, 0.31, 0.08, 0.05)
     )
@@ -144,7 +144,7 @@ def test_likely_nodes_are_shown_with_their_probability() -> None:
     assert Forecast.from_mapping(forecast_json(made)) == made
 
 
-def test_an_incomplete_set_is_marked() -> None:
+def test_a_forecast_marks_an_incomplete_list_of_possible_nodes() -> None:
     open_set = pod("cart-1", Outcome.MOVES, "fits there", landing=("n2", "n3", "n4", "n5"), is_cut=True)
     made = Forecast(
         node="n1",
@@ -178,7 +178,7 @@ def test_an_incomplete_set_is_marked() -> None:
         ),
     ],
 )
-def test_a_bound_pod_prevents_the_drain_by_the_agent(policy: Policy, words: str) -> None:
+def test_a_forecast_says_that_a_bound_pod_prevents_the_drain_by_the_agent(policy: Policy, words: str) -> None:
     made = forecast(pod("pinned", Outcome.STAYS, "comes again", is_bound=True))
     assert verdict(made, policy) == words
     refusal = forecast_json(made, policy)["refusal"]

@@ -1,4 +1,6 @@
-"""The headline as text and as a value; its cases are in tests/careen/cli/test_headline.py."""
+"""Tests the first sentence of `careen status` as text and as a value. More cases are in
+tests/careen/cli/test_headline.py.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def waiting(name: str, *rows: tuple[str, str, str, str]) -> NodeView:
     return a_node(name, annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps(refusals)})
 
 
-def test_the_time_of_a_common_refusal_is_that_of_the_last_node() -> None:
+def test_a_common_refusal_counts_from_its_start_on_the_last_node() -> None:
     nodes = [
         waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T09:00:00Z")),
         waiting(
@@ -36,13 +38,13 @@ def test_the_time_of_a_common_refusal_is_that_of_the_last_node() -> None:
     assert found.code == "alert"
 
 
-def test_an_unreadable_lock_hides_no_refusal() -> None:
+def test_refusals_are_shown_beside_an_unreadable_lock() -> None:
     found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], Unknown("403"), NOW)
     assert found is not None
     assert found.why == "Nothing will start: active: A (n1, gate alerts)"
 
 
-def test_three_reasons_are_shown_and_the_rest_counted() -> None:
+def test_three_reasons_are_shown_and_the_remaining_reasons_counted() -> None:
     codes = [
         ("hold", "held"),
         ("alerts", "alert"),
@@ -58,11 +60,11 @@ def test_three_reasons_are_shown_and_the_rest_counted() -> None:
     assert found.why.endswith("; and 2 more reasons")
 
 
-def test_unreadable_annotations_are_not_refusals() -> None:
+def test_unreadable_refusal_annotations_are_ignored() -> None:
     assert headline([a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: "{"})], LockContent(), NOW) is None
 
 
-def test_the_headline_gives_the_duration_and_is_wrapped_to_the_terminal() -> None:
+def test_the_headline_contains_a_duration_and_is_wrapped_to_the_terminal() -> None:
     found = headline([waiting("n1", ("alerts", "alert", "active: A", "2026-03-04T11:00:00Z"))], LockContent(), NOW)
     assert found is not None
     assert headline_text(found, NOW).splitlines() == [

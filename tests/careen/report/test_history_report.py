@@ -1,4 +1,4 @@
-"""The reboots of a fleet in a table, and the expected end of those in progress."""
+"""Tests the table of past reboots, and the expected end of reboots in progress."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def under_way(name: str, phase: Phase, started: str, seconds: int | None = None)
     return a_marked_node(a_progress(phase, drain_started_at=started), name=name, annotations=annotations)
 
 
-def test_the_newest_reboot_of_all_nodes_comes_first() -> None:
+def test_history_lists_the_newest_reboot_of_all_nodes_first() -> None:
     nodes = [rebooted("n1", *EARLIER), rebooted("n2", {"at": "2026-03-04T11:00:00Z"}), a_node("n3")]
     assert history_text(nodes, NOW) == (
         "NODE   BACK AT                   AGE      TOOK   MOVES   WHY\n"
@@ -37,23 +37,23 @@ def test_the_newest_reboot_of_all_nodes_comes_first() -> None:
     assert [each["node"] for each in history_json(nodes)["reboots"]] == ["n2", "n1"]
 
 
-def test_a_fleet_without_reboots_has_a_message() -> None:
+def test_history_without_reboots_prints_a_message() -> None:
     assert history_text([a_node()], NOW) == "No Node has a record of a reboot by careen."
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.REBOOTING, Phase.VERIFYING, Phase.SETTLING])
-def test_the_expected_end_of_a_reboot_follows_the_nodes_last_reboot(phase: Phase) -> None:
+def test_the_expected_end_of_a_reboot_is_based_on_the_nodes_last_reboot(phase: Phase) -> None:
     (found,) = expected_text([under_way("n1", phase, "2026-03-04T11:58:00Z", 300)], NOW)
     assert found == ("Under way: n1, for 2m of about 5m by its last reboot; expected back at 2026-03-04 12:03:00 UTC.")
 
 
-def test_the_expected_end_of_a_first_reboot_follows_the_median_of_the_others() -> None:
+def test_the_expected_end_of_a_first_reboot_is_based_on_the_median_of_other_nodes() -> None:
     others = [rebooted(f"n{number}", {**EARLIER[0], "seconds": 100 * number}) for number in (2, 3, 9)]
     found = expected_ends([under_way("n1", Phase.REBOOTING, "2026-03-04T11:58:00Z"), *others])
     assert (found["n1"].seconds, found["n1"].basis) == (300, "the last reboots of 3 nodes")
 
 
-def test_a_late_reboot_is_marked() -> None:
+def test_history_marks_a_reboot_that_is_late() -> None:
     (found,) = expected_text([under_way("n1", Phase.REBOOTING, "2026-03-04T11:00:00Z", 300)], NOW)
     assert "for 1h; it should have been back at 2026-03-04 11:05:00 UTC" in found
 
@@ -69,10 +69,10 @@ def test_a_late_reboot_is_marked() -> None:
     ],
     ids=["kept down", "no beginning", "nothing measured", "waits", "unreadable"],
 )
-def test_without_earlier_reboots_no_end_is_expected(node: NodeView) -> None:
+def test_without_earlier_reboots_history_expects_no_end(node: NodeView) -> None:
     assert expected_ends([node]) == {}
 
 
-def test_the_expected_end_counts_from_the_cordon() -> None:
+def test_the_expected_end_of_a_reboot_counts_from_the_cordon() -> None:
     found = expected_ends([under_way("n1", Phase.DRAINING, "2026-03-04T11:58:00Z", 300)])["n1"]
     assert found.end == NOW + timedelta(minutes=3)

@@ -65,7 +65,7 @@ KUREDS = Entry(node="n9")
         "unread",
     ],
 )
-def test_the_text_describes_the_lock_in_one_sentence(state: LockState, sentence: str) -> None:
+def test_one_sentence_describes_each_state_of_the_lock(state: LockState, sentence: str) -> None:
     assert lock_sentence(state, NOW) == sentence
 
 
@@ -80,11 +80,11 @@ def test_the_text_describes_the_lock_in_one_sentence(state: LockState, sentence:
     ],
     ids=["free", "held", "paused comes before held", "garbage", "unread"],
 )
-def test_the_json_has_the_state_as_one_word(state: LockState, word: str) -> None:
+def test_the_lock_as_json_has_its_state_as_one_word(state: LockState, word: str) -> None:
     assert lock_json(state)["state"] == word
 
 
-def test_the_json_has_start_and_phase_of_an_overdue_holder() -> None:
+def test_the_lock_as_json_has_start_and_phase_of_an_overdue_holder() -> None:
     late = replace(N3, overdue=Overdue(phase="Rebooting", since="2026-03-04T12:00:10Z"))
     told = [row["overdue"] for row in lock_json(LockContent(entries=(late, KUREDS)))["holders"]]
     assert told == [{"phase": "Rebooting", "since": "2026-03-04T12:00:10Z"}, None]
@@ -115,7 +115,7 @@ def test_a_stray_claim_is_shown_with_the_remedy() -> None:
     assert "`careen lock release n3` frees it at once, if you know that the host is down or idle." in text
 
 
-def test_the_json_names_the_failed_node_and_the_remedy() -> None:
+def test_the_lock_as_json_names_the_failed_node_and_the_remedy() -> None:
     said = lock_json(LockContent(entries=(replace(N3, failed="never-ready"), KUREDS), max_owners=3))
     assert [(each["node"], each["failed"]) for each in said["holders"]] == [("n3", "never-ready"), ("n9", "")]
     assert said["haltedBecause"].startswith("n3 failed (never-ready) and keeps its claim")

@@ -1,4 +1,4 @@
-"""The next openings of windows in `careen status`, `why` and `plan`: in the cluster's time zone, which is named."""
+"""Tests the next opening of a window as `careen status`, `why` and `plan` print it, in the cluster's time zone."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ WEB, BATCH, OTHER = (a_node(pool, labels={"pool": pool}) for pool in ("web", "ba
         (NOW, ZoneInfo("Asia/Kathmandu"), "Wed 2026-03-04 17:45 +0545 (Asia/Kathmandu)"),
     ],
 )
-def test_the_time_zone_is_named(at: datetime, zone: tzinfo, told: str) -> None:
+def test_the_next_opening_names_the_time_zone(at: datetime, zone: tzinfo, told: str) -> None:
     assert in_zone(at, zone) == told
 
 
-def test_the_next_opening_is_the_first_of_the_nodes_windows() -> None:
+def test_the_next_opening_is_the_earliest_of_the_nodes_windows() -> None:
     assert next_opening(POLICY, [WEB, BATCH], NOW) == NOW.replace(hour=22)
     assert next_opening(POLICY, [BATCH, OTHER], NOW) == datetime(2026, 3, 8, 2, tzinfo=UTC)
     assert next_opening(POLICY, [WEB], NOW.replace(hour=23)) == NOW.replace(hour=23)
@@ -44,13 +44,13 @@ def test_the_next_opening_is_the_first_of_the_nodes_windows() -> None:
     assert next_opening(POLICY, [], NOW) is None
 
 
-def test_the_next_opening_is_described_with_time_and_delay() -> None:
+def test_the_next_opening_is_printed_with_its_time_and_the_wait() -> None:
     assert opening_told(POLICY, [WEB], NOW) == "which opens at Wed 2026-03-04 23:00 CET (Europe/Berlin), in 10h"
     assert opening_told(POLICY, [WEB], NOW.replace(hour=23)) == "which has opened in the meantime"
     assert opening_told(POLICY, [OTHER], NOW) == "which never opens"
 
 
-def test_a_plan_that_starts_outside_every_window_reports_it() -> None:
+def test_a_plan_says_that_it_starts_outside_every_window() -> None:
     assert shut_at(POLICY, [WEB, BATCH], NOW) == [
         (
             "the maintenance windows are shut when the plan begins; "

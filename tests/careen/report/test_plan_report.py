@@ -1,4 +1,4 @@
-"""A plan for people and for programs, compared character by character."""
+"""Tests a plan as text and as JSON, compared character by character."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduler_core.simulation.timeline import Closing, Left, Move, Obstacle, Wa
 from tests.careen.report.planned import T0, a_bad_plan, a_plan, a_visit, at
 
 
-def test_a_plan_without_problems_is_short() -> None:
+def test_the_report_of_a_plan_without_problems_is_short() -> None:
     assert (
         plan_text(a_plan())
         == """\
@@ -31,7 +31,7 @@ No pod moves."""
     )
 
 
-def test_every_problem_is_shown_with_its_remedy() -> None:
+def test_the_report_of_a_plan_shows_every_problem_with_its_remedy() -> None:
     assert plan_text(a_bad_plan()) == (
         "Plan for 4 nodes from Wed 2026-03-04 22:00 UTC, 2 at a time, order fewest-moves "
         "(the agents use another order: --order=oldest).\n"
@@ -77,13 +77,13 @@ At risk:
     )
 
 
-def test_times_are_in_the_time_zone_of_the_window() -> None:
+def test_the_report_of_a_plan_uses_the_time_zone_of_the_window() -> None:
     text = plan_text(a_plan(zone=ZoneInfo("Asia/Kolkata")))
     assert "from Thu 2026-03-05 03:30 IST," in text
     assert "START (Asia/Kolkata)" in text
 
 
-def test_many_windows_are_summarised() -> None:
+def test_the_report_of_a_plan_summarises_many_windows() -> None:
     closings = tuple(Closing(at=at(86_400 * day), left=9 - day) for day in range(5))
     text = plan_text(a_plan(closings=closings))
     assert text.count("Does not fit the window") == 3
@@ -130,7 +130,7 @@ def test_a_plan_is_clean_if_every_node_reboots_in_one_window_and_every_pod_has_r
     assert bool(risks(a_plan(**changes))) is (not clean or "lost" in changes)
 
 
-def test_the_json_of_a_plan_is_complete() -> None:
+def test_a_plan_as_json_is_complete() -> None:
     plan = json.loads(as_json(plan_json(a_bad_plan())))
     assert plan["agentsOrder"] == "oldest"
     assert (plan["order"], plan["concurrency"], plan["begins"], plan["nodes"]) == (
@@ -182,7 +182,7 @@ def test_the_json_of_a_plan_is_complete() -> None:
     )
 
 
-def test_moves_with_an_uncertain_node_are_marked() -> None:
+def test_the_report_of_a_plan_marks_moves_to_an_uncertain_node() -> None:
     moves = (
         Move(pod="shop/a", source="n1", target="n2", at=at(0), is_open=True),
         Move(pod="shop/b", source="n1", target="n2", at=at(0)),
@@ -229,7 +229,7 @@ def some_ranges(**changes: Any) -> Ranges:
         ({"seeds": 1}, "Another seed may give another plan: --seeds=5 shows the differences."),
     ],
 )
-def test_ranges_over_seeds_are_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+def test_one_sentence_gives_the_ranges_over_all_seeds(changes: dict[str, Any], sentence: str) -> None:
     assert sentence in plan_text(a_plan(ranges=some_ranges(**changes), is_open=True)).splitlines()
 
 
@@ -251,7 +251,7 @@ def test_ranges_in_json_are_pairs() -> None:
     }
 
 
-def test_a_plan_that_fails_with_another_seed_is_not_clean() -> None:
+def test_a_plan_that_has_a_problem_with_another_seed_is_not_clean() -> None:
     plan = a_plan(ranges=some_ranges(not_clean=2), is_open=True)
     assert not is_clean(plan)
     assert [risk.what for risk in risks(plan)] == [

@@ -9,19 +9,19 @@ from careen.report.tables import age, as_json, count_of, duration, listed, parag
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
-def test_columns_are_aligned_and_an_empty_cell_is_a_dash() -> None:
+def test_table_columns_are_aligned_and_an_empty_cell_is_a_dash() -> None:
     assert table(["NODE", "PHASE", "REASON"], [["n1", "Waiting", "held by a person"], ["node-12", "", ""]]) == (
         "NODE      PHASE     REASON\nn1        Waiting   held by a person\nnode-12   -         -"
     )
 
 
-def test_the_last_column_is_wrapped_under_itself() -> None:
+def test_the_last_column_is_wrapped_within_the_column() -> None:
     assert table(
         ["NODE", "REASON"], [["n1", "the pods shop/cart-1 and shop/cart-2 would not find room"]], width=40
     ) == ("NODE   REASON\nn1     the pods shop/cart-1 and\n       shop/cart-2 would not find room")
 
 
-def test_a_very_narrow_terminal_gets_unwrapped_lines() -> None:
+def test_a_very_narrow_terminal_gets_lines_without_wrapping() -> None:
     sentence = "one two three four five six seven eight nine ten"
     assert table(["NODE", "REASON"], [["n1", sentence]], width=20).splitlines()[1] == f"n1     {sentence}"
 
@@ -48,25 +48,25 @@ def test_a_paragraph_is_indented_and_wrapped() -> None:
     ],
     ids=str,
 )
-def test_a_duration_has_its_two_largest_units(span: timedelta, text: str) -> None:
+def test_a_duration_is_printed_with_its_two_largest_units(span: timedelta, text: str) -> None:
     assert duration(span) == text
 
 
-def test_an_unknown_age_is_a_dash() -> None:
+def test_an_unknown_age_is_printed_as_a_dash() -> None:
     assert age(None, NOON) == "-"
     assert age(NOON - timedelta(hours=1), NOON) == "1h"
 
 
-def test_json_keeps_the_order_and_writes_times() -> None:
+def test_json_keeps_the_order_of_fields_and_prints_times() -> None:
     assert as_json({"b": NOON, "a": ["ü"]}) == '{\n  "b": "2026-03-04T12:00:00Z",\n  "a": [\n    "ü"\n  ]\n}'
 
 
-def test_json_refuses_values_without_a_defined_form() -> None:
+def test_json_refuses_values_of_unknown_types() -> None:
     with pytest.raises(TypeError, match="timedelta has no JSON form"):
         as_json({"a": timedelta(1)})
 
 
-def test_counts_and_lists_read_like_sentences() -> None:
+def test_counts_and_lists_are_printed_as_in_a_sentence() -> None:
     assert (count_of(1, "node"), count_of(3, "node"), count_of(0, "entry", "entries")) == (
         "1 node",
         "3 nodes",

@@ -34,11 +34,11 @@ def story(phase: Phase, lock: LockContent | Garbage | Unknown | None = None) -> 
 
 
 @pytest.mark.parametrize("phase", list(Phase), ids=str)
-def test_every_gate_has_an_answer_in_every_phase(phase: Phase) -> None:
+def test_why_gives_a_verdict_for_every_gate_in_every_phase(phase: Phase) -> None:
     assert [each.gate for each in gate_answers(story(phase))] == [gate.name for gate in GATES]
 
 
-def test_gates_evaluated_only_under_a_claim_are_not_shown_for_a_waiting_node() -> None:
+def test_why_says_that_some_gates_are_asked_only_under_a_claim() -> None:
     later = {gate.name for gate in GATES if When.READY not in gate.when}
     assert later
     assert {
@@ -46,7 +46,7 @@ def test_gates_evaluated_only_under_a_claim_are_not_shown_for_a_waiting_node() -
     } == later
 
 
-def test_an_unreadable_lock_is_shown_as_a_refusal_before_the_agent_reports_it() -> None:
+def test_why_shows_an_unreadable_lock_before_the_agent_reports_it() -> None:
     first = gate_answers(story(Phase.WAITING, Garbage("it is not JSON")))[0]
     assert (first.answer, first.code, first.sentence) == (
         Answer.WILL_REFUSE,
@@ -55,7 +55,7 @@ def test_an_unreadable_lock_is_shown_as_a_refusal_before_the_agent_reports_it() 
     )
 
 
-def test_another_nodes_failure_is_shown_as_a_refusal_before_the_agent_reports_it() -> None:
+def test_why_shows_another_nodes_failure_before_the_agent_reports_it() -> None:
     def halted_by(name: str) -> list[Answer]:
         lock = LockContent(entries=(Entry(node=name, failed="never-ready"),))
         return [
@@ -67,12 +67,12 @@ def test_another_nodes_failure_is_shown_as_a_refusal_before_the_agent_reports_it
     assert (halted_by("n2"), halted_by("n1")) == ([Answer.WILL_REFUSE], [])
 
 
-def test_without_the_right_to_list_pods_nothing_is_shown_about_agents() -> None:
+def test_why_says_nothing_about_agents_without_the_right_to_list_pods() -> None:
     assert agent_remark(story(Phase.IDLE)) == ""
 
 
 @pytest.mark.parametrize("code", list(Code), ids=str)
-def test_a_remedy_names_the_requested_node(code: Code) -> None:
+def test_the_remedy_for_a_reason_names_the_node(code: Code) -> None:
     assert "NODE" not in remedy_for(code, "n1")
     assert remedy_for(code, "NODE") == REASONS[code].remedy
 
@@ -98,7 +98,7 @@ def test_a_remedy_names_the_requested_node(code: Code) -> None:
         ),
     ],
 )
-def test_the_author_of_the_cordon_is_shown(by: tuple[str, ...], record: Progress | None, words: str) -> None:
+def test_why_shows_who_cordoned_the_node(by: tuple[str, ...], record: Progress | None, words: str) -> None:
     annotations = {keys.PROGRESS: to_annotation(record), keys.PHASE: record.phase} if record else {}
     node = NodeView(
         name="n1", uid="u", resource_version="1", unschedulable=True, cordoned_by=by, annotations=annotations
@@ -112,19 +112,19 @@ def test_the_author_of_the_cordon_is_shown(by: tuple[str, ...], record: Progress
 @pytest.mark.parametrize(
     "record", ["garbage", '{"version":2}', '{"version":1,"phase":"Elsewhere"}', '{"version":1,"phase":"Draining"}']
 )
-def test_an_unreadable_record_is_shown_with_the_annotation_to_remove(record: str) -> None:
+def test_why_shows_an_unreadable_record_with_the_annotation_to_remove(record: str) -> None:
     node = NodeView(name="n1", uid="u", resource_version="1", annotations={keys.PROGRESS: record})
     text = why_text(NodeStory(node=node, lock=LockContent(), agents=(), now=NOW))
     assert "n1 says that it is Idle, but the annotation careen.dev/progress" in text
     assert "`kubectl annotate node n1 careen.dev/progress-`" in text
 
 
-def test_an_uncordoned_node_is_shown_without_a_line_on_cordons() -> None:
+def test_why_says_nothing_about_the_cordon_of_an_uncordoned_node() -> None:
     assert cordon_sentence(story(Phase.WAITING)) == ""
     assert why_json(story(Phase.WAITING))["cordon"] is None
 
 
-def test_losses_by_the_reboot_are_shown_before_the_gates() -> None:
+def test_why_shows_what_the_reboot_would_lose_before_the_gates() -> None:
     annotations = {
         keys.PHASE: "Waiting",
         keys.REASON: "waits",
@@ -135,7 +135,7 @@ def test_losses_by_the_reboot_are_shown_before_the_gates() -> None:
     assert "Warning: the kubelet does not hear of the shutdown." in text[: text.index("GATE")]
 
 
-def test_the_result_of_a_preparation_is_shown_before_the_gates() -> None:
+def test_why_shows_the_result_of_a_preparation_before_the_gates() -> None:
     annotations = {keys.PHASE: "Waiting", keys.REASON: "waits", keys.PREPARED: "thrown away: the Node n7 is new"}
     node = NodeView(name="n1", uid="u", resource_version="1", annotations=annotations)
     told = NodeStory(node=node, lock=LockContent(), agents=(), now=NOW)
@@ -144,7 +144,7 @@ def test_the_result_of_a_preparation_is_shown_before_the_gates() -> None:
     assert why_json(told)["prepared"] == "thrown away: the Node n7 is new"
 
 
-def test_a_node_that_an_autoscaler_removes_is_marked() -> None:
+def test_why_marks_a_node_that_an_autoscaler_removes() -> None:
     node = NodeView(
         name="n1",
         uid="u",
@@ -164,7 +164,7 @@ def test_a_node_that_an_autoscaler_removes_is_marked() -> None:
         ("later", 7200, ""),
     ],
 )
-def test_a_refusal_that_lasts_longer_than_its_entry_allows_is_shown(
+def test_why_marks_a_refusal_that_has_lasted_longer_than_configured(
     since: str, longest: float | None, words: str
 ) -> None:
     refusal = {"gate": "blocking-pods", "code": "blocking-pod", "sentence": "shop/db-0 matches app=db", "since": since}

@@ -1,4 +1,4 @@
-"""Active alerts of an Alertmanager, or the reason why they are unknown: no failure of the server means "none"."""
+"""Tests reads of active alerts from an Alertmanager. If the server fails, the alerts are unknown, never "none"."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def ask(url: str, access: Access | None = None) -> tuple[Alert, ...] | Unk
     return await Alertmanager(url, timeout_seconds=LONG_SECONDS, access=access).active_alerts()
 
 
-async def test_silenced_and_inhibited_alerts_do_not_count(serve: Serve) -> None:
+async def test_silenced_and_inhibited_alerts_do_not_count_as_active(serve: Serve) -> None:
     asked: list[str] = []
     rows = [
         an_alert("Slow"),
@@ -61,7 +61,7 @@ async def test_silenced_and_inhibited_alerts_do_not_count(serve: Serve) -> None:
     }
 
 
-async def test_an_empty_list_means_no_alerts(serve: Serve) -> None:
+async def test_an_empty_list_means_that_no_alert_is_active(serve: Serve) -> None:
     assert await ask(serve(b"[]")) == ()
 
 
@@ -83,27 +83,31 @@ async def test_an_empty_list_means_no_alerts(serve: Serve) -> None:
         (b"[]", 204),
     ],
 )
-async def test_an_answer_that_is_not_a_list_of_alerts_is_unknown(serve: Serve, body: bytes, status: int) -> None:
+async def test_an_answer_that_is_not_a_list_of_alerts_makes_the_alerts_unknown(
+    serve: Serve, body: bytes, status: int
+) -> None:
     answer = await ask(serve(body, status=status))
     assert isinstance(answer, Unknown)
     assert answer.why.startswith("Alertmanager at http://127.0.0.1")
 
 
-async def test_a_redirect_is_not_followed(serve: Serve) -> None:
+async def test_a_redirect_by_the_alertmanager_is_not_followed(serve: Serve) -> None:
     asked: list[str] = []
     elsewhere = serve(b"[]", asked=asked)
     assert isinstance(await ask(serve(b"", status=302, location=elsewhere)), Unknown)
     assert asked == []
 
 
-async def test_an_unreachable_server_is_unknown_and_its_password_is_not_shown() -> None:
+async def test_an_unreachable_alertmanager_is_unknown_and_its_password_is_not_shown() -> None:
     answer = await ask("http://me:secret@127.0.0.1:9")
     assert isinstance(answer, Unknown)
     assert "secret" not in answer.why
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_refused_credentials_are_reported_with_their_source(serve: Serve, tmp_path: Path, status: int) -> None:
+async def test_the_message_about_refused_credentials_names_their_source(
+    serve: Serve, tmp_path: Path, status: int
+) -> None:
     (tmp_path / "token").write_text("s3cret")
     url = serve(b"", status=status)
     assert await ask(url, Access(token_file=f"{tmp_path}/token")) == Unknown(
@@ -121,7 +125,7 @@ async def test_an_unreadable_token_file_is_reported(tmp_path: Path) -> None:
     assert "was not asked" in answer.why
 
 
-class Known:
+class FixedAlerts:
     def __init__(self, answer: tuple[Alert, ...] | Unknown) -> None:
         self.answer = answer
 
@@ -129,7 +133,7 @@ class Known:
         return self.answer
 
 
-async def test_one_unknown_source_makes_the_alerts_unknown() -> None:
+async def test_one_unknown_alert_source_makes_the_alerts_unknown() -> None:
     slow, down = Alert(name="Slow"), Unknown("down")
-    assert await Several([Known((slow,)), Known(())]).active_alerts() == (slow,)
-    assert await Several([Known((slow,)), Known(down)]).active_alerts() == down
+    assert await Several([FixedAlerts((slow,)), FixedAlerts(())]).active_alerts() == (slow,)
+    assert await Several([FixedAlerts((slow,)), FixedAlerts(down)]).active_alerts() == down

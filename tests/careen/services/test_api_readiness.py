@@ -1,4 +1,4 @@
-"""The parsed answer of `/readyz?verbose`. The pages are those of apiserver's healthz handler."""
+"""Tests how the page of `/readyz?verbose` is parsed. The pages come from the apiserver's healthz handler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_ETCD = (
 
 
 class Page:
-    """A server with one page."""
+    """A server that returns one page."""
 
     def __init__(self, status: int, body: bytes) -> None:
         self.asked: list[Request] = []
@@ -53,7 +53,9 @@ async def test_failing_readiness_checks_are_named(
 @pytest.mark.parametrize(
     ("status", "body"), [(500, b""), (503, b"[-]etcd failed"), (401, b""), (403, NO_ETCD), (404, b""), (302, b"")]
 )
-async def test_an_answer_that_is_not_a_list_of_checks_is_unknown(cluster: Cluster, status: int, body: bytes) -> None:
+async def test_a_page_that_is_not_a_list_of_readiness_checks_is_unknown(
+    cluster: Cluster, status: int, body: bytes
+) -> None:
     cluster.api.transport = Page(status, body)
     with pytest.raises(ClusterError):
         await failing_checks(cluster.api)

@@ -1,5 +1,4 @@
-"""apprise's own URLs beside shoutrrr's: how the two are told apart, and that apprise's are passed to the library
-unchanged."""
+"""Tests how URLs of apprise are distinguished from URLs of shoutrrr, and that apprise gets its URLs unchanged."""
 
 from __future__ import annotations
 
@@ -68,7 +67,7 @@ def test_an_apprise_url_is_passed_to_the_library_unchanged(url: str) -> None:
         ("ntfy://ntfy.example.com/alerts", "ntfy://ntfy.example.com/alerts"),
     ],
 )
-def test_a_url_that_both_know_is_shoutrrrs_unless_it_names_apprise(url: str, own: str) -> None:
+def test_a_url_that_both_libraries_know_is_read_as_shoutrrrs_unless_marked(url: str, own: str) -> None:
     assert not parse(url).is_native
     chosen = parse(f"apprise+{url}")
     assert (chosen.url, chosen.is_native, chosen.service) == (own, True, url.partition(":")[0])
@@ -99,13 +98,13 @@ def test_an_unknown_url_is_refused_without_its_secret(url: str) -> None:
     assert "SECRET" not in str(error.value)
 
 
-def test_the_refusal_of_a_web_servers_url_names_the_scheme_for_it() -> None:
+def test_the_refusal_of_an_https_url_names_the_scheme_generic() -> None:
     with pytest.raises(ValueError, match="any web server is reached by generic"):
         parse("https://example.com/hook")
 
 
-def test_the_list_of_schemes_equals_the_librarys_in_the_image() -> None:
-    """After an update of apprise this test names the added and removed schemes: change the list."""
+def test_the_list_of_apprise_schemes_equals_the_librarys() -> None:
+    """After an update of apprise this test names the added and removed schemes. Then change the list."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from apprise.manager_plugins import NotificationManager

@@ -1,4 +1,4 @@
-"""One way to query servers other than the API server: every request gives an answer or the reason why there is none."""
+"""Tests requests to servers other than the API server. Each gives an answer, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def raising(error: Exception) -> object:
     raise error
 
 
-async def test_an_answer_is_returned() -> None:
+async def test_the_answer_of_the_server_is_returned() -> None:
     assert await answer_of("Ours", URL, 60.0, lambda: [1]) == [1]
 
 
@@ -55,12 +55,14 @@ async def test_an_answer_is_returned() -> None:
         (ConnectionRefusedError(errno.ECONNREFUSED, f"{URL}"), f"{SHOWN} refused the connection"),
     ],
 )
-async def test_any_exception_of_a_request_is_unknown_and_shows_no_login(error: Exception, why: str) -> None:
+async def test_an_exception_in_a_request_makes_the_answer_unknown_and_shows_no_login(
+    error: Exception, why: str
+) -> None:
     assert await answer_of("Ours", URL, 60.0, lambda: raising(error)) == Unknown(why)
 
 
 @pytest.mark.parametrize("source", [Alertmanager, Prometheus])
-async def test_a_server_that_does_not_listen_is_told_without_names_of_the_client(
+async def test_the_message_about_a_refused_connection_names_no_client_internals(
     source: Callable[..., AlertSource], unused_tcp_port: int
 ) -> None:
     url = f"http://127.0.0.1:{unused_tcp_port}"
@@ -68,7 +70,7 @@ async def test_a_server_that_does_not_listen_is_told_without_names_of_the_client
     assert answer == Unknown(f"{source.__name__} at {url} refused the connection")
 
 
-async def test_a_long_error_text_is_cut() -> None:
+async def test_a_long_error_text_of_a_server_is_cut() -> None:
     answer = await answer_of("Ours", URL, 60.0, lambda: raising(UnusableAnswer("x" * 10_000)))
     assert isinstance(answer, Unknown)
     assert len(answer.why) < 400
@@ -80,7 +82,9 @@ async def test_a_hanging_request_is_abandoned_after_twice_its_deadline() -> None
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines", b"\xff\xfe", "sécret".encode()])
-def test_a_file_without_exactly_one_line_is_refused_without_its_content(tmp_path: Path, content: bytes) -> None:
+def test_a_credentials_file_without_exactly_one_line_is_refused_without_its_content(
+    tmp_path: Path, content: bytes
+) -> None:
     file = tmp_path / "token"
     file.write_bytes(content)
     with pytest.raises(CannotAsk) as caught:
@@ -89,14 +93,16 @@ def test_a_file_without_exactly_one_line_is_refused_without_its_content(tmp_path
     assert "two" not in str(caught.value)
 
 
-def test_the_line_of_a_file_is_read_without_its_line_break(tmp_path: Path) -> None:
+def test_the_line_of_a_credentials_file_is_read_without_its_line_break(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("abc\n")
     assert secret_in(str(tmp_path / "token")) == "abc"
 
 
 @contextmanager
 def an_endless_answer(encoding: str = "", size: int = 2**20) -> Iterator[str]:
-    """The address of a server that sends spaces until the client closes the connection, `size` of them at a time."""
+    """Run a server that sends spaces, `size` of them at a time, until the client closes the connection. Yield its
+    address.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -129,15 +135,15 @@ def test_an_endless_answer_is_read_up_to_a_limit(encoding: str) -> None:
         read_json("GET", url, Access(), timeout_seconds=LONG_SECONDS, most_mebibytes=1, if_rejected="")
 
 
-def test_an_answer_that_drips_is_read_for_twice_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each read ends in time, so the client's own deadline never does; the thread would be lost."""
+def test_an_answer_that_arrives_slowly_is_abandoned_after_twice_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each read ends in time, so the client's own deadline never ends the request, and its thread would be lost."""
     clock = itertools.count(0.0, LONG_SECONDS)
     monkeypatch.setattr("careen.services.asking.time", SimpleNamespace(monotonic=lambda: next(clock)))
     with an_endless_answer(size=1) as url, pytest.raises(UnusableAnswer, match="did not end within"):
         read_json("GET", url, Access(), timeout_seconds=LONG_SECONDS, most_mebibytes=1, if_rejected="")
 
 
-async def test_the_cause_of_a_failure_while_an_answer_is_read_is_told() -> None:
+async def test_the_message_names_why_reading_the_answer_failed() -> None:
     from urllib3.exceptions import ReadTimeoutError
 
     error = ReadTimeoutError(None, URL, "Read timed out.")  # type: ignore[arg-type]
@@ -152,5 +158,5 @@ async def test_an_alertmanager_with_an_endless_answer_is_unknown() -> None:
     assert (alerts, silence) == (Unknown(f"{told} 64 MiB"), Unknown(f"{told} 16 MiB"))
 
 
-def test_a_login_is_not_shown() -> None:
+def test_a_message_about_a_url_does_not_show_its_login() -> None:
     assert without_login(f"{URL}/p@th") == "http://127.0.0.1:9/p@th"

@@ -1,4 +1,4 @@
-"""The examples of docs/health.md: settings, Prometheus' answers, and the gate's results."""
+"""Tests the examples of docs/health.md: settings, answers of Prometheus, and the results of the gate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ YAML = re.compile(r"^```yaml\n(.*?)```", re.MULTILINE | re.DOTALL)
 
 
 def examples() -> list[Any]:
-    """The answers that follow each block of settings under its own heading."""
+    """The examples in docs/health.md: a block of settings, with each answer and verdict below it."""
     storage = PAGE.partition("## Storage and etcd")[2]
     blocks = list(YAML.finditer(storage))
     ends = [*(block.start() for block in blocks[1:]), len(storage)]
@@ -49,7 +49,7 @@ def test_every_example_query_has_a_passing_and_a_refusing_case() -> None:
 
 
 class Answers:
-    """A Prometheus with one answer, whose samples are `age` seconds old."""
+    """A Prometheus that returns one answer, whose samples are `age` seconds old."""
 
     def __init__(self, answer: str, *, age: float = 15.0, timestamps: str | None = None) -> None:
         self.asked: list[dict[str, str]] = []
@@ -113,7 +113,7 @@ async def verdict(settings: str, server: Answers) -> str | None:
 
 
 @pytest.mark.parametrize(("settings", "answer", "told"), examples())
-async def test_every_example_query_equals_the_documentation(
+async def test_each_example_of_the_documentation_has_the_documented_verdict(
     settings: str, answer: str, told: str, started: list[Answers]
 ) -> None:
     started.append(Answers(answer))
@@ -123,7 +123,7 @@ async def test_every_example_query_equals_the_documentation(
 CEPH, HEALTHY = examples()[0].values[:2]
 
 
-async def test_a_sample_that_is_older_than_the_limit_is_unknown(started: list[Answers]) -> None:
+async def test_a_prometheus_sample_older_than_the_limit_is_unknown(started: list[Answers]) -> None:
     started.append(Answers(str(HEALTHY), age=121.0))
     assert "older than 2m" in (await verdict(str(CEPH), started[0]) or "")
     assert {each.get("lookback_delta") for each in started[0].asked} == {"120s"}
@@ -143,6 +143,8 @@ async def test_a_sample_that_is_older_than_the_limit_is_unknown(started: list[An
         pytest.param("<html>log in</html>", None, id="an HTML page"),
     ],
 )
-async def test_an_invalid_answer_is_unknown(answer: str, timestamps: str | None, started: list[Answers]) -> None:
+async def test_an_invalid_prometheus_answer_is_unknown(
+    answer: str, timestamps: str | None, started: list[Answers]
+) -> None:
     started.append(Answers(answer, timestamps=timestamps if timestamps is not None else ""))
     assert (await verdict(str(CEPH), started[0]) or "").startswith("cannot tell whether a health query holds: ceph")

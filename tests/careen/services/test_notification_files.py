@@ -1,4 +1,6 @@
-"""Receivers from files: one URL on each line; any other content is reported without its secrets."""
+"""Tests receivers of messages that are read from files with one URL on each line. Messages about invalid lines show no
+secret.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from careen.services.notification_urls import parse
 SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
-def test_each_line_is_a_receiver(tmp_path: Path) -> None:
+def test_each_line_of_a_file_is_a_receiver(tmp_path: Path) -> None:
     (tmp_path / "urls").write_text(f"# ours\n\n  {SLACK}  \r\njson://localhost\n")
     found = read([str(tmp_path / "urls")])
     assert found.targets == (parse(SLACK), parse("json://localhost"))
     assert (found.refused, found.unread) == ((), ())
 
 
-def test_a_folder_is_read_like_a_mounted_secret(tmp_path: Path) -> None:
+def test_a_folder_of_receiver_files_is_read_like_a_mounted_secret(tmp_path: Path) -> None:
     (tmp_path / "..2026").mkdir()
     (tmp_path / "..data").symlink_to("..2026")
     for name, text in (("b", "json://b"), ("a", "json://a")):
@@ -29,11 +31,11 @@ def test_a_folder_is_read_like_a_mounted_secret(tmp_path: Path) -> None:
     assert [target.url for target in read([str(tmp_path)]).targets] == ["json://a", "json://b"]
 
 
-def test_an_empty_folder_has_no_receivers(tmp_path: Path) -> None:
+def test_an_empty_folder_contains_no_receivers(tmp_path: Path) -> None:
     assert read([str(tmp_path)]) == read([])
 
 
-def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+def test_a_changed_file_of_receivers_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "urls"
     file.write_text("json://old")
     assert [target.url for target in read([str(file)]).targets] == ["json://old"]
@@ -41,7 +43,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert [target.url for target in read([str(file)]).targets] == ["json://new"]
 
 
-def test_an_invalid_line_is_reported_by_its_number_and_the_other_lines_count(tmp_path: Path) -> None:
+def test_an_invalid_line_is_reported_by_number_and_the_other_lines_are_used(tmp_path: Path) -> None:
     (tmp_path / "urls").write_text(f"json://a\nnonsense://SECRETWORD\n{SLACK}\n")
     found = read([str(tmp_path / "urls")])
     assert [target.service for target in found.targets] == ["json", "slack"]
@@ -60,14 +62,14 @@ def test_a_file_that_cannot_contain_urls_is_refused(tmp_path: Path, content: byt
     assert [sentence in each for each in found.refused] == [True]
 
 
-def test_a_missing_file_is_reported_and_the_next_one_is_read(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_and_the_next_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("json://a")
     found = read([f"{tmp_path}/none", f"{tmp_path}/there"])
     assert found.unread == (f"{tmp_path}/none cannot be read: No such file or directory",)
     assert len(found.targets) == 1
 
 
-def test_a_fifo_is_not_opened(tmp_path: Path) -> None:
+def test_a_fifo_in_place_of_a_file_of_receivers_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert read([f"{tmp_path}/pipe"]).unread == (f"{tmp_path}/pipe cannot be read: it is no ordinary file",)
 

@@ -1,5 +1,6 @@
-"""shoutrrr's URLs: each documented form becomes an address that the library accepts, and no message contains a
-secret."""
+"""Tests the URLs of shoutrrr. Each documented form becomes an address that apprise accepts, and no error message
+contains a secret.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +119,7 @@ def test_a_documented_url_is_accepted_by_apprise(url: str, expected: list[str]) 
     assert [piece for piece in expected if piece not in text] == []
 
 
-def test_teams_workflows_are_posted_directly_because_apprise_lacks_them() -> None:
+def test_teams_workflow_urls_are_posted_to_without_apprise() -> None:
     target = parse("teams://group@tenant/alternative/owner?host=example.webhook.office.com")
     assert (target.way, target.message_key) == (DeliveryMethod.JSON, "text")
     assert target.url == "https://example.webhook.office.com/webhookb2/group@tenant/IncomingWebhook/alternative/owner"
@@ -143,7 +144,7 @@ def test_a_generic_url_posts_to_any_web_server(url: str, way: DeliveryMethod, ex
     assert (target.way, target.url) == (way, expected)
 
 
-def test_headers_and_fields_of_a_generic_target_are_not_in_its_url() -> None:
+def test_the_url_of_a_generic_target_has_no_headers_or_fields() -> None:
     target = parse(
         "generic://h.example.com/?template=json&messagekey=text&@Authorization=Bearer%20x&$team=ops&method=put&contenttype=text/plain"
     )
@@ -166,15 +167,15 @@ def test_headers_and_fields_of_a_generic_target_are_not_in_its_url() -> None:
         ("&encryption=ExplicitTLS&useStartTLS=no", "starttls"),
     ],
 )
-def test_a_mail_is_encrypted_unless_the_url_says_otherwise(query: str, mode: str) -> None:
+def test_mail_is_encrypted_unless_the_url_says_otherwise(query: str, mode: str) -> None:
     assert f"mode={mode}" in parse(f"smtp://mail.example.com/?from=a@example.com&to=b@example.com{query}").url
 
 
-def test_port_465_means_implicit_tls() -> None:
+def test_port_465_of_a_mail_url_means_implicit_tls() -> None:
     assert "mode=ssl" in parse("smtp://mail.example.com:465/?from=a@example.com&to=b@example.com").url
 
 
-def test_surrounding_quotes_are_removed() -> None:
+def test_quotes_around_a_url_are_removed() -> None:
     assert parse('"slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"') == parse(
         "slack://T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
     )
@@ -263,7 +264,7 @@ def test_the_repr_of_a_target_shows_only_its_service(url: str) -> None:
     ] == []
 
 
-def test_every_part_of_a_url_counts_as_secret() -> None:
+def test_every_part_of_a_message_url_counts_as_secret() -> None:
     target = Target(
         service="x", url="x://user:pass%2Fword@host.example.com/token?key=value1", headers={"A": "Bearer abcdef"}
     )
@@ -280,7 +281,7 @@ def test_every_part_of_a_url_counts_as_secret() -> None:
         ),
     )
 )
-def test_any_text_is_a_target_or_is_refused_with_a_message(text: str) -> None:
+def test_any_text_is_a_message_target_or_is_refused_with_a_message(text: str) -> None:
     try:
         found: Target | str = parse(text)
     except ValueError as error:

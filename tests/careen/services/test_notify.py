@@ -1,4 +1,4 @@
-"""A message is sent by a child process within its deadline, and no error message contains a secret."""
+"""Tests that a child process sends each message within a deadline, and that no error message contains a secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def mattermost(address: str) -> Target:
     return parse(f"mattermost://{address}/abcdefghijklmnopqrstuvwx?disabletls=yes")
 
 
-async def test_a_message_goes_to_every_target() -> None:
+async def test_a_message_is_sent_to_every_target() -> None:
     with running_webhook() as first, running_webhook() as second:
         targets = [parse(f"generic+http://{first.address}/hook"), mattermost(second.address)]
         assert await send("Draining node n1", targets, seconds=LONG_SECONDS) == (
@@ -44,7 +44,7 @@ async def test_a_json_message_has_the_configured_key_and_fields() -> None:
     assert (verb, path, json.loads(body), headers["X-Token"]) == ("PUT", "/", {"team": "ops", "text": "A & B"}, "abc")
 
 
-async def test_a_refusing_target_is_reported_with_its_status_and_without_its_secret() -> None:
+async def test_a_target_that_refuses_is_reported_with_its_status_and_without_its_secret() -> None:
     with running_webhook(status=403) as hook:
         targets = [
             parse(f"generic+http://{hook.address}/SECRETWORD"),
@@ -56,7 +56,7 @@ async def test_a_refusing_target_is_reported_with_its_status_and_without_its_sec
     assert GOTIFY_TOKEN not in by_library.why
 
 
-async def test_a_hanging_target_fails_in_time_without_affecting_others() -> None:
+async def test_a_hanging_target_fails_in_time_and_does_not_delay_other_targets() -> None:
     with running_webhook(hangs=True) as slow, running_webhook() as quick:
         targets = [parse(f"generic+http://{slow.address}"), parse(f"generic+http://{quick.address}")]
         for seconds in growing(6):
@@ -69,7 +69,7 @@ async def test_a_hanging_target_fails_in_time_without_affecting_others() -> None
     )
 
 
-async def test_an_unreachable_target_is_a_failure(unused_tcp_port: int) -> None:
+async def test_sending_to_an_unreachable_target_is_a_failure(unused_tcp_port: int) -> None:
     (outcome,) = await send(
         "x", [parse(f"generic+http://127.0.0.1:{unused_tcp_port}/SECRETWORD")], seconds=LONG_SECONDS
     )
@@ -114,7 +114,7 @@ async def test_secrets_are_not_in_the_command_line_or_environment_of_the_child(m
     assert [text for text in seen if "SECRETWORD" in text] == []
 
 
-async def test_the_library_checks_its_own_urls_and_its_messages_show_no_secret() -> None:
+async def test_apprise_checks_its_own_urls_and_the_messages_show_no_secret() -> None:
     targets = [
         parse("json://localhost/SECRETWORD"),
         parse("tgram://SECRETWORD"),
@@ -127,7 +127,7 @@ async def test_the_library_checks_its_own_urls_and_its_messages_show_no_secret()
     assert "SECRET" not in str(refused)
 
 
-async def test_an_apprise_url_is_sent_to_unchanged() -> None:
+async def test_a_message_is_sent_to_an_unchanged_apprise_url() -> None:
     with running_webhook() as hook:
         target = parse(f"json://{hook.address}/a%2Cb?+X-Token=abc&:team=ops")
         assert await send("Draining node n1", [target], seconds=LONG_SECONDS) == (Delivery(service="json"),)
@@ -136,13 +136,13 @@ async def test_an_apprise_url_is_sent_to_unchanged() -> None:
     assert (json.loads(body)["message"], json.loads(body)["team"]) == ("Draining node n1", "ops")
 
 
-async def test_if_the_library_cannot_be_asked_no_url_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_url_is_refused_if_the_check_by_apprise_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for executable in ("/nowhere/python", "/bin/false"):
         monkeypatch.setattr(sys, "executable", executable)
         assert await refusals([parse("tgram://SECRETWORD")], seconds=LONG_SECONDS) == ()
 
 
-async def test_without_an_apprise_url_no_check_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_check_by_apprise_starts_only_if_there_is_an_apprise_url(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asyncio, "create_subprocess_exec", None)
     assert await refusals([parse("generic://h"), parse("logger://")], seconds=1) == ()
 

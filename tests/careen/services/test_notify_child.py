@@ -1,4 +1,4 @@
-"""The child process: its error messages, and that it exits by itself."""
+"""Tests the child process that sends messages: its error messages, and that it exits by itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(order: str) -> subprocess.CompletedProcess[str]:
     return patience.run([sys.executable, "-m", "careen.services.notify_child"], input=order)
 
 
-def test_the_child_prints_a_line_for_each_target() -> None:
+def test_the_child_process_prints_a_line_for_each_target() -> None:
     with running_webhook() as hook:
         done = run(ordered(parse(f"generic+http://{hook.address}"), Target(service="slack", url="slack://SECRETWORD")))
     assert done.returncode == 0
@@ -37,8 +37,8 @@ def test_the_child_prints_a_line_for_each_target() -> None:
     assert "SECRETWORD" not in done.stdout + done.stderr
 
 
-def test_the_child_exits_when_its_parent_is_gone() -> None:
-    """The library would wait for four seconds, and again."""
+def test_the_child_process_exits_at_its_deadline_without_its_parent() -> None:
+    """apprise alone would wait for four seconds, and then try again."""
     with running_webhook(hangs=True) as hook:
         done = run(ordered(parse(f"mattermost://{hook.address}/abcdefghijklmnopqrstuvwx?disabletls=yes"), seconds=0.5))
     assert done.returncode == -signal.SIGALRM
@@ -54,7 +54,7 @@ def test_the_child_exits_when_its_parent_is_gone() -> None:
         ("two\nlines", "two lines"),
     ],
 )
-def test_every_part_of_the_url_is_removed_from_foreign_error_messages(sentence: str, expected: str) -> None:
+def test_every_part_of_the_url_is_removed_from_error_messages_of_libraries(sentence: str, expected: str) -> None:
     assert (
         blotted(sentence, Target(service="x", url="x://host.example.com/abcdef1", way=DeliveryMethod.APPRISE))
         == expected

@@ -1,4 +1,4 @@
-"""Active alerts, or the reason why they are unknown: no failure of the server means "none"."""
+"""Tests reads of active alerts from a Prometheus. A failure of the server makes the alerts unknown and never "none"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Serve = Callable[..., str]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """A server that answers every query with the given body; `asked` collects the queries."""
+    """Run a server that answers every query with this body. `asked` collects the queries."""
     servers: list[ThreadingHTTPServer] = []
     hanging = threading.Event()
 
@@ -83,11 +83,11 @@ async def test_alerts_are_read_with_name_state_and_labels(serve: Serve) -> None:
     assert parse_qs(urlparse(asked[0]).query)["query"] == ['ALERTS{alertstate=~"pending|firing"}']
 
 
-async def test_an_empty_list_of_alerts_is_a_valid_answer(serve: Serve) -> None:
+async def test_an_empty_list_of_prometheus_alerts_is_a_valid_answer(serve: Serve) -> None:
     assert await ask(serve(vector())) == ()
 
 
-async def test_a_url_with_a_path_is_kept(serve: Serve) -> None:
+async def test_the_path_of_a_prometheus_url_is_kept(serve: Serve) -> None:
     asked: list[str] = []
     await ask(serve(vector(), asked=asked) + "/prometheus/")
     assert asked[0].startswith("/prometheus/api/v1/query?")
@@ -120,7 +120,7 @@ async def test_an_answer_that_is_not_a_list_of_alerts_is_unknown(serve: Serve, b
     assert url in alerts.why
 
 
-async def test_the_explanation_of_a_refused_query_is_shown_in_one_line(serve: Serve) -> None:
+async def test_the_servers_explanation_of_a_refused_query_is_shown_in_one_line(serve: Serve) -> None:
     alerts = await ask(serve(b'{"status":"error","error":"parse error:\\nunclosed left parenthesis"}', status=400))
     assert isinstance(alerts, Unknown)
     assert alerts.why.endswith("gave no usable answer: status 400: parse error: unclosed left parenthesis")
@@ -131,7 +131,7 @@ async def test_a_redirect_to_a_login_page_is_unknown(serve: Serve) -> None:
     assert isinstance(await ask(serve(b"", status=302, location=page)), Unknown)
 
 
-async def test_a_server_that_never_answers_is_unknown_after_the_deadline(serve: Serve) -> None:
+async def test_a_prometheus_that_never_answers_is_unknown_after_the_deadline(serve: Serve) -> None:
     asked: list[str] = []
     alerts = await ask(serve(b"", hangs=True, asked=asked), seconds=0.2)
     assert isinstance(alerts, Unknown)
@@ -142,11 +142,11 @@ async def test_a_server_that_never_answers_is_unknown_after_the_deadline(serve: 
     assert len(asked) == 1, "the client's own retries are off"
 
 
-async def test_an_unreachable_server_is_unknown(unused_tcp_port: int) -> None:
+async def test_an_unreachable_prometheus_is_unknown(unused_tcp_port: int) -> None:
     alerts = await ask(f"http://127.0.0.1:{unused_tcp_port}")
     assert isinstance(alerts, Unknown)
     assert "refused the connection" in alerts.why
 
 
-async def test_an_invalid_url_is_unknown() -> None:
+async def test_an_invalid_prometheus_url_is_unknown() -> None:
     assert isinstance(await ask("prometheus"), Unknown)

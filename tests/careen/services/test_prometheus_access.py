@@ -1,5 +1,6 @@
-"""A Prometheus behind TLS that requires credentials: with the right ones it answers, without them the alerts are
-unknown."""
+"""Tests reads from a Prometheus behind TLS that requires credentials. Without the right credentials the alerts are
+unknown.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ SLOW = (Alert(name="Slow"),)
 
 @dataclass
 class Server:
-    """Answers with one alert if a request has the header in `wants`; `shown` collects the headers."""
+    """A server that answers with one alert if a request has the header in `wants`. `shown` collects the headers of all
+    requests.
+    """
 
     url: str
     wants: str = ""
@@ -65,7 +68,7 @@ def running_server(*, asks_for_certificate: bool = False, **how: Any) -> Iterato
 
     class Quiet(ThreadingHTTPServer):
         def handle_error(self, *_: Any) -> None:
-            """Some of these tests cause a failing handshake on purpose."""
+            """Prints nothing: some tests make a TLS handshake fail."""
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATES / "server.pem", CERTIFICATES / "server.key")
@@ -112,7 +115,7 @@ async def test_the_token_file_is_read_again_for_each_request(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_rejected_token_is_reported_once(tmp_path: Path, status: int) -> None:
+async def test_a_request_with_a_rejected_token_is_not_repeated(tmp_path: Path, status: int) -> None:
     (tmp_path / "token").write_text("SECRETWORD")
     with running_server(wants="Bearer other", status=status) as server:
         assert (
@@ -122,7 +125,7 @@ async def test_a_rejected_token_is_reported_once(tmp_path: Path, status: int) ->
         assert len(server.shown) == 1
 
 
-async def test_basic_authentication_is_sent(tmp_path: Path) -> None:
+async def test_a_request_contains_the_basic_authentication(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("open: sesame\n")
     with running_server(wants=f"Basic {base64.b64encode(b'careen:open: sesame').decode()}") as server:
         assert await ask(server, username="careen", password_file=str(tmp_path / "password")) == SLOW
@@ -132,7 +135,7 @@ async def test_basic_authentication_is_sent(tmp_path: Path) -> None:
         )
 
 
-async def test_a_401_without_credentials_names_the_flags_for_them() -> None:
+async def test_a_401_without_credentials_names_the_flags_for_credentials() -> None:
     with running_server(wants="Bearer x") as server:
         assert (
             await why(server)
@@ -173,7 +176,7 @@ async def test_a_server_with_an_untrusted_certificate_gets_no_request() -> None:
         assert server.shown == []
 
 
-async def test_a_missing_ca_file_is_unknown() -> None:
+async def test_a_missing_ca_file_makes_the_alerts_unknown() -> None:
     with running_server() as server:
         answer = await Prometheus(
             server.url, timeout_seconds=LONG_SECONDS, access=Access(ca_file="/nowhere.pem")
@@ -182,7 +185,7 @@ async def test_a_missing_ca_file_is_unknown() -> None:
         assert "/nowhere.pem" in answer.why
 
 
-async def test_a_client_certificate_is_sent_from_two_files_or_one(tmp_path: Path) -> None:
+async def test_a_client_certificate_is_sent_from_one_or_two_files(tmp_path: Path) -> None:
     both = tmp_path / "both.pem"
     with both.open("wb") as file:
         for name in ("client.pem", "client.key"):
@@ -200,7 +203,7 @@ async def test_a_client_certificate_is_sent_from_two_files_or_one(tmp_path: Path
         assert re.search("ended the TLS handshake|closed the connection|gave no usable answer", await why(server))
 
 
-async def test_a_password_in_the_url_is_used_and_not_shown() -> None:
+async def test_a_password_in_the_prometheus_url_is_used_and_not_shown() -> None:
     with running_server(wants="no") as server:
         answer = await Prometheus(
             server.url.replace("//", "//name:SECRETWORD@"),
@@ -222,5 +225,5 @@ async def test_a_password_in_the_url_is_used_and_not_shown() -> None:
         ("", ""),
     ],
 )
-def test_a_url_is_shown_without_its_login(url: str, shown: str) -> None:
+def test_a_prometheus_url_is_shown_without_its_login(url: str, shown: str) -> None:
     assert without_login(url) == shown

@@ -1,5 +1,6 @@
-"""Silences in an Alertmanager: created, extended and ended; any other answer gives the reason why the result is
-uncertain."""
+"""Tests silences in an Alertmanager, which careen creates, extends and ends. An unexpected answer gives the reason why
+the result is unknown.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ NODE, INSTANCE = matchers('node="$NODE"'), matchers('{instance=~"$NODE(:[0-9]+)?
 
 @dataclass
 class FakeAlertmanager:
-    """Keeps silences as the API does; `answers` replaces its answers, by method."""
+    """A server that keeps silences as the Alertmanager API does. `answers` replaces its answers, by method."""
 
     url: str = ""
     silences: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -118,7 +119,7 @@ def of(
     )
 
 
-async def test_a_silence_is_created_for_each_set_of_matchers_by_the_servers_clock(server: FakeAlertmanager) -> None:
+async def test_one_silence_is_created_for_each_set_of_matchers_with_the_servers_time(server: FakeAlertmanager) -> None:
     assert await of(server, NODE, INSTANCE).begin(1800, now=NOW + timedelta(hours=5)) == ""
     assert [(method, path) for method, path, _, _ in server.asked] == [
         ("GET", "/api/v2/silences"),
@@ -139,7 +140,7 @@ async def test_a_silence_is_created_for_each_set_of_matchers_by_the_servers_cloc
     ]
 
 
-async def test_an_existing_silence_is_extended_and_not_duplicated(server: FakeAlertmanager) -> None:
+async def test_an_existing_silence_is_extended_and_not_created_again(server: FakeAlertmanager) -> None:
     number = server.put()
     assert await of(server).begin(1800, now=NOW) == ""
     assert await of(server).begin(60, now=NOW) == "", "it lasts longer already"
@@ -158,7 +159,7 @@ async def test_an_existing_silence_is_extended_and_not_duplicated(server: FakeAl
         {"status": {"state": "expired"}},
     ],
 )
-async def test_other_clients_silences_and_expired_ones_are_not_changed(
+async def test_expired_silences_and_silences_of_other_clients_are_not_changed(
     server: FakeAlertmanager, changes: dict[str, Any]
 ) -> None:
     server.put(**changes)
@@ -168,14 +169,14 @@ async def test_other_clients_silences_and_expired_ones_are_not_changed(
     assert len(server.silences) == 2
 
 
-async def test_every_silence_of_the_node_is_ended_including_future_ones(server: FakeAlertmanager) -> None:
+async def test_every_silence_of_the_node_is_ended_even_if_it_has_not_started(server: FakeAlertmanager) -> None:
     server.put()
     server.put(status={"state": "pending"}, matchers=[])
     assert await of(server).end() == ""
     assert [each["status"]["state"] for each in server.silences.values()] == ["expired", "expired"]
 
 
-async def test_a_silence_of_another_clusters_node_of_the_same_name_is_not_changed(server: FakeAlertmanager) -> None:
+async def test_a_silence_for_a_node_of_another_cluster_is_not_changed(server: FakeAlertmanager) -> None:
     for cluster in ("east", "west"):
         assert await of(server, cluster=cluster).begin(60, now=NOW) == ""
     assert await of(server, cluster="east").end() == ""
@@ -210,7 +211,7 @@ async def test_an_answer_that_is_not_a_list_of_silences_is_unknown(
 
 
 @pytest.mark.parametrize(("status", "body"), [*HOSTILE, pytest.param(200, b'{"silenceID": ""}', id="no id")])
-async def test_a_silence_that_was_not_certainly_created_is_unknown(
+async def test_a_silence_is_unknown_if_it_was_not_certainly_created(
     server: FakeAlertmanager, status: int, body: bytes
 ) -> None:
     server.answers["POST"] = (status, body)
@@ -218,7 +219,9 @@ async def test_a_silence_that_was_not_certainly_created_is_unknown(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_refused_credentials_are_reported(server: FakeAlertmanager, status: int) -> None:
+async def test_the_message_says_that_the_alertmanager_refused_the_credentials(
+    server: FakeAlertmanager, status: int
+) -> None:
     server.answers["GET"] = (status, b"")
     assert await of(server).begin(60, now=NOW) == Unknown(
         f"Alertmanager at {server.url} refuses these credentials (status {status}; creating a silence needs write "
@@ -226,7 +229,9 @@ async def test_refused_credentials_are_reported(server: FakeAlertmanager, status
     )
 
 
-async def test_the_token_is_sent_and_not_passed_on_to_a_redirect(server: FakeAlertmanager, tmp_path: Path) -> None:
+async def test_the_token_is_sent_to_the_alertmanager_but_not_to_a_redirect(
+    server: FakeAlertmanager, tmp_path: Path
+) -> None:
     (tmp_path / "token").write_text("s3cret\n")
     await of(server, token_file=f"{tmp_path}/token").begin(60, now=NOW)
     assert {headers["Authorization"] for _, _, _, headers in server.asked} == {"Bearer s3cret"}
@@ -236,12 +241,12 @@ async def test_the_token_is_sent_and_not_passed_on_to_a_redirect(server: FakeAle
     assert [path for _, path, _, _ in server.asked] == ["/api/v2/silences"]
 
 
-async def test_a_request_to_a_hanging_server_ends_at_its_deadline(server: FakeAlertmanager) -> None:
+async def test_a_request_to_a_hanging_alertmanager_ends_at_its_deadline(server: FakeAlertmanager) -> None:
     server.hangs = True
     assert isinstance(await of(server, seconds=0.1).begin(60, now=NOW), Unknown)
 
 
-async def test_an_id_that_leads_to_another_path_is_not_deleted(server: FakeAlertmanager) -> None:
+async def test_a_silence_whose_id_contains_a_path_is_not_deleted(server: FakeAlertmanager) -> None:
     server.silences["x"] = {}
     server.put(id="../../-/quit")
     del server.silences["x"]

@@ -1,4 +1,4 @@
-"""Microsoft Teams: URLs of workflows as people paste them, and URLs of connectors, which no longer work."""
+"""Tests URLs of Microsoft Teams: workflows as people paste them, and connectors, which no longer work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PASTED = [
 
 
 @pytest.mark.parametrize("url", PASTED)
-def test_the_url_of_a_workflow_is_accepted_unchanged(url: str) -> None:
+def test_the_url_of_a_teams_workflow_is_accepted_unchanged(url: str) -> None:
     target = parse(url)
     assert (target.service, target.way, target.url, target.remark) == ("teams", DeliveryMethod.CARD, url, "")
     assert not target.is_native, "the ConfigMap may contain it"
@@ -48,7 +48,7 @@ def test_the_url_of_a_workflow_is_accepted_unchanged(url: str) -> None:
         (f"https://examplelogic.azure.com{WORKFLOW}{QUERY}", "expected a shoutrrr URL"),
     ],
 )
-def test_an_incomplete_workflow_url_is_refused_without_its_secret(url: str, sentence: str) -> None:
+def test_an_incomplete_workflow_url_is_refused_without_showing_its_secret(url: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence) as error:
         parse(url)
     assert "SECRETWORD" not in str(error.value)
@@ -68,7 +68,7 @@ def test_a_connector_url_is_accepted_with_a_warning_that_names_the_remedy(url: s
     assert "switched those off: create a workflow" in target.remark
 
 
-async def test_a_workflow_receives_a_card_with_the_message() -> None:
+async def test_a_teams_workflow_receives_a_card_with_the_message() -> None:
     with running_webhook(status=202) as hook:
         target = Target(service="teams", way=DeliveryMethod.CARD, url=f"http://{hook.address}{WORKFLOW}{QUERY}")
         assert await send("Draining node n1\nin prod", [target], seconds=LONG_SECONDS) == (Delivery(service="teams"),)
@@ -79,11 +79,11 @@ async def test_a_workflow_receives_a_card_with_the_message() -> None:
     assert attachment["content"]["body"][0]["text"] == "Draining node n1\n\nin prod"
 
 
-async def test_a_workflows_refusal_is_reported_with_its_status() -> None:
+async def test_the_refusal_of_a_teams_workflow_is_reported_with_its_status() -> None:
     with running_webhook(status=401) as hook:
         target = Target(service="teams", way=DeliveryMethod.CARD, url=f"http://{hook.address}{WORKFLOW}{QUERY}")
         assert await send("x", [target], seconds=LONG_SECONDS) == (Delivery(service="teams", why="status 401"),)
 
 
-def test_an_empty_message_is_sent_as_a_card_too() -> None:
+def test_an_empty_message_is_also_sent_as_a_card() -> None:
     assert card("")["attachments"][0]["content"]["body"][0]["text"] == ""

@@ -1,4 +1,4 @@
-"""A test's web server for messages: it records the requests and gives the configured answers."""
+"""A web server for tests of messages. It records the requests and gives the configured answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass
 class Webhook:
-    """`hangs` delays every answer until the test is over."""
+    """A recorder of requests. `hangs` delays every answer until the test is over."""
 
     address: str = ""
     status: int = 200

@@ -1,4 +1,4 @@
-"""Text from outside stays text; careen's own sentences may mark commands."""
+"""Tests that text from outside stays text in HTML, and that only careen's sentences mark commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def test_markup_and_control_characters_are_escaped() -> None:
     assert escape('<b a="1">\x1b[31m\u202e&') == "&lt;b a=&quot;1&quot;&gt;\ufffd[31m\ufffd&amp;"
 
 
-def test_only_backticks_mark_commands() -> None:
+def test_text_in_backticks_is_marked_as_a_command() -> None:
     assert with_code("ask `careen why <n1>`") == "ask <code>careen why &lt;n1&gt;</code>"
 
 

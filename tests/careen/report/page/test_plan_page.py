@@ -1,4 +1,4 @@
-"""The page: well-formed, self-contained, with the plan's content only, and its layout if a browser is available."""
+"""Tests the page of a plan: well-formed, self-contained and complete. If a browser is available, also its layout."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 class Page(HTMLParser):
-    """The content of the page: tags with attributes, and the text. An unclosed tag, or one closed twice, is an
-    error."""
+    """The parsed page: tags with attributes, and the text. A tag that is not closed, or closed twice, is an error."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -61,7 +60,7 @@ def plan(request: pytest.FixtureRequest) -> Plan:
     return made
 
 
-def test_the_page_is_self_contained_and_forbids_external_loads(plan: Plan) -> None:
+def test_the_plan_page_is_self_contained_and_forbids_external_content(plan: Plan) -> None:
     text = plan_html(plan)
     page = Page(text)
     assert {tag for tag, _ in page.tags} & {
@@ -94,13 +93,13 @@ def test_the_page_is_self_contained_and_forbids_external_loads(plan: Plan) -> No
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
 
 
-def test_the_page_shows_every_risk_with_its_remedy(plan: Plan) -> None:
+def test_the_plan_page_shows_every_risk_with_its_remedy(plan: Plan) -> None:
     words = Page(plan_html(plan)).words
     assert [risk for risk in risks(plan) if f"{risk.what}. {risk.remedy}".replace("`", "") not in words] == []
     assert ("No risk that the simulation can see" in words) is (not risks(plan))
 
 
-def test_every_node_has_a_row_and_every_step_a_labelled_bar() -> None:
+def test_the_plan_page_has_a_row_for_each_node_and_a_labelled_bar_for_each_step() -> None:
     page = Page(plan_html(a_bad_plan()))
     assert len(page.with_class("row")) == 1 + 2, "the axis, n1, and n2 with both of its visits"
     bars = page.with_class("bar")
@@ -117,8 +116,8 @@ def edges(attrs: dict[str, str | None]) -> tuple[float, float]:
     return float(found[1]), float(found[1]) + float(found[2])
 
 
-def test_bars_are_at_the_position_of_their_time() -> None:
-    """545 seconds in all: n1 takes the first 270, n2 begins at 275."""
+def test_a_bar_starts_at_the_position_of_its_time() -> None:
+    """The plan takes 545 seconds: n1 takes the first 270, and n2 begins at 275."""
     assert [edges(bar) for bar in Page(plan_html(a_plan())).with_class("bar")] == [
         pytest.approx(each, abs=0.01)
         for each in [
@@ -132,7 +131,7 @@ def test_bars_are_at_the_position_of_their_time() -> None:
     ]
 
 
-def test_a_night_between_two_windows_is_cut_out() -> None:
+def test_the_time_line_cuts_out_a_night_between_two_windows() -> None:
     page = Page(plan_html(a_plan(visits=(a_visit("n1", 0), a_visit("n2", DAY)))))
     assert [edges(bar) for bar in page.with_class("bar")][3][0] == pytest.approx(50)
     assert [cut["style"] for cut in page.with_class("cut")] == ["left:50.0%", "left:50.0%"]
@@ -140,8 +139,8 @@ def test_a_night_between_two_windows_is_cut_out() -> None:
     assert Page(plan_html(a_plan())).with_class("cut") == []
 
 
-def test_a_label_near_the_right_edge_is_placed_left() -> None:
-    """Four nodes in the first night and one in the second, which begins at four fifths."""
+def test_a_label_near_the_right_edge_is_placed_to_the_left() -> None:
+    """Four nodes reboot in the first night and one in the second, which begins at four fifths of the axis."""
     visits = (*(a_visit(f"n{number}", 270 * number) for number in range(4)), a_visit("n9", DAY))
     ticks = Page(plan_html(a_plan(visits=visits))).with_class("tick")
     assert [
@@ -164,7 +163,7 @@ def test_no_bar_leaves_the_time_line(starts: list[int]) -> None:
     )
 )
 @settings(max_examples=50, deadline=None)
-def test_names_are_escaped(name: str) -> None:
+def test_the_plan_page_escapes_names(name: str) -> None:
     plan = a_plan(
         nodes=(name,),
         visits=(a_visit(name, 0),),
@@ -179,28 +178,28 @@ def test_names_are_escaped(name: str) -> None:
     assert page.words.count(one_line(name)) >= 4
 
 
-def test_other_orders_are_shown_side_by_side_and_marked() -> None:
+def test_the_plan_page_compares_the_orders_and_marks_the_used_order() -> None:
     assert "Orders side by side" not in Page(plan_html(a_plan())).words
     words = Page(plan_html(a_bad_plan())).words
     assert "Orders side by side" in words
     assert "order fewest-moves (the agents use another order: --order=oldest)" in words
 
 
-def test_moves_are_folded_by_node_and_those_that_move_again_come_first() -> None:
+def test_the_plan_page_folds_moves_by_node_and_lists_repeated_moves_first() -> None:
     page = Page(plan_html(a_bad_plan()))
     assert sum(1 for tag, _ in page.tags if tag == "details") == 3
     assert page.words.index("Moved more than once") < page.words.index("n1: 1 move")
     assert "preempted by a displaced pod" in page.words
 
 
-def test_a_plan_without_nodes_has_a_page_too() -> None:
+def test_a_plan_without_nodes_also_has_a_page() -> None:
     page = Page(plan_html(a_plan(visits=())))
     assert page.with_class("bar") == []
     assert "0 of 2 nodes reboot." in page.words
 
 
 def a_large_plan(nodes: int = 60) -> Plan:
-    """Three zones, one node after another; each moves one pod to the next."""
+    """Nodes of three zones, one after another. Each node moves one pod to the next node."""
     names = tuple(f"n{number:02}" for number in range(nodes))
     visits = tuple(a_visit(name, 275 * place, moves=1) for place, name in enumerate(names))
     moves = tuple(
@@ -235,7 +234,7 @@ def test_the_stripes_of_the_overview_end_when_all_nodes_are_done() -> None:
     assert tops == [pytest.approx(200 * (1 - share / 3), abs=0.1) for share in (1, 2, 3)]
 
 
-def test_many_zones_become_eight_stripes() -> None:
+def test_the_overview_shows_many_zones_as_eight_stripes() -> None:
     plan = a_large_plan()
     many = replace(plan, zone_of={name: f"zone-{place:02}" for place, name in enumerate(plan.timeline.nodes)})
     page = Page(plan_html(many))
@@ -243,8 +242,8 @@ def test_many_zones_become_eight_stripes() -> None:
     assert "others: 53 nodes" in page.words
 
 
-def test_moves_are_listed_in_the_order_of_the_table() -> None:
-    """n1 starts first; a move of n2 comes before n1's, because a pod of n2 was preempted early."""
+def test_the_plan_page_lists_moves_in_the_order_of_the_table() -> None:
+    """n1 starts first. A move of n2 comes before the moves of n1, because a pod of n2 was preempted early."""
     plan = a_plan(
         moves=(
             Move(pod="shop/b", source="n2", target="n1", at=T0),
@@ -255,7 +254,7 @@ def test_moves_are_listed_in_the_order_of_the_table() -> None:
     assert words.index("n1: 1 move") < words.index("n2: 1 move")
 
 
-def test_the_page_names_its_cluster_and_settings() -> None:
+def test_the_plan_page_names_its_cluster_and_settings() -> None:
     origin = Origin(
         taken_at=T0,
         kubernetes="v1.36.3",
@@ -269,7 +268,7 @@ def test_the_page_names_its_cluster_and_settings() -> None:
     assert "Dump" not in words
 
 
-def test_the_first_lines_give_the_end_and_whether_it_is_inside_the_window() -> None:
+def test_the_first_lines_of_the_page_say_when_the_plan_ends_and_whether_in_the_window() -> None:
     closes = T0 + timedelta(hours=2)
     inside = Page(plan_html(replace(a_plan(), closes=closes))).words.split("What is at risk")[0]
     assert "finished Wed 2026-03-04 22:09:05" in inside
@@ -330,7 +329,7 @@ def chromium(*arguments: str, home: Path) -> str:
 
 @in_a_browser
 @pytest.mark.parametrize(("width", "stacked"), [(360, True), (1280, False)], ids=["a phone", "a screen"])
-def test_the_page_fits_its_width(tmp_path: Path, width: int, stacked: bool) -> None:
+def test_the_plan_page_fits_the_width_of_the_browser(tmp_path: Path, width: int, stacked: bool) -> None:
     (tmp_path / "plan.html").write_text(plan_html(a_bad_plan()))
     (tmp_path / "harness.html").write_text(HARNESS.format(width=width))
     shown = chromium("--allow-file-access-from-files", "--dump-dom", f"file://{tmp_path}/harness.html", home=tmp_path)
@@ -349,7 +348,7 @@ def test_the_page_fits_its_width(tmp_path: Path, width: int, stacked: bool) -> N
 
 
 @in_a_browser
-def test_the_page_can_be_printed(tmp_path: Path) -> None:
+def test_the_plan_page_can_be_printed(tmp_path: Path) -> None:
     (tmp_path / "plan.html").write_text(plan_html(a_bad_plan()))
     chromium(
         "--no-pdf-header-footer",

@@ -1,4 +1,4 @@
-"""A row for each node, in the order of the visits."""
+"""Tests that the page has one row for each node, in the order of the visits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_node_that_is_visited_twice_has_one_row() -> None:
     assert names == ["n1", "n2"]
 
 
-def test_the_legend_names_exactly_the_drawn_steps() -> None:
+def test_the_legend_names_exactly_the_steps_that_the_page_draws() -> None:
     plan = a_plan()
     text = rows(plan, Axis.of(plan.timeline.visits))
     assert "draining: cordoned, pods move away" in text

@@ -1,4 +1,4 @@
-"""YAML that a reader parses into exactly the written values."""
+"""Tests that a YAML parser reads exactly the values that were written."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ VALUES = some.recursive(
 
 
 @given(VALUES)
-def test_every_value_survives_a_round_trip(value: Any) -> None:
+def test_every_value_survives_a_round_trip_through_yaml(value: Any) -> None:
     assert yaml.safe_load(as_yaml(value)) == plain(value)
 
 
 @pytest.mark.parametrize("text", TRICKY)
-def test_terminal_control_sequences_are_escaped(text: str) -> None:
+def test_terminal_control_sequences_are_escaped_in_yaml(text: str) -> None:
     written = as_yaml({"a": text})
     assert written.isprintable()
     assert yaml.safe_load(written) == {"a": text}
 
 
-def test_the_yaml_has_the_layout_of_kubectl() -> None:
+def test_yaml_output_has_the_layout_of_kubectl() -> None:
     value = {"lock": {"state": "free", "holders": []}, "nodes": [{"name": "n1", "ready": True, "hold": ""}]}
     assert as_yaml(value) == ("lock:\n  state: free\n  holders: []\nnodes:\n- name: n1\n  ready: true\n  hold: null")

@@ -1,4 +1,4 @@
-"""The output of `careen shadow` for a tally."""
+"""Tests the output of `careen shadow` for given counts of agreements and disagreements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def many(agreed: int, disagreed: int, **more: object) -> RunCounts:
     return tally(*agreeing, *[one(AgreementReason.OTHER_NODE, why="its score is 1", **said, **more)] * disagreed)
 
 
-def test_the_first_sentence_states_how_often_shadow_and_scheduler_agree() -> None:
+def test_the_first_sentence_says_how_often_shadow_and_scheduler_agree() -> None:
     text = shadow_text(many(19, 1), FOLLOWED, last=10)
     assert text.startswith(
         "20 nodes and 300 pods were followed for 61 s (1234 events): scheduler_core agrees on 19 of 20 pods (95.0 %), "
@@ -43,7 +43,7 @@ def test_the_first_sentence_states_how_often_shadow_and_scheduler_agree() -> Non
     assert "Likely cause" not in text
 
 
-def test_an_empty_tally_has_a_message() -> None:
+def test_a_shadow_without_comparisons_prints_a_message() -> None:
     text = shadow_text(RunCounts(), FOLLOWED, last=10)
     assert "no bound pod could be compared." in text
     assert shadow_json(RunCounts(), FOLLOWED, last=10)["agreement"] is None
@@ -60,11 +60,11 @@ def test_an_empty_tally_has_a_message() -> None:
         (many(24, 6), 0),
     ],
 )
-def test_the_exit_code_tells_whether_shadow_and_scheduler_agree(made: RunCounts, code: int) -> None:
+def test_the_exit_code_says_whether_shadow_and_scheduler_agree(made: RunCounts, code: int) -> None:
     assert exit_code(made) == code
 
 
-def test_too_little_agreement_is_reported_with_its_causes() -> None:
+def test_the_report_of_little_agreement_names_its_causes() -> None:
     text = shadow_text(many(6, 40, nodes=200, is_sampled=True, is_best_of_all=True), FOLLOWED, last=2)
     assert "This is less than 80 %" in text
     assert "the scheduler probably looks at more nodes than careen was told (percentageOfNodesToScore)" in text
@@ -79,18 +79,18 @@ def test_too_little_agreement_is_reported_with_its_causes() -> None:
         ({"nodes": 20}, "other score plugins, weights or arguments"),
     ],
 )
-def test_a_common_feature_of_the_disagreements_names_the_cause(more: dict[str, object], cause: str) -> None:
+def test_a_feature_that_disagreements_share_names_the_cause(more: dict[str, object], cause: str) -> None:
     (found,) = many(0, 40, **more).causes()
     assert cause in found
 
 
-def test_plugins_that_refuse_the_schedulers_nodes_are_named() -> None:
+def test_the_report_names_plugins_that_refuse_the_schedulers_nodes() -> None:
     made = tally(*[one(AgreementReason.REFUSED_NODE, plugin="NodeAffinity")] * 40)
     (found,) = made.causes()
     assert found.startswith("the plugin NodeAffinity refuses 40 of the 40 nodes that the scheduler took")
 
 
-def test_the_json_has_the_same_content() -> None:
+def test_shadow_as_json_has_the_same_content() -> None:
     said = json.loads(json.dumps(shadow_json(many(19, 1), FOLLOWED, last=1)))
     assert (said["agreed"], said["disagreed"], said["cannotSay"], said["agreement"]) == (19, 1, 0, 0.95)
     assert said["profiles"] == [
@@ -102,5 +102,5 @@ def test_the_json_has_the_same_content() -> None:
     assert shadow_json(many(19, 1), FOLLOWED, last=0)["disagreements"] == []
 
 
-def test_every_reason_has_a_meaning() -> None:
+def test_each_reason_of_an_agreement_has_an_explanation() -> None:
     assert set(MEANINGS) == set(AgreementReason)
