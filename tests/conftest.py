@@ -1,7 +1,7 @@
-"""The fixtures of every test: the caller's environment does not reach a test, and pytest's own timeout is its only
-limit by the clock.
+"""Fixtures of every test. No variable of the caller's environment reaches a test, and pytest's timeout is the only
+wall-clock limit.
 
-This file is loaded before any test module, in the main process and in each worker of pytest-xdist.
+pytest loads this file before any test module, in the main process and in each worker of pytest-xdist.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""How tests wait: for a condition, with a limit that follows the machine's load, and with a message that names the
-condition when they give up.
+"""How tests wait: for a condition, with a limit that follows the load of the machine. A wait that gives up names the
+condition.
 
-No test asserts wall-clock time. On a machine with a load of a hundred these waits are long, but no test fails: the
-limit counts seconds of an otherwise idle machine (`drydock.rollout.patience`)."""
+No test asserts wall-clock time. On a machine with a load of a hundred these waits are long, but no test fails, because
+the limit counts seconds of an otherwise idle machine (`drydock.rollout.patience`).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ LONG_SECONDS = 3000.0
 
 
 def wait_until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "the condition") -> None:
-    """Returns when the condition is true; fails with its description at that moment."""
+    """Return when the condition is true. A failure shows the condition's description at that moment."""
     patience = TimeLimit(SECONDS)
     while not condition():
         assert not patience.is_over(), f"{patience.waited} the condition was not met: {what()}"
@@ -31,7 +32,7 @@ def wait_until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "
 
 
 async def until(condition: Callable[[], Any], what: Callable[[], str] = lambda: "the condition") -> None:
-    """The same for a coroutine."""
+    """Await until the condition is true, like `wait_until` for a coroutine."""
     patience = TimeLimit(SECONDS)
     while not condition():
         assert not patience.is_over(), f"{patience.waited} the condition was not met: {what()}"
@@ -39,8 +40,9 @@ async def until(condition: Callable[[], Any], what: Callable[[], str] = lambda: 
 
 
 def ended(process: subprocess.Popen[str], so_far: Callable[[], str] = lambda: "") -> int:
-    """The exit code of a process whose output goes elsewhere; a process that does not end is killed and its output is
-    shown."""
+    """The exit code of a process whose output goes to a file. A process that does not end is killed, and its output is
+    shown.
+    """
     try:
         wait_until(lambda: process.poll() is not None, lambda: f"the end of {process.args!r}; it said:\n{so_far()}")
     except AssertionError:
@@ -51,8 +53,9 @@ def ended(process: subprocess.Popen[str], so_far: Callable[[], str] = lambda: ""
 
 
 def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subprocess.CompletedProcess[str]:  # noqa: A002 - subprocess's word
-    """Runs a process as `subprocess.run` does with captured text, but a process that does not end fails the test with
-    its whole output."""
+    """Run a process like `subprocess.run` with captured text. A process that does not end fails the test with its whole
+    output.
+    """
     with contextlib.ExitStack() as files:
         given, output, errors = (files.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
         given.write(input or "")
@@ -76,7 +79,8 @@ def run(command: Sequence[Any], *, input: str | None = None, **how: Any) -> subp
 
 
 def growing(seconds: float) -> Iterator[float]:
-    """Deadlines for a test whose subject is a deadline: the first one that leaves enough time for the rest of the story
-    is used."""
+    """Deadlines for a test of a deadline, each longer than the last. The test uses the first one that leaves enough
+    time.
+    """
     for power in range(6):
         yield seconds * 4**power

@@ -1,4 +1,4 @@
-"""The clusters of `make bench-accuracy` are varied and reproducible, and its table adds up."""
+"""Tests `make bench-accuracy`: its clusters are varied and reproducible, and its table has correct totals."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from tests.cluster.harness.measures.accuracy import Miss, Score
 from tests.cluster.harness.measures.varied import varied_cluster
 
 
-def test_the_seed_determines_the_cluster() -> None:
+def test_the_seed_determines_the_cluster_of_the_bench() -> None:
     assert varied_cluster(7) == varied_cluster(7)
     assert varied_cluster(7).workloads != varied_cluster(8).workloads
 
 
-def test_ten_clusters_contain_every_placement_rule() -> None:
+def test_ten_clusters_of_the_bench_contain_every_placement_rule() -> None:
     text = repr([varied_cluster(seed) for seed in range(10)])
     wanted = [
         "'StatefulSet'",
@@ -61,7 +61,7 @@ def test_the_table_has_a_row_per_cluster_and_a_total() -> None:
     )
 
 
-def test_each_miss_is_reported_with_its_reason() -> None:
+def test_each_pod_outside_its_forecast_is_reported_with_a_reason() -> None:
     score = Score(
         misses=[
             Miss(

@@ -1,4 +1,6 @@
-"""`make bench-accuracy-searches` compares forecasts with few searches with drains whose search is random."""
+"""Tests `make bench-accuracy-searches`, which compares forecasts that follow few searches with drains whose search
+starts at random.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import pytest
 from bench.accuracy import few_searches as bench
 
 
-def test_each_size_is_judged_with_the_fewest_searches_and_with_all(
+def test_each_cluster_size_is_judged_with_the_fewest_and_with_all_searches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bench, "LEAST_SEARCHES", 4)
@@ -31,7 +33,9 @@ def test_each_size_is_judged_with_the_fewest_searches_and_with_all(
     assert bench.RESULTS.read_text() == before  # which has other sizes
 
 
-def test_a_landing_on_another_node_is_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_that_lands_on_another_node_is_outside_its_forecast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     snapshot = bench.cluster_of(tmp_path, 20)
     monkeypatch.setattr(
         bench, "_landings", lambda world, _scheduler, node, _search: [(world.pods_on(node)[0].key, "nowhere")]

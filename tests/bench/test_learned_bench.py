@@ -1,4 +1,4 @@
-"""`make bench-accuracy-learned` learns from a watch's events, and counts only the drains after enough bindings."""
+"""Tests `make bench-accuracy-learned`, which learns from watch events and counts drains only after enough bindings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.bench.test_sampled_bench import a_record
 from tests.cluster.harness.measures.accuracy import Score
 
 
-def test_a_binding_is_reported_with_the_cluster_before_it() -> None:
+def test_a_binding_is_reported_with_the_cluster_state_before_it() -> None:
     record = a_record("n1")
     (seen,) = bindings(record, load_pages(record.happened.pages))
     assert seen.pod is not None
@@ -29,13 +29,13 @@ def test_a_binding_is_reported_with_the_cluster_before_it() -> None:
 
 
 def logged(record: DrainRecord, *titles: str) -> DrainRecord:
-    """The record, with the scheduler's log of such bindings, one a second."""
+    """The record with a scheduler log in which these pods are bound, one in each second."""
     line = 'I1122 23:59:{:02}.500000 1 x.go:1] "Successfully bound pod to node" pod="{}" node="n0" evaluatedNodes=2\n'
     log = "".join(line.format(second + 58, title) for second, title in enumerate(titles))
     return msgspec.structs.replace(record, log=log)
 
 
-def test_a_pod_without_a_node_is_bound_after_the_uncordon() -> None:
+def test_a_pod_that_has_no_node_after_the_drain_is_bound_after_the_uncordon() -> None:
     record = logged(a_record("n1"), "varied/web-2")
     record.events.pop()
     (seen,) = bindings(record, load_pages(record.happened.pages))
@@ -44,7 +44,7 @@ def test_a_pod_without_a_node_is_bound_after_the_uncordon() -> None:
     assert not seen.before.node("n0").unschedulable
 
 
-def test_bindings_of_other_pods_are_in_the_order_of_the_log_without_their_pods() -> None:
+def test_bindings_of_pods_outside_the_record_follow_the_order_of_the_log() -> None:
     record = logged(a_record("n1"), "other/first", "varied/web-2", "other/second")
     seen = [binding.pod and binding.pod.key for binding in bindings(record, load_pages(record.happened.pages))]
     assert seen == [None, "varied/web-2", None]
@@ -55,10 +55,10 @@ def test_bindings_in_other_namespaces_are_counted_per_second() -> None:
     assert others(a_record("n1")) == (0, 0.0)
 
 
-def test_a_belief_about_a_cluster_does_not_count_after_the_cluster_was_recreated(
+def test_what_was_learned_does_not_count_after_the_cluster_was_recreated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An interrupted bench creates the cluster again, with another scheduler."""
+    """An interrupted bench creates the cluster again, with a new scheduler."""
     first, second = a_record("n1"), a_record("n1")
     pages = [re.sub(r'"uid": ?"([^"]+)"', r'"uid":"again-\1"', page) for page in second.pages]
     paths = [tmp_path / "varied-2-000007" / f"{number}.json.gz" for number in range(3)]
@@ -90,7 +90,7 @@ def test_drains_before_enough_bindings_do_not_count(
     assert judged(tmp_path, "large") == []
 
 
-def test_the_table_shows_the_ratio_of_the_sets_and_an_interval() -> None:
+def test_the_table_shows_the_ratio_of_the_forecast_sizes_and_an_interval() -> None:
     pairs = [LearnedPair("7: 2 nodes", Score(pods=2, inside=2, sizes=8), Score(drains=1, pods=2, inside=1, sizes=3))]
     lines = list(section(pairs))
     assert lines[1:3] == ["|---" * len(HEADER) + "|", lines[2]]

@@ -1,4 +1,6 @@
-"""The output of `make bench-moved`: a column per agent, pairs by seed, and no overstated significance."""
+"""Tests the output of `make bench-moved`: one column for each agent, runs paired by seed, and no overstated
+significance.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +52,14 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_the_table_has_a_column_for_each_agent_that_ran() -> None:
+def test_the_table_of_moves_has_a_column_for_each_agent_that_ran() -> None:
     head, _, *rows = [cells(line) for line in tables(RUNS, AGENTS, 12).splitlines() if line.startswith("|")]
     assert head == ["least / median / greatest", "with taint", "no taint"]
     assert ["moved again (repeat moves)", "11 / 12 / 13", "17 / 18 / 19"] in rows
     assert ["lead time, s: median of the nodes", "70 / 70 / 70", "–"] in rows
 
 
-def test_each_seed_has_its_own_row() -> None:
+def test_the_table_of_moves_has_a_row_for_each_seed() -> None:
     assert [
         cells(line) for line in tables(RUNS, AGENTS, 12).splitlines() if line.startswith(("| 1", "| 2", "| 3"))
     ] == [
@@ -67,7 +69,7 @@ def test_each_seed_has_its_own_row() -> None:
     ]
 
 
-def test_each_share_of_nodes_has_its_own_tables_and_a_floor_only_if_all_reboot() -> None:
+def test_roll_outs_of_some_nodes_have_their_own_tables_without_the_minimum() -> None:
     some = [a_run("with", 1, 0, asking=8), a_run("without", 1, 9, asking=8)]
     all_of_them, part = tables([*some, *RUNS], AGENTS, 12).split("### 8 of the 12 nodes ask")
     assert all_of_them.startswith("### All 12 nodes ask")
@@ -75,7 +77,7 @@ def test_each_share_of_nodes_has_its_own_tables_and_a_floor_only_if_all_reboot()
     assert ("more than the floor" in all_of_them, "more than the floor" in part) == (True, False)
 
 
-def test_runs_are_compared_per_seed_if_both_agents_ran() -> None:
+def test_runs_with_the_same_seed_are_compared_if_both_agents_ran() -> None:
     assert differences([*RUNS, a_run("with", 4, 9)], "with", "without") == [-8, -6, -4]
     assert tables(RUNS, AGENTS, 12).endswith(
         "* with taint less no taint: -8, -6, -4 repeat moves, -6.0 in the mean. "
@@ -87,12 +89,12 @@ def test_runs_are_compared_per_seed_if_both_agents_ran() -> None:
     ("pairs", "chance"),
     [([-3, -3, -3, -3, -3], 2 / 32), ([0, 0], 1.0), ([5], 1.0), ([-1, 1], 1.0), ([4, 3, 2, 1, -1], 6 / 32)],
 )
-def test_the_p_value_counts_all_swaps_of_the_pairs(pairs: list[int], chance: float) -> None:
+def test_the_p_value_counts_all_swaps_within_the_pairs(pairs: list[int], chance: float) -> None:
     assert chance_of(pairs) == chance
 
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=7))
-def test_the_test_is_two_sided_and_few_pairs_are_never_significant(pairs: list[int]) -> None:
+def test_the_p_value_is_two_sided_and_never_significant_for_few_pairs(pairs: list[int]) -> None:
     assert 2 / 2 ** len(pairs) <= chance_of(pairs) <= 1
     assert chance_of(pairs) == chance_of([-pair for pair in pairs])
 
@@ -108,20 +110,20 @@ def panel(title: str) -> ET.Element:
     )
 
 
-def test_every_run_is_a_point_and_fewer_moves_are_lower_in_the_plot() -> None:
+def test_the_plot_has_a_point_for_each_run_with_fewer_moves_lower() -> None:
     heights = [float(point.get("cy", "")) for point in panel("pods moved again: 12 nodes ask").iter(f"{SVG}circle")]
     assert len(heights) == len(RUNS)
     of_seed_1 = heights[:2]
     assert of_seed_1[0] > of_seed_1[1]  # 11 against 19: an SVG counts from the top
 
 
-def test_a_missing_result_is_labelled_and_not_drawn_as_zero() -> None:
+def test_a_missing_result_is_labelled_in_the_plot_and_not_drawn_as_zero() -> None:
     drawn = panel("lead time, s: 12 nodes ask")
     assert len(list(drawn.iter(f"{SVG}circle"))) == 3
     assert [text.text for text in drawn.iter(f"{SVG}text")].count("none") == 1
 
 
-def test_axes_begin_at_zero_and_extend_above_every_point() -> None:
+def test_the_axes_of_the_plot_begin_at_zero_and_extend_above_each_point() -> None:
     for title in ("pods moved", "pods moved again", "seconds pending"):
         drawn = panel(f"{title}: 12 nodes ask")
         ticks = [float(text.text or "") for text in drawn.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
@@ -134,7 +136,7 @@ def test_axes_begin_at_zero_and_extend_above_every_point() -> None:
 # -- kept results
 
 
-def test_a_new_row_replaces_the_older_row_of_its_agent_and_seed(tmp_path: Path) -> None:
+def test_a_new_row_replaces_the_row_of_the_same_agent_and_seed(tmp_path: Path) -> None:
     kept = moved._Kept(tmp_path / "moved.json")
     part = a_run("careen", 2, 1, asking=8)
     for run in (part, a_run("kured", 1, 15), a_run("careen", 2, 12), a_run("careen", 2, 9)):
@@ -142,7 +144,7 @@ def test_a_new_row_replaces_the_older_row_of_its_agent_and_seed(tmp_path: Path) 
     assert moved.read(tmp_path / "moved.json") == [a_run("careen", 2, 9), a_run("kured", 1, 15), part]
 
 
-def test_a_result_of_the_rollout_benchmark_becomes_a_row() -> None:
+def test_a_result_of_the_roll_out_bench_becomes_a_row() -> None:
     result = {
         "finished": True,
         "rollout": {
@@ -161,14 +163,14 @@ def test_a_result_of_the_rollout_benchmark_becomes_a_row() -> None:
     ) == replace(run, lead=None)
 
 
-def test_the_published_table_and_plot_match_the_kept_results() -> None:
+def test_the_published_table_and_plot_match_the_stored_results() -> None:
     runs = moved.read(moved.RESULTS)
     page = moved.PAGE.read_text()
     assert page == moved.with_tables(page, runs)
     assert moved.PLOT.read_text() == plot(runs, moved.HEADINGS)
 
 
-def test_every_published_rollout_finished_with_one_node_down_at_a_time() -> None:
+def test_each_published_roll_out_finished_with_one_node_down_at_a_time() -> None:
     runs = moved.read(moved.RESULTS)
     assert runs
     assert [(run.agent, run.seed) for run in runs if not run.finished or run.most_down > 1] == []

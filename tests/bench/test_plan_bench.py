@@ -1,4 +1,4 @@
-"""`make bench-plan` plans the documented cluster in every order."""
+"""Tests that `make bench-plan` plans the documented cluster in every order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from bench.plan import __main__ as bench
 
 
-def test_every_order_gets_a_row_in_which_all_nodes_reboot(
+def test_the_bench_has_a_row_for_each_order_in_which_all_nodes_reboot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["bench.plan", "--nodes", "4", "--folder", str(tmp_path)])
@@ -24,13 +24,13 @@ def test_every_order_gets_a_row_in_which_all_nodes_reboot(
     assert re.fullmatch(r"largest resident set: \d+ MiB", last)
 
 
-def test_the_page_has_a_row_for_each_size_and_order(tmp_path: Path) -> None:
+def test_the_page_of_the_bench_has_a_row_for_each_size_and_order(tmp_path: Path) -> None:
     found = [bench.measured(tmp_path, nodes, (bench.Order.OLDEST,), seed=1, concurrency=2) for nodes in (3, 4)]
     page = bench.page(found, 2)
     assert re.search(r"^\| 3 \| 90 \| oldest \| [\d.]+ \| [\d.]+ \| \d+ \| \d+ \|$", page, re.MULTILINE)
     assert re.search(r"^\| 4 \| [\d.]+ \| [\d.]+ \| \d+ MiB \|$", page, re.MULTILINE)
 
 
-def test_a_failing_command_does_not_count_as_a_measurement() -> None:
+def test_a_failing_plan_command_is_not_a_measurement() -> None:
     with pytest.raises(SystemExit, match="exit code 7"):
         bench.cost([sys.executable, "-c", "raise SystemExit(7)"])

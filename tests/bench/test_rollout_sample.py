@@ -1,5 +1,6 @@
-"""The clusters of `make bench-rollout`: seed 0 is that of the published figures, and every seed leaves room for one
-node to be away."""
+"""Tests the clusters of `make bench-rollout`. Seed 0 gives the cluster of the published figures, and each seed leaves
+room for one node to be down.
+"""
 
 from __future__ import annotations
 
@@ -32,38 +33,38 @@ def test_with_seed_0_all_hosts_need_a_reboot_at_once() -> None:
 
 
 @given(seeds)
-def test_a_seed_gives_the_same_cluster_every_time(seed: int) -> None:
+def test_the_same_seed_gives_the_same_cluster(seed: int) -> None:
     assert sample(seed) == sample(seed)
     assert sample(seed).workloads() == sample(seed).workloads()
 
 
 @given(seeds)
-def test_the_load_stays_within_its_bounds(seed: int) -> None:
+def test_the_load_of_a_drawn_cluster_stays_within_its_bounds(seed: int) -> None:
     assert LEAST_LOAD <= sample(seed).load <= GREATEST_LOAD
 
 
 @given(seeds)
-def test_pods_with_anti_affinity_fit_while_nodes_are_down(seed: int) -> None:
+def test_pods_with_anti_affinity_fit_while_one_node_is_down(seed: int) -> None:
     sizes = sample(seed).sizes
     assert max(sizes["cache"].replicas, sizes["db"].replicas) < NODES
     assert all(size.millicpu + DAEMONS_MILLICPU <= NODE_MILLICPU and size.replicas > 0 for size in sizes.values())
 
 
 @given(seeds)
-def test_every_host_needs_one_reboot_and_no_two_at_the_same_instant(seed: int) -> None:
+def test_every_host_needs_one_reboot_and_no_two_at_the_same_time(seed: int) -> None:
     asks = sample(seed).asks
     assert set(asks) == {name for name, _ in nodes()}
     assert sorted(asks.values()) == [0.5 * place for place in range(NODES)]
 
 
 @given(st.integers(0, 10_000), st.integers(1, NODES))
-def test_if_only_some_hosts_need_a_reboot_they_are_the_first_of_the_same_cluster(seed: int, asking: int) -> None:
+def test_if_only_some_hosts_need_a_reboot_they_are_the_first_hosts(seed: int, asking: int) -> None:
     everybody, some = sample(seed), sample(seed, asking)
     assert some.sizes == everybody.sizes
     assert list(some.asks.items()) == list(everybody.asks.items())[:asking]
 
 
-def test_seeds_differ_in_every_varied_property() -> None:
+def test_clusters_of_different_seeds_differ_in_every_varied_property() -> None:
     drawn = [sample(seed) for seed in range(1, 6)]
     for what in (
         {str(each.sizes) for each in drawn},
@@ -99,14 +100,14 @@ def names(placed: list[tuple[dict[str, Any], str]]) -> list[str]:
     return [node for _, node in placed]
 
 
-def test_the_seed_of_the_placement_determines_where_pods_start() -> None:
+def test_the_seed_of_the_placement_determines_the_first_nodes_of_the_pods() -> None:
     waiting = [a_pod(f"web-{number}") for number in range(12)]
     once, again, other = (names(places(CLUSTER, waiting, random.Random(seed))) for seed in (1, 1, 2))
     assert once == again
     assert once != other
 
 
-def test_each_placed_pod_affects_the_next_one() -> None:
+def test_the_placement_of_each_pod_affects_the_next_pod() -> None:
     waiting = [a_pod(f"web-{number}", **zone_spread("web")) for number in range(24)]
     placed = Counter(names(places(CLUSTER, waiting, random.Random(1))))
     assert set(placed.values()) == {2}

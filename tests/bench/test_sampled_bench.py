@@ -1,4 +1,4 @@
-"""`make bench-accuracy-sampled` keeps all its records, and its table adds up."""
+"""Tests that `make bench-accuracy-sampled` keeps all its records, and that its table has correct totals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def an_event(kind: str, version: int, uid: str, node: str) -> PodEvent:
 
 
 def a_record(went_to: str) -> DrainRecord:
-    """One pod of two nodes is evicted; its replacement has a node."""
+    """The record of a drain: one of two pods is evicted, and its replacement has a node."""
     pod = a_pod("web-1", "n0", app="web")
     pod["metadata"] |= {"namespace": "varied"}
     pod["metadata"]["ownerReferences"] = [
@@ -53,7 +53,7 @@ def a_record(went_to: str) -> DrainRecord:
     )
 
 
-def test_a_record_survives_a_round_trip(tmp_path: Path) -> None:
+def test_the_record_of_a_drain_survives_a_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "varied-2-000007" / "0.json.gz"
     write(path, a_record("n1"))
     assert read(path) == a_record("n1")
@@ -61,14 +61,14 @@ def test_a_record_survives_a_round_trip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("went_to", "inside"), [("n1", 1), ("n9", 0)])
-def test_a_record_is_scored_without_a_control_plane(tmp_path: Path, went_to: str, inside: int) -> None:
+def test_the_record_of_a_drain_is_scored_without_a_control_plane(tmp_path: Path, went_to: str, inside: int) -> None:
     write(tmp_path / "varied-2-000007" / "0.json.gz", a_record(went_to))
     (pair,) = judged(tmp_path, ["varied"], anew=False)
     assert (pair.said.pods, pair.said.inside, pair.told_start.inside) == (1, inside, inside)
     assert judged(tmp_path, ["large"], anew=False) == []
 
 
-def test_a_score_is_kept_until_it_is_requested_again(tmp_path: Path) -> None:
+def test_a_score_is_stored_until_a_new_score_is_requested(tmp_path: Path) -> None:
     path = tmp_path / "varied-2-000007" / "0.json.gz"
     write(path, a_record("n1"))
     judged(tmp_path, ["varied"], anew=False)
@@ -76,28 +76,29 @@ def test_a_score_is_kept_until_it_is_requested_again(tmp_path: Path) -> None:
     assert [judged(tmp_path, ["varied"], anew=anew)[0].said.inside for anew in (False, True)] == [1, 0]
 
 
-def test_a_cluster_that_was_drained_is_not_drained_again(tmp_path: Path) -> None:
-    """Any real drain would fail here, because the control plane's programs are missing."""
+def test_a_cluster_with_stored_records_is_not_drained_again(tmp_path: Path) -> None:
+    """A real drain would fail here, because the programs of the control plane are missing."""
     for number in range(2):
         write(tmp_path / "varied-2-000007" / f"{number}.json.gz", a_record("n1"))
     drain_cluster(tmp_path, "varied", 7, 2, 2)
 
 
-def test_the_log_gives_the_start_of_the_next_search() -> None:
+def test_the_schedulers_log_gives_the_start_of_the_next_search() -> None:
     line = b'I1122 ] "Successfully bound pod to node" pod="v/a" node="n1" evaluatedNodes=%d feasibleNodes=100\n'
     assert next_start(line % 104 + b"something else evaluatedNodes=7\n" + line % 101, 200) == 5
 
 
-def test_the_bootstrap_resamples_drains_and_not_landings() -> None:
-    """Ten drains of ten landings each, in which all or none are inside, prove less than a hundred independent
-    landings."""
+def test_the_bootstrap_resamples_drains_instead_of_pods() -> None:
+    """Ten drains of ten pods each, in which all or no pods are inside the forecast, prove less than a hundred
+    independent pods.
+    """
     apart = [Score(pods=1, inside=number % 2) for number in range(100)]
     together = [Score(pods=10, inside=10 * (number % 2)) for number in range(10)]
     (low, high), (lower, higher) = (interval(each, random.Random(1)) for each in (apart, together))
     assert lower < low < 50 < high < higher
 
 
-def test_a_section_has_a_row_per_cluster_the_interval_the_ratio_and_the_misses() -> None:
+def test_a_section_has_a_row_per_cluster_and_lists_interval_ratio_and_misses() -> None:
     miss = Miss(node="v1", owner="ReplicaSet v/web", said=(("v2",),), went=("v5",), reason="not explained")
     one = Pair("varied", "7: 200 nodes", Score(pods=4, inside=4, firsts=2, sizes=12), Score(pods=4, inside=4, sizes=8))
     two = Pair(
@@ -112,7 +113,7 @@ def test_a_section_has_a_row_per_cluster_the_interval_the_ratio_and_the_misses()
     assert total([one.said, two.said]).pods == 8
 
 
-def test_identical_nodes_differ_only_in_names_and_zones() -> None:
+def test_identical_nodes_differ_only_in_name_and_zone() -> None:
     nodes = varied_cluster(3, 30, **KINDS["identical"].shape).nodes
     kinds = {
         json.dumps({k: v for k, v in each["metadata"]["labels"].items() if k != HOSTNAME and "zone" not in k})

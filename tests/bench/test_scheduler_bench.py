@@ -1,4 +1,4 @@
-"""The cluster of `make bench-scheduler` has the documented properties, and its plot shows every point."""
+"""Tests that the cluster of `make bench-scheduler` is as documented, and that the plot shows every point."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def items(directory: Path, kind: str) -> list[dict[str, Any]]:
     return [item for page in pages if page["kind"] == f"{kind}List" for item in page["items"]]
 
 
-def test_every_node_has_pods_and_no_two_of_the_same_application(tmp_path: Path) -> None:
+def test_every_node_has_pods_of_different_applications(tmp_path: Path) -> None:
     cluster.write(tmp_path, nodes=20, seed=1)
     where = collections.Counter(
         (pod["spec"]["nodeName"], pod["metadata"]["labels"]["app"]) for pod in items(tmp_path, "Pod")
@@ -27,13 +27,13 @@ def test_every_node_has_pods_and_no_two_of_the_same_application(tmp_path: Path) 
     assert set(where.values()) == {1}
 
 
-def test_pages_hold_five_hundred_objects_at_most(tmp_path: Path) -> None:
+def test_a_page_contains_at_most_five_hundred_objects(tmp_path: Path) -> None:
     cluster.write(tmp_path, nodes=20, seed=1)
     sizes = [len(json.loads(path.read_text())["items"]) for path in tmp_path.glob("4-pods-*.json")]
     assert sorted(sizes) == [100, 500]
 
 
-def test_the_seed_determines_the_pages(tmp_path: Path) -> None:
+def test_the_seed_determines_the_pages_of_the_cluster(tmp_path: Path) -> None:
     written = {}
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         cluster.write(tmp_path / name, nodes=20, seed=seed)
@@ -42,7 +42,7 @@ def test_the_seed_determines_the_pages(tmp_path: Path) -> None:
     assert written["a"] != written["c"]
 
 
-def test_the_pending_pods_cover_every_kind_equally_and_belong_to_different_applications() -> None:
+def test_the_pending_pods_are_of_every_kind_and_of_different_applications() -> None:
     for nodes in (100, 5000, 10000):
         pods = cluster.pods_to_place(nodes, 40)
         assert collections.Counter(map(cluster.kind_of, pods)) == dict.fromkeys(cluster.KINDS, 10)
@@ -50,7 +50,7 @@ def test_the_pending_pods_cover_every_kind_equally_and_belong_to_different_appli
         assert len({pod["metadata"]["labels"]["app"] for pod in pods}) == 40
 
 
-def test_the_plot_has_a_line_and_a_point_for_every_figure() -> None:
+def test_the_plot_has_a_line_and_a_point_for_each_figure() -> None:
     picture = ET.fromstring(plot("title", {"one": [(100, 0.5), (10000, 80)], "other": [(100, 0.1), (10000, 2)]}))
     tags = collections.Counter(element.tag.rpartition("}")[2] for element in picture.iter())
     assert tags["polyline"] == 2
@@ -59,7 +59,7 @@ def test_the_plot_has_a_line_and_a_point_for_every_figure() -> None:
     assert heights[1] < heights[3] < heights[0] < heights[2]
 
 
-def test_only_few_namespaces_contain_old_revisions(tmp_path: Path) -> None:
+def test_only_some_namespaces_contain_old_replica_sets(tmp_path: Path) -> None:
     cluster.write(tmp_path, nodes=2, seed=1, namespaces=3, old_revisions=2)
     made = items(tmp_path, "ReplicaSet")
     assert len({each["metadata"]["uid"] for each in made}) == len(made) == 3 * 200

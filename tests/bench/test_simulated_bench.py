@@ -1,5 +1,6 @@
-"""The simulated roll-outs of `make bench-moved`: the same cluster with and without the taint, and the certainty of the
-result."""
+"""Tests the simulated roll-outs of `make bench-moved`: the same cluster with and without the taint, and the
+significance of the result.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from bench.rollout.sample import NODES, sample
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_every_pod_of_the_sample_has_a_node(seed: int) -> None:
+def test_every_pod_of_the_simulated_cluster_has_a_node(seed: int) -> None:
     drawn = sample(seed)
     pods = simulated.placed(drawn, random.Random(1)).placed_pods
     apps = Counter(pod.labels["app"] for pod in pods)
@@ -46,7 +47,7 @@ def test_a_random_draw_depends_only_on_its_number(lots: list[simulated.Lot]) -> 
     assert simulated.one_lot(sample(0), 1) == lots[1] != lots[0]
 
 
-def test_nodes_reboot_one_at_a_time_in_the_given_order() -> None:
+def test_simulated_nodes_reboot_one_at_a_time_in_the_given_order() -> None:
     rules = simulated.InOrder(("n2", "n0", "n1"))
     assert rules.line(["n0", "n1", "n2"], simulated.BEGINS, len) == ["n2"]
     rules.claimed("n2", simulated.BEGINS)
@@ -55,7 +56,7 @@ def test_nodes_reboot_one_at_a_time_in_the_given_order() -> None:
     assert rules.line(["n0", "n1"], simulated.BEGINS, len) == ["n0"]
 
 
-def test_a_row_has_the_means_and_the_p_values() -> None:
+def test_a_row_of_the_simulation_has_means_and_p_values() -> None:
     lots = [
         simulated.Lot(plain=plain, tainted=tainted, ordered=ordered)
         for plain, tainted, ordered in ((12, 10, 8), (15, 11, 8), (15, 12, 10))

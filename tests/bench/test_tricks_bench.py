@@ -1,4 +1,4 @@
-"""The table of the memory that the agent's import tricks save."""
+"""Tests the table of the memory that careen's import tricks save in the agent."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from bench.agent import tricks
 from careen.cluster.wire.lean_imports import TRICKS
 
 
-def test_the_table_names_exactly_the_memory_savings() -> None:
+def test_the_table_lists_exactly_the_import_tricks_of_the_bench() -> None:
     assert re.findall(r"^\| `([^`]+)` \|", tricks.RESULTS.read_text(), re.MULTILINE) == list(TRICKS)
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_the_cost_of_the_agent_without_each_memory_saving_is_measured(trick: str) -> None:
+def test_the_memory_of_an_agent_without_one_import_trick_is_measured(trick: str) -> None:
     assert tricks.cost_without(trick, times=1).private_kib > 0

@@ -1,5 +1,6 @@
-"""Texts that must not be displayed unescaped, and the check of displayed texts. The check shares no code with
-`core/plain_text.py`: it uses Python's own Unicode tables."""
+"""Texts that must be escaped on a terminal, and a check of displayed texts. The check shares no code with
+`core/plain_text.py`: it uses Python's Unicode tables.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _JOINED = re.compile("(?<=[^\x00-\x7f])[\u200c\u200d](?=[^\x00-\x7f])")
 
 
 def unfit(text: str, *, longest: int = LONGEST_LINE) -> list[str]:
-    """What is wrong with a displayed text; empty if it is safe."""
+    """Say why the displayed text is unsafe. Empty if it is safe."""
     found = {
         f"U+{ord(each):04X} {unicodedata.name(each, '')}"
         for each in set(_JOINED.sub("", text)) - {"\n"}
@@ -40,7 +41,7 @@ def unfit(text: str, *, longest: int = LONGEST_LINE) -> list[str]:
 
 
 def strings_in(value: object) -> list[str]:
-    """Every string in a JSON value, including keys."""
+    """Yield every string in a JSON value, including keys."""
     if isinstance(value, dict):
         return [text for key, each in value.items() for text in (key, *strings_in(each))]
     if isinstance(value, list):
@@ -49,7 +50,8 @@ def strings_in(value: object) -> list[str]:
 
 
 def unfit_json(text: str) -> list[str]:
-    """The same for JSON: it can be parsed, and its characters are harmless to a terminal. The parsed values are the
-    reader's responsibility."""
+    """Say why the displayed JSON is unsafe: it cannot be parsed, or a character could harm a terminal. The reader is
+    responsible for the parsed values.
+    """
     json.loads(text)
     return [each for each in unfit(text, longest=10**9) if not each.startswith("a forged")]

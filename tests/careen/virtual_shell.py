@@ -1,4 +1,4 @@
-"""Test doubles of the shell: a virtual clock, and transports that lose, delay or script answers."""
+"""Test doubles for careen's I/O: a virtual clock, and transports that lose, delay or script answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
 class VirtualClock:
-    """Time that passes only during a sleep, and at once."""
+    """A clock on which time passes only during a sleep. A sleep returns immediately."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -37,7 +37,7 @@ Answer = Response | Exception
 
 
 def answer(status: int = 200, body: Any = None, **headers: str) -> Response:
-    """A response; `body` becomes JSON, `retry_after=…` the header Retry-After."""
+    """A response. `body` is encoded as JSON, and `retry_after=…` becomes the header Retry-After."""
     raw = body if isinstance(body, bytes) else json.dumps(body if body is not None else {}).encode()
     return Response(status=status, headers={name.replace("_", "-"): value for name, value in headers.items()}, body=raw)
 
@@ -45,12 +45,12 @@ def answer(status: int = 200, body: Any = None, **headers: str) -> Response:
 def an_object(
     kind: str, name: str, *, namespace: str = "", metadata: dict[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """An object as a server returns it: spec and status are never left out."""
+    """An object as a server returns it, always with spec and status."""
     return {"kind": kind, "spec": {}, "status": {}, **more, "metadata": _meta(name, namespace) | (metadata or {})}
 
 
 def a_list(kind: str, *items: dict[str, Any], token: str = "", version: str = "7") -> dict[str, Any]:
-    """A page of a list as a server returns it: the items have no kind."""
+    """A page of a list as a server returns it: its items have no kind."""
     whole = [{"spec": {}, "status": {}, **item, "metadata": _meta("", "") | item["metadata"]} for item in items]
     return {
         "kind": f"{kind}List",
@@ -76,7 +76,7 @@ def status(code: int, reason: str = "", message: str = "", **headers: str) -> Re
 
 
 class Scripted:
-    """Gives answers from a list, and records the requests."""
+    """A transport that gives answers from a list, and records the requests."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -96,7 +96,9 @@ class Scripted:
 
 
 class Meddling:
-    """A transport with hooks: `before(request)` may raise instead of sending, `after(request)` instead of answering."""
+    """A transport with hooks. `before(request)` may raise instead of sending, and `after(request)` instead of
+    answering.
+    """
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner

@@ -1,8 +1,9 @@
-"""Golden files of the chart: the differences between the rendering of each values file and the default, one line for
-each field.
+"""Golden files of the chart: how the rendering of each values file differs from the default rendering, with one line
+for each field.
 
-They contain only differences, and not the components' objects, because both are compared with kustomize's output: a
-change of manifests/ changes no golden file. `make chart-goldens` writes them again."""
+The objects of the components are left out, because a test compares them with kustomize's output. So a change of
+manifests/ changes no golden file. `make chart-goldens` writes the files again.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def golden(values: Path) -> Path:
 
 
 def difference(home: Path, values: Path) -> str:
-    """`- field: value` of the default rendering, `+ field: value` of this one, sorted by field."""
+    """Return the differing fields, sorted: `- field: value` of the default rendering, `+ field: value` of this
+    rendering.
+    """
     content = yaml.safe_load(values.read_text())
     before, after = flat(rendered(home)), flat(rendered(home, values=content))
     return (
@@ -66,7 +69,7 @@ def _fields(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Writes every golden file."""
+    """Write every golden file."""
     with tempfile.TemporaryDirectory() as home:
         for each in FILES:
             golden(each).parent.mkdir(exist_ok=True)

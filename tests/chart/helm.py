@@ -1,5 +1,6 @@
-"""helm as the tests call it: with its own home folder, from `.cache/bin`, where `make test-chart` and `make
-test-cluster` build it."""
+"""Runs helm for the tests with an empty home folder. The binary is in `.cache/bin`, where `make test-chart` and `make
+test-cluster` build it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ HELMS_LABELS = (
 
 
 def helm(home: Path, *words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """One call of helm. `home`: an empty folder for helm's own files, which may be reused."""
+    """Run helm once. `home` is an empty folder for helm's own files, which may be used again."""
     assert PROGRAM.exists(), f"no {PROGRAM}: run `make test-chart` or `make test-cluster`, which build it"
     own = {f"HELM_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
     cluster = {"KUBECONFIG": str(kubeconfig)} if kubeconfig else {}
@@ -40,14 +41,14 @@ def helm(home: Path, *words: str, kubeconfig: Path | None = None) -> subprocess.
 def template(
     home: Path, *words: str, values: dict[str, Any] | None = None, release: str = "careen", namespace: str = "careen"
 ) -> subprocess.CompletedProcess[str]:
-    """`helm template` with these values."""
+    """Run `helm template` with these values."""
     file = home / "values.yaml"
     file.write_text(json.dumps(values or {}))  # as YAML, Helm would read the text 1e9 as a number
     return helm(home, "template", release, str(CHART), "--namespace", namespace, "--values", str(file), *words)
 
 
 def rendered(home: Path, *words: str, **how: Any) -> Objects:
-    """The objects; fails if helm refuses."""
+    """The rendered objects. Fails if helm refuses the values."""
     done = template(home, *words, **how)
     assert done.returncode == 0, done.stderr
     return by_name(done.stdout)
@@ -61,7 +62,7 @@ def by_name(text: str) -> Objects:
 
 
 def without_helms_labels(objects: Objects) -> Objects:
-    """The objects as kustomize builds them."""
+    """The objects without helm's labels, as kustomize builds them."""
     for each in objects.values():
         labels = each["metadata"].get("labels", {})
         for name in HELMS_LABELS:
@@ -72,19 +73,19 @@ def without_helms_labels(objects: Objects) -> Objects:
 
 
 def the(kind: str, objects: Objects) -> dict[str, Any]:
-    """The only object of this kind; for ConfigMaps, the one with the settings."""
+    """The only object of this kind. Of several ConfigMaps, the one with the settings."""
     (found,) = (each for (of, name), each in objects.items() if of == kind and name != "careen-dashboard")
     return found
 
 
 def agent_of(objects: Objects) -> dict[str, Any]:
-    """The container of the DaemonSet."""
+    """The agent's container in the DaemonSet."""
     container: dict[str, Any] = the("DaemonSet", objects)["spec"]["template"]["spec"]["containers"][0]
     return container
 
 
 def flags_of(objects: Objects) -> dict[str, list[str]]:
-    """The values in the arguments, by the field name of the setting."""
+    """The values in the container's arguments, by the field name of the setting."""
     found: dict[str, list[str]] = {}
     for argument in agent_of(objects)["args"][1:]:
         name, equals, value = argument.removeprefix("--").partition("=")
@@ -94,11 +95,11 @@ def flags_of(objects: Objects) -> dict[str, list[str]]:
 
 
 def lines_of(objects: Objects) -> dict[str, Any]:
-    """The content of the ConfigMap."""
+    """The settings in the ConfigMap."""
     return yaml.safe_load(the("ConfigMap", objects)["data"]["config.yaml"]) or {}
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
-    """helm's reason for the refusal, on one line."""
+    """helm's reason for the refusal, joined into one line."""
     assert done.returncode != 0, done.stdout[-2000:]
     return re.sub(r"\s+", " ", done.stderr)

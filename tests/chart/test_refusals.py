@@ -1,4 +1,4 @@
-"""Invalid values stop helm with a message that names the remedy, and nothing is installed."""
+"""Tests that invalid values stop helm with a message that names the remedy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("values", "words"), FORMS)
-def test_the_schema_refuses_an_invalid_value(tmp_path: Path, values: dict[str, Any], words: tuple[str, ...]) -> None:
+def test_the_schema_of_the_chart_refuses_an_invalid_value(
+    tmp_path: Path, values: dict[str, Any], words: tuple[str, ...]
+) -> None:
     told = said(template(tmp_path, values=values)).replace("'", "").replace('"', "")
     for word in words:
         assert word in told or word.removeprefix("/").replace("/", ".") in told, told
@@ -193,13 +195,15 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("values", "words"), SENTENCES)
-def test_a_refusal_names_the_remedy(tmp_path: Path, values: dict[str, Any], words: tuple[str, ...]) -> None:
+def test_the_chart_refuses_contradicting_values_and_names_the_remedy(
+    tmp_path: Path, values: dict[str, Any], words: tuple[str, ...]
+) -> None:
     told = said(template(tmp_path, values=values))
     for word in words:
         assert word in told, told
 
 
-def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
+def test_the_chart_reports_all_problems_at_once(tmp_path: Path) -> None:
     values = {
         "podSecurityPolicy": {"create": True},
         "resources": {"limits": {"memory": "64Mi"}},
@@ -233,6 +237,6 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
         pytest.param({"configuration": {"metricsHost": "127.0.0.1"}, "hostNetwork": True}, id="the host's own address"),
     ],
 )
-def test_a_valid_combination_is_accepted(tmp_path: Path, values: dict[str, Any]) -> None:
+def test_the_chart_accepts_a_valid_combination_of_values(tmp_path: Path, values: dict[str, Any]) -> None:
     done = template(tmp_path, values=values)
     assert done.returncode == 0, done.stderr

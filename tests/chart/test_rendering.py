@@ -1,5 +1,6 @@
-"""The rendered chart: kustomize's objects by default, golden files for values files, and each setting as the agent
-reads it."""
+"""Tests the rendered chart: by default it equals kustomize's objects, each values file has a golden file, and each
+setting reaches the agent.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def test_the_chart_and_kustomize_differ_only_in_helms_labels(tmp_path: Path, com
     assert without_helms_labels(rendered(tmp_path, values=values)) == without, "helm itself creates the namespace"
 
 
-def test_another_release_and_namespace_equal_kustomizes_prefix_and_namespace(tmp_path: Path) -> None:
+def test_a_chart_in_another_release_and_namespace_equals_kustomize_with_prefix_and_namespace(tmp_path: Path) -> None:
     wanted = kustomized(tmp_path, "admission", "namespace: reboots\nnamePrefix: our-\n")
     values = {"components": {"admission": True}, "namespace": {"create": True}}
     found = without_helms_labels(rendered(tmp_path, values=values, release="our", namespace="reboots"))
@@ -71,7 +72,7 @@ def test_another_release_and_namespace_equal_kustomizes_prefix_and_namespace(tmp
     assert found == wanted
 
 
-def test_every_name_contains_the_release_name(tmp_path: Path) -> None:
+def test_the_name_of_each_object_contains_the_release_name(tmp_path: Path) -> None:
     found = rendered(
         tmp_path,
         values={
@@ -105,7 +106,7 @@ def test_every_name_contains_the_release_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_service_monitor", [False, True])
-def test_a_service_monitor_replaces_the_agents_pod_monitor_and_not_the_shadows(
+def test_a_service_monitor_replaces_the_pod_monitor_of_the_agents_only(
     tmp_path: Path, has_service_monitor: bool
 ) -> None:
     components = {"alerts": True, "shadow": True, "shadow-monitoring": True}
@@ -121,25 +122,25 @@ def test_a_service_monitor_replaces_the_agents_pod_monitor_and_not_the_shadows(
 
 
 @pytest.mark.parametrize("values", FILES, ids=lambda path: path.stem)
-def test_a_values_file_renders_its_golden_file(tmp_path: Path, values: Path) -> None:
+def test_each_values_file_renders_its_golden_file(tmp_path: Path, values: Path) -> None:
     assert difference(tmp_path, values) == golden(values).read_text(), (
         "review the difference, then run `make chart-goldens`"
     )
 
 
 @pytest.mark.parametrize("values", FILES, ids=lambda path: path.stem)
-def test_the_agent_accepts_the_settings_of_a_values_file(tmp_path: Path, values: Path) -> None:
+def test_the_agent_accepts_the_settings_of_each_values_file(tmp_path: Path, values: Path) -> None:
     settled(rendered(tmp_path, values=yaml.safe_load(values.read_text())))
 
 
-def test_helm_lint_reports_nothing(tmp_path: Path) -> None:
+def test_helm_lint_reports_no_problem(tmp_path: Path) -> None:
     for values in FILES:
         done = helm(tmp_path, "lint", "--strict", str(CHART), "--values", str(values))
         assert done.returncode == 0, done.stdout
         assert "[WARNING]" not in done.stdout
 
 
-def test_the_chart_can_be_packed(tmp_path: Path) -> None:
+def test_helm_package_packs_the_chart(tmp_path: Path) -> None:
     done = helm(tmp_path, "package", str(CHART), "--destination", str(tmp_path))
     assert done.returncode == 0, done.stderr
     (packed,) = tmp_path.glob("careen-*.tgz")
@@ -148,7 +149,7 @@ def test_the_chart_can_be_packed(tmp_path: Path) -> None:
 
 
 def settled(found: Objects) -> Any:
-    """The agent's settings from its flags, its variables and its ConfigMap."""
+    """The agent's settings from the rendered flags, variables and ConfigMap."""
     environment = {row["name"]: row["value"] for row in agent_of(found)["env"] if "value" in row}
     for kind, name in found:
         if kind == "Secret":
@@ -280,7 +281,7 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def test_every_setting_reaches_the_agent_unchanged(tmp_path: Path) -> None:
+def test_every_setting_in_the_values_reaches_the_agent_unchanged(tmp_path: Path) -> None:
     settings = {key(name): name for name in SETTINGS if place(name) != "chart"}
     assert GIVEN.keys() == settings.keys()
     resolved = settled(rendered(tmp_path, values={"configuration": GIVEN, "tolerateAllTaints": True}))
@@ -305,7 +306,7 @@ def test_every_setting_reaches_the_agent_unchanged(tmp_path: Path) -> None:
     assert wrong == {}
 
 
-def test_a_value_equal_to_the_default_is_still_written(tmp_path: Path) -> None:
+def test_a_value_equal_to_the_default_is_rendered(tmp_path: Path) -> None:
     """An image of another version may have another default."""
     found = rendered(
         tmp_path, values={"configuration": {"rebootMethod": "command", "drainTimeout": 0, "logLevel": "info"}}
@@ -323,7 +324,7 @@ def test_an_unquoted_off_in_extra_args_means_off(tmp_path: Path) -> None:
     assert settled(found).settings.forecast == "off"
 
 
-def test_a_user_variable_replaces_the_charts_variable(tmp_path: Path) -> None:
+def test_a_variable_in_the_values_replaces_the_charts_variable(tmp_path: Path) -> None:
     secret = {"secretKeyRef": {"name": "mine", "key": "url"}}
     names = ("CAREEN_NOTIFY_URL", "CAREEN_SLACK_HOOK_URL")
     values = {"existingSecret": "both", "extraEnvVars": [{"name": name, "valueFrom": secret} for name in names]}
@@ -349,7 +350,7 @@ def test_secrets_are_rendered_only_into_a_secret(tmp_path: Path) -> None:
     assert first != again, "a changed secret replaces the pods, whose environment it is"
 
 
-def test_a_secret_of_urls_is_mounted_beside_other_files_and_volumes(tmp_path: Path) -> None:
+def test_a_secret_with_message_urls_is_mounted_beside_other_files_and_volumes(tmp_path: Path) -> None:
     own = {"name": "own", "secret": {"secretName": "own"}}
     values = {
         "notifyUrlSecret": "messages",
@@ -366,7 +367,7 @@ def test_a_secret_of_urls_is_mounted_beside_other_files_and_volumes(tmp_path: Pa
     assert settled(found).settings.notify_url_file == ("/own/urls", place["mountPath"])
 
 
-def test_without_a_service_account_for_the_agents_the_shadow_has_its_own(tmp_path: Path) -> None:
+def test_the_shadow_has_its_own_service_account_if_the_agents_have_none(tmp_path: Path) -> None:
     values = {
         "serviceAccount": {"create": False, "name": "theirs", "extraAnnotations": {"role": "agents"}},
         "components": {"shadow": True},
@@ -382,7 +383,7 @@ def test_without_a_service_account_for_the_agents_the_shadow_has_its_own(tmp_pat
     assert annotated == {"careen": {"role": "agents"}, "careen-shadow": None}
 
 
-def test_changing_a_live_setting_restarts_no_pod(tmp_path: Path) -> None:
+def test_changing_a_setting_in_the_config_map_restarts_no_pod(tmp_path: Path) -> None:
     changed = rendered(tmp_path, values={"configuration": {"concurrency": 2, "rebootDays": ["su"]}})
     assert the("DaemonSet", changed) == the("DaemonSet", rendered(tmp_path))
     assert the("ConfigMap", changed) != the("ConfigMap", rendered(tmp_path))
@@ -391,28 +392,28 @@ def test_changing_a_live_setting_restarts_no_pod(tmp_path: Path) -> None:
 # ---- defects of kured's chart (its release 6.1.0) ----
 
 
-def test_a_false_flag_is_rendered_as_false(tmp_path: Path) -> None:
+def test_a_flag_with_the_value_false_is_rendered(tmp_path: Path) -> None:
     found = rendered(
         tmp_path, values={"extraArgs": {"force-reboot": False, "lock-ttl": 0, "message-template-drain": ""}}
     )
     assert {"--force-reboot=false", "--lock-ttl=0", "--message-template-drain="} <= set(agent_of(found)["args"])
 
 
-def test_a_zero_is_rendered(tmp_path: Path) -> None:
+def test_a_setting_with_the_value_zero_is_rendered(tmp_path: Path) -> None:
     for zero in (0, "0"):
         found = rendered(tmp_path, values={"configuration": {"drainGracePeriod": zero}})
         assert lines_of(found) == {"drain-grace-period": "0"}
 
 
 @pytest.mark.parametrize("mounted", [True, False, None])
-def test_a_sentinel_command_is_used_regardless_of_mounts(tmp_path: Path, mounted: bool | None) -> None:
+def test_a_sentinel_command_is_rendered_whatever_is_mounted(tmp_path: Path, mounted: bool | None) -> None:
     found = rendered(
         tmp_path, values={"configuration": {"rebootSentinelCommand": "true", "useRebootSentinelHostPath": mounted}}
     )
     assert "--reboot-sentinel-command=true" in agent_of(found)["args"]
 
 
-def test_a_user_toleration_is_added(tmp_path: Path) -> None:
+def test_a_toleration_in_the_values_is_added(tmp_path: Path) -> None:
     own = {"key": "a", "operator": "Exists"}
     found = rendered(tmp_path, values={"tolerations": [own]})
     assert the("DaemonSet", found)["spec"]["template"]["spec"]["tolerations"] == [{"operator": "Exists"}, own]
@@ -433,7 +434,7 @@ def test_the_notes_warn_about_the_placeholder_image_only_if_it_is_used(tmp_path:
 # ---- examples of the documentation ----
 
 
-def test_the_three_lines_of_the_readme_install_the_readers_own_image(tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_install_the_readers_image(tmp_path: Path) -> None:
     section = (ROOT / "README.md").read_text().split("## Install")[1].split("## ")[0]
     namespace, install, status = section.split("```console\n")[2].split("```")[0].splitlines()
     assert namespace == "kubectl apply -f manifests/namespace.yaml"
@@ -453,5 +454,5 @@ def test_the_chart_accepts_the_values_shown_in_gitops_md(tmp_path: Path) -> None
         settled(rendered(tmp_path, values=each))
 
 
-def test_the_schema_accepts_values_that_platforms_add(tmp_path: Path) -> None:
+def test_the_schema_accepts_global_values_that_platforms_add(tmp_path: Path) -> None:
     assert template(tmp_path, "--set", "global.anything=1").returncode == 0

@@ -1,4 +1,4 @@
-"""Counts the examples by input over all workers, and prints the sum at the end of the run."""
+"""Counts the examples of each input over all workers, and prints the totals at the end of the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TRIED: Counter[str] = Counter()
 
 @pytest.fixture
 def count_example() -> Callable[[str], None]:
-    """Called with the input's name, once for each example."""
+    """A function that counts one example of the named input."""
 
     def count(name: str) -> None:
         _TRIED[name] += 1
@@ -26,18 +26,18 @@ def count_example() -> Callable[[str], None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of pytest-xdist sends its counts to the main process."""
+    """Send the counts of a pytest-xdist worker to the main process."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["fuzzed"] = dict(_TRIED)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Adds the counts of the workers, in the main process."""
+    """Add the counts of a worker in the main process."""
     _TRIED.update(getattr(node, "workeroutput", {}).get("fuzzed", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line that a document can quote."""
+    """Print one line of totals that a document can quote."""
     if _TRIED:
         terminalreporter.write_line(f"inputs fuzzed: {sum(_TRIED.values()):,} examples of {len(_TRIED)} kinds of text")

@@ -1,5 +1,6 @@
-"""Every text from outside, with the function that reads it first, the exceptions that this function may raise, and a
-few valid texts. Strategies combine these texts with random ones."""
+"""Lists every text from outside: the function that reads it first, the exceptions that this function may raise, and a
+few valid texts. Strategies combine these texts with random texts.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Input:
-    """`read` gets a text or bytes; `refusals` are the exceptions that its caller expects."""
+    """A kind of text from outside. `read` gets the text or bytes; `refusals` are the exceptions that its caller
+    expects.
+    """
 
     name: str
     read: Callable[[Any], object]
@@ -126,7 +129,7 @@ def as_retry_after(text: str) -> object:
 
 
 def as_pages(raw: bytes) -> object:
-    """A page that a forecast accepts, and the result for its objects."""
+    """Read a page as a forecast does, and return the result for its objects."""
     reader = PageReader(tells_unknown=True)
     reader.add(raw)
     return reader.snapshot()
@@ -165,7 +168,7 @@ SETTING_TEXTS = ("1h30m", "mon,tue", "9:00", "a=b", "Europe/Berlin", "app in (a,
 
 
 def _settings() -> list[Input]:
-    """One input for each format of a setting; most settings share a format."""
+    """One input for each format of setting values; most settings share a format."""
     parsers: dict[Any, Input] = {}
     for name, setting in SETTINGS.items():
         known = (setting.kind.shown(DEFAULTS[name]), *SETTING_TEXTS)

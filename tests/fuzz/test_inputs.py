@@ -1,5 +1,6 @@
-"""Any text from outside becomes a value or a refusal with a message: never another exception, and never more memory
-than its size allows. `make fuzz EXAMPLES=…` tries more of them and counts."""
+"""Tests that any text from outside becomes a value or a refusal with a message, without other exceptions, in memory
+proportional to its size. `make fuzz EXAMPLES=…` tries more texts and counts them.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def _spliced(text: str, at: int, length: int, piece: str) -> str:
 
 
 def raw(known: tuple[str, ...]) -> st.SearchStrategy[bytes]:
-    """The same as bytes, some of them compressed, some truncated inside a character."""
+    """The same texts as bytes. Some are compressed, and some are cut inside a character."""
     encoded = texts(known).map(lambda text: text.encode("utf-8", "surrogatepass"))
     packed = encoded.map(lambda plain: gzip.compress(plain, mtime=0))
     cut = st.builds(lambda whole, at: whole[: max(0, len(whole) - at)], encoded | packed, st.integers(0, 30))
@@ -48,7 +49,7 @@ def raw(known: tuple[str, ...]) -> st.SearchStrategy[bytes]:
 
 
 def judged(each: Input, given_text: object) -> None:
-    """Reads it; fails for an exception that its caller does not expect, and for a refusal without a message."""
+    """Read the text. Fails on an exception that the caller does not expect, and on a refusal without a message."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a library's advice about a strange text is no fault
         said = refused(each, given_text)
@@ -57,7 +58,7 @@ def judged(each: Input, given_text: object) -> None:
 
 
 def refused(each: Input, given_text: object) -> str | None:
-    """The refusal as it would be displayed; None for a valid text."""
+    """The refusal of the text as careen would display it, or None for a valid text."""
     try:
         each.read(given_text)
     except each.refusals as refusal:
@@ -66,7 +67,7 @@ def refused(each: Input, given_text: object) -> str | None:
 
 
 @pytest.mark.parametrize("each", INPUTS, ids=lambda each: each.name)
-def test_any_text_gives_a_value_or_a_refusal(each: Input, count_example: Callable[[str], None]) -> None:
+def test_any_text_from_outside_gives_a_value_or_a_refusal(each: Input, count_example: Callable[[str], None]) -> None:
     strategy: st.SearchStrategy[object] = raw(each.known) if each.is_bytes else texts(each.known)
 
     @settings(
@@ -99,8 +100,10 @@ LARGE = {
 
 
 @pytest.mark.parametrize("each", INPUTS, ids=lambda each: each.name)
-def test_a_large_text_needs_memory_in_proportion_to_its_size(each: Input, count_example: Callable[[str], None]) -> None:
-    """The limit is the memory of YAML's own reader: some hundred bytes for each character."""
+def test_reading_a_large_text_needs_memory_in_proportion_to_its_size(
+    each: Input, count_example: Callable[[str], None]
+) -> None:
+    """The limit is the memory of the YAML parser: some hundred bytes for each character."""
     for text in (whole[: SIZE // 8] if each.is_yaml else whole for whole in LARGE.values()):
         count_example(each.name)
         wanted: object = text.encode("utf-8", "surrogatepass") if each.is_bytes else text

@@ -1,6 +1,7 @@
-"""The image, built from the Dockerfile by mk/image/build, and a container of it to run programs in.
+"""Fixtures: the image, which mk/image/build builds from the Dockerfile, and a container that runs its programs.
 
-buildah runs them with chroot isolation: the computer's network, the image's files and the user that the image names."""
+buildah runs the programs with chroot isolation: with the computer's network, the image's files and the image's user.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ BASE = "localhost/careen-base:debian"
 
 @dataclass(frozen=True)
 class Container:
-    """A container that stays: each program runs on the same files."""
+    """A container that keeps its files between two programs."""
 
     name: str
     config: dict[str, Any]  # OCI's: Entrypoint, Cmd, User, Env, Labels
@@ -32,20 +33,20 @@ class Container:
     def run(
         self, *arguments: str, stdin: str = "", volumes: dict[Path, str] | None = None, env: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
-        """Runs the image as `docker run IMAGE ARGUMENTS` does: the entry point, with CMD if there are no arguments."""
+        """Run the image as `docker run IMAGE ARGUMENTS` does: the entry point, with CMD if there are no arguments."""
         words = [*self.config["Entrypoint"], *(arguments or self.config["Cmd"])]
         return self.program(*words, stdin=stdin, volumes=volumes, env=env)
 
     def program(
         self, *words: str, stdin: str = "", volumes: dict[Path, str] | None = None, env: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a program as `docker run --entrypoint` does."""
+        """Run a program as `docker run --entrypoint` does."""
         given = [f"--volume={outside}:{inside}:ro" for outside, inside in (volumes or {}).items()]
         settings = [f"--env={each}" for each in env]
         return buildah("run", "--isolation", "chroot", *given, *settings, self.name, "--", *words, stdin=stdin)
 
     def ok(self, *words: str, **how: Any) -> str:
-        """The output of a program that succeeds."""
+        """Run a program that must succeed, and return its output."""
         done = self.program(*words, **how)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

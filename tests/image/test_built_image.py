@@ -1,4 +1,4 @@
-"""The image's content works in the image: commands, forecast, messages; and the image is as small as documented."""
+"""Tests that commands, forecasts and messages work in the image, and that the image is as small as documented."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ VERSION = PROJECT["version"]
 LIBRARY_VERSION = scheduler_core.__version__
 
 
-def test_help_lists_the_commands(container: Container) -> None:
+def test_help_in_the_image_lists_the_commands(container: Container) -> None:
     done = container.run("--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert {"agent", "status", "why", "forecast", "plan"} <= set(re.findall(r"^  (\w+) ", done.stdout, re.MULTILINE))
 
 
-def test_status_without_a_cluster_tells_how_to_name_one(container: Container) -> None:
+def test_status_without_a_cluster_says_how_to_name_one(container: Container) -> None:
     done = container.run("status")
     assert (done.returncode, done.stdout) == (2, "")
     assert "no cluster to read" in done.stderr
     assert "--kubeconfig FILE" in done.stderr
 
 
-def test_without_arguments_the_agent_starts_and_reports_what_is_missing(container: Container) -> None:
+def test_the_image_without_arguments_starts_the_agent_which_reports_what_is_missing(container: Container) -> None:
     done = container.run()
     assert done.returncode == 2
     assert "Traceback" not in done.stdout + done.stderr
@@ -48,7 +48,7 @@ def test_without_arguments_the_agent_starts_and_reports_what_is_missing(containe
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[Path]:
-    """A kubeconfig of an embedded API server with one node."""
+    """A kubeconfig for an embedded API server with one node."""
     path = tmp_path / "kubeconfig"
     with server_in_thread() as server:
         write_kubeconfig(path, server.url)
@@ -67,7 +67,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
         yield path
 
 
-def test_the_commands_read_a_kubeconfig_and_query_the_cluster(container: Container, kubeconfig: Path) -> None:
+def test_commands_in_the_image_read_a_kubeconfig_and_query_the_cluster(container: Container, kubeconfig: Path) -> None:
     volumes, env = {kubeconfig: "/tmp/kubeconfig"}, ("KUBECONFIG=/tmp/kubeconfig",)
     done = container.run("status", volumes=volumes, env=env)
     assert (done.returncode, done.stderr) == (0, "")
@@ -79,8 +79,8 @@ def test_the_commands_read_a_kubeconfig_and_query_the_cluster(container: Contain
     assert plan.returncode == 0, plan.stderr
 
 
-def test_a_forecast_runs_in_its_child_process(container: Container, tmp_path: Path) -> None:
-    """The forecast is made from a dump: the child loads numpy and its bundled libraries under the memory limit."""
+def test_a_forecast_in_the_image_runs_in_its_child_process(container: Container, tmp_path: Path) -> None:
+    """The forecast reads a dump. The child process loads numpy and its bundled libraries under the memory limit."""
     path = tmp_path / "dump.json.gz"
     nodes = [
         {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}}}
@@ -116,7 +116,7 @@ def test_scheduler_core_is_installed_as_a_separate_package(container: Container)
     assert container.ok("careen", "--version") == f"careen, version {VERSION}\n"
 
 
-def test_every_module_of_careen_and_scheduler_core_can_be_imported(container: Container) -> None:
+def test_every_module_in_the_image_can_be_imported(container: Container) -> None:
     said = container.ok(
         "python",
         "-",
@@ -138,8 +138,8 @@ print(count)
     assert int(said) > 200
 
 
-def test_messages_can_be_sent_to_every_service_of_apprise(container: Container) -> None:
-    """The small image must not break any notify URL of a user."""
+def test_the_image_can_send_messages_to_every_service_of_apprise(container: Container) -> None:
+    """Modules that are removed from the image must not break a notify URL of a user."""
     program = "import apprise; print(*sorted(apprise.plugins.N_MGR.schemas()))"
     inside = set(container.ok("python", "-c", program).split())
     here = run([sys.executable, "-W", "ignore", "-c", program])
@@ -154,8 +154,8 @@ def test_the_image_runs_as_root_because_kureds_manifests_set_no_user(container: 
     assert container.ok("id", "-u") == "0\n"
 
 
-def test_every_module_has_its_bytecode(container: Container) -> None:
-    """The root file system is read-only: modules without bytecode would be compiled in memory at each start."""
+def test_every_module_in_the_image_has_bytecode(container: Container) -> None:
+    """The root file system is read-only, so a module without bytecode would be compiled in memory at each start."""
     said = container.ok(
         "python",
         "-",
@@ -175,14 +175,14 @@ print(len(sources) > 1000, missing[:5], orphans[:5])
     assert said == "True [] []\n"
 
 
-def test_only_the_commands_keep_their_docstrings(container: Container) -> None:
-    """The help of a command is its docstring. Other docstrings would cost each agent two megabytes of memory."""
+def test_only_modules_of_commands_keep_their_docstrings_in_the_image(container: Container) -> None:
+    """The help of a command is its docstring. All other docstrings would cost each agent two megabytes of memory."""
     program = "import asyncio, careen.cli.why, careen.core.decide, scheduler_core as s; "
     program += "print([m.__doc__ is None for m in (asyncio.run, careen.core.decide, s, careen.cli.why)])"
     assert container.ok("python", "-c", program) == "[True, True, True, False]\n"
 
 
-def test_the_image_contains_nothing_from_the_build_machine(container: Container) -> None:
+def test_the_image_contains_no_file_of_the_build_machine(container: Container) -> None:
     found = container.program("ls", "-d", "/source", "/tmp/wheel", "/opt/build")
     assert found.stdout == ""
     # mk/image/build mounts a pip.conf where the computer has one; the place where it was is left, and empty.
@@ -202,7 +202,7 @@ def test_the_labels_name_the_image_and_its_source(container: Container) -> None:
     assert labels[prefix + "base.name"] == BASE
 
 
-def test_careens_own_layers_are_small(image: str, tmp_path: Path) -> None:
+def test_the_layers_that_careen_adds_to_the_base_image_are_small(image: str, tmp_path: Path) -> None:
     for name, folder in ((image, "image"), (BASE, "base")):
         printed(buildah("push", "--quiet", "--compression-format", "gzip", name, f"oci:{tmp_path / folder}"))
     told = subprocess.run(
@@ -220,8 +220,7 @@ SPDX_TOOL = ROOT / ".cache" / "spdx-tool" / "bin" / "pyspdxtools"
 
 
 def judged_by_spdx(document: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The output of the SPDX project's validator: a complete check of SPDX 2.3, with the list of licences and every
-    reference."""
+    """The output of the SPDX project's validator, which checks SPDX 2.3 completely with licences and references."""
     assert SPDX_TOOL.exists(), f"no {SPDX_TOOL}: run `make test-image`, which installs it"
     (folder / "careen.spdx.json").write_text(document)
     return run([str(SPDX_TOOL), "--infile", str(folder / "careen.spdx.json"), "--version", "SPDX-2.3"])

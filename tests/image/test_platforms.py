@@ -1,4 +1,4 @@
-"""The lock can be installed on every platform of a release, without a compiler."""
+"""Tests that the packages in requirements.lock can be installed on every released platform without a compiler."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def platforms() -> list[str]:
 
 
 @pytest.mark.parametrize("platform", platforms())
-def test_every_package_of_the_lock_has_a_wheel(platform: str, tmp_path: Path) -> None:
+def test_every_locked_package_has_a_wheel_for_each_platform(platform: str, tmp_path: Path) -> None:
     done = run([str(ROOT / "mk" / "image" / "resolve"), MACHINES[platform], str(tmp_path)], cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     wheels = [path.name for path in tmp_path.iterdir()]
@@ -30,7 +30,7 @@ def test_every_package_of_the_lock_has_a_wheel(platform: str, tmp_path: Path) ->
     assert not [name for name in wheels if not name.endswith((f"_{MACHINES[platform]}.whl", "-none-any.whl"))]
 
 
-def test_a_package_without_a_wheel_is_refused(tmp_path: Path) -> None:
+def test_a_locked_package_without_a_wheel_is_refused(tmp_path: Path) -> None:
     done = run([str(ROOT / "mk" / "image" / "resolve"), "m68k", str(tmp_path)], cwd=ROOT)
     assert done.returncode != 0
     assert "No matching distribution found" in done.stderr

@@ -1,4 +1,4 @@
-"""The list of pods that block reboots: accepted values, and errors with their line and field."""
+"""Tests the setting that lists pods which block reboots: accepted values, and errors with line and field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def entries(text: str) -> tuple[BlockingPods, ...]:
     return policy_of(resolved.settings).blocking_pods
 
 
-def test_the_gates_get_the_entries_as_written() -> None:
+def test_entries_of_blocking_pods_reach_the_policy_unchanged() -> None:
     first, second, third = entries(
         """
 blocking-pods:
@@ -58,7 +58,7 @@ blocking-pods:
         ("{name: a, pods: app=db, selector: x}", "`blocking-pods[0].selector` is no field"),
     ],
 )
-def test_an_invalid_entry_is_reported_with_line_and_field(entry: str, problem: str) -> None:
+def test_an_invalid_entry_of_blocking_pods_is_reported_with_line_and_field(entry: str, problem: str) -> None:
     with pytest.raises(BadSettings) as refused:
         entries(f"blocking-pods:\n- {entry}\n")
     assert problem in refused.value.problems[0]

@@ -1,4 +1,4 @@
-"""A ConfigMap may not set anything that would give its editor root on every host."""
+"""Tests that a ConfigMap may not contain a setting that would give its editor root on every host."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_exactly_the_listed_settings_are_forbidden_in_the_config_map() -> None:
     }
 
 
-def test_a_new_setting_with_a_command_or_path_is_forbidden_in_the_config_map() -> None:
+def test_a_new_setting_for_a_command_or_path_is_forbidden_in_the_config_map() -> None:
     dangerous = (kinds.COMMAND, kinds.PATH, kinds.PATHS, kinds.SCHEDULER_CONFIG)
     free = {
         name
@@ -80,7 +80,7 @@ def test_a_new_setting_with_a_command_or_path_is_forbidden_in_the_config_map() -
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_the_config_map_may_not_set_anything_that_gains_root(name: str) -> None:
+def test_the_config_map_may_not_contain_settings_that_give_root(name: str) -> None:
     with pytest.raises(BadSettings) as refused:
         settle({flag(name): HARM[name], "concurrency": 2}, flags_for(name))
     (problem,) = refused.value.problems
@@ -91,7 +91,7 @@ def test_the_config_map_may_not_set_anything_that_gains_root(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_the_flag_named_in_the_refusal_allows_the_setting(name: str) -> None:
+def test_the_flag_that_the_refusal_names_allows_the_setting(name: str) -> None:
     settings = settle({flag(name): HARM[name]}, flags_for(name, **{POWERS[name]: "true"})).settings
     assert written(settings, name) == HARM[name]
     also = settle({flag(name): HARM[name]}, flags_for(name), {f"CAREEN_{POWERS[name].upper()}": "true"}).settings
@@ -99,31 +99,31 @@ def test_the_flag_named_in_the_refusal_allows_the_setting(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_the_other_flag_does_not_allow_the_setting(name: str) -> None:
+def test_a_flag_that_allows_other_settings_does_not_allow_the_setting(name: str) -> None:
     (other,) = set(Power) - {POWERS[name]}
     with pytest.raises(BadSettings, match="is refused"):
         settle({flag(name): HARM[name]}, flags_for(name, **{other: "true"}))
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_flags_and_environment_may_set_every_setting(name: str) -> None:
+def test_flags_and_environment_may_contain_every_setting(name: str) -> None:
     assert written(settle({}, {**flags_for(name), name: (HARM[name],)}).settings, name) == HARM[name]
     variable = {f"CAREEN_{name.upper()}": HARM[name]}
     assert written(settle({}, flags_for(name), variable).settings, name) == HARM[name]
 
 
-def test_a_forbidden_setting_is_refused_even_if_a_flag_overrides_it() -> None:
+def test_a_forbidden_config_map_setting_is_refused_even_if_a_flag_overrides_it() -> None:
     with pytest.raises(BadSettings, match="`reboot-command` in ConfigMap"):
         settle({"reboot-command": "x"}, flags_for("", reboot_command="/sbin/reboot"))
 
 
 @pytest.mark.parametrize("power", Power)
-def test_the_config_map_cannot_set_the_flag_that_allows_it(power: Power) -> None:
+def test_the_config_map_cannot_set_the_flags_that_trust_it(power: Power) -> None:
     with pytest.raises(BadSettings, match="give it as a flag or in the environment"):
         settle({flag(power): True, "reboot-command": "x"}, flags_for(""))
 
 
-def test_the_config_map_may_name_its_own_key_as_scheduler_configuration() -> None:
+def test_the_config_map_may_use_its_own_key_as_scheduler_configuration() -> None:
     config = {"scheduler-config": "configmap:scheduler.yaml"}
     assert settle(config, flags_for("")).settings.scheduler_config == "configmap:scheduler.yaml"
     assert settle({"scheduler-config": ""}, flags_for("")).settings.scheduler_config == ""
@@ -137,7 +137,7 @@ BY_CONFIG_MAP = ("scheduler-config: configmap:scheduler.yaml", {})
 
 
 @pytest.mark.parametrize("flags", [{}, {"notify_url": ("logger://",)}])
-def test_the_config_map_may_not_contain_an_apprise_url_because_it_may_name_files(
+def test_the_config_map_may_not_contain_an_apprise_url(
     flags: dict[str, tuple[str, ...]],
 ) -> None:
     url = "workflows://a.logic.azure.com/abc/SECRETWORD?template=/etc/shadow"
@@ -150,7 +150,7 @@ def test_the_config_map_may_not_contain_an_apprise_url_because_it_may_name_files
     assert settle({"notify-url": ["logger://", url]}, trusted)
 
 
-def test_the_config_map_may_contain_shoutrrr_and_workflow_urls() -> None:
+def test_the_config_map_may_contain_shoutrrr_and_teams_workflow_urls() -> None:
     workflow = "https://a.logic.azure.com/workflows/abc/triggers/manual/paths/invoke?sig=abc"
     assert len(settle({"notify-url": ["logger://", workflow]}, flags_for("")).settings.notify_url) == 2
 
@@ -180,7 +180,7 @@ def started(given: tuple[str, dict[str, tuple[str, ...]]], text: str, **flags: s
 
 @pytest.mark.parametrize("given", [BY_CONFIG_MAP, BY_FLAG], ids=["named by the ConfigMap", "named by a flag"])
 @pytest.mark.parametrize("field", FILES)
-def test_a_scheduler_configuration_in_the_config_map_names_no_file(
+def test_a_scheduler_configuration_in_the_config_map_may_not_name_files(
     given: tuple[str, dict[str, tuple[str, ...]]], field: str
 ) -> None:
     with pytest.raises(BadSettings) as refused:
@@ -202,7 +202,7 @@ def test_a_scheduler_configuration_in_the_config_map_may_contain_certificates(
     assert not there.may_scheduler_config_name_files
 
 
-def test_an_edit_that_names_a_file_is_refused_and_changes_nothing() -> None:
+def test_an_edit_whose_scheduler_configuration_names_a_file_changes_nothing() -> None:
     there = started(BY_FLAG, with_extender(caData="eA=="))
     before = there.scheduler_config
     (problem,) = there.offer(
@@ -213,12 +213,12 @@ def test_an_edit_that_names_a_file_is_refused_and_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("padding", ["#" * 70_000, "x: &x 1\ny: *x\n"], ids=["too long to be checked", "with aliases"])
-def test_a_configuration_checked_only_in_the_child_may_not_name_files_either(padding: str) -> None:
+def test_a_scheduler_configuration_that_the_child_checks_may_not_name_files(padding: str) -> None:
     there = started(BY_FLAG, f"{with_extender(caFile=SHADOW)}\n{padding}" if padding[0] == "#" else padding)
     assert not there.may_scheduler_config_name_files
 
 
-def test_a_scheduler_configuration_file_of_the_daemonset_may_name_files(tmp_path: Path) -> None:
+def test_a_scheduler_configuration_file_named_by_a_flag_may_name_files(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(with_extender(caFile="/etc/careen/ca.crt"))
     there = started(("", {"scheduler_config": (str(file),)}), "")
@@ -250,7 +250,7 @@ def test_the_config_map_may_not_choose_where_a_secret_is_sent(secret: dict[str, 
     assert settle({"prometheus-url": "https://other"}, trusted).settings.prometheus_url == "https://other"
 
 
-def test_url_and_token_of_one_config_map_are_both_refused_by_name() -> None:
+def test_a_url_and_a_token_in_one_config_map_are_both_refused_by_name() -> None:
     with pytest.raises(BadSettings) as refused:
         settle({"prometheus-url": "https://thief.example", "prometheus-token-file": "/t"}, flags_for(""))
     assert sorted(problem.split("`")[1] for problem in refused.value.problems) == [
@@ -262,7 +262,7 @@ def test_url_and_token_of_one_config_map_are_both_refused_by_name() -> None:
 # ---- a change while the agent runs, and older settings ----
 
 
-def test_an_edit_that_would_gain_root_changes_nothing_at_all() -> None:
+def test_an_edit_with_a_setting_that_gives_root_changes_nothing() -> None:
     def seen(text: str) -> SeenConfigMap:
         return SeenConfigMap(uid="u", data={"config.yaml": text})
 
@@ -284,7 +284,7 @@ def restored(text: str, flags: dict[str, tuple[str, ...]]) -> last_good.LastGood
 
 
 @pytest.mark.parametrize("name", HARM)
-def test_settings_stored_on_the_node_obey_the_same_limits(name: str) -> None:
+def test_settings_stored_on_the_node_have_the_limits_of_the_config_map(name: str) -> None:
     text = annotation(**{name: HARM[name], "concurrency": "3"})
     back = restored(text, flags_for(name))
     assert getattr(back.resolved.settings, name) == DEFAULTS[name]

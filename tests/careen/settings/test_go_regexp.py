@@ -1,5 +1,6 @@
-"""Go's regular expressions in Python: what they match, and which syntax is refused by name. The expected results follow
-Go's own syntax (`go doc regexp/syntax`)."""
+"""Tests Go's regular expressions in Python: what they match, and which syntax is refused by name. The expected results
+follow `go doc regexp/syntax`.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("text", "found", "not_found"), MATCHES, ids=[row[0] for row in MATCHES])
-def test_an_expression_matches_as_in_go(text: str, found: list[str], not_found: list[str]) -> None:
+def test_a_regular_expression_matches_as_in_go(text: str, found: list[str], not_found: list[str]) -> None:
     pattern = regexp(text)
     assert pattern is not None
     assert [each for each in found if not pattern.search(each)] == []
@@ -80,13 +81,13 @@ def test_an_expression_matches_as_in_go(text: str, found: list[str], not_found: 
         ("a" + "(" * 5000 + ")" * 5000, "regular expression"),
     ],
 )
-def test_unsupported_syntax_is_refused_by_name(text: str, named: str) -> None:
+def test_unsupported_regular_expression_syntax_is_refused_by_name(text: str, named: str) -> None:
     with pytest.raises(ValueError, match="expected a regular expression") as caught:
         regexp(text)
     assert named in str(caught.value)
 
 
-def test_a_simple_expression_is_kept_and_shown_unchanged() -> None:
+def test_a_simple_regular_expression_is_stored_and_shown_unchanged() -> None:
     assert in_python("^Watch.*dog|Info[a-z]+") == "^Watch.*dog|Info[a-z]+"
     found = go_regexp(r"[[:alpha:]]\z")
     assert found is not None

@@ -1,4 +1,4 @@
-"""The list of health queries: accepted values, and errors with their line and field."""
+"""Tests the setting that lists health queries: accepted values, and errors with line and field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def queries(text: str, **flags: list[str]) -> tuple[HealthQuery, ...]:
     return policy_of(resolved.settings).health_queries
 
 
-def test_a_query_is_sent_with_the_name_of_the_node() -> None:
+def test_a_health_query_is_sent_with_the_name_of_the_node() -> None:
     (found,) = queries(
         """
 health-queries:
@@ -41,7 +41,7 @@ health-queries:
     assert [each.holds(others) for each in found.matchers] == [False] * 4
 
 
-def test_without_a_limit_a_sample_is_valid_for_prometheus_lookback() -> None:
+def test_without_a_limit_a_sample_is_valid_for_prometheus_lookback_period() -> None:
     (found,) = queries("health-queries: [{name: a, query: up, holds: '>=1'}]")
     assert (found.fresh_seconds, found.matchers, found.is_of_node) == (300.0, (), False)
 
@@ -71,14 +71,14 @@ def test_without_a_limit_a_sample_is_valid_for_prometheus_lookback() -> None:
         ("{name: a, query: x, holds: == 1}\n- {name: a, query: y, holds: == 1}", "has two entries named a"),
     ],
 )
-def test_each_problem_is_named(entry: str, problem: str) -> None:
+def test_each_problem_of_a_health_query_is_reported(entry: str, problem: str) -> None:
     with pytest.raises(BadSettings) as refused:
         queries(f"health-queries:\n- {entry}\n")
     assert problem in refused.value.problems[0]
     assert "line 2" in refused.value.problems[0] or "two entries" in problem
 
 
-def test_health_queries_need_a_prometheus() -> None:
+def test_health_queries_require_a_prometheus() -> None:
     with pytest.raises(BadSettings, match="--health-queries needs --prometheus-url"):
         queries("health-queries: [{name: a, query: up, holds: '== 1'}]", prometheus_url=[""])
 

@@ -1,4 +1,4 @@
-"""The formats of values, and refused values."""
+"""Tests the formats of setting values, and refused values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from careen.settings import kinds
         ("2h45m30.5s", 9930.5),
     ],
 )
-def test_durations_follow_go(text: str, seconds: float) -> None:
+def test_durations_are_read_as_in_go(text: str, seconds: float) -> None:
     assert kinds.duration(text) == pytest.approx(seconds)
 
 
@@ -41,7 +41,7 @@ def test_invalid_and_negative_durations_are_refused(text: str) -> None:
         kinds.duration(text)
 
 
-def test_a_duration_beyond_the_calendar_is_refused() -> None:
+def test_a_duration_of_more_than_290_years_is_refused() -> None:
     with pytest.raises(ValueError, match="at most 290 years"):
         kinds.duration("99999999h")
 
@@ -108,7 +108,7 @@ def test_an_invalid_listen_address_is_refused_with_a_message(text: str) -> None:
 
 
 @given(st.integers(0, 10**7))
-def test_a_printed_duration_can_be_read_back(seconds: int) -> None:
+def test_a_printed_duration_can_be_read_again(seconds: int) -> None:
     assert kinds.duration(kinds.format_duration(float(seconds))) == seconds
 
 
@@ -116,12 +116,12 @@ def test_a_printed_duration_can_be_read_back(seconds: int) -> None:
     ("text", "value"),
     [("true", True), ("True", True), ("1", True), ("t", True), ("false", False), ("0", False), ("F", False)],
 )
-def test_booleans_follow_go(text: str, value: bool) -> None:
+def test_booleans_are_read_as_in_go(text: str, value: bool) -> None:
     assert kinds.boolean(text) is value
 
 
 @pytest.mark.parametrize("text", ["yes", "on", "", "2"])
-def test_other_words_are_not_booleans(text: str) -> None:
+def test_words_that_go_does_not_accept_are_not_booleans(text: str) -> None:
     with pytest.raises(ValueError, match="true or false"):
         kinds.boolean(text)
 
@@ -129,12 +129,12 @@ def test_other_words_are_not_booleans(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "day"), [("mo", 0), ("Mon", 0), ("monday", 0), ("su", 6), ("SUNDAY", 6), ("0", 6), ("1", 0), ("6", 5)]
 )
-def test_weekdays_follow_kured(text: str, day: int) -> None:
+def test_weekdays_are_read_as_by_kured(text: str, day: int) -> None:
     assert kinds.weekday(text) == day
 
 
 @pytest.mark.parametrize("text", ["", "7", "mond", "someday"])
-def test_invalid_days_are_refused(text: str) -> None:
+def test_invalid_weekdays_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="weekday"):
         kinds.weekday(text)
 
@@ -151,12 +151,12 @@ def test_invalid_days_are_refused(text: str) -> None:
         ("03am", time(3)),
     ],
 )
-def test_times_of_day_follow_kured(text: str, at: time) -> None:
+def test_times_of_day_are_read_as_by_kured(text: str, at: time) -> None:
     assert kinds.time_of_day(text) == at
 
 
 @pytest.mark.parametrize("text", ["", "24:00", "12:60", "noon", "-1:00"])
-def test_invalid_times_are_refused(text: str) -> None:
+def test_invalid_times_of_day_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="time of day"):
         kinds.time_of_day(text)
 
@@ -204,7 +204,7 @@ def test_values_that_crash_kured_after_the_reboot_are_refused_at_start(text: str
         ),
     ],
 )
-def test_budgets_name_a_group_and_a_number(text: str, budget: Budget) -> None:
+def test_a_budget_names_a_group_and_a_number(text: str, budget: Budget) -> None:
     assert kinds.budget(text) == budget
     assert kinds.budget(kinds.format_budget(budget)) == budget
 
@@ -240,12 +240,12 @@ def test_invalid_budgets_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "count"), [("512Mi", 512 * 2**20), ("1Gi", 2**30), ("100000000", 10**8), ("100000k", 10**8)]
 )
-def test_memory_is_a_quantity(text: str, count: int) -> None:
+def test_memory_is_read_as_a_kubernetes_quantity(text: str, count: int) -> None:
     assert kinds.memory(text) == count
 
 
 @pytest.mark.parametrize("text", ["", "512", "1.5Gi", "lots", "-1Mi", "63Mi"])
-def test_memory_must_be_enough_to_start_a_simulation(text: str) -> None:
+def test_a_memory_limit_too_small_for_a_simulation_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="memory"):
         kinds.memory(text)
 
@@ -258,7 +258,7 @@ def test_lists_are_split_as_by_kured() -> None:
 
 
 @pytest.mark.parametrize("text", ["Node %s", "100%% of %s", "nothing"])
-def test_templates_have_at_most_one_placeholder(text: str) -> None:
+def test_a_template_has_at_most_one_placeholder(text: str) -> None:
     assert kinds.template(text) == text
 
 
@@ -284,7 +284,7 @@ def test_invalid_regular_expressions_are_refused() -> None:
 SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
-def test_secrets_are_not_shown() -> None:
+def test_secret_values_are_not_shown() -> None:
     assert (
         kinds.MESSAGE_URLS.shown((kinds.MESSAGE_URLS.parse(SLACK), kinds.MESSAGE_URLS.parse("logger://")))
         == "slack (set),logger (set)"
@@ -307,7 +307,7 @@ def test_secrets_are_not_shown() -> None:
     ],
 )
 def test_several_urls_are_separated_by_lines_or_commas(text: str, parts: list[str]) -> None:
-    """A comma alone separates nothing: a URL may contain commas."""
+    """A comma alone does not separate URLs, because a URL may contain commas."""
     assert kinds.MESSAGE_URLS.split(text) == parts
 
 
@@ -323,7 +323,7 @@ def test_invalid_object_names_are_refused(text: str) -> None:
             parse(text)
 
 
-def test_a_namespace_has_no_dots_and_is_never_empty() -> None:
+def test_a_namespace_contains_no_dots_and_is_not_empty() -> None:
     assert (kinds.namespace("kube-system"), kinds.needed_name("kured.x")) == ("kube-system", "kured.x")
     for text in ("", "a.b", "a" * 64):
         with pytest.raises(ValueError, match="namespace"):
@@ -333,13 +333,13 @@ def test_a_namespace_has_no_dots_and_is_never_empty() -> None:
 
 
 @pytest.mark.parametrize("text", ["a..b/c", "-a/b", "A.com/b", "a/b/c", "a/", "/a", "a b", "a" * 64, f"{'a' * 254}/b"])
-def test_keys_that_the_server_would_refuse_are_refused(text: str) -> None:
+def test_annotation_keys_that_the_server_would_refuse_are_refused(text: str) -> None:
     for parse in (kinds.label_key, kinds.annotation_key):
         with pytest.raises(ValueError, match="expected a key"):
             parse(text)
 
 
-def test_the_roll_out_label_may_not_be_used_as_a_reboot_label() -> None:
+def test_careens_own_label_may_not_be_a_reboot_label() -> None:
     with pytest.raises(ValueError, match="the roll-out itself"):
         kinds.label("careen.dev/reboot=ready")
 
@@ -352,7 +352,7 @@ def test_a_command_with_an_unclosed_quote_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["configmap:", "configmap:a/b", "configmap:a b"])
-def test_a_scheduler_configuration_names_a_valid_config_map_key(text: str) -> None:
+def test_a_scheduler_configuration_setting_names_a_valid_config_map_key(text: str) -> None:
     with pytest.raises(ValueError, match="expected configmap:KEY"):
         kinds.scheduler_config(text)
     assert [kinds.scheduler_config(each) for each in ("configmap:scheduler.yaml", "/etc/x", "")] == [

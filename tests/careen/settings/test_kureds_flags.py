@@ -1,4 +1,4 @@
-"""Each of kured's 43 flags in every form that kured reads: as an argument in its manifest, and as a variable."""
+"""Tests each of kured's 43 flags in every form that kured reads: as an argument and as an environment variable."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ FORMS = [
 BESIDE = {"alert_filter_regexp": ("x",), "prometheus_url": ("http://p",)}
 
 
-def test_the_table_has_each_of_kureds_flags() -> None:
+def test_the_table_of_this_file_has_each_flag_of_kured() -> None:
     assert set(KUREDS) == {flag(name) for name, setting in SETTINGS.items() if setting.is_kureds}
     assert len(KUREDS) == 43
 
@@ -146,7 +146,7 @@ def settled(flags: dict[str, tuple[str, ...]], environment: dict[str, str] | Non
 
 
 def held(resolved: Resolved, name: str) -> Any:
-    """The value; for a secret or a compiled expression, a text that identifies it."""
+    """The value of a setting. For a secret or a compiled expression, a text that identifies it."""
     value = getattr(resolved.settings, name.replace("-", "_"))
     if name == "alert-filter-regexp":
         return value.text if value else None
@@ -158,34 +158,34 @@ def held(resolved: Resolved, name: str) -> Any:
 
 
 @pytest.mark.parametrize(("name", "text", "value"), FORMS)
-def test_a_flag_is_read_as_by_kured(name: str, text: str, value: Any) -> None:
+def test_each_flag_of_kured_is_read_as_by_kured(name: str, text: str, value: Any) -> None:
     assert held(settled(as_flags(f"--{name}={text}")), name) == value
     if not SETTINGS[name.replace("-", "_")].kind.is_switch:
         assert held(settled(as_flags(f"--{name}", text)), name) == value
 
 
 @pytest.mark.parametrize(("name", "text", "value"), FORMS)
-def test_kureds_variable_is_read_as_by_kured(name: str, text: str, value: Any) -> None:
+def test_each_variable_of_kured_is_read_as_by_kured(name: str, text: str, value: Any) -> None:
     variable = f"KURED_{name.replace('-', '_').upper()}"
     assert held(settled({}, {variable: text}), name) == value
 
 
 @pytest.mark.parametrize("name", [name for name in KUREDS if SETTINGS[name.replace("-", "_")].kind.is_switch])
-def test_a_switch_alone_means_true(name: str) -> None:
+def test_a_boolean_flag_without_a_value_means_true(name: str) -> None:
     assert held(settled(as_flags(f"--{name}", "--period=1h")), name) is True
 
 
-def test_kureds_lists_may_be_repeated() -> None:
+def test_list_flags_of_kured_may_be_repeated() -> None:
     found = settled(as_flags("--blocking-pod-selector=a=b,c=d", "--blocking-pod-selector=name=temperamental"))
     assert [each.text for each in found.settings.blocking_pod_selector] == ["a=b,c=d", "name=temperamental"]
     assert settled(as_flags("--reboot-days=mo,tu", "--reboot-days=fr")).settings.reboot_days == (0, 1, 4)
 
 
-def test_the_last_of_a_repeated_flag_counts() -> None:
+def test_the_last_value_of_a_repeated_flag_counts() -> None:
     assert settled(as_flags("--period=1h", "--period=2h")).settings.period == 7200.0
 
 
-def test_a_truncated_label_is_reported() -> None:
+def test_a_label_with_two_equals_signs_is_truncated_and_reported() -> None:
     assert settled(as_flags("--pre-reboot-node-labels=a=b=c,d=e")).notes == (
         "--pre-reboot-node-labels: of a=b=c what follows the second = is left out, as by kured: no label can hold it",
     )

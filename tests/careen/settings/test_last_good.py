@@ -1,4 +1,6 @@
-"""The settings of a claim, stored on the Node: written without secrets, and read from any content."""
+"""Tests the settings of a claim that are stored on the Node: they contain no secrets, and any stored content can be
+read.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def test_only_settings_from_the_config_map_are_stored() -> None:
     }
 
 
-def test_stored_settings_are_restored_beneath_the_current_flags() -> None:
+def test_current_flags_override_restored_settings() -> None:
     back = restored(
         kept(
             {
@@ -71,7 +73,7 @@ def test_stored_settings_are_restored_beneath_the_current_flags() -> None:
     )
 
 
-def test_secrets_are_not_stored_and_only_needed_ones_are_missed() -> None:
+def test_secrets_are_not_stored_and_needed_secrets_are_reported_missing() -> None:
     text = kept(
         {
             "notify-url": [SLACK],
@@ -107,7 +109,7 @@ def test_secrets_are_not_stored_and_only_needed_ones_are_missed() -> None:
         "[" * 100_000,
     ],
 )
-def test_an_invalid_annotation_restores_nothing_and_raises_nothing(text: str) -> None:
+def test_an_invalid_annotation_restores_no_settings_and_raises_no_error(text: str) -> None:
     assert last_good.says_nothing(text)
     back = restored(text)
     assert not back.is_whole
@@ -124,22 +126,20 @@ def test_an_invalid_annotation_restores_nothing_and_raises_nothing(text: str) ->
         ({"concurrency": []}, 1),
     ],
 )
-def test_stored_settings_of_another_release_are_used_as_far_as_known(
-    settings: dict[str, list[str]], known: int
-) -> None:
+def test_known_settings_stored_by_another_release_are_restored(settings: dict[str, list[str]], known: int) -> None:
     back = restored(json.dumps({"version": 1, "settings": settings}))
     assert not back.is_whole
     assert (back.resolved.settings.concurrency, back.resolved.settings.node_id) == (known, "n1")
 
 
-def test_flags_that_contradict_the_stored_settings_do_not_stop_the_agent() -> None:
+def test_stored_settings_that_contradict_a_flag_are_restored_in_part() -> None:
     text = kept({"prometheus-url": "http://p:9090", "alert-firing-only": True})
     back = restored(text, {"node_id": ("n1",), "prometheus_url": ("",)})
     assert not back.is_whole
     assert back.resolved.settings.alert_firing_only
 
 
-def test_the_lock_of_a_claim_is_restored_unless_a_setting_names_it() -> None:
+def test_the_lock_annotation_of_a_claim_is_restored_unless_a_setting_names_another() -> None:
     assert restored("", lock_annotation="example.com/lock").resolved.settings.lock_annotation == "example.com/lock"
     assert (
         restored(
@@ -163,6 +163,6 @@ def test_settings_too_long_for_an_annotation_are_not_stored() -> None:
     assert kept({"blocking-pod-selector": [f"app=a{number}" for number in range(5000)]}) == ""
 
 
-def test_with_invalid_flags_nothing_is_restored() -> None:
+def test_no_settings_are_restored_if_a_flag_is_invalid() -> None:
     with pytest.raises(BadSettings, match="period"):
         restored("", {"node_id": ("n1",), "period": ("often",)})

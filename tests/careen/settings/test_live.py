@@ -1,4 +1,4 @@
-"""How a changed ConfigMap affects the settings in force: completely or not at all."""
+"""Tests how a changed ConfigMap affects the current settings: an edit applies as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_without_a_config_map_flags_and_defaults_apply() -> None:
     assert (settings.drain_timeout, settings.concurrency) == (300.0, 1)
 
 
-def test_a_valid_edit_applies_at_once_and_flags_override_it() -> None:
+def test_a_valid_edit_applies_immediately_and_flags_override_it() -> None:
     there = live("concurrency: 2")
     assert there.offer(config("concurrency: 3\ndrain-timeout: 1h")) == ()
     assert (there.policy.concurrency, there.policy.drain.timeout_seconds) == (3, 300.0)
@@ -80,7 +80,7 @@ def test_an_invalid_edit_changes_nothing_and_is_reported(text: str) -> None:
     ],
 )
 def test_invalid_yaml_is_reported_by_position_without_its_text(line: str) -> None:
-    """YAML's own message quotes the line, and the message appears in an Event and in every agent's log."""
+    """A message of the YAML library quotes the line. careen's message appears in an Event and in each agent's log."""
     (problem,) = live().offer(config(f"concurrency: 2\n{line}\n"))
     assert "`config.yaml` in ConfigMap careen/careen is no YAML: line " in problem
     assert "SECRET" not in problem
@@ -112,7 +112,7 @@ def test_a_deleted_config_map_keeps_the_last_valid_settings_and_is_reported() ->
         SeenConfigMap(uid="u", data={"other": "x"}),
     ],
 )
-def test_an_empty_config_map_drops_its_settings(empty: SeenConfigMap) -> None:
+def test_an_emptied_config_map_restores_the_defaults(empty: SeenConfigMap) -> None:
     there = live("concurrency: 2")
     there.offer(None)
     assert there.offer(empty) == ()
@@ -127,12 +127,12 @@ def test_a_config_map_that_never_existed_is_not_reported_as_missing() -> None:
     assert there.policy.concurrency == 2
 
 
-def test_an_invalid_config_map_at_start_is_an_error() -> None:
+def test_an_invalid_config_map_stops_the_start_of_an_agent() -> None:
     with pytest.raises(BadSettings, match="concurrency"):
         live("concurrency: 0")
 
 
-def test_settings_that_need_a_restart_are_not_changed_at_runtime(caplog: pytest.LogCaptureFixture) -> None:
+def test_settings_that_need_a_restart_do_not_change_at_runtime(caplog: pytest.LogCaptureFixture) -> None:
     there = live(given=TRUSTED)
     assert there.offer(config("reboot-command: /sbin/reboot\nconcurrency: 2")) == ()
     assert (there.settings.reboot_command, there.settings.concurrency) == ("/bin/systemctl reboot", 2)
@@ -190,8 +190,8 @@ def test_an_invalid_scheduler_configuration_is_refused_at_start_and_in_an_edit(
     assert raised.value.problems == (problem,)
 
 
-def test_removing_the_key_before_its_setting_keeps_the_last_valid_configuration() -> None:
-    """Two edits that belong together, in the wrong order: no forecast in between uses another configuration."""
+def test_an_edit_that_removes_the_named_key_keeps_the_last_valid_configuration() -> None:
+    """Two edits that belong together arrive in the wrong order. No forecast between them uses another configuration."""
     there = LiveSettings(
         GIVEN, config(f"{NAMED}\nconcurrency: 2", **{"scheduler.yaml": ONE}), config_map_name="careen/careen"
     )
@@ -205,7 +205,7 @@ def test_removing_the_key_before_its_setting_keeps_the_last_valid_configuration(
     assert there.scheduler_config == ONE
 
 
-def test_a_missing_configuration_file_makes_the_forecast_unknown_but_no_edit_invalid(tmp_path: Path) -> None:
+def test_a_missing_scheduler_configuration_file_makes_only_the_forecast_unknown(tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(ONE)
     there = live(f"scheduler-config: {file}", TRUSTED)
@@ -230,7 +230,9 @@ def test_a_missing_configuration_file_makes_the_forecast_unknown_but_no_edit_inv
         lambda file: file.symlink_to(file),
     ],
 )
-def test_an_unreadable_configuration_file_is_an_invalid_setting(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_an_unreadable_scheduler_configuration_file_is_an_invalid_setting(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
     make(tmp_path / "file")
     with pytest.raises(
         BadSettings, match=f"`scheduler-config` in ConfigMap careen/careen names the file {tmp_path}/file, which"
@@ -238,8 +240,8 @@ def test_an_unreadable_configuration_file_is_an_invalid_setting(tmp_path: Path, 
         live(f"scheduler-config: {tmp_path}/file", TRUSTED)
 
 
-def test_a_large_configuration_is_checked_in_the_child() -> None:
-    """The child has a deadline and a memory limit; the agent's turn has none."""
+def test_a_large_scheduler_configuration_is_checked_in_the_child_process() -> None:
+    """The child process has a deadline and a memory limit. The agent's own process has none."""
     lists = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20)
     )
@@ -256,7 +258,7 @@ def older(text: str = "", given: Invocation = GIVEN, **more: str) -> LastGood:
     return last_good.restore(kept, "the ConfigMap is bad", flags=given.flags, environment={}, name="careen/careen")
 
 
-def test_older_settings_apply_until_a_config_map_is_usable() -> None:
+def test_stored_settings_apply_until_the_config_map_is_valid() -> None:
     there = LiveSettings(
         GIVEN, config("concurrency: none"), config_map_name="careen/careen", instead=older("concurrency: 2")
     )
@@ -272,7 +274,7 @@ def test_older_settings_apply_until_a_config_map_is_usable() -> None:
     assert (there.policy.concurrency, there.stands_in, there.policy.settings_problem, there.waiting) == (3, "", "", ())
 
 
-def test_the_repaired_config_map_may_equal_the_older_settings() -> None:
+def test_a_repaired_config_map_may_equal_the_stored_settings() -> None:
     there = LiveSettings(
         GIVEN, config("concurrency: 2"), config_map_name="careen/careen", instead=older("concurrency: 2")
     )
@@ -280,7 +282,7 @@ def test_the_repaired_config_map_may_equal_the_older_settings() -> None:
     assert there.policy.settings_problem == ""
 
 
-def test_stored_settings_stay_while_older_settings_apply_and_follow_later_edits() -> None:
+def test_stored_settings_are_kept_while_they_apply_and_change_with_valid_edits() -> None:
     there = LiveSettings(TRUSTED, None, config_map_name="careen/careen", instead=older("concurrency: 2", TRUSTED))
     assert json.loads(there.policy.kept_settings)["settings"] == {"concurrency": ["2"]}
     there.offer(config("concurrency: 3\nreboot-command: /sbin/reboot"))
@@ -291,7 +293,7 @@ def test_stored_settings_stay_while_older_settings_apply_and_follow_later_edits(
     assert there.waiting == ("reboot_command",)
 
 
-def test_a_config_map_key_is_unknown_while_older_settings_apply() -> None:
+def test_a_scheduler_configuration_key_is_unknown_while_stored_settings_apply() -> None:
     there = LiveSettings(GIVEN, None, config_map_name="careen/careen", instead=older(NAMED, **{"scheduler.yaml": ONE}))
     assert isinstance(there.scheduler_config, Unknown)
     there.offer(config(NAMED, **{"scheduler.yaml": TWO}))

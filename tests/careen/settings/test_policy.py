@@ -1,4 +1,4 @@
-"""The settings as the core's policy."""
+"""Tests how settings become the policy of the core."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def policy(**flags: str) -> Policy:
     return policy_of(resolve(flags={"node_id": ("n1",), **written}, environment={}).settings)
 
 
-def test_the_defaults_of_the_settings_are_the_defaults_of_the_policy() -> None:
-    """Two trees with one set of defaults: a reader of the policy sees the documented ones."""
+def test_the_settings_and_the_policy_have_the_same_defaults() -> None:
+    """So a reader of the policy sees the documented defaults."""
     ours = policy_of(Settings(node_id="n1"))
     default = Policy(node_name="n1")
     assert {each.name: getattr(ours, each.name) for each in fields(Policy)} == {
@@ -64,7 +64,7 @@ def test_the_defaults_of_the_settings_are_the_defaults_of_the_policy() -> None:
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else None,
 )
-def test_a_setting_reaches_the_policy(flags: dict[str, str], path: str, value: object) -> None:
+def test_each_setting_reaches_the_policy(flags: dict[str, str], path: str, value: object) -> None:
     found: object = policy(**flags)
     for name in path.split("."):
         found = getattr(found, name)

@@ -1,4 +1,4 @@
-"""A probe that cannot work with the agent's access to its host is refused at the start."""
+"""Tests that an agent refuses to start with a probe for which it lacks access to its host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_several_sentinels_are_given_in_one_or_several_values(texts: tuple[str, 
     assert settle(reboot_sentinel=texts).reboot_sentinel == ("/run/a", "/run/b")
 
 
-def test_a_comma_in_a_path_does_not_separate() -> None:
+def test_a_comma_in_a_sentinel_path_does_not_separate() -> None:
     assert settle(reboot_sentinel=("/run/a,b",)).reboot_sentinel == ("/run/a,b",)
 
 
@@ -70,7 +70,7 @@ def test_the_uptime_probe_and_its_limit_must_be_given_together() -> None:
     settle(reboot_probes=("sentinel,uptime",), reboot_max_uptime=("1h",), reboot_method=("signal",))
 
 
-def test_packages_without_a_list_of_packages_are_refused() -> None:
+def test_a_package_filter_without_a_package_list_is_refused() -> None:
     assert "--reboot-packages needs" in refused(
         reboot_packages=("^linux-",), reboot_sentinel=("",), reboot_sentinel_command=("true",)
     )
@@ -80,13 +80,13 @@ def test_packages_without_a_list_of_packages_are_refused() -> None:
     settle(reboot_packages=("^linux-",))
 
 
-def test_packages_together_with_a_command_cause_a_warning() -> None:
+def test_a_package_filter_together_with_a_sentinel_command_causes_a_warning() -> None:
     flags = {"node_id": ("n1",), "reboot_packages": ("^linux-",), "reboot_sentinel_command": ("true",)}
     (note,) = resolve(flags=flags, environment={}).notes
     assert note.startswith("--reboot-packages does nothing beside --reboot-sentinel-command")
 
 
-def test_no_probe_and_no_sentinel_are_refused() -> None:
+def test_settings_without_a_probe_or_a_sentinel_are_refused() -> None:
     assert refused(reboot_probes=("",)).startswith("--reboot-probes is empty: name at least one of sentinel, ")
     assert "the agent could not tell when a reboot is needed" in refused(reboot_sentinel=("",))
     settle(reboot_sentinel=("",), reboot_probes=("suse",), **DEFAULT_MANIFEST)

@@ -1,4 +1,4 @@
-"""Matchers of silences, written as in Alertmanager, and never for every node at once."""
+"""Tests matchers of silences, which are written as in Alertmanager and never match every node at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from careen.settings.lists.silence_matchers import DEFAULT, matchers
 
 
-def test_the_default_matchers_equal_their_parsed_texts() -> None:
+def test_the_default_matchers_of_silences_equal_their_parsed_texts() -> None:
     assert tuple(matchers(each.text) for each in DEFAULT) == DEFAULT
 
 
@@ -21,7 +21,7 @@ def test_the_default_matchers_equal_their_parsed_texts() -> None:
         ('a="say \\"$NODE\\""', (("a", "=", 'say "$NODE"'),)),
     ],
 )
-def test_matchers_are_written_as_in_alertmanager(text: str, each: tuple[tuple[str, str, str], ...]) -> None:
+def test_matchers_of_silences_are_written_as_in_alertmanager(text: str, each: tuple[tuple[str, str, str], ...]) -> None:
     assert matchers(text).each == each
 
 
@@ -45,11 +45,11 @@ def test_matchers_are_written_as_in_alertmanager(text: str, each: tuple[tuple[st
         'node="$NODE',
     ],
 )
-def test_invalid_matchers_are_refused(text: str) -> None:
+def test_invalid_matchers_of_silences_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         matchers(text)
 
 
-def test_in_a_pattern_the_nodes_name_is_matched_literally() -> None:
+def test_a_regular_expression_matcher_escapes_the_nodes_name() -> None:
     (row,) = matchers('instance=~"$NODE:.*"').of_node("n1.example.com")
     assert row["value"] == "n1\\.example\\.com:.*"

@@ -1,4 +1,4 @@
-"""The sources of values, which one applies, and which errors stop the start."""
+"""Tests the sources of settings: which source counts, and which errors stop the start of an agent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def settle(
     environment: dict[str, str] | None = None,
     config_map: dict[str, Any] | None = None,
 ) -> Resolved:
-    """The effective settings of n1's agent with these sources."""
+    """The effective settings of the agent of n1 with these sources."""
     written = {name: value if isinstance(value, tuple) else (value,) for name, value in (flags or {}).items()}
     return resolve(
         flags={"node_id": ("n1",), **written},
@@ -49,7 +49,7 @@ ALL = {
         (("flags", "environment", "config_map"), 3600, Source.DEFAULT, "default"),
     ],
 )
-def test_the_strongest_source_counts_and_is_named(
+def test_the_source_with_the_highest_precedence_counts_and_is_named(
     without: tuple[str, ...], seconds: float, source: Source, where: str
 ) -> None:
     given: dict[str, Any] = {name: value for name, value in ALL.items() if name not in without}
@@ -63,7 +63,7 @@ def test_the_strongest_source_counts_and_is_named(
 SLACK = "slack://T00000000/B00000000/SECRETWORDSECRETWORDSECR"
 
 
-def test_if_flag_and_variable_differ_the_start_reports_which_one_applies() -> None:
+def test_the_start_reports_which_of_a_flag_and_a_variable_applies() -> None:
     assert settle({"period": "1m"}, {"KURED_PERIOD": "3m"}).notes == (
         "--period is given as a flag (1m) and as KURED_PERIOD (3m): the flag counts (kured would take the variable)",
     )
@@ -71,7 +71,7 @@ def test_if_flag_and_variable_differ_the_start_reports_which_one_applies() -> No
     assert settle({}, {"KURED_PERIOD": "1m"}).notes == ()
 
 
-def test_a_secret_that_differs_is_not_shown() -> None:
+def test_the_report_of_two_different_secrets_shows_neither() -> None:
     notes = settle({"notify_url": SLACK}, {"KURED_NOTIFY_URL": SLACK.replace("T0", "T1")}).notes
     assert [note[:32] for note in notes] == ["--notify-url is given as a flag ", "--notify-url holds a secret and "]
     assert "SECRET" not in "".join(notes)
@@ -87,7 +87,7 @@ def test_a_secret_that_differs_is_not_shown() -> None:
         {"flags": {"prometheus_url": "http://name:SECRETWORD@host:port"}},
     ],
 )
-def test_an_invalid_secret_is_not_shown(given: dict[str, Any]) -> None:
+def test_the_report_of_an_invalid_secret_does_not_show_it(given: dict[str, Any]) -> None:
     (problem,) = problems(**given)
     assert "expected" in problem
     assert "SECRET" not in problem
@@ -149,8 +149,9 @@ def test_every_flag_of_kured_is_read_from_kureds_variable(name: str) -> None:
 
 
 def test_the_blocking_pod_selector_works_from_kureds_variable() -> None:
-    """kured does not read the variable KURED_BLOCKING_POD_SELECTOR, because the flag's type cannot come from the
-    environment: there the node reboots."""
+    """kured ignores its variable KURED_BLOCKING_POD_SELECTOR, because the type of the flag cannot be read from the
+    environment. With kured the node reboots.
+    """
     settings = settle(environment={"KURED_BLOCKING_POD_SELECTOR": "app=db,tier=x\napp=cache"}).settings
     assert settings.blocking_pod_selector == (Selector.parse("app=db,tier=x"), Selector.parse("app=cache"))
 
@@ -160,12 +161,12 @@ def test_the_blocking_pod_selector_works_from_kureds_variable() -> None:
     [(("mo,tu",), (0, 1)), (("mo", "tu"), (0, 1)), (("",), ())],
     ids=["one with commas", "repeated", "empty: never"],
 )
-def test_lists_may_be_repeated_or_separated_by_commas(written: tuple[str, ...], days: tuple[int, ...]) -> None:
+def test_list_settings_may_be_repeated_or_separated_by_commas(written: tuple[str, ...], days: tuple[int, ...]) -> None:
     assert settle({"reboot_days": written}).settings.reboot_days == days
 
 
-def test_lists_from_flag_and_environment_are_not_joined() -> None:
-    """kured appends the days of the variable to those of the flag."""
+def test_a_list_flag_replaces_the_list_of_its_variable() -> None:
+    """kured appends the days of the variable to the days of the flag."""
     assert settle({"reboot_days": "mo"}, {"KURED_REBOOT_DAYS": "tu"}).settings.reboot_days == (0,)
 
 
@@ -330,14 +331,14 @@ def test_an_invalid_setting_stops_the_start_with_a_message(given: dict[str, Any]
     assert words in problem
 
 
-def test_all_problems_are_reported_at_once() -> None:
+def test_all_invalid_settings_are_reported_at_once() -> None:
     found = problems(
         flags={"period": "x"}, environment={"CAREEN_CONCURRENCY": "0", "KURED_X": "1"}, config_map={"y": 1}
     )
     assert len(found) == 4
 
 
-def test_an_invalid_value_is_refused_even_if_it_is_overridden() -> None:
+def test_an_invalid_setting_is_refused_even_if_it_is_overridden() -> None:
     assert problems(flags={"period": "1m"}, config_map={"period": "x"})
 
 
@@ -363,7 +364,7 @@ def test_service_variables_of_kubernetes_are_not_settings() -> None:
 def test_variables_of_a_service_named_like_careen_do_not_stop_the_start(
     prefix: str, service: str, address: str
 ) -> None:
-    """A Service `careen-metrics` creates CAREEN_METRICS_PORT, which is also the variable of --metrics-port."""
+    """Kubernetes sets CAREEN_METRICS_PORT for a Service `careen-metrics`. It is also the variable of --metrics-port."""
     link = f"{prefix}_{service}"
     url = f"tcp://[{address}]:8080" if ":" in address else f"tcp://{address}:8080"
     environment = {
@@ -381,8 +382,8 @@ def test_variables_of_a_service_named_like_careen_do_not_stop_the_start(
     assert resolved.origins["metrics_port"].source is Source.DEFAULT
 
 
-def test_a_real_port_setting_beside_service_variables_is_read() -> None:
-    """The pod's own variable replaces the Service's."""
+def test_a_port_setting_in_the_pod_replaces_a_service_variable() -> None:
+    """A variable in the pod's manifest replaces the variable of a Service."""
     environment = {"KURED_METRICS_SERVICE_HOST": "10.0.0.1", "KURED_METRICS_PORT": "9090"}
     assert settle(environment=environment).settings.metrics_port == 9090
 
@@ -423,14 +424,16 @@ def test_before_the_config_map_is_read_only_the_node_name_is_required() -> None:
 
 
 @pytest.mark.parametrize("key", ["reboot_command", "reboot_sentinel_comand"])
-def test_a_config_map_key_with_underscores_is_reported_with_the_right_name(key: str) -> None:
+def test_a_config_map_key_with_underscores_is_reported_with_the_correct_name(key: str) -> None:
     with pytest.raises(BadSettings, match=r"is no setting \(did you mean reboot-(sentinel-)?command\?\)"):
         resolve(flags={"node_id": ("n1",)}, environment={}, config_map={key: "x"}, config_map_name="careen/careen")
 
 
 @pytest.mark.parametrize("elsewhere", ["flags", "environment"])
 def test_an_overridden_config_map_setting_is_reported(elsewhere: str) -> None:
-    """The sentinel of manifests/signal/ is a flag: if the ConfigMap could name another, no node would ever reboot."""
+    """manifests/signal/ sets the sentinel by a flag. If the ConfigMap could name another sentinel, no node would
+    reboot.
+    """
     flags = {"node_id": ("n1",)}
     environment = {}
     if elsewhere == "flags":
@@ -467,7 +470,7 @@ def test_a_teams_connector_causes_a_warning_with_its_remedy() -> None:
         ("message_template_blocked", "{since}", "{since}"),
     ],
 )
-def test_an_unknown_template_field_is_refused_with_the_list_of_known_fields(
+def test_an_unknown_field_of_a_message_template_is_refused_with_the_known_fields(
     name: str, template: str, field: str
 ) -> None:
     (problem,) = problems(flags={name: template})
@@ -481,18 +484,18 @@ def test_an_unknown_template_field_is_refused_with_the_list_of_known_fields(
 @pytest.mark.parametrize(
     "template", ["Draining %s", "{node} {{colour}}", '{"text": "%s"}', "{cluster} {reason} {duration} {forecast}", "%%"]
 )
-def test_templates_with_known_fields_or_kureds_placeholder_are_accepted(template: str) -> None:
+def test_message_templates_with_known_fields_or_kureds_placeholder_are_accepted(template: str) -> None:
     flags = {"message_template_drain": template, "cluster_name": "prod"}
     assert settle(flags).settings.message_template_drain == template
     assert settle(flags).notes == ()
 
 
-def test_a_cluster_without_a_name_causes_a_warning() -> None:
+def test_messages_without_a_cluster_name_cause_a_warning() -> None:
     (note,) = settle({"message_template_halted": "{cluster}"}).notes
     assert note == "--message-template-halted has {cluster}, but --cluster-name is empty"
 
 
-def test_known_occasions_are_accepted_and_others_refused() -> None:
+def test_unknown_occasions_of_messages_are_refused() -> None:
     assert settle({"notify_on": "done, halted"}).settings.notify_on == ("done", "halted")
     assert settle({"notify_on": ""}).settings.notify_on == ()
     (problem,) = problems(flags={"notify_on": "done,end"})
@@ -518,12 +521,12 @@ def test_known_occasions_are_accepted_and_others_refused() -> None:
         ({"alertmanager_silence_matchers": 'job="x"'}, "expected a matcher with $NODE"),
     ],
 )
-def test_an_invalid_silence_is_refused(flags: dict[str, str], words: str) -> None:
+def test_an_invalid_silence_setting_is_refused(flags: dict[str, str], words: str) -> None:
     (problem,) = problems(flags=flags)
     assert words in problem
 
 
-def test_a_silence_is_off_by_default_and_has_matchers_for_node_and_instance() -> None:
+def test_silences_are_off_by_default_and_match_node_and_instance() -> None:
     settings = settle().settings
     assert settings.alertmanager_silence == 0
     assert [each.text for each in settings.alertmanager_silence_matchers] == [

@@ -1,4 +1,4 @@
-"""The tree of settings: kured's flags as kured has them, and careen's own."""
+"""Tests the tree of settings: kured's flags have kured's names and defaults, and careen's settings are documented."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_kureds_43_flags_exist_with_their_names_and_defaults() -> None:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_setting_is_documented_and_its_default_can_be_written_and_read_back(name: str) -> None:
+def test_each_setting_is_documented_and_its_default_can_be_read_again(name: str) -> None:
     setting = SETTINGS[name]
     assert setting.help.endswith((".", ")")), "a sentence"
     kind = setting.kind
@@ -81,7 +81,7 @@ def test_a_setting_is_documented_and_its_default_can_be_written_and_read_back(na
     assert read == DEFAULTS[name]
 
 
-def test_settings_needed_before_the_config_map_cannot_be_in_it() -> None:
+def test_settings_needed_to_find_the_config_map_cannot_be_in_it() -> None:
     bootstrap = {name for name, setting in SETTINGS.items() if setting.bootstrap}
     assert bootstrap == {
         "node_id",
@@ -99,7 +99,7 @@ def test_settings_needed_before_the_config_map_cannot_be_in_it() -> None:
     assert all(not SETTINGS[name].is_live for name in bootstrap)
 
 
-def test_names_are_spelled_as_flags_and_variables() -> None:
+def test_the_name_of_a_setting_gives_its_flag_and_variable() -> None:
     assert flag("blocking_pod_selector") == "blocking-pod-selector"
     assert variable("blocking_pod_selector", "KURED") == "KURED_BLOCKING_POD_SELECTOR"
 

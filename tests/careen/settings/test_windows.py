@@ -1,4 +1,4 @@
-"""The list of windows: accepted values, and errors with their line and field."""
+"""Tests the setting that lists maintenance windows: accepted values, and errors with line and field."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def resolved(text: str) -> Resolved:
     )
 
 
-def test_times_dates_and_selectors_are_read_as_written() -> None:
+def test_times_dates_and_selectors_of_windows_are_read_as_written() -> None:
     assert policy_of(resolved(WRITTEN).settings).windows == MEANT
 
 
@@ -75,7 +75,7 @@ def test_windows_stored_with_a_claim_can_be_read_again() -> None:
     assert policy_of(again.resolved.settings).windows == MEANT
 
 
-def test_the_example_of_the_documentation_is_accepted() -> None:
+def test_the_windows_in_the_documentation_are_accepted() -> None:
     page = (Path(__file__).parents[3] / "docs" / "windows.md").read_text()
     windows = policy_of(resolved(page.partition("```yaml\n")[2].partition("```")[0]).settings).windows
     assert [(each.name, each.opens.zone.key) for each in windows] == [  # type: ignore[attr-defined]
@@ -84,7 +84,7 @@ def test_the_example_of_the_documentation_is_accepted() -> None:
     ]
 
 
-def test_yaml_anchors_and_merges_are_resolved() -> None:
+def test_yaml_anchors_and_merges_in_windows_are_resolved() -> None:
     text = WRITTEN.replace("- name: sunday", "- &sunday\n    name: sunday") + "  - {<<: *sunday, name: again}\n"
     windows = policy_of(resolved(text).settings).windows
     assert [each.name for each in windows] == ["weeknights", "sunday", "again"]
@@ -125,7 +125,7 @@ def test_yaml_anchors_and_merges_are_resolved() -> None:
         ("  - {name: sunday, start: 2}", "--windows has two entries named sunday"),
     ],
 )
-def test_a_problem_is_named_with_line_and_field(added: str, problem: str) -> None:
+def test_a_problem_of_a_window_is_reported_with_line_and_field(added: str, problem: str) -> None:
     with pytest.raises(BadSettings) as refused:
         resolved(f"{WRITTEN}{added}\n")
     assert len(refused.value.problems) == 1
@@ -133,24 +133,24 @@ def test_a_problem_is_named_with_line_and_field(added: str, problem: str) -> Non
 
 
 @pytest.mark.parametrize("value", ["{name: x, start: 2}", "5", "true"])
-def test_a_value_that_is_not_a_list_is_refused(value: str) -> None:
+def test_windows_that_are_not_a_list_are_refused(value: str) -> None:
     with pytest.raises(BadSettings, match="no list of mappings"):
         resolved(f"windows: {value}\n")
 
 
 @pytest.mark.parametrize("value", ["", "[]", "''", "~"])
-def test_an_empty_value_means_no_windows(value: str) -> None:
+def test_an_empty_list_of_windows_means_no_windows(value: str) -> None:
     assert resolved(f"windows: {value}\n").settings.windows == ()
 
 
-def test_all_problems_are_reported_at_once() -> None:
+def test_all_problems_of_windows_are_reported_at_once() -> None:
     with pytest.raises(BadSettings) as refused:
         resolved("windows:\n- {name: a, start: 30}\n- {name: b, end: x}\nconcurrency: 0\n")
     assert len(refused.value.problems) == 3
 
 
 @given(st.text(alphabet="{}[]:,-'\"&*<! \nabn1=%?|>~é", max_size=40))
-def test_any_text_is_accepted_or_refused(text: str) -> None:
+def test_any_text_for_windows_is_accepted_or_refused(text: str) -> None:
     for given_as in ({"flags": {"windows": [text]}}, {"flags": {}, "environment": {"CAREEN_WINDOWS": text}}):
         with contextlib.suppress(BadSettings):
             resolve(**{"environment": {}, **given_as, "flags": {"node_id": ["n1"], **given_as["flags"]}})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""YAML written by people: it gives a value, or a message with the position of the error."""
+"""Tests how YAML is read that people wrote: the result is a value, or a message with the position of the error."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_usual_yaml_is_read() -> None:
 
 
 @given(st.text(max_size=200) | st.text(alphabet="&*[]{}:-<? \n!|>'\"ab1.,#%@`~", max_size=60))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_yaml_text_is_read_or_refused(text: str) -> None:
     try:
         load(text)
     except BadYaml as error:

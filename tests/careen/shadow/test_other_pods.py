@@ -1,4 +1,4 @@
-"""Other pods are those that no drain displaced, counted over ten minutes."""
+"""Tests the rate of bindings of pods that no drain displaced, counted over ten minutes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cluster(*, is_cordoned: bool = True) -> Snapshot:
     return world.with_node_cordoned("n1") if is_cordoned else world
 
 
-def a_comer(*owner: str) -> Pod:
+def a_new_pod(*owner: str) -> Pod:
     built = a_pod("comer").owned_by(*owner) if owner else a_pod("comer")
     return load_objects(manifests(built)).pending[0]
 
@@ -38,7 +38,7 @@ def test_the_replacement_of_a_drained_pod_does_not_count_towards_the_rate(
     owner: tuple[str, ...], is_cordoned: bool, counted: int
 ) -> None:
     others = after_a_drain(cluster(is_cordoned=is_cordoned))
-    others.bound(a_comer(*owner), 300.0)
+    others.bound(a_new_pod(*owner), 300.0)
     assert others.per_second(300.0) == pytest.approx(counted / 300)
 
 
@@ -46,14 +46,14 @@ def test_the_replacement_of_a_drained_pod_does_not_count_towards_the_rate(
 def test_a_replacement_may_come_ten_minutes_after_its_pod_has_left(seconds: float, counted: int) -> None:
     """A StatefulSet's comes when the pod is gone, a Job's up to minutes later."""
     others = after_a_drain(cluster())
-    others.bound(a_comer(*WEB), 100.0 + seconds)
+    others.bound(a_new_pod(*WEB), 100.0 + seconds)
     assert others.per_second(100.0 + seconds) * 600.0 == pytest.approx(counted, abs=0.2)
 
 
 def test_each_pod_that_left_has_one_replacement() -> None:
     others = after_a_drain(cluster(), times=2)
     for _ in range(5):
-        others.bound(a_comer(*WEB), 300.0)
+        others.bound(a_new_pod(*WEB), 300.0)
     assert others.per_second(300.0) == pytest.approx(3 / 300)
 
 
@@ -67,7 +67,7 @@ def test_owners_whose_pods_nobody_replaced_are_forgotten() -> None:
 def test_a_binding_counts_towards_the_rate_for_ten_minutes() -> None:
     others = OtherPods(0.0)
     assert others.per_second(0.0) == 0.0
-    comer = a_comer()
+    comer = a_new_pod()
     for second in range(1, 601):
         others.bound(comer, float(second))
     assert others.per_second(600.0) == pytest.approx(1.0)
@@ -75,15 +75,15 @@ def test_a_binding_counts_towards_the_rate_for_ten_minutes() -> None:
     assert others.per_second(2000.0) == 0.0
 
 
-def test_a_single_early_binding_does_not_give_a_high_rate() -> None:
+def test_one_binding_right_after_the_start_does_not_give_a_high_rate() -> None:
     others = OtherPods(100.0)
-    others.bound(a_comer(), 100.0)
+    others.bound(a_new_pod(), 100.0)
     assert others.per_second(100.0) == pytest.approx(1 / 60)
 
 
-def test_more_bindings_than_are_kept_are_counted_over_a_shorter_time() -> None:
+def test_a_rate_of_more_bindings_than_are_stored_uses_a_shorter_time() -> None:
     others = OtherPods(0.0)
-    comer = a_comer()
+    comer = a_new_pod()
     for number in range(20_000):
         others.bound(comer, number / 1000)
     assert others.per_second(20.0) == pytest.approx(1000.0, rel=0.01)

@@ -1,4 +1,4 @@
-"""The effect of each event on a shadow: what it compares, and what it cannot compare."""
+"""Tests the effect of each event on a shadow: which bindings it compares, and which it cannot compare."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class Town:
-    """A cluster in memory and its shadow; of the nodes n1 and n2, n2 has more room."""
+    """A cluster in memory with its shadow. Of the nodes n1 and n2, n2 has more room."""
 
     def __init__(self, nodes: Json | None = None, configuration: Json | None = None) -> None:
         self.seconds = 0.0
@@ -54,7 +54,7 @@ class Town:
         self.event("MODIFIED", pod(name, on=on, **more))
 
     def said(self) -> dict[str, AgreementReason]:
-        """Everything that was compared or counted after a second, by reason."""
+        """What the shadow has compared or counted one second later, by reason."""
         self.seconds += 1.0
         while self.shadow.compare():
             pass
@@ -82,14 +82,14 @@ def pod(
 NO_ROOM = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
 
 
-def test_a_pod_on_the_best_node_agrees() -> None:
+def test_a_binding_to_the_best_node_agrees() -> None:
     town = Town()
     town.comes("web")
     town.bound("web", "n2")
     assert town.said() == {"default-scheduler first": 1}
 
 
-def test_a_pod_on_another_node_disagrees_and_both_are_kept() -> None:
+def test_a_binding_to_another_node_disagrees_and_both_nodes_are_recorded() -> None:
     town = Town()
     town.comes("web")
     town.bound("web", "n1")
@@ -100,7 +100,7 @@ def test_a_pod_on_another_node_disagrees_and_both_are_kept() -> None:
     assert kept.why.endswith(", of n2")
 
 
-def test_a_node_that_a_plugin_refuses_is_named_with_the_plugin() -> None:
+def test_a_binding_to_a_node_that_a_plugin_refuses_names_the_plugin() -> None:
     town = Town({"n1": "1", "n2": "8"})
     town.comes("web", cpu="2")
     town.bound("web", "n1", cpu="2")
@@ -109,7 +109,7 @@ def test_a_node_that_a_plugin_refuses_is_named_with_the_plugin() -> None:
     assert (kept.plugin, kept.why) == ("NodeResourcesFit", "NodeResourcesFit: Insufficient cpu")
 
 
-def test_a_binding_where_nothing_fits_disagrees() -> None:
+def test_a_binding_of_a_pod_that_fits_nowhere_disagrees() -> None:
     town = Town({"n1": "1"})
     town.comes("web", cpu="2")
     town.bound("web", "n1", cpu="2")
@@ -117,7 +117,7 @@ def test_a_binding_where_nothing_fits_disagrees() -> None:
 
 
 @pytest.mark.parametrize(("cpu", "reason"), [("100", "both-pending"), ("1", "node-said")])
-def test_a_pod_without_a_node_is_compared_once(cpu: str, reason: str) -> None:
+def test_a_pod_that_stays_without_a_node_is_compared_once(cpu: str, reason: str) -> None:
     town = Town()
     town.comes("web", cpu=cpu)
     for turn in range(3):
@@ -136,7 +136,7 @@ def test_a_pod_without_a_node_is_compared_again_when_it_is_bound() -> None:
     assert town.said() == {"default-scheduler both-pending": 1, "default-scheduler first": 1}
 
 
-def test_a_pod_first_seen_bound_is_not_compared() -> None:
+def test_a_pod_that_the_shadow_first_sees_with_a_node_is_not_compared() -> None:
     town = Town()
     town.comes("web", on="n1")
     assert town.said() == {"default-scheduler first-seen-bound": 1}
@@ -150,7 +150,7 @@ def test_a_mirror_pod_is_not_compared() -> None:
     assert town.said() == {}
 
 
-def test_events_after_the_binding_do_not_count_as_bindings() -> None:
+def test_events_of_a_pod_after_its_binding_are_not_bindings() -> None:
     town = Town()
     town.comes("web")
     for phase in ("Pending", "Running", "Running", "Succeeded"):
@@ -167,7 +167,7 @@ def test_a_duplicate_binding_counts_once() -> None:
     assert town.said() == {"default-scheduler first": 1}
 
 
-def test_a_pod_of_the_same_name_is_another_pod() -> None:
+def test_a_new_pod_with_the_same_name_counts_as_another_pod() -> None:
     town = Town()
     town.comes("web")
     town.event("MODIFIED", pod("web", on="n2", uid="another"))
@@ -190,7 +190,7 @@ def test_a_binding_to_an_unknown_node_cannot_be_compared() -> None:
     assert town.said() == {"default-scheduler unknown-node": 1}
 
 
-def test_after_a_gap_bindings_found_by_the_list_are_not_compared() -> None:
+def test_bindings_that_happened_during_a_gap_of_the_watch_are_not_compared() -> None:
     town = Town()
     town.comes("web")
     town.comes("late")
@@ -203,7 +203,7 @@ def test_after_a_gap_bindings_found_by_the_list_are_not_compared() -> None:
     assert town.said() == {"default-scheduler first": 1}
 
 
-def test_only_the_scheduler_knows_the_node_of_a_preempting_pod() -> None:
+def test_a_binding_beside_a_nominated_pod_cannot_be_compared() -> None:
     town = Town()
     town.comes("first", nominatedNodeName="n2")
     town.comes("web")
@@ -220,7 +220,7 @@ def test_a_pod_with_an_extender_is_not_compared() -> None:
     assert town.said() == {"default-scheduler extenders": 1}
 
 
-def test_pods_beyond_the_capacity_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bindings_beyond_the_shadows_capacity_are_counted_without_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_WAITING", 2)
     town = Town()
     for name in "abcde":
@@ -234,8 +234,10 @@ def test_pods_beyond_the_capacity_are_counted(monkeypatch: pytest.MonkeyPatch) -
 # ---- doubts ----
 
 
-def test_an_earlier_decision_with_a_later_binding_makes_the_answer_open() -> None:
-    """The node n1 is better for `web` if `big` is on n2; nobody can see whether `big` was there at the decision."""
+def test_a_binding_is_open_if_an_earlier_decision_may_be_bound_later() -> None:
+    """n1 is better for `web` if `big` is already on n2. The shadow cannot see whether it was when the scheduler
+    decided.
+    """
     town = Town()
     town.comes("big", cpu="6")
     town.comes("web")
@@ -245,7 +247,7 @@ def test_an_earlier_decision_with_a_later_binding_makes_the_answer_open() -> Non
     assert not town.shadow.tally.disagreements
 
 
-def test_the_order_of_bindings_does_not_matter_if_the_answer_is_the_same() -> None:
+def test_a_binding_is_compared_if_the_order_of_bindings_changes_nothing() -> None:
     town = Town({"n1": "4", "n2": "40"})
     town.comes("small", cpu="10m")
     town.comes("web")
@@ -275,8 +277,8 @@ def test_an_earlier_pod_of_lower_priority_is_decided_later() -> None:
     assert town.said()["default-scheduler other-node"] == 1
 
 
-def test_a_change_between_the_pod_and_its_binding_makes_the_answer_open() -> None:
-    """The scheduler chose n1 before it saw that n2 became larger."""
+def test_a_binding_is_open_if_a_node_changed_after_the_pod_was_created() -> None:
+    """The scheduler chose n1 before it saw that n2 had become larger."""
     town = Town({"n1": "8", "n2": "4"})
     town.comes("web")
     town.event("MODIFIED", node("n2", "64"))
@@ -284,7 +286,7 @@ def test_a_change_between_the_pod_and_its_binding_makes_the_answer_open() -> Non
     assert town.said() == {"default-scheduler changed-meanwhile": 1}
 
 
-def test_a_change_before_the_pod_was_created_was_seen_by_the_scheduler() -> None:
+def test_the_scheduler_has_seen_a_change_before_the_pod_was_created() -> None:
     town = Town({"n1": "8", "n2": "4"})
     town.event("MODIFIED", node("n2", "64"))
     town.comes("web")
@@ -292,7 +294,7 @@ def test_a_change_before_the_pod_was_created_was_seen_by_the_scheduler() -> None
     assert town.said() == {"default-scheduler other-node": 1}
 
 
-def test_a_change_long_before_the_binding_was_seen_by_the_scheduler() -> None:
+def test_the_scheduler_has_seen_a_change_long_before_the_binding() -> None:
     town = Town({"n1": "8", "n2": "4"})
     town.comes("web")
     town.event("MODIFIED", node("n2", "64"))
@@ -301,7 +303,7 @@ def test_a_change_long_before_the_binding_was_seen_by_the_scheduler() -> None:
     assert town.said() == {"default-scheduler other-node": 1}
 
 
-def test_a_heartbeat_of_a_node_changes_nothing() -> None:
+def test_a_heartbeat_of_a_node_does_not_affect_the_comparison() -> None:
     town = Town()
     town.comes("web")
     town.event("MODIFIED", node("n2", "8"))
@@ -309,7 +311,7 @@ def test_a_heartbeat_of_a_node_changes_nothing() -> None:
     assert town.said() == {"default-scheduler other-node": 1}
 
 
-def test_a_pod_deleted_meanwhile_makes_the_answer_open() -> None:
+def test_a_binding_is_open_if_a_pod_was_deleted_meanwhile() -> None:
     town = Town()
     town.comes("big", cpu="7")
     town.bound("big", "n2", cpu="7")
@@ -323,7 +325,7 @@ def test_a_pod_deleted_meanwhile_makes_the_answer_open() -> None:
 # ---- learning ----
 
 
-def test_if_the_scheduler_samples_nodes_its_search_is_learned_from_successive_bindings() -> None:
+def test_the_shadow_learns_the_search_of_a_sampling_scheduler_from_successive_bindings() -> None:
     town = Town({f"n{number:03}": "8" for number in range(150)})
     assert town.shadow.belief is None
     for number in range(6):
@@ -336,7 +338,7 @@ def test_if_the_scheduler_samples_nodes_its_search_is_learned_from_successive_bi
     assert town.shadow.belief is None, "after a gap the number of searches is unknown"
 
 
-def test_the_tally_counts_outcomes_and_bounds_its_examples() -> None:
+def test_the_tally_counts_all_outcomes_and_keeps_some_examples() -> None:
     town = Town()
     for number in range(40):
         town.comes(f"web-{number}", cpu="1m")
@@ -352,7 +354,7 @@ def test_the_tally_counts_outcomes_and_bounds_its_examples() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"null", b"{}", b'{"type":"ADDED","object":{"metadata":null}}', b"[" * 9999])
-def test_an_unreadable_line_is_skipped(line: bytes) -> None:
+def test_an_unreadable_line_of_the_watch_is_skipped(line: bytes) -> None:
     town = Town()
     town.shadow.before("Pod", line)
     town.shadow.after("Pod", has_changed=False)
@@ -360,7 +362,7 @@ def test_an_unreadable_line_is_skipped(line: bytes) -> None:
 
 
 def learned_town(configuration: Json | None = None) -> Town:
-    """A cluster of 130 nodes, of which one binding was compared."""
+    """A cluster of 130 nodes whose shadow has compared one binding."""
     town = Town({f"n{number:03}": str(4 + number % 9) for number in range(130)}, configuration)
     town.comes("first")
     town.bound("first", "n003")
@@ -377,7 +379,7 @@ TWO_PROFILES = {
 
 @pytest.mark.parametrize(("scheduler", "is_moved"), [("second", True), ("foreign", False)])
 def test_a_pod_of_another_profile_moves_the_start_of_the_search(scheduler: str, is_moved: bool) -> None:
-    """All profiles of a scheduler share it."""
+    """All profiles of a scheduler share one start of the search."""
     town = learned_town(TWO_PROFILES)
     before = town.shadow.belief
     town.comes("web", scheduler=scheduler)
@@ -385,7 +387,7 @@ def test_a_pod_of_another_profile_moves_the_start_of_the_search(scheduler: str, 
     assert (town.shadow.belief != before) is is_moved
 
 
-def test_a_pod_that_was_first_seen_with_a_node_moves_the_start_of_the_search() -> None:
+def test_a_pod_first_seen_with_a_node_moves_the_start_of_the_search() -> None:
     town = learned_town()
     before = town.shadow.belief
     town.event("ADDED", pod("web", on="n001"))
