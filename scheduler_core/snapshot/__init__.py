@@ -1,1 +1,1 @@
-"""The frozen cluster: nodes with their pods, and all other objects that scheduling reads."""
+"""The frozen cluster: nodes with their pods, and the other objects that scheduling reads."""

@@ -1,4 +1,4 @@
-"""All objects of the cluster except nodes and pods, by the names that plugins use."""
+"""The objects of a cluster beside nodes and pods, under the names that plugins use."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class ClusterObjects(Value, kw_only=True):
-    """Claims, volumes, classes, services, controllers, budgets and namespaces. Keys are "namespace/name", or
-    the name alone.
+    """Claims, volumes, classes, services, controllers, budgets and namespaces. Each key is "namespace/name", or the
+    name of an object without a namespace.
 
-    `namespaces` maps a name to its labels. `owners` are services and controllers by namespace, in the order in
-    which they were given. `bound` are the controllers whose pod template names a node: kind, namespace and
-    name, and that node's name."""
+    `namespaces` maps a namespace to its labels. `owners` has the services and controllers of each namespace, in the
+    order in which they were passed. `bound` maps a controller (kind, namespace, name) to the node that its pod template
+    names.
+    """
 
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     owners: Mapping[str, tuple[SelectingOwner, ...]] = field(default_factory=dict)
@@ -50,11 +51,12 @@ class ClusterObjects(Value, kw_only=True):
 
     @classmethod
     def of(cls, values: Mapping[str, Iterable[Any]]) -> ClusterObjects:
-        """The objects read from manifests, by kind. Of two objects with the same name the later one wins."""
+        """Returns the objects for values read from manifests, by kind. If two objects have the same name, the later one
+        counts."""
         return cls(**parts_of(values))
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """The namespace's labels; empty for an unknown namespace, as in the scheduler."""
+        """Returns the labels of the namespace. Like the scheduler, returns no labels for an unknown namespace."""
         return self.namespaces.get(namespace, _NO_LABELS)
 
 
@@ -63,7 +65,8 @@ ByKind = Mapping[str, Iterable[Any]]
 
 
 def parts_of(values: ByKind, changed: Iterable[str] | None = None) -> dict[str, Any]:
-    """The fields of ClusterObjects for these values; with `changed`, only those that depend on these kinds."""
+    """Returns the fields of ClusterObjects for these values. With `changed`, returns only the fields that depend on
+    these kinds."""
     wanted = None if changed is None else set(changed)
     return {
         name: gather(values)

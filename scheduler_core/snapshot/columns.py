@@ -1,7 +1,6 @@
-"""The nodes themselves in columns: one row per node, in the snapshot's order. What pods add to a node is in
-pods/tallies.py.
+"""Keeps the data of the nodes in columns: one row per node, in the snapshot's order.
 
-Nothing here changes when pods come and go.
+Nothing in this module depends on pods. The columns that pods change are in pods/tallies.py.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ TreeChange = Callable[[NodeTree], NodeTree]
 
 
 class ColumnsByUsage(Remembered[Hashable, tuple[Sequence[NDArray[np.int64]], NDArray[np.int64]]]):
-    """Columns by what they are for, each with the stamps of its rows."""
+    """A cache of columns that depend on the pods' requests. Each column has the stamps of its rows."""
 
     __slots__ = ("_last",)
 
@@ -52,7 +51,8 @@ class ColumnsByUsage(Remembered[Hashable, tuple[Sequence[NDArray[np.int64]], NDA
         self._last: tuple[object, object, NDArray[np.intp]] | None = None
 
     def restamped(self, old: Sequence[NDArray[np.int64]], new: Sequence[NDArray[np.int64]]) -> NDArray[np.intp]:
-        """The rows with another stamp. A cycle asks for several columns, mostly of the same two moments."""
+        """Returns the rows whose stamps differ. The last result is cached, because a cycle asks for several columns
+        with the same stamps."""
         last = self._last
         if last is None or last[0] is not old or last[1] is not new:
             self._last = last = (old, new, restamped(old, new))
@@ -60,7 +60,7 @@ class ColumnsByUsage(Remembered[Hashable, tuple[Sequence[NDArray[np.int64]], NDA
 
 
 class Columns:
-    """All data about the nodes that fits into columns. Arrays are shared and must not be written to."""
+    """The data of all nodes as columns. Arrays are shared and must not be written to."""
 
     def __init__(
         self,
@@ -82,8 +82,9 @@ class Columns:
         row_of: Mapping[str, int | None],
         of_tree: Sequence[TreeChange],
     ) -> Self:
-        """The columns over that many rows, with these nodes in these rows; unaffected columns are shared. `row_of` has
-        the new rows of names, None for removed nodes; `of_tree` the changes of the scheduler's tree."""
+        """Returns columns of `length` rows, with these nodes in these rows. Shares all columns that do not change.
+        `row_of` maps names to their new rows, and removed nodes to None. `of_tree` has the changes of the scheduler's
+        node tree."""
         nodes = _patched(self.nodes, length, rows)
         keeps = {each for each in _PARTS if length == len(self) and self._has_same(each, rows)}
         touched = {*rows, *range(length, len(self))}
@@ -111,7 +112,7 @@ class Columns:
         return all(getattr(self.nodes[row], attribute) == getattr(node, attribute) for row, node in rows.items())
 
     def _has_same_resources(self, nodes: Sequence[Node], rows: Mapping[int, Node]) -> bool:
-        """Whether these nodes together offer the same resources, as far as a cheap check can tell."""
+        """Whether the new nodes have the same resource names. A cheap check: it may say no although they have."""
         if not nodes:
             return False
         new = {name for node in rows.values() for name in node.allocatable}
@@ -175,35 +176,39 @@ class Columns:
 
     @cached_property
     def tree(self) -> NodeTree:
-        """The scheduler's tree of nodes: that of a scheduler that got the nodes in the order of rows, unless nodes were
-        added or removed since."""
+        """The scheduler's tree of nodes. Built as if the scheduler got the nodes in the order of rows; later additions
+        and removals update it."""
         return NodeTree.of(self.nodes)
 
     @cached_property
     def tree_order(self) -> NDArray[np.intp]:
-        """All rows in the scheduler's order: one of each zone in turn, zones and their nodes in the order of
-        appearance.
+        """All rows in the order in which the scheduler searches its nodes: one node of each zone in turn. Zones, and
+        the nodes of a zone, are in the order in which they appeared.
 
-        It affects only what the scheduler leaves to the order: ties, and where a search that may stop early starts."""
+        The order only decides ties, and the node at which a search that stops early starts.
+        """
         return self.tree.order()
 
     @cached_property
     def tree_orders(self) -> tuple[NDArray[np.intp], ...]:
-        """Every order that the scheduler's tree may have: that of a scheduler that has just started, and that of one
-        that saw each node being added, if they differ.
+        """Every order that the scheduler's tree may have: the order of a scheduler that has just started, and, if it
+        differs, the order of a scheduler that saw every node being added.
 
-        A scheduler reads its first list in the order of names (until 1.34, see `shuffled_order`); later nodes come
-        last, including one that was removed and created again. The API does not show when the scheduler started."""
+        A scheduler reads its first list in the order of names (until 1.34, see `shuffled_order`). Nodes that are added
+        later come last, also a node that is removed and created again. The API does not show when the scheduler
+        started.
+        """
         aged = sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].created_at)
         by_age = self._one_of_each_zone(np.array(aged, dtype=np.intp))
         return (self.tree_order,) if np.array_equal(by_age, self.tree_order) else (self.tree_order, by_age)
 
     def shuffled_order(self, number: int) -> NDArray[np.intp]:
-        """A random order, determined by this number: that of a scheduler since 1.35 which started when the nodes
-        existed.
+        """Returns a random order, determined by this number. It is the order of a scheduler since 1.35 that started
+        when the nodes existed.
 
-        It receives its first nodes as a stream, collects them in a map, and reads them in the map's order, which is
-        random (watchList in client-go's tools/cache/reflector.go, gate WatchListClient)."""
+        Such a scheduler receives its first nodes as a stream, collects them in a map, and reads them in the map's
+        random order (watchList in client-go's tools/cache/reflector.go, gate WatchListClient).
+        """
         known = self._shuffled.get(number)
         if known is None:
             drawn = np.random.RandomState(number).permutation(len(self.nodes))
@@ -215,13 +220,13 @@ class Columns:
         return Remembered()
 
     def _one_of_each_zone(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """These rows, one of each zone in turn, zones and their nodes in the given order."""
+        """Sorts the rows: one node of each zone in turn. Zones, and the nodes of a zone, keep the order of `rows`."""
         zones = self.tree.zone_of[rows]
         _, firsts, numbers = np.unique(zones, return_index=True, return_inverse=True)
         return rows[one_of_each_zone(np.arange(len(rows)), firsts[numbers])]
 
     def in_tree_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The same rows, sorted by `tree_order`. Neither array may be written to."""
+        """Returns these rows sorted as in `tree_order`. Neither array may be written to."""
         known = self._last_in_tree_order
         if known is not None and known[0] is rows:
             return known[1]
@@ -234,7 +239,8 @@ class Columns:
 
     @cached_property
     def resources(self) -> Mapping[str, int]:
-        """Resource name → row of `allocatable`; cpu, memory and ephemeral-storage are always 0, 1 and 2."""
+        """Maps each resource name to its row in `allocatable`. cpu, memory and ephemeral-storage are always 0, 1 and
+        2."""
         names = dict.fromkeys(_ALWAYS)
         for node in self.nodes:
             names.update(dict.fromkeys(node.allocatable))
@@ -243,30 +249,31 @@ class Columns:
 
     @cached_property
     def allocatable(self) -> NDArray[np.int64]:
-        """Allocatable amounts: a line per resource, a column per node."""
+        """The allocatable amounts: a row per resource, a column per node."""
         return _amounts(self.nodes, self.resources)
 
     @cached_property
     def everywhere(self) -> tuple[bool, ...]:
-        """Whether every node has a positive amount of the resource, by line of `allocatable`."""
+        """Whether all nodes have the resource, for each row of `allocatable`."""
         return tuple(bool(least > 0) for least in self.allocatable.min(axis=1, initial=MOST_COUNTED))
 
     @cached_property
     def allocatable_floats(self) -> NDArray[np.float64]:
-        """`allocatable` for divisions. Exact only for lines with `is_exact_in_floats`."""
+        """The allocatable amounts as floating-point numbers, for divisions. They are exact only where
+        `is_exact_in_floats` is true."""
         return self.allocatable.astype(np.float64)
 
     @cached_property
     def is_exact_in_floats(self) -> tuple[bool, ...]:
-        """Whether a hundred times each amount is an exact integer in floating point, for each line of `allocatable`.
-        Then a truncated quotient of two such numbers equals the integer division, because a remainder is too large to
-        be lost in rounding."""
+        """Whether a hundred times each amount is an exact integer in floating point, for each row of `allocatable`.
+        Then a truncated quotient of two such numbers equals the integer division, because no remainder is lost in
+        rounding."""
         return tuple(bool(most < 2**53 // 100) for most in self.allocatable.max(axis=1, initial=0))
 
     @cached_property
     def by_usage(self) -> ColumnsByUsage:
-        """Columns that depend on the nodes' allocatable resources and on their pods' requests, each with the stamps
-        (`Usage.stamps`) of those requests."""
+        """A cache of columns that depend on allocatable resources and on the pods' requests. Each column is cached with
+        the stamps of these requests (`Usage.stamps`)."""
         return ColumnsByUsage(_BY_USAGE)
 
     @cached_property
@@ -279,7 +286,7 @@ class Columns:
 
     @cached_property
     def taint_sets(self) -> tuple[tuple[tuple[Taint, ...], ...], NDArray[np.intp]]:
-        """The distinct lists of taints, and for each node the position of its own among them."""
+        """The distinct lists of taints, and for each node the position of its list."""
         known: dict[tuple[Taint, ...], int] = {}
         codes = np.fromiter(
             (known.setdefault(node.taints, len(known)) for node in self.nodes), dtype=np.intp, count=len(self.nodes)
@@ -287,7 +294,7 @@ class Columns:
         return tuple(known), codes
 
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> NDArray[np.bool_]:
-        """Nodes without a NoSchedule or NoExecute taint that these tolerations do not cover."""
+        """Returns, for each node, whether these tolerations cover all its NoSchedule and NoExecute taints."""
         known = self._tolerated.get(tolerations)
         if known is None:
             sets, codes = self.taint_sets
@@ -298,19 +305,19 @@ class Columns:
 
     @cached_property
     def feature_sets(self) -> tuple[tuple[frozenset[str], ...], NDArray[np.intp]]:
-        """The distinct sets of declared features, and for each node the place of its own among them."""
+        """The distinct sets of declared features, and for each node the position of its set."""
         known: dict[frozenset[str], int] = {}
         codes = [known.setdefault(node.declared_features, len(known)) for node in self.nodes]
         return tuple(known), np.array(codes, dtype=np.intp)
 
     @cached_property
     def cordons(self) -> tuple[tuple[bool, bool], NDArray[np.intp]]:
-        """`unschedulable` in the form of a column."""
+        """The two values of `unschedulable`, and for each node the position of its value."""
         return (False, True), self.unschedulable.astype(np.intp)
 
     @cached_property
     def by_value(self) -> Remembered[Hashable, Any]:
-        """The cached answers of rules about the values above, per node (framework/by_value.py)."""
+        """A cache of rules about one field of the node, such as its taints (framework/by_value.py)."""
         return Remembered()
 
 
@@ -350,7 +357,7 @@ def _patched(known: tuple[Element, ...], length: int, rows: Mapping[int, Element
 
 
 def resized(per_node: NDArray[Number], nodes: int) -> NDArray[Number]:
-    """The column with zeros for added rows, or without the removed ones. Rows are along the last axis."""
+    """Returns the column with zeros for added rows, or without the removed rows. Rows are along the last axis."""
     missing = nodes - per_node.shape[-1]
     if missing <= 0:
         return per_node[..., :nodes]

@@ -1,8 +1,10 @@
-"""A cluster in a file, reduced to the fields that scheduling reads, so that a decision can be replayed elsewhere.
+"""Writes and reads dumps: files with the fields of a cluster that scheduling reads, so that a decision can be replayed
+elsewhere.
 
 A dump is gzip over lines of JSON: a header, one list page per line, and a last line with the number of pages. Fields
-that the model does not read are not written: no environment, commands, secrets or managed fields, and only the few
-annotations that scheduling reads. Names, labels, images and requests remain."""
+that the model does not read are not written: no environment, commands, secrets or managed fields, and only the
+annotations that scheduling reads. Names, labels, images and requests remain.
+"""
 
 from __future__ import annotations
 
@@ -38,18 +40,18 @@ _KEPT_ANNOTATIONS: Final = frozenset(
 
 
 class UnreadableDumpError(ValueError):
-    """The file is not a complete dump of this version. The message says what is wrong; nothing of the file is used."""
+    """The file is not a complete dump of this version. The message says why; no part of the file is used."""
 
 
 class Header(Value, kw_only=True):
-    """The cluster's release, and when it was read (RFC 3339)."""
+    """The version of the cluster, and the time at which it was read (RFC 3339)."""
 
     kube_version: str
     taken_at: str
 
 
 class Dump(Value, kw_only=True):
-    """A dump that was read completely."""
+    """The content of a dump that was read completely."""
 
     header: Header
     snapshot: Snapshot
@@ -58,8 +60,8 @@ class Dump(Value, kw_only=True):
 
 
 class DumpWriter:
-    """Writes a dump page by page; close it in any case. Without `finish` the file has no last line and is refused as
-    incomplete."""
+    """Writes a dump page by page. Always call `close`. Without `finish`, the file has no last line, and readers refuse
+    it as incomplete."""
 
     def __init__(self, header: Header, out: BinaryIO) -> None:
         self._file = gzip.GzipFile(fileobj=out, mode="wb", mtime=0)
@@ -71,8 +73,8 @@ class DumpWriter:
         self.pages = 0
 
     def add(self, page: bytes) -> None:
-        """One raw list page; a kind that scheduling does not read is ignored. Raises ValueError for a page that is not
-        an API list."""
+        """Writes one raw list page. Ignores a page of a kind that scheduling does not read. Raises ValueError if the
+        page is not an API list."""
         known = read_known_page(page)
         if known is not None:
             self._file.write(_page_line(known.kind, known.api_version, known.items))
@@ -84,13 +86,13 @@ class DumpWriter:
         self.close()
 
     def close(self) -> None:
-        """Writes what is still buffered. `out` stays open."""
+        """Writes the data that is still buffered. `out` stays open."""
         self._file.close()
 
 
 def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
-    """Writes all pages as a dump and returns the number of pages kept. Raises ValueError for a page that is not an API
-    list."""
+    """Writes all pages as a dump and returns the number of written pages. Raises ValueError for a page that is not an
+    API list."""
     with closing(DumpWriter(header, out)) as writer:
         for page in pages:
             writer.add(page)
@@ -99,7 +101,7 @@ def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
 
 
 def read_dump(source: BinaryIO) -> Dump:
-    """The snapshot in a dump. Raises UnreadableDumpError for anything but a complete dump of this version."""
+    """Reads a dump. Raises UnreadableDumpError unless the file is a complete dump of this version."""
     lines = _lines(source)
     last: dict[str, Any] = {}
     try:
@@ -143,8 +145,8 @@ def _header(line: bytes) -> Header:
 
 
 def _pages(lines: Iterator[bytes], last: dict[str, Any]) -> Iterator[bytes]:
-    """The pages up to the last line, which must contain their number: without it the file was truncated between two
-    lines. The last line's content goes into `last`."""
+    """Yields the pages up to the last line, and puts the content of that line into `last`. The last line must contain
+    the number of pages: otherwise the file was truncated between two lines."""
     for count, line in enumerate(lines):
         if line.startswith(b'{"end":'):
             last |= json.loads(line)
@@ -170,8 +172,8 @@ def _page_line(kind: str, api_version: str, items: Iterable[Any]) -> bytes:
 
 
 def _without_bare_volumes(item: Any) -> Any:
-    """Volumes of kinds that scheduling does not read. Some of their names are unique per pod, and without them the pods
-    of a template are written alike."""
+    """Drops volumes of kinds that scheduling does not read. Some of them have names that are unique per pod; without
+    them, pods of one template are written alike."""
     if not isinstance(item, wire.WirePod) or not item.spec.volumes:
         return item
     kept = tuple(volume for volume in item.spec.volumes if volume != wire.WireVolume(volume.name))

@@ -1,7 +1,8 @@
-"""API objects to a snapshot: from mappings, or from raw list pages that are decoded and released one by one.
+"""Builds a snapshot from API objects: from mappings, or from raw list pages that are decoded and released one by one.
 
-A page of pods becomes pods at once, and equal specs and label sets become one object, so a large cluster needs little
-memory. An unreadable object is left out and reported with its name and the field."""
+A page of pods becomes pods at once. Equal specs and label sets share one object, so a large cluster needs little
+memory. An object that cannot be read is left out and reported with its name and the field.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from scheduler_core.values import Value
 
 
 class Collector:
-    """Collects objects kind by kind and makes the snapshot at the end."""
+    """Collects objects of all kinds and builds the snapshot at the end."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
@@ -39,16 +40,16 @@ class Collector:
         return self._reader.knows(kind, api_version)
 
     def add(self, kind: str, manifest: Mapping[str, Any]) -> None:
-        """Adds one object, given as a mapping."""
+        """Adds one object, passed as a mapping."""
         self._keep(kind, self._reader.read(kind, manifest))
 
     def add_page(self, kind: str, page: bytes) -> None:
-        """Adds one list body of a kind."""
+        """Adds the objects of one list body."""
         for value in self._reader.page(kind, page):
             self._keep(kind, value)
 
     def read_page(self, kind: str, page: bytes) -> Iterable[Any]:
-        """The items of a list body as wire structures; those that cannot be read are reported and left out."""
+        """Returns the items of a list body as wire structures. Reports and leaves out the items that cannot be read."""
         for written in self._reader.wire_items(kind, page):
             if isinstance(written, ManifestError):
                 self.problems.append(written)
@@ -66,7 +67,7 @@ class Collector:
             self._others.setdefault(kind, []).append(value)
 
     def snapshot(self) -> Snapshot:
-        """Everything collected so far. Of two objects with the same name the later one wins."""
+        """Returns the snapshot of all objects so far. If two objects have the same name, the later one counts."""
         return Snapshot.of(
             tuple(self.nodes.values()), self.pods.values(), ClusterObjects.of(self._others), tuple(self.problems)
         )
@@ -79,7 +80,7 @@ class _PageHead(msgspec.Struct, rename="camel"):
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Disables the cyclic garbage collector, which would double the time of a bulk load that makes no cycles."""
+    """Disables the cyclic garbage collector: it doubles the time of a bulk load, which creates no cycles."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -90,10 +91,12 @@ def _without_collector() -> Iterator[None]:
 
 
 def load_objects(objects: Iterable[Mapping[str, Any]]) -> Snapshot:
-    """A snapshot of API objects, each with its `kind`; a mapping whose kind ends in List stands for its items.
+    """Returns a snapshot of API objects. Each object has its `kind`; a mapping whose kind ends in List stands for its
+    items.
 
-    Kinds that scheduling does not read are ignored. An unreadable object is left out and listed in the snapshot's
-    `problems`, with its name and the field."""
+    Ignores kinds that scheduling does not read. Leaves out an object that cannot be read and lists it in the snapshot's
+    `problems`, with its name and the field.
+    """
     collector = Collector()
     with _without_collector():
         for manifest in objects:
@@ -133,8 +136,7 @@ def _what_is_in(page: bytes) -> tuple[str, str]:
 
 
 class KnownPage(Value):
-    """A list page of a kind that scheduling reads, reduced to the fields that are read; `items` are its wire
-    structures."""
+    """A list page of a kind that scheduling reads, reduced to the fields that are read. `items` are wire structures."""
 
     kind: str
     api_version: str
@@ -142,7 +144,8 @@ class KnownPage(Value):
 
 
 def read_known_page(page: bytes) -> KnownPage | None:
-    """The reduced page; None for a kind that scheduling does not read. Unreadable objects are left out."""
+    """Returns the reduced page, without objects that cannot be read. Returns None for a kind that scheduling does not
+    read."""
     kind, api_version = _what_is_in(page)
     collector = Collector()
     if not collector.knows(kind, api_version):
@@ -151,10 +154,11 @@ def read_known_page(page: bytes) -> KnownPage | None:
 
 
 class PageReader:
-    """Takes raw list bodies one by one, in any order, and makes the snapshot at the end.
+    """Takes raw list bodies one by one, in any order, and builds the snapshot at the end.
 
-    With `tells_unknown` a kind that scheduling does not read is listed in the snapshot's problems; without, it is
-    ignored."""
+    With `tells_unknown`, the snapshot's problems list the kinds that scheduling does not read. Otherwise such kinds are
+    ignored.
+    """
 
     def __init__(self, *, tells_unknown: bool = False) -> None:
         self._collector = Collector()
@@ -162,7 +166,7 @@ class PageReader:
         self._unknown: set[tuple[str, str]] = set()
 
     def add(self, page: bytes) -> None:
-        """Adds one body. Raises ValueError for invalid JSON, too deep nesting, or a missing kind."""
+        """Adds one body. Raises ValueError for invalid JSON, for nesting that is too deep, and for a missing kind."""
         try:
             self._add(page)
         except RecursionError:
@@ -185,15 +189,17 @@ class PageReader:
                 )
 
     def snapshot(self) -> Snapshot:
-        """Everything read so far."""
+        """Returns the snapshot of all bodies so far."""
         with _without_collector():
             return self._collector.snapshot()
 
 
 def load_pages(pages: Iterable[bytes], *, tells_unknown: bool = False) -> Snapshot:
-    """A snapshot of raw API list bodies (`{"kind": "PodList", "items": […]}`), in any order.
+    """Returns a snapshot of raw API list bodies (`{"kind": "PodList", "items": […]}`), in any order.
 
-    Each is decoded and released before the next. Raises ValueError for a page with invalid JSON or without a kind."""
+    Decodes and releases each body before the next one. Raises ValueError for a page with invalid JSON or without a
+    kind.
+    """
     reader = PageReader(tells_unknown=tells_unknown)
     for page in pages:
         reader.add(page)

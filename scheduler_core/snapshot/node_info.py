@@ -1,7 +1,8 @@
-"""One node with its pods and running sums: the input of a plugin's per-node form.
+"""One node with its pods and sums over them: the input of a plugin's per-node form.
 
-An immutable value: adding or removing a pod gives a new one. The sums are kept, not recomputed, so that preemption can
-try many pods on one node."""
+The value is immutable: adding or removing a pod returns a new one, with updated sums. So preemption can try many pods
+on one node.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +24,12 @@ _NO_IMAGES: Mapping[str, ImageState] = {}
 
 
 class NodeInfo(Value, kw_only=True):
-    """`row` is the node's place in the snapshot. Requested amounts count cpu in millis and everything else in
-    whole units.
+    """One node with its pods. `row` is the node's position in the snapshot. Requested amounts are in millis for cpu and
+    in whole units for other resources.
 
-    `used_ports` are the host ports that pods here occupy; `cluster_images` knows every image name of the
-    snapshot, ask `image_state` for those that are here; `cluster_size` counts its nodes."""
+    `used_ports` are the host ports that the node's pods use. `cluster_images` has every image name of the snapshot;
+    `image_state` returns those that the node has. `cluster_size` is the number of nodes in the snapshot.
+    """
 
     node: Node
     row: int = 0
@@ -51,7 +53,7 @@ class NodeInfo(Value, kw_only=True):
         cluster_images: Mapping[str, ImageState] = _NO_IMAGES,
         cluster_size: int = 1,
     ) -> Self:
-        """The node with these pods on it."""
+        """Returns the node with these pods."""
         requested: Counter[str] = Counter()
         nonzero_cpu = nonzero_memory = 0
         ports: set[HostPort] = set()
@@ -84,18 +86,19 @@ class NodeInfo(Value, kw_only=True):
         return self.node.allocatable.get(PODS, 0)
 
     def image_state(self, name: str) -> ImageState | None:
-        """The cluster's data about this image, if the node has it."""
+        """Returns the cluster's data about this image, or None if the node does not have the image."""
         return self.cluster_images.get(name) if any(name in image.names for image in self.node.images) else None
 
     def with_pod(self, pod: Pod) -> Self:
-        """The node with one pod added."""
+        """Returns the node with one more pod."""
         return self._changed((*self.pods, pod), pod, 1, self.used_ports.union(pod.spec.host_ports))
 
     def without_pod(self, pod: Pod) -> Self:
-        """The node without the pod with this key; ValueError if it is not here.
+        """Returns the node without the pod with this key. Raises ValueError if the pod is not on the node.
 
-        Its host ports are free then, even one that another pod here uses too: the scheduler keeps them as a set
-        (HostPortInfo.Remove, v1.36)."""
+        The pod's host ports become free, even if another pod on the node uses the same port: the scheduler keeps the
+        ports as a set (HostPortInfo.Remove, v1.36).
+        """
         remaining = tuple(
             [other for other in self.pods if other is not pod]
         )  # usually the same object, so that keys need not be built

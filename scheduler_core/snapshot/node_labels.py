@@ -1,7 +1,7 @@
-"""Nodes by label, in columns: each node's value of a key, and the nodes that a selector matches.
+"""Indexes nodes by label: the value of a label key on each node, and the nodes that a selector matches.
 
-Labels of a node do not change while pods come and go, so every answer is cached for as long as the nodes stay the
-same."""
+Labels of a node do not change while pods come and go, so results are cached for as long as the nodes stay the same.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Mask = NDArray[np.bool_]
 
 
 class Topology(Value, eq=False):
-    """The values of one label key. `codes` has a small number per node; nodes without the key share the last,
+    """The values of one label key. `codes` has a small number per node; all nodes without the key have the number
     `missing`.
 
-    Arrays per domain therefore have `missing` + 1 places, the last of which belongs to no domain.
+    So an array per domain has `missing` + 1 elements. The last element belongs to no domain.
     """
 
     key: str
@@ -39,7 +39,7 @@ class Topology(Value, eq=False):
         return len(self.values)
 
     def with_added(self, values: Sequence[str | None]) -> Topology:
-        """The same values with those of more nodes at the end."""
+        """Adds the values of more nodes at the end."""
         code_of = dict(self.code_of)
         for value in values:
             if value is not None:
@@ -51,7 +51,7 @@ class Topology(Value, eq=False):
         return _topology(self.key, code_of, codes)
 
     def sum_by_domain(self, per_node: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sums per domain of a column with one number per node."""
+        """Sums a column with one number per node over the nodes of each domain."""
         if self.missing == len(self.codes):  # as many values as nodes: each node is its own domain, in the same order
             return np.append(per_node, 0)
         return np.bincount(self.codes, weights=per_node, minlength=self.missing + 1).astype(np.int64)
@@ -74,7 +74,7 @@ def _topology(key: str, code_of: Mapping[str, int], codes: NDArray[np.intp]) -> 
 
 
 class NodeLabels:
-    """The label index of a fixed list of nodes."""
+    """The labels of a fixed list of nodes, indexed by key."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
@@ -84,7 +84,7 @@ class NodeLabels:
         self._selections: Remembered[tuple[tuple[tuple[str, str], ...], NodeSelector | None], Mask] = Remembered()
 
     def with_added(self, nodes: tuple[Node, ...]) -> NodeLabels:
-        """The index of these nodes, which begin with the present ones."""
+        """Returns the index of these nodes, which begin with the nodes of this index."""
         new = NodeLabels(nodes)
         more = nodes[len(self._nodes) :]
         for key, topology in self._topologies.items():
@@ -92,7 +92,7 @@ class NodeLabels:
         return new
 
     def topology(self, key: str) -> Topology:
-        """The key's values over all nodes."""
+        """Returns the key's values on all nodes."""
         known = self._topologies.get(key)
         if known is None:
             known = self._topologies[key] = self._index(key)
@@ -111,7 +111,8 @@ class NodeLabels:
         return _topology(key, code_of, codes)
 
     def selected(self, node_selector: tuple[tuple[str, str], ...], required: NodeSelector | None) -> Mask:
-        """Nodes that match both a pod's nodeSelector and its required node affinity. Must not be written to."""
+        """Returns, for each node, whether it matches the pod's nodeSelector and required node affinity. The array must
+        not be written to."""
         key = (node_selector, required)
         known = self._selections.get(key)
         if known is None:
@@ -131,7 +132,7 @@ class NodeLabels:
         return found
 
     def meeting(self, expression: Requirement) -> Mask:
-        """Nodes whose labels meet the requirement. Must not be written to."""
+        """Returns, for each node, whether its labels meet the requirement. The array must not be written to."""
         known = self._requirements.get(expression)
         if known is None:
             topology = self.topology(expression.key)
@@ -140,6 +141,6 @@ class NodeLabels:
         return known
 
     def named(self, field: Requirement) -> Mask:
-        """Nodes whose field metadata.name meets the requirement."""
+        """Returns, for each node, whether its metadata.name meets the requirement."""
         answers = (OneNode({}, node.name).named(field) for node in self._nodes)
         return np.fromiter(answers, dtype=bool, count=len(self._nodes))

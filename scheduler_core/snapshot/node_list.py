@@ -1,6 +1,8 @@
-"""Some of a snapshot's nodes, in a given order: the input of pre_filter, pre_score and the all-nodes forms.
+"""Some nodes of a snapshot, in a given order: the input of pre_filter, pre_score and the all-nodes forms.
 
-It is a sequence of NodeInfo, each built on access; all-nodes forms use `rows` and the snapshot's columns instead."""
+The list is a sequence of NodeInfo, and builds each NodeInfo on access. All-nodes forms use `rows` and the snapshot's
+columns instead.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ Element = TypeVar("Element", bound=np.generic)
 
 
 class NodeList(Sequence[NodeInfo]):
-    """Nodes of one snapshot. `rows` are their positions in it; `is_all`: they are all of its nodes in its own order."""
+    """Nodes of one snapshot. `rows` are their positions in the snapshot. `is_all` is true if the list has all nodes in
+    the snapshot's order."""
 
     __slots__ = ("is_all", "rows", "rules", "snapshot")
 
@@ -44,7 +47,7 @@ class NodeList(Sequence[NodeInfo]):
         return self.snapshot.node_info(int(self.rows[index]), self.rules)
 
     def take(self, column: NDArray[Element]) -> NDArray[Element]:
-        """The column's values for these nodes; the column itself if these are all nodes."""
+        """Returns the column's values for these nodes. Returns the column itself if the list has all nodes."""
         return column if self.is_all else column.take(self.rows)
 
     @property

@@ -1,6 +1,7 @@
-"""A cache with a bounded number of entries that evicts the oldest first.
+"""A cache with a bounded number of entries that drops the oldest entry first.
 
-A process that runs for weeks asks about pods that never return; without a bound it would keep them all.
+A process that runs for weeks handles many pods that never return. Without a bound, the cache would keep an entry for
+each.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The frozen cluster. Cordoning a node or placing a pod gives another snapshot, which shares all unchanged parts.
+"""The frozen cluster. Cordoning a node or placing a pod returns another snapshot, which shares all unchanged parts.
 
-Loading objects is in loading.py; the counts that plugins make over pods are in tallies.py."""
+loading.py builds snapshots from API objects; tallies.py has the counts over pods that plugins need.
+"""
 
 from __future__ import annotations
 
@@ -34,24 +35,24 @@ _NOT_SCHEDULED_BY = frozenset({"budgets", "jobs"})
 
 
 class UnknownNodeError(KeyError):
-    """The snapshot has no node of that name: the caller's list is older or newer than the snapshot."""
+    """The snapshot has no node of this name: the caller's list of nodes is older or newer than the snapshot."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class UnknownPodError(KeyError):
-    """The snapshot has no such placed pod: the caller's list is older or newer than the snapshot."""
+    """The snapshot has no such placed pod: the caller's list of pods is older or newer than the snapshot."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class Snapshot:
-    """Nodes, the pods on them, the pending pods, and all other objects that scheduling reads.
+    """Nodes, the pods on them, the pending pods, and the other objects that scheduling reads.
 
-    `pending` are pods without a node; `ghosts` are pods on unknown nodes, which count for nothing, as in the scheduler.
-    `problems` are unreadable objects, which were left out.
+    `pending` are pods without a node. `ghosts` are pods on unknown nodes; like the scheduler, the snapshot does not
+    count them. `problems` are objects that could not be read and were left out.
     """
 
     __slots__ = (
@@ -96,7 +97,8 @@ class Snapshot:
         objects: ClusterObjects | None = None,
         problems: tuple[ManifestError, ...] = (),
     ) -> Snapshot:
-        """A snapshot of parsed values. Finished pods are left out; the order of `nodes` becomes that of the rows."""
+        """Returns a snapshot of parsed values. Leaves finished pods out. The order of `nodes` becomes the order of the
+        rows."""
         all_nodes = ChangingNodes.of(nodes)
         row_of = all_nodes.columns.row_of
         placed: list[Pod] = []
@@ -131,7 +133,7 @@ class Snapshot:
 
     @property
     def columns(self) -> Columns:
-        """All data about the nodes, in columns; after a change of nodes they are made on first access."""
+        """The data of all nodes as columns. After a change of nodes, they are computed on first access."""
         return self._nodes.columns
 
     @property
@@ -143,7 +145,7 @@ class Snapshot:
         return self.columns.names
 
     def row(self, node_name: str) -> int:
-        """The node's row; raises UnknownNodeError if it does not exist."""
+        """Returns the node's row. Raises UnknownNodeError if there is no such node."""
         row = self._nodes.row_of(node_name)
         if row is None:
             raise UnknownNodeError(f"the snapshot has no node {node_name!r}")
@@ -156,7 +158,7 @@ class Snapshot:
         return self._nodes[self.row(node_name)]
 
     def node_info(self, row: int, rules: RequestRules = CURRENT_RULES) -> NodeInfo:
-        """One node with its pods and sums."""
+        """Returns one node with its pods and the sums over them."""
         node, pods = self.columns.nodes[row], self.placements.state_of(row)
         known = self._infos.get((row, rules))
         if known is None or known[0] is not node or known[1] is not pods:
@@ -172,11 +174,12 @@ class Snapshot:
         return known[2]
 
     def pods_on(self, node_name: str) -> tuple[Pod, ...]:
-        """The pods on a node, including terminating ones; raises UnknownNodeError if it does not exist."""
+        """Returns the pods on a node, including terminating ones. Raises UnknownNodeError if there is no such node."""
         return self.placements.on_node(self.row(node_name))
 
     def pod(self, key: str) -> Pod:
-        """The pod "namespace/name", placed or not; raises UnknownPodError if it does not exist."""
+        """Returns the pod with the key "namespace/name", placed or not. Raises UnknownPodError if there is no such
+        pod."""
         found = self.placements.find(key) or next(
             (pod for pod in (*self.pending, *self.ghosts) if pod.key == key), None
         )
@@ -190,19 +193,19 @@ class Snapshot:
         return self.placements.all_pods()
 
     def tally(self, tally: Tally[Value]) -> Value:
-        """A count over the placed pods; made once and updated by the snapshots derived from this one."""
+        """Returns a count over the placed pods. It is computed once; snapshots that derive from this one update it."""
         return self.placements.tally(tally, self.columns)
 
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
-        """The names of the namespaces whose labels match the selector."""
+        """Returns the names of the namespaces whose labels match the selector."""
         return self.remember(
             ("namespaces", selector),
             lambda: frozenset(name for name, labels in self.objects.namespaces.items() if selector.matches(labels)),
         )
 
     def remember(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
-        """The result of `work_out`, computed once for all snapshots with these other objects. It may depend only on the
-        key and on `objects`, without budgets and Jobs."""
+        """Returns the result of `work_out`, computed once for all snapshots with the same other objects. The result may
+        depend only on the key and on `objects`, but not on budgets and Jobs."""
         known = self._remembered.get(key)
         if known is None:
             known = self._remembered[key] = work_out()
@@ -212,12 +215,12 @@ class Snapshot:
     # ---- other snapshots ----
 
     def with_pod_placed(self, pod: Pod, node_name: str) -> Snapshot:
-        """The cluster with the pod on that node; a pending pod of the same key is no longer pending."""
+        """Returns the snapshot with the pod on this node. A pending pod with the same key is no longer pending."""
         return self.with_pods_placed(((pod, node_name),))
 
     def with_pods_placed(self, pairs: Iterable[tuple[Pod, str]]) -> Snapshot:
-        """The cluster with each pod on its node, wherever it was before; raises UnknownNodeError if a node does not
-        exist."""
+        """Returns the snapshot with each pod on its node, and removes it from where it was before. Raises
+        UnknownNodeError if a node does not exist."""
         coming = {pod.key: pod.on_node(node_name) for pod, node_name in pairs}
         keys = coming.keys()
         leaving = [old for old in map(self.placements.find, keys) if old is not None]
@@ -229,16 +232,16 @@ class Snapshot:
         return placed
 
     def without_pod(self, key: str) -> Snapshot:
-        """The cluster without that pod; raises UnknownPodError if it is on no node here."""
+        """Returns the snapshot without this pod. Raises UnknownPodError if the pod is on no node of the snapshot."""
         return self.without_pods((key,))
 
     def without_pods(self, keys: Iterable[str]) -> Snapshot:
-        """The cluster without these pods; raises UnknownPodError if one is on no node here."""
+        """Returns the snapshot without these pods. Raises UnknownPodError if a pod is on no node of the snapshot."""
         return self._moved([(-1, self._placed(key)) for key in keys])
 
     def with_pods_exchanged(self, pairs: Iterable[tuple[str, Pod]]) -> Snapshot:
-        """The cluster with each pod of those keys removed and its replacement added on the same node, in this order;
-        raises UnknownPodError if one is on no node here."""
+        """Returns the snapshot in which replacements take the nodes of the pods with these keys. Raises UnknownPodError
+        if a pod is on no node of the snapshot."""
         moves: list[tuple[int, Pod]] = []
         for key, pod in pairs:
             old = self._placed(key)
@@ -246,44 +249,45 @@ class Snapshot:
         return self._moved(moves)
 
     def with_pods_moved(self, leaving: Iterable[Pod], coming: Iterable[Pod]) -> Snapshot:
-        """The cluster without the first pods, and with the others added; each pod names its node. Raises
-        UnknownNodeError if a node of an added pod does not exist."""
+        """Returns the snapshot without the `leaving` pods and with the `coming` pods; each pod names its node. Raises
+        UnknownNodeError if the node of an added pod does not exist."""
         return self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming)])
 
     def with_ghosts(self, ghosts: tuple[Pod, ...]) -> Snapshot:
-        """The cluster with these pods on nodes that it lacks."""
+        """Returns the snapshot with these pods on unknown nodes."""
         return self._changed(ghosts=ghosts)
 
     def with_others(
         self, *, pending: tuple[Pod, ...], ghosts: tuple[Pod, ...], problems: tuple[ManifestError, ...]
     ) -> Snapshot:
-        """The cluster with other pods that are pending or on unknown nodes, and other unreadable objects. Snapshots
-        derived from it do not extend this snapshot's log of changes."""
+        """Returns the snapshot with other pending pods, pods on unknown nodes and unreadable objects. Snapshots that
+        derive from the result do not extend this snapshot's log of changes."""
         return self._changed(pending=pending, ghosts=ghosts, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
-        """Pods that were added to (1) or removed from (-1) their own nodes."""
+        """Adds pods to their nodes (1) or removes them (-1)."""
         changes = [(sign, self.row(pod.node_name), pod) for sign, pod in moves]
         return self._changed(placements=self.placements.after(changes, self._nodes))
 
     def _placed(self, key: str) -> Pod:
         pod = self.placements.find(key)
         if pod is None:
-            raise UnknownPodError(f"pod {key} stands on no node of the snapshot")
+            raise UnknownPodError(f"pod {key} is on no node of the snapshot")
         return pod
 
     def with_pod_terminating(self, key: str) -> Snapshot:
-        """The cluster with that pod terminating: topology spread no longer counts it, everything else still does."""
+        """Returns the snapshot with this pod terminating. Topology spread then no longer counts the pod; everything
+        else does."""
         pod = self._placed(key)
         return self if pod.terminating else self._moved(((-1, pod), (1, replace_value(pod, terminating=True))))
 
     def with_node_cordoned(self, node_name: str, *, with_taint: bool = True) -> Snapshot:
-        """The cluster shortly after a cordon: the node is unschedulable, and by default tainted by the node-lifecycle
-        controller."""
+        """Returns the snapshot shortly after a cordon: the node is unschedulable, and by default it has the taint of
+        the node lifecycle controller."""
         return self.with_node_replaced(self.node(node_name).cordoned(with_taint=with_taint))
 
     def without(self, key: str) -> Snapshot:
-        """The cluster without that pod, placed or not; the same cluster if there is no such pod."""
+        """Returns the snapshot without this pod, placed or not. Returns the same snapshot if there is no such pod."""
         placed = self.placements.find(key)
         rest = self if placed is None else self.without_pod(key)
         return rest._changed(
@@ -292,30 +296,30 @@ class Snapshot:
         )
 
     def with_node_uncordoned(self, node_name: str) -> Snapshot:
-        """The cluster after an uncordon, which also removes the cordon's taint."""
+        """Returns the snapshot after an uncordon, which also removes the cordon's taint."""
         return self.with_node_replaced(self.node(node_name).uncordoned())
 
     def with_node_replaced(self, node: Node) -> Snapshot:
-        """The cluster with this node in place of the one of the same name."""
+        """Returns the snapshot in which this node replaces the node of the same name."""
         return self.with_nodes_replaced((node,))
 
     def with_nodes_replaced(self, nodes: Iterable[Node]) -> Snapshot:
-        """The cluster with each of these nodes in place of the one of the same name."""
+        """Returns the snapshot in which each of these nodes replaces the node of the same name."""
         changed = {self.row(node.name): node for node in nodes}
         keeps_images = all(self._nodes[row].images == node.images for row, node in changed.items())
         return self._changed(nodes=self._nodes.with_replaced(changed), infos=self._infos if keeps_images else {})
 
     def with_node_added(self, node: Node) -> Snapshot:
-        """The cluster with one more node, the last in the scheduler's order, and with its pods that were `ghosts`
-        before; raises ValueError if there is a node of that name."""
+        """Returns the snapshot with one more node, the last in the scheduler's order. Pods on this node that were
+        `ghosts` now count. Raises ValueError if a node has that name already."""
         return self.with_nodes_added((node,))
 
     def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:
-        """The same for several nodes, in this order."""
+        """Adds several nodes, in this order; see `with_node_added`."""
         names: set[str] = set()
         for node in nodes:
             if node.name in names or self.has_node(node.name):
-                raise ValueError(f"the snapshot has a node {node.name!r} already")
+                raise ValueError(f"the snapshot already has a node {node.name!r}")
             names.add(node.name)
         come = [pod for pod in self.ghosts if pod.node_name in names]
         ghosts = tuple(pod for pod in self.ghosts if pod.node_name not in names) if come else self.ghosts
@@ -323,9 +327,8 @@ class Snapshot:
         return larger._moved([(1, pod) for pod in come]) if come else larger
 
     def without_node(self, node_name: str) -> Snapshot:
-        """The cluster without that node; its pods become `ghosts`, as in a scheduler that has not yet seen their
-        deletion. The last node of the list takes its row, and every node keeps its position in the scheduler's
-        order."""
+        """Returns the snapshot without this node. Its pods become `ghosts`, as in a scheduler that has not yet seen
+        their deletion. The last node moves to its row, and every node keeps its position in the scheduler's order."""
         row, last = self.row(node_name), len(self._nodes) - 1
         gone = self.placements.on_node(row)
         moves = [(-1, row, pod) for pod in gone]
@@ -340,6 +343,7 @@ class Snapshot:
         )
 
     def with_objects(self, **parts: Any) -> Snapshot:
-        """The cluster with some of its other objects replaced: keyword arguments are fields of ClusterObjects."""
+        """Returns the snapshot with some of its other objects replaced. The keyword arguments are fields of
+        ClusterObjects."""
         remembered = self._remembered if parts.keys() <= _NOT_SCHEDULED_BY else None
         return self._changed(objects=replace_value(self.objects, **parts), remembered=remembered)

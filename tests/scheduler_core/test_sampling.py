@@ -233,8 +233,8 @@ def test_without_score_plugins_all_fitting_nodes_are_equally_likely() -> None:
     (pod,), (note,) = made.pods, made.notes
     assert 0.94 * 150 <= len(pod.landing) <= 150
     assert note == (
-        "nothing scores nodes in this profile: kube-scheduler takes the first of up to 150 nodes that fit, and where "
-        "it begins nobody can tell: 1 landing of 1 depends on it"
+        "nothing scores nodes in this profile: kube-scheduler takes the first of up to 150 nodes that fit, and the "
+        "start of its search is unknown: 1 landing of 1 depends on it"
     )
 
 

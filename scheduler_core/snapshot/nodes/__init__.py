@@ -1,1 +1,1 @@
-"""The nodes of a snapshot beside their columns, and how the columns follow changes of nodes."""
+"""The nodes of a snapshot: their changes, their images, and the order in which the scheduler searches them."""

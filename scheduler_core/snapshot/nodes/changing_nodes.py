@@ -1,7 +1,8 @@
-"""The nodes of a snapshot: columns, and the nodes that changed since these were made.
+"""The nodes of a snapshot: columns, and the nodes that changed after the columns were made.
 
-The cost of a change does not depend on the number of nodes. The columns are made on first access, once for all
-changes."""
+The cost of a change does not depend on the number of nodes. New columns are made on first access, for all changes at
+once.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _MOST_CHANGES: Final = 64
 
 
 class ChangingNodes:
-    """A value: `columns` is made once, and nothing else changes."""
+    """The nodes of one snapshot, which never change. `columns` is computed on first access."""
 
     __slots__ = ("_base", "_length", "_of_tree", "_row_of", "_rows")
 
@@ -38,7 +39,7 @@ class ChangingNodes:
 
     @classmethod
     def of(cls, nodes: Sequence[Node]) -> ChangingNodes:
-        """These nodes, one row each."""
+        """Returns these nodes, one row per node."""
         return cls._unchanged(Columns(tuple(nodes)))
 
     @classmethod
@@ -53,33 +54,33 @@ class ChangingNodes:
         return self._base.nodes[row] if node is None else node
 
     def row_of(self, name: str) -> int | None:
-        """The node's row; None if it does not exist."""
+        """Returns the node's row, or None if there is no such node."""
         return self._row_of[name] if name in self._row_of else self._base.row_of.get(name)
 
     @property
     def columns(self) -> Columns:
-        """All data about the nodes, in columns."""
+        """The data of all nodes as columns."""
         if self._rows or self._row_of or self._of_tree:
             self._base = self._base.patched(self._length, self._rows, self._row_of, self._of_tree)
             self._rows, self._row_of, self._of_tree = {}, {}, ()
         return self._base
 
     def with_replaced(self, rows: Mapping[int, Node]) -> ChangingNodes:
-        """A copy with these nodes, by row, in place of those with the same names."""
+        """Returns a copy in which these nodes, by row, replace the nodes of the same names."""
         moved = {row: (self[row], node) for row, node in rows.items() if zone_key(self[row]) != zone_key(node)}
         of_tree = (partial(NodeTree.with_replaced, changes=moved),) if moved else ()
         return self._changed(self._length, rows, {}, of_tree)
 
     def with_added(self, nodes: Sequence[Node]) -> ChangingNodes:
-        """A copy with these nodes at the end; their names must be new."""
+        """Returns a copy with these nodes at the end. Their names must be new."""
         rows = dict(enumerate(nodes, self._length))
         row_of = {node.name: row for row, node in rows.items()}
         of_tree = (partial(NodeTree.with_added, nodes=tuple(nodes)),)  # it is called later; the caller keeps its list
         return self._changed(self._length + len(nodes), rows, row_of, of_tree)
 
     def without(self, row: int) -> ChangingNodes:
-        """A copy without one node. The last node takes its row, so that no other node moves; the order in the tree
-        stays."""
+        """Returns a copy without one node. The last node moves to its row; the other rows and the scheduler's order do
+        not change."""
         gone, last = self[row], self[self._length - 1]
         row_of = {last.name: row, gone.name: None}
         of_tree = (partial(NodeTree.without, row=row, node=gone),)

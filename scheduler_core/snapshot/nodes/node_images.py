@@ -1,7 +1,8 @@
-"""The images of each node: how large an image is, and how many nodes have it.
+"""The size of each image, and how many nodes have it.
 
-The scheduler keeps one size per image name: that of the node which reported the name first, here the first in the
-snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36)."""
+The scheduler keeps one size per image name: the size from the node that reported the name first. Here this is the first
+node in the snapshot's order (pkg/scheduler/backend/cache/cache.go, v1.36).
+"""
 
 from __future__ import annotations
 
@@ -18,13 +19,14 @@ from scheduler_core.values import Value
 
 
 class ImageState(Value):
-    """One image name: its size, and the number of nodes that have it."""
+    """The size of one image, and the number of nodes that have it."""
 
     size_bytes: int
     node_count: int
 
     def spread_bytes(self, total_nodes: int) -> int:
-        """The size, scaled down by the share of nodes that have the image; floating point in exactly this order."""
+        """Returns the size, scaled by the share of nodes that have the image. The order of the floating-point
+        operations is the scheduler's."""
         return int(float(self.size_bytes) * (float(self.node_count) / float(total_nodes)))
 
 
@@ -32,7 +34,7 @@ _Place = tuple[int, list[int]]
 
 
 class NodeImages:
-    """The image index of a fixed list of nodes."""
+    """The images of a fixed list of nodes."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
@@ -40,7 +42,7 @@ class NodeImages:
 
     @cached_property
     def _places(self) -> dict[str, tuple[int, list[int]]]:
-        """The size of each name, and the rows of the nodes with it, in order. Derived indexes share the lists, so that
+        """The size of each image name, and the rows of the nodes that have it. Derived indexes share the lists, so
         nothing may write to them."""
         places: dict[str, tuple[int, list[int]]] = {}
         for row, node in enumerate(self._nodes):
@@ -52,7 +54,7 @@ class NodeImages:
         return places
 
     def changed(self, nodes: tuple[Node, ...], rows: Iterable[int]) -> NodeImages:
-        """The index of these nodes, which differ from the present ones only in these rows."""
+        """Returns the index of these nodes, which differ from the current nodes only in these rows."""
         new = NodeImages(nodes)
         if "_places" not in self.__dict__:
             return new
@@ -69,11 +71,11 @@ class NodeImages:
 
     @cached_property
     def states(self) -> Mapping[str, ImageState]:
-        """Every image name that any node reports."""
+        """The size and the number of nodes for every reported image name."""
         return {name: ImageState(size, len(rows)) for name, (size, rows) in self._places.items()}
 
     def at_hand(self, names: tuple[str, ...]) -> NDArray[np.int64]:
-        """Per node, the bytes of these images that it has, each counted by how widely it has spread."""
+        """Returns, for each node, the scaled sizes of these images that the node has; see `spread_bytes`."""
         found = np.zeros(len(self._nodes), dtype=np.int64)
         for name in names:
             if name in self._places:
@@ -81,8 +83,8 @@ class NodeImages:
         return found
 
     def shares(self, names: tuple[str, ...], least: int, most: int) -> NDArray[np.int64]:
-        """Per node, the position of its image bytes between `least` and `most`, in percent rounded down. Must not be
-        written to."""
+        """Returns, for each node, its image bytes as a position between `least` and `most`, in percent, rounded down.
+        The array must not be written to."""
         key = (names, least, most)
         known = self._shares.get(key)
         if known is None:
@@ -92,7 +94,7 @@ class NodeImages:
 
 
 def _sizes(nodes: tuple[Node, ...], row: int) -> dict[str, int]:
-    """The sizes that the node in that row reports per image name; empty for a missing row."""
+    """Returns the image sizes that the node in this row reports, by image name. Empty for a missing row."""
     sizes: dict[str, int] = {}
     for image in nodes[row].images if row < len(nodes) else ():
         for name in image.names:

@@ -1,7 +1,7 @@
 """The order in which kube-scheduler searches its nodes, updated as nodes are added, changed and removed.
 
 The scheduler keeps a list of nodes for each zone, and the zones in the order in which it first saw them. A node that is
-added again, or that changes its zone, goes to the end of its zone's list; an empty zone is forgotten, and comes last
+added again, or that changes its zone, goes to the end of its zone's list. An empty zone is forgotten, and comes last
 when it returns (pkg/scheduler/backend/cache/node_tree.go, v1.36).
 """
 
@@ -21,8 +21,9 @@ Element = TypeVar("Element", bound=np.generic)
 
 
 class NodeTree(Value, eq=False):
-    """Moments are increasing numbers. `joined` has for each row the moment when the node joined its zone's list,
-    `zone_of` the moment when that zone appeared; `zones` has for each zone that moment and its number of nodes."""
+    """The scheduler's tree of nodes. Times are increasing numbers. `joined` has, for each row, the time at which the
+    node joined its zone's list; `zone_of` has the time at which that zone appeared. `zones` has both that time and the
+    number of nodes for each zone."""
 
     zones: Mapping[str, tuple[int, int]]
     zone_of: Ints
@@ -31,7 +32,7 @@ class NodeTree(Value, eq=False):
 
     @classmethod
     def of(cls, nodes: Sequence[Node]) -> NodeTree:
-        """The tree of a scheduler that got these nodes in this order."""
+        """Returns the tree of a scheduler that got these nodes in this order."""
         counts: dict[str, int] = {}
         zone_of = np.empty(len(nodes), dtype=np.int64)
         place: dict[str, int] = {}
@@ -43,11 +44,11 @@ class NodeTree(Value, eq=False):
         return cls(zones, zone_of, np.arange(len(nodes), dtype=np.int64), max(len(nodes), len(place)))
 
     def order(self) -> NDArray[np.intp]:
-        """All rows, one of each zone in turn."""
+        """Returns all rows in the scheduler's order: one node of each zone in turn."""
         return one_of_each_zone(np.argsort(self.joined, kind="stable"), self.zone_of)
 
     def with_added(self, nodes: Sequence[Node]) -> NodeTree:
-        """The tree after these nodes were added in this order; their rows follow the others."""
+        """Returns the tree with these nodes added in this order. Their rows follow the existing ones."""
         zones, appeared = dict(self.zones), []
         for now, node in enumerate(nodes, self.now):
             zone = zone_key(node)
@@ -63,7 +64,7 @@ class NodeTree(Value, eq=False):
         )
 
     def without(self, row: int, node: Node) -> NodeTree:
-        """The tree without that node; the last row takes its place, as in `Columns.without_row`."""
+        """Returns the tree without this node. The last row moves to its row, as in `ChangingNodes.without`."""
         return replace_value(
             self,
             zones=self._zones_without(zone_key(node)),
@@ -72,8 +73,8 @@ class NodeTree(Value, eq=False):
         )
 
     def with_replaced(self, changes: Mapping[int, tuple[Node, Node]]) -> NodeTree:
-        """The tree after these rows changed one after another, each given before and after; it differs only if a zone
-        changed."""
+        """Returns the tree after these rows changed, each from its old to its new node. Only a changed zone changes the
+        tree."""
         tree = self
         for row, (old, new) in changes.items():
             tree = tree._with_replaced(row, old, new)
@@ -98,7 +99,8 @@ class NodeTree(Value, eq=False):
 
 
 def one_of_each_zone(rows: NDArray[np.intp], zone_of: Ints) -> NDArray[np.intp]:
-    """These rows, one of each zone in turn: zones by the moments at which they appeared, nodes in the given order."""
+    """Sorts the rows: one node of each zone in turn. Zones are in the order in which they appeared, nodes in the given
+    order."""
     zones = zone_of[rows]
     _, sizes = np.unique(zones, return_counts=True)
     by_zone = np.argsort(zones, kind="stable")
@@ -108,7 +110,7 @@ def one_of_each_zone(rows: NDArray[np.intp], zone_of: Ints) -> NDArray[np.intp]:
 
 
 def last_moved_to(columns: NDArray[Element], row: int) -> NDArray[Element]:
-    """The columns without this row, which the last row replaces. Rows are along the last axis."""
+    """Returns the columns without this row; the last row moves to its position. Rows are along the last axis."""
     moved = columns[..., :-1].copy()
     if row < moved.shape[-1]:
         moved[..., row] = columns[..., -1]
@@ -116,8 +118,8 @@ def last_moved_to(columns: NDArray[Element], row: int) -> NDArray[Element]:
 
 
 def zone_key(node: Node) -> str:
-    """Region and zone together; the beta labels count before the current ones (component-helpers/node/topology,
-    v1.36)."""
+    """Returns the node's region and zone as one key. The beta labels take precedence over the current ones
+    (component-helpers/node/topology, v1.36)."""
     labels = node.labels
     region, zone = (
         labels.get(f"failure-domain.beta.kubernetes.io/{part}", labels.get(f"topology.kubernetes.io/{part}", ""))

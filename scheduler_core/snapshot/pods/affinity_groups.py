@@ -1,8 +1,9 @@
-"""Pods by their affinity terms, and which of these terms select a given incoming pod.
+"""Groups pods by their affinity terms, and finds the terms that select a given incoming pod.
 
-Terms of existing pods affect incoming pods: required anti-affinity refuses them, the other terms add to scores. Pods
-with equal terms form a group, so each distinct term is matched once per kind of incoming pod. As in pod_classes.py, a
-register only grows, and `only` makes one without unused groups."""
+Terms of existing pods affect incoming pods: required anti-affinity refuses nodes, and the other terms add to scores.
+Pods with equal terms form a group, so each distinct term is matched once per kind of incoming pod. As in
+pod_classes.py, a register of groups only grows; `only` makes a register without unused groups.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ _NEWCOMERS: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """The properties of an incoming pod that existing pods' terms read: its namespace, that namespace's labels, and its
-    own labels (both sorted)."""
+    """The properties of an incoming pod that the terms of existing pods read: its namespace, the labels of its
+    namespace, and its own labels. Both label lists are sorted."""
 
     namespace: str
     namespace_labels: tuple[tuple[str, str], ...]
@@ -42,8 +43,8 @@ Pulls = Mapping[int, tuple[tuple[str, int], ...]]
 
 @dataclass(slots=True)
 class _Matched:
-    """Groups with a matching term among the first `seen`: the keys by which they exclude the incoming pod, and the
-    scores that they add."""
+    """The groups with a matching term among the first `seen` groups: the topology keys by which they exclude the
+    incoming pod, and the scores that they add."""
 
     seen: int = 0
     keeps_off: dict[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class _Matched:
 
 
 class AffinityGroups:
-    """Numbers groups in order of appearance and matches their terms."""
+    """Numbers groups in the order in which they appear, and matches their terms."""
 
     def __init__(self) -> None:
         self._number_by_spec: WeakKeyDictionary[PodSpec, int] = WeakKeyDictionary()
@@ -64,7 +65,7 @@ class AffinityGroups:
         self._matched: Remembered[Newcomer, _Matched] = Remembered(_NEWCOMERS)
 
     def only(self, numbers: Iterable[int]) -> AffinityGroups:
-        """A register of these groups alone, numbered from 0 in this order."""
+        """Returns a register with only these groups, numbered from 0 in this order."""
         new = AffinityGroups()
         for number in numbers:
             new._number_terms(*self._members[number])
@@ -74,7 +75,7 @@ class AffinityGroups:
         return len(self._members)
 
     def number_of(self, spec: PodSpec) -> int:
-        """The group of pods with this spec; NO_GROUP if they have no affinity."""
+        """Returns the number of the group of pods with this spec, or NO_GROUP if the spec has no pod affinity."""
         if spec is not self._last[0]:  # a pod's changes come one after another, and share its spec
             self._last = (spec, self._find_number(spec))
         return self._last[1]
@@ -97,16 +98,16 @@ class AffinityGroups:
         return self._number[key]
 
     def kept_off_by(self, newcomer: Newcomer) -> Pulls:
-        """Group → (topology key, 1) for each required anti-affinity term that matches the incoming pod."""
+        """Maps a group to (topology key, 1) for each required anti-affinity term that matches the incoming pod."""
         return self._match(newcomer).keeps_off
 
     def drawn_by_requirement(self, newcomer: Newcomer) -> Pulls:
-        """Group → (topology key, 1) for each matching required affinity term; a setting gives the scheduler's weight
-        for them."""
+        """Maps a group to (topology key, 1) for each required affinity term that matches. The scheduler's configuration
+        has the weight of such terms."""
         return self._match(newcomer).required
 
     def drawn_by_preference(self, newcomer: Newcomer) -> Pulls:
-        """Group → (topology key, ± weight) for each matching preferred term."""
+        """Maps a group to (topology key, ± weight) for each preferred term that matches."""
         return self._match(newcomer).preferred
 
     def _match(self, newcomer: Newcomer) -> _Matched:
@@ -149,8 +150,8 @@ def _terms(affinity: PodAffinity, anti_affinity: PodAffinity) -> Iterable[PodAff
 
 
 def _pairs_that_could_match(terms: Iterable[PodAffinityTerm]) -> set[tuple[str, str] | None]:
-    """Label pairs of which any incoming pod selected by the term must have one; None if the term requires no particular
-    value."""
+    """Returns label pairs such that every incoming pod that a term selects has at least one of them. The set contains
+    None if a term requires no particular value."""
     pairs: set[tuple[str, str] | None] = set()
     for term in terms:
         if term.selector.requirements is None:

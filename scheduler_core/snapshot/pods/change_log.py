@@ -1,7 +1,8 @@
-"""The changes of the placed pods since their table was made, in order and indexed.
+"""An indexed log of the changes of placed pods since their table was made.
 
-A log only grows. Several placements share one, and each knows how far it has read: later entries belong to another
-placement. A second branch continues in its own log, which begins with the first part of the other.
+A log only grows. Several placements share one log, and each knows how many of its entries it has read; later entries
+belong to other placements. When placements divide, the second branch continues in its own log, which begins with a part
+of the first log.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class PodChange(Value, eq=False):
-    """A pod that was added to (`sign` 1) or removed from (−1) a node since the table was made."""
+    """A pod that was added to a node (`sign` 1) or removed from it (`sign` −1) since the table was made."""
 
     sign: int
     row: int
@@ -30,9 +31,9 @@ _DEEPEST: Final = 8
 
 
 class ChangeLog:
-    """Changes, and the positions of each pod's, row's, class's and affinity group's changes among them.
+    """Changes in order, indexed by pod, row, class and affinity group.
 
-    The first `_start` changes are those of `_before`.
+    The first `_start` changes are in the log `_before`.
     """
 
     __slots__ = ("_all", "_before", "_depth", "_of_class", "_of_group", "_of_pod", "_of_row", "_start")
@@ -62,7 +63,7 @@ class ChangeLog:
         self._of_group[change.group].append(place)
 
     def up_to(self, length: int) -> ChangeLog:
-        """A log that continues after the first changes of this one, which does not see the new entries."""
+        """Returns a log that continues after the first `length` changes. It does not see later entries of this log."""
         if self._before is not None and length <= self._start:
             return self._before.up_to(length)
         if self._depth >= _DEEPEST:
@@ -70,14 +71,14 @@ class ChangeLog:
         return ChangeLog(before=self, start=length)
 
     def last_of_pod(self, key: str, length: int) -> PodChange | None:
-        """The pod's last change among the first `length`."""
+        """Returns the last change of the pod among the first `length` changes."""
         found = self._last(self._of_pod.get(key), length)
         if found is not None or self._before is None:
             return found
         return self._before.last_of_pod(key, min(length, self._start))
 
     def last_of_row(self, row: int, length: int) -> PodChange | None:
-        """The row's last change among the first `length`."""
+        """Returns the last change of the row among the first `length` changes."""
         found = self._last(self._of_row.get(row), length)
         if found is not None or self._before is None:
             return found
@@ -90,7 +91,7 @@ class ChangeLog:
         return self._all[places[before - 1] - self._start] if before else None
 
     def of_row(self, row: int, length: int) -> list[PodChange]:
-        """The row's changes among the first `length`."""
+        """Returns the changes of the row among the first `length` changes."""
         earlier = [] if self._before is None else self._before.of_row(row, min(length, self._start))
         return earlier + self._between(self._of_row, (row,), 0, length)
 
@@ -108,28 +109,28 @@ class ChangeLog:
         return found
 
     def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """The changes of these classes, in no particular order."""
+        """Returns the changes of pods of these classes between two positions, in no particular order."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_classes(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_class, numbers, start, end)
 
     def of_groups(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
-        """The changes of these affinity groups, in no particular order."""
+        """Returns the changes of pods of these affinity groups between two positions, in no particular order."""
         earlier: list[PodChange] = []
         if self._before is not None and start < self._start:
             earlier = self._before.of_groups(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_group, numbers, start, end)
 
     def between(self, start: int, end: int) -> Iterator[PodChange]:
-        """The changes between two positions, in order."""
+        """Yields the changes between two positions, in order."""
         if self._before is not None and start < self._start:
             yield from self._before.between(start, min(end, self._start))
         yield from self._all[max(start - self._start, 0) : max(end - self._start, 0)]
 
 
 class Changes(Value):
-    """A part of a log: the changes that a count needs to become current."""
+    """The part of a log that a count has not read yet."""
 
     log: ChangeLog
     start: int
@@ -142,13 +143,13 @@ class Changes(Value):
         return self.log.between(self.start, self.end)
 
     def of_classes(self, numbers: Collection[int]) -> list[PodChange]:
-        """The changes of pods of these classes, in no particular order."""
+        """Returns the changes of pods of these classes, in no particular order."""
         if len(numbers) > len(self):
             return [change for change in self if change.class_number in numbers]
         return self.log.of_classes(numbers, self.start, self.end)
 
     def of_groups(self, numbers: Collection[int]) -> list[PodChange]:
-        """The changes of pods of these affinity groups, in no particular order."""
+        """Returns the changes of pods of these affinity groups, in no particular order."""
         if len(numbers) > len(self):
             return [change for change in self if change.group in numbers]
         return self.log.of_groups(numbers, self.start, self.end)

@@ -1,8 +1,8 @@
-"""Placed pods and counts over them, as a value: a table, the changes since, and cached counts.
+"""The placed pods as a value: a table of pods, the changes since the table was made, and cached counts.
 
-A count over pods (a *tally*) is made once from the table and then updated with every change. Placements derived from
-one another share table, log and cached counts, without visible changes to any of them. If two are derived from the same
-one, the second gets its own log from there. Queries change nothing but the cache.
+A count over pods (a *tally*) is made once from the table and then updated with every change. Placements that derive
+from one another share table, log and cached counts; no placement sees changes of another. If two derive from the same
+placements, the second gets its own log. Queries change only the cache.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _REMEMBERED: Final = 8192
 
 
 class Tally(Protocol[Value]):
-    """A count over the placed pods. Equal tallies are counted once, so a tally is a frozen, hashable value."""
+    """A way to count placed pods. Equal tallies are counted once, so a tally is a frozen, hashable value."""
 
     def count(self, columns: Columns, table: PodTable) -> Value:
-        """The count over a whole table."""
+        """Counts the pods of a whole table."""
         ...
 
     def after(self, value: Value, changes: Changes, columns: Columns, table: PodTable) -> Value:
-        """The count after some more changes, as a new value; the old one is still in use elsewhere."""
+        """Returns the count after more changes, as a new value. Other placements still use the old value."""
         ...
 
     def basis(self, columns: Columns) -> Hashable:
-        """What the count uses of the nodes besides their number; if it differs, the count is made again."""
+        """Returns what the count reads of the nodes, beside their number. If it changes, the count is made again."""
         ...
 
     def over(self, value: Value, rows: int) -> Value:
-        """The same pods' count over that many rows. Added or removed rows have no pods."""
+        """Returns the same count for a different number of rows. Added or removed rows have no pods."""
         ...
 
     def __hash__(self) -> int: ...
@@ -54,7 +54,7 @@ class Tally(Protocol[Value]):
 
 @dataclass(slots=True)
 class _Counted:
-    """A count at a position in the log, over that many rows."""
+    """A count at a position in the log, with its number of rows."""
 
     length: int
     basis: Hashable
@@ -73,7 +73,7 @@ _Memo = dict[Hashable, _Counted]
 
 
 class Placements:
-    """The pods on the nodes of a snapshot: a table, and a position in the log of changes since."""
+    """The pods on the nodes of a snapshot: a table, and a position in the log of later changes."""
 
     __slots__ = ("_is_lent", "_length", "_log", "_memo", "_memo_of_table", "_width", "table")
 
@@ -98,7 +98,7 @@ class Placements:
 
     @classmethod
     def of(cls, pods: Sequence[Pod], columns: Columns) -> Placements:
-        """Pods, all of which are on nodes of `columns`."""
+        """Returns the placements of these pods. All must be on nodes of `columns`."""
         return cls._on(PodTable.of(pods, columns.row_of, PodClasses(), AffinityGroups()), Remembered(_REMEMBERED))
 
     @classmethod
@@ -106,7 +106,7 @@ class Placements:
         return cls(table, ChangeLog(), 0, Remembered(_REMEMBERED), memo_of_table, width=table.node_count)
 
     def lent(self) -> Placements:
-        """A copy for a caller that may derive other changes: the original continues in the log."""
+        """Returns a copy for a caller that may derive other changes. Only the original adds to the shared log."""
         return Placements(
             self.table, self._log, self._length, self._memo, self._memo_of_table, width=self._width, is_lent=True
         )
@@ -117,7 +117,7 @@ class Placements:
         return Changes(self._log, 0, self._length)
 
     def tally(self, tally: Tally[Value], columns: Columns) -> Value:
-        """The current count. The value is shared and must not be written to."""
+        """Returns the current count. The value is shared and must not be written to."""
         known = self._memo.get(tally)
         if known is not None and known.length > self._length:  # placements derived from this one have counted on
             self._part()
@@ -133,7 +133,7 @@ class Placements:
         return result
 
     def _counted(self, tally: Tally[Any], columns: Columns) -> _Counted:
-        """The count over the table alone."""
+        """Counts the pods of the table, without later changes."""
         if self._width > len(columns):  # the table may name removed rows
             self._settle(columns)
         basis, rows = tally.basis(columns), len(columns)
@@ -144,7 +144,7 @@ class Placements:
         return known.copy()
 
     def _part(self) -> None:
-        """Leaves the log to the placements that continued it and starts a new one here."""
+        """Leaves the shared log to the placements that continued it, and starts a new log here."""
         self._log = self._log.up_to(self._length)
         memo: _Memo = Remembered(_REMEMBERED)
         memo.update({tally: known.copy() for tally, known in self._memo.items() if known.length <= self._length})
@@ -152,7 +152,7 @@ class Placements:
         self._is_lent = False
 
     def after(self, changes: Sequence[tuple[int, int, Pod]], nodes: ChangingNodes) -> Placements:
-        """The placements after pods were added to (1) or removed from (-1) rows, in this order."""
+        """Returns the placements after pods were added to rows (1) or removed from rows (-1), in this order."""
         if self._length >= max(_CHANGES_PER_TABLE, len(self.table.pods) // _PODS_PER_CHANGE):
             self._settle(nodes.columns)
         if self._is_lent or len(self._log) > self._length:  # another placement continues from here
@@ -169,8 +169,8 @@ class Placements:
         return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table, width=width)
 
     def _settle(self, columns: Columns) -> None:
-        """The same placements on their own table; counts that were requested since the last table are kept, the others
-        are forgotten."""
+        """Moves to a new table with all changes. Keeps the counts that were requested since the last table, and forgets
+        the other counts."""
         asked: list[Any] = [tally for tally, known in self._memo.items() if known.length <= self._length]
         counted: _Memo = Remembered(_REMEMBERED)
         for tally in asked:
@@ -183,7 +183,7 @@ class Placements:
         self._is_lent, self._width = False, len(columns)
 
     def find(self, key: str) -> Pod | None:
-        """The placed pod with this key."""
+        """Returns the placed pod with this key, or None."""
         change = self._log.last_of_pod(key, self._length)
         if change is not None:
             return change.pod if change.sign > 0 else None
@@ -191,7 +191,8 @@ class Placements:
         return None if index is None else self.table.pods[index]
 
     def on_node(self, row: int) -> tuple[Pod, ...]:
-        """The pods on one node: those of the table first, then in the order of their arrival."""
+        """Returns the pods on one node: first the pods of the table, then later pods in the order in which they were
+        added."""
         pods = {pod.key: pod for pod in self.table.on_node(row)}
         for change in self._log.of_row(row, self._length):
             pods.pop(change.pod.key, None)
@@ -200,10 +201,10 @@ class Placements:
         return tuple(pods.values())
 
     def state_of(self, row: int) -> object:
-        """The same object as long as the same pods are on the node: compared by identity, and kept as long as it is
-        compared."""
+        """Returns an object that stays the same as long as the node has the same pods. The caller compares it by
+        identity and must keep it to compare it."""
         return self._log.last_of_row(row, self._length) or self.table
 
     def all_pods(self) -> Sequence[Pod]:
-        """Every placed pod, in no particular order."""
+        """Returns every placed pod, in no particular order."""
         return self.table.pods_after(self.changes) if self._length else self.table.pods

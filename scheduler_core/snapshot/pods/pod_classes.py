@@ -1,7 +1,9 @@
-"""Pods by the properties that selectors use: namespace, labels, and whether they are terminating.
+"""Groups pods into classes by the properties that selectors read: namespace, labels, and whether the pod terminates.
 
-Most pods are copies, so selectors are matched against classes and not pods. A register only grows, and derived
-snapshots share it: nothing in it depends on where pods are. `only` makes one without unused classes."""
+Most pods are copies, so selectors are matched against classes instead of pods. A register of classes only grows.
+Derived snapshots share it, because it does not depend on where pods are. `only` makes a register without unused
+classes.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ _ANSWERS: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class PodQuery:
-    """A query for pods: those that all `parts` select. A part is a set of namespaces (None: every one) and a selector.
+    """A query that selects the pods that match all `parts`. A part is a set of namespaces (None: all namespaces) and a
+    selector.
 
-    `live_only` leaves terminating pods out.
+    With `live_only`, the query leaves terminating pods out.
     """
 
     parts: tuple[tuple[frozenset[str] | None, LabelSelector], ...]
@@ -45,7 +48,7 @@ class PodQuery:
 
 @dataclass(slots=True)
 class _Answer:
-    """Classes found for a query among the first `seen` classes."""
+    """The classes that a query selects among the first `seen` classes."""
 
     seen: int = 0
     found: set[int] = field(default_factory=set)
@@ -53,7 +56,7 @@ class _Answer:
 
 
 class PodClasses:
-    """Numbers classes in order of appearance and finds those that a query selects."""
+    """Numbers classes in the order in which they appear, and finds the classes that a query selects."""
 
     def __init__(self) -> None:
         self._number: dict[tuple[str, tuple[tuple[str, str], ...], bool], int] = {}
@@ -65,7 +68,7 @@ class PodClasses:
         self._answers: Remembered[PodQuery, _Answer] = Remembered(_ANSWERS)
 
     def only(self, numbers: Iterable[int]) -> PodClasses:
-        """A register of these classes alone, numbered from 0 in this order."""
+        """Returns a register with only these classes, numbered from 0 in this order."""
         new = PodClasses()
         for number in numbers:
             namespace, labels, terminating = self._members[number]
@@ -76,7 +79,7 @@ class PodClasses:
         return len(self._members)
 
     def number_of(self, pod: Pod) -> int:
-        """The pod's class, numbered now if it is the first of its kind."""
+        """Returns the number of the pod's class. A new class gets the next number."""
         if pod.labels is not self._last_labels:  # a pod's changes come one after another, and share its labels
             self._last_labels, self._last_pairs = pod.labels, tuple(sorted(pod.labels.items()))
         key = (pod.namespace, self._last_pairs, pod.terminating)
@@ -92,7 +95,7 @@ class PodClasses:
         return number
 
     def chosen(self, query: PodQuery) -> tuple[set[int], list[int]]:
-        """The classes that a query selects, as a set and in order. Must not be changed."""
+        """Returns the classes that a query selects, as a set and in order. The caller must not change them."""
         answer = self._answers.get(query)
         if answer is None:
             answer = self._answers[query] = _Answer()
@@ -106,8 +109,8 @@ class PodClasses:
         return answer.found, answer.ordered
 
     def _candidates(self, query: PodQuery, seen: int) -> list[int]:
-        """Classes from `seen` on that could match: found by one `key in (…)` of the query if there is one, else by its
-        namespaces."""
+        """Returns classes from `seen` on that the query may select. Uses the part of the query, `key in (…)` or
+        namespaces, that leaves the fewest classes."""
         best: list[int] | None = None
         for namespaces, selector in query.parts:
             if selector.requirements is None:

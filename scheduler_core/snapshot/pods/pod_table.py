@@ -1,6 +1,7 @@
-"""The placed pods of a snapshot at one moment, sorted by node, by class and by affinity group.
+"""The placed pods of a snapshot at one moment, indexed by node, by class and by affinity group.
 
-A table never changes. Later changes are in change_log.py."""
+A table never changes; change_log.py has later changes.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _SPARE_ENTRIES = 64
 
 
 class Grouped:
-    """Numbers 0 … n sorted by a key, so that all numbers with one key are adjacent."""
+    """The numbers 0 … n, sorted by a key, so that numbers with the same key are adjacent."""
 
     __slots__ = ("_order", "_starts")
 
@@ -41,7 +42,7 @@ class Grouped:
 
 
 class PodTable:
-    """`rows[i]`, `classes[i]` and `groups[i]` belong to `pods[i]`."""
+    """Pods in columns: `rows[i]`, `classes[i]` and `groups[i]` belong to `pods[i]`."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class PodTable:
 
     @classmethod
     def of(cls, pods: Sequence[Pod], row_of: Mapping[str, int], kinds: PodClasses, affinities: AffinityGroups) -> Self:
-        """A table of pods, all of which are on known nodes."""
+        """Returns a table of these pods. All must be on known nodes."""
         count = len(pods)
         rows = np.fromiter((row_of[pod.node_name] for pod in pods), dtype=np.intp, count=count)
         classes = np.fromiter((kinds.number_of(pod) for pod in pods), dtype=np.intp, count=count)
@@ -74,14 +75,14 @@ class PodTable:
         )
 
     def pods_after(self, changes: Iterable[PodChange]) -> list[Pod]:
-        """The pods after the changes, in no particular order."""
+        """Returns the pods after these changes, in no particular order."""
         gone, come = self._sorted(changes)
         left = set(gone)
         stayed = [pod for index, pod in enumerate(self.pods) if index not in left] if left else list(self.pods)
         return stayed + [change.pod for change in come]
 
     def _sorted(self, changes: Iterable[PodChange]) -> tuple[list[int], list[PodChange]]:
-        """The free positions of the table after the changes, and the added and the remaining pods."""
+        """Returns the positions in the table that become free, and the changes that add a pod."""
         gone: set[int] = set()
         come: dict[str, PodChange] = {}
         for change in changes:
@@ -94,8 +95,8 @@ class PodTable:
         return sorted(gone), list(come.values())
 
     def with_changes(self, changes: Iterable[PodChange], node_count: int) -> Self:
-        """The table after the changes, over that many nodes. Remaining pods keep their position if possible. Registers
-        with many entries that have no pod any more are rebuilt."""
+        """Returns the table after the changes, for `node_count` nodes. Remaining pods keep their position if possible.
+        Rebuilds registers that have many entries without a pod."""
         gone, come = self._sorted(changes)
         sources = _sources(len(self.pods), gone, len(come))
 
@@ -125,8 +126,8 @@ class PodTable:
         return new
 
     def _places(self, sources: Rows, gone: list[int], come: list[PodChange]) -> tuple[list[Pod], dict[str, int]]:
-        """The pods at their new positions, and the position of each. Keys of remaining pods are the same strings: new
-        copies would fragment the memory of a long-lived process."""
+        """Returns the pods at their new positions, and the position of each pod's key. Keys of remaining pods are the
+        same strings: new copies would fragment the memory of a long-lived process."""
         index_of = dict(self.index_of)
         for index in gone:
             del index_of[self.pods[index].key]
@@ -160,11 +161,11 @@ class PodTable:
         return Grouped(self.groups[self._with_group], len(self.affinities))
 
     def on_node(self, row: int) -> list[Pod]:
-        """The pods on one node, in the table's order."""
+        """Returns the pods on one node, in the table's order."""
         return [self.pods[index] for index in self._by_node.members(row)]
 
     def rows_of_classes(self, numbers: Sequence[int]) -> Rows:
-        """The rows of pods of these classes, one entry per pod."""
+        """Returns the rows of all pods of these classes, one entry per pod."""
         if len(numbers) == 1:
             return self.rows[self._by_class.members(numbers[0])]
         if len(numbers) < _MANY_CLASSES:
@@ -178,13 +179,13 @@ class PodTable:
         return self.rows[wanted[self.classes]]
 
     def rows_of_group(self, number: int) -> Rows:
-        """The rows of pods of an affinity group, one entry per pod."""
+        """Returns the rows of all pods of an affinity group, one entry per pod."""
         return self.rows[self._with_group[self._by_group.members(number)]]
 
 
 def _sources(count: int, gone: list[int], come: int) -> Rows:
-    """The old position of the pod at each position of the new table; added pods count from the end of the old table.
-    Added pods take the free positions, then the last of the old ones do."""
+    """Returns, for each position of the new table, the old position of its pod. Added pods have numbers from the end of
+    the old table on. They fill the free positions first; then pods from the end of the table do."""
     length = count - len(gone) + come
     sources = np.arange(length, dtype=np.intp)
     free = [index for index in gone if index < length]

@@ -1,5 +1,5 @@
-"""The counts of placed pods that plugins need: resources, pods selected by a query, host ports, and existing pods'
-affinity terms."""
+"""The counts of placed pods that plugins need: requested resources, pods that a query selects, host ports, and affinity
+terms of existing pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 
 class UsageTally(Value):
-    """Resources taken on each node, under the given rules for summing requests."""
+    """Sums the requests of the pods on each node, under the given rules for requests."""
 
     rules: RequestRules
 
@@ -72,7 +72,8 @@ class UsageTally(Value):
 
 
 def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
-    """The pod's addition to each row of `Usage.sums`: its resources, the two non-zero amounts, and 1 for itself."""
+    """Returns what the pod adds to each row of `Usage.sums`: its requests, the two non-zero amounts, and 1 for the pod
+    itself."""
     if pod.resize is None:
         return _line_of_spec(pod.spec, rules, names)
     return _line(running_requests(pod, rules), names)
@@ -98,7 +99,7 @@ def _line(requests: Requests, names: tuple[str, ...]) -> Ints:
 
 
 class QueryTally(Value):
-    """The number of pods on each node that a query selects."""
+    """Counts the pods on each node that the query selects."""
 
     query: PodQuery
 
@@ -124,7 +125,7 @@ class QueryTally(Value):
 
 
 class HostPortTally(Value):
-    """The number of pods on each node that use a host port, for each port in use."""
+    """Counts, for each host port in use, the pods on each node that use it."""
 
     def count(self, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:
         ports: dict[HostPort, Ints] = {}
@@ -160,18 +161,18 @@ HOST_PORTS: Final = HostPortTally()
 
 
 class Pull(Value, eq=False):
-    """Per domain of one topology key (the last place: nodes without it): the summed weight, and the number of
-    terms behind it."""
+    """The weights of matching terms in each domain of one topology key, and the number of these terms. The last element
+    belongs to nodes without the key."""
 
     weights: Ints
     terms: Ints
 
 
 class PullTally(Value):
-    """How placed pods' own terms attract or exclude one kind of incoming pod: by topology key.
+    """Counts how affinity terms of placed pods attract or exclude one kind of incoming pod, by topology key.
 
-    `kind` "required" and "keeps off" count each matching term as 1; "preferred" counts the term's weight, negative for
-    anti-affinity.
+    The kinds "required" and "keeps off" count each matching term as 1. The kind "preferred" counts the term's weight,
+    which is negative for anti-affinity.
     """
 
     newcomer: Newcomer

@@ -1,7 +1,8 @@
-"""What the pods take on each node, in columns that share most of themselves with those of a moment before.
+"""The requests of the pods on each node, in columns that share most of their memory with earlier versions.
 
-A move changes one row or two. The columns are cut into blocks of rows, and a change copies the blocks that it
-touches."""
+The columns are cut into blocks of rows. A change copies only the blocks that it touches, and a move of a pod touches
+one or two.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ _STAMPS: Final = count(1)
 
 
 class Usage:
-    """`requested` has a line per resource of the columns; the non-zero sums are for scores only. All are lines of
-    `sums`. Where two of these have the same stamp, the pods of that row take the same in both. Arrays are shared and
-    must not be written to."""
+    """The requests on each node. `requested` has a row per resource; the non-zero sums are for scores only. All are
+    rows of `sums`. If two objects have the same stamp for a node, the pods of that node request the same in both.
+    Arrays are shared and must not be written to."""
 
     def __init__(self, blocks: Sequence[Ints], stamps: Sequence[Ints]) -> None:
         self._blocks = blocks
@@ -33,7 +34,7 @@ class Usage:
 
     @classmethod
     def of_sums(cls, sums: Ints) -> Usage:
-        """A count of its own, with new stamps."""
+        """Returns these sums with new stamps."""
         return cls._cut(sums, np.full(sums.shape[1], next(_STAMPS), dtype=np.int64))
 
     @classmethod
@@ -42,14 +43,15 @@ class Usage:
         return cls([sums[:, cut : cut + _ROWS] for cut in cuts], [stamps[cut : cut + _ROWS] for cut in cuts])
 
     def with_sums(self, sums: Ints) -> Usage:
-        """The same with other sums, which differ in that rows were added or removed at the end."""
+        """Returns an object with these sums. They differ from the current sums only in rows that were added or removed
+        at the end."""
         stamps = np.full(sums.shape[1], next(_STAMPS), dtype=np.int64)
         known = np.concatenate(self.stamps)[: len(stamps)]
         stamps[: len(known)] = known
         return self._cut(sums, stamps)
 
     def plus(self, more: Iterable[tuple[int, Ints]]) -> Usage:
-        """The same with these lines added to these rows."""
+        """Returns an object in which these amounts are added to these rows."""
         blocks, stamps, stamp = list(self._blocks), list(self.stamps), next(_STAMPS)
         for row, line in more:
             number, place = divmod(row, _ROWS)
@@ -60,7 +62,7 @@ class Usage:
         return Usage(blocks, stamps)
 
     def of(self, rows: Rows) -> Usage:
-        """The same for these rows alone, in their order."""
+        """Returns an object with only these rows, in this order."""
         last = self._last_part
         if last is None or last[0] is not rows:  # a cycle asks for several columns of the same rows
             self._last_part = last = rows, Usage([self._columns(rows)], ())
@@ -82,7 +84,7 @@ class Usage:
 
     @cached_property
     def sums(self) -> Ints:
-        """All lines, a column per node."""
+        """All sums: a row per amount, a column per node."""
         return self._blocks[0] if len(self._blocks) == 1 else np.concatenate(self._blocks, axis=1)
 
     @property
@@ -106,7 +108,7 @@ class Usage:
 
 
 def restamped(old: Sequence[Ints], new: Sequence[Ints]) -> Rows:
-    """The rows whose stamps differ between two counts over the same nodes."""
+    """Returns the rows whose stamps differ. Both arguments belong to the same nodes."""
     found = [
         np.flatnonzero(mine != theirs) + number * _ROWS
         for number, (mine, theirs) in enumerate(zip(old, new, strict=True))

@@ -1,4 +1,4 @@
-"""The placed pods that use claims or legacy disks: few pods do, and volume plugins can ignore the others."""
+"""Finds the placed pods that use claims or legacy disks. Few pods do, so volume plugins can ignore the others."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from scheduler_core.values import Value
 
 
 class VolumeUsers(Value, eq=False):
-    """`by_row` has each node's pods with relevant volumes; `uses` counts the uses of each claim "namespace/name" by
-    name.
+    """The pods with relevant volumes. `by_row` has these pods for each node; `uses` counts how many pods use each claim
+    "namespace/name".
 
-    Claims made for one pod (ephemeral volumes) are not in `uses`: no other pod can name them.
+    `uses` leaves out claims made for one pod (ephemeral volumes), because no other pod can name them.
     """
 
     by_row: Mapping[int, tuple[Pod, ...]] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class VolumeUsers(Value, eq=False):
 
 
 class VolumeUsersTally(Value):
-    """Counted once over all pods and updated with each change."""
+    """Counts the pods with relevant volumes once, and updates the count with each change."""
 
     def count(self, columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002 -- the tally's signature
         concerns: dict[PodSpec, bool] = {}

@@ -16,7 +16,7 @@ def test_unknown_names_are_refused_and_named() -> None:
         snapshot.with_node_cordoned("n9")
     with pytest.raises(UnknownPodError, match=r"^the snapshot has no pod default/x$"):
         snapshot.pod("default/x")
-    with pytest.raises(UnknownPodError, match=r"^pod default/p stands on no node of the snapshot$"):
+    with pytest.raises(UnknownPodError, match=r"^pod default/p is on no node of the snapshot$"):
         snapshot.without_pod("default/p")
 
 
