@@ -1,4 +1,4 @@
-"""The host's boot id and uptime."""
+"""Reads the host's boot id, its uptime and its count of soft reboots."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from careen.core.facts.progress import SOFT_REBOOTS
 from careen.host.commands import Exited, HostExec, run_on_host
 
 DEFAULT_FILE = "/proc/sys/kernel/random/boot_id"
-"""The kernel makes one per boot, and the kubelet reports it in `status.nodeInfo.bootID`. It is not namespaced: a
-container reads the host's."""
+"""The kernel creates one boot id per boot, and the kubelet reports it in `status.nodeInfo.bootID`. A container reads
+the host's boot id, because the file is not namespaced."""
 
 
 def read_boot_id(file: Path) -> str | Unknown:
-    """The boot id, or why it is unknown."""
+    """Returns the host's boot id, or why it is unknown."""
     try:
         text = file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -25,20 +25,20 @@ def read_boot_id(file: Path) -> str | Unknown:
 
 
 def uptime_seconds() -> float:
-    """Seconds since the host booted, sleep included. A restart of the agent does not reset it, so deadlines survive
-    one."""
+    """Returns the seconds since the host booted, including sleep. Deadlines use it because it continues when the agent
+    restarts."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 _COUNT_COMMAND = ("systemctl", "show", "--property=SoftRebootsCount", "--value")
-_UNREAD = Unknown("how many soft reboots the host has made is not known yet")
+_UNREAD = Unknown("the host's count of soft reboots is not known yet")
 
 
 class SoftReboots:
-    """How many soft reboots the host has made since its boot, as systemd counts them.
+    """Counts the soft reboots of the host since its boot, by asking systemd.
 
-    A soft reboot ends every process and keeps the kernel with its boot id. One answer is therefore valid
-    for the life of this process; a failed query is repeated."""
+    A soft reboot ends every process and keeps the kernel with its boot id. The first successful answer is therefore
+    valid for the life of this process; a failed query is repeated."""
 
     def __init__(self, how: HostExec, *, deadline_seconds: float) -> None:
         self._how = how
@@ -46,14 +46,14 @@ class SoftReboots:
         self.count: int | Unknown = _UNREAD
 
     async def read(self) -> int | Unknown:
-        """The count, or why it is unknown."""
+        """Returns the count, or why it is unknown."""
         if isinstance(self.count, Unknown):
             seconds = self._deadline_seconds
             self.count = _counted(await run_on_host(_COUNT_COMMAND, how=self._how, deadline_seconds=seconds))
         return self.count
 
     def added_to(self, boot_id: str | Unknown) -> str | Unknown:
-        """The boot id with the count; together they identify one run of the host's userspace."""
+        """Returns the boot id with the count. Together they identify one run of the host's userspace."""
         if isinstance(boot_id, Unknown):
             return boot_id
         return self.count if isinstance(self.count, Unknown) else f"{boot_id}{SOFT_REBOOTS}{self.count}"
@@ -64,6 +64,8 @@ def _counted(outcome: object) -> int | Unknown:
         case Exited(code=0, output=output) if re.fullmatch(r"[0-9]{1,9}", output, re.ASCII):
             return int(output)
         case Exited(code=0, output=""):
-            return Unknown("systemd on the host does not count soft reboots, as --reboot-proof=soft-reboots needs it")
+            return Unknown(
+                "systemd on the host does not count soft reboots, but --reboot-proof=soft-reboots needs the count"
+            )
         case _:
-            return Unknown(f"cannot read how many soft reboots the host has made: {outcome}")
+            return Unknown(f"cannot read the host's count of soft reboots: {outcome}")

@@ -1,4 +1,4 @@
-"""Runs a command on the host with a deadline, either directly or through nsenter in the mount namespace of PID 1."""
+"""Runs a command on the host with a deadline, directly or through nsenter in the mount namespace of PID 1."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _CHUNK_BYTES = 64 * 1024
 
 
 class HostExec(StrEnum):
-    """How a command reaches the host: from a container through nsenter, or as an ordinary process."""
+    """How the agent runs a command: through nsenter on the host, or directly as a child process."""
 
     NSENTER = "nsenter"
     DIRECT = "direct"
 
 
 class Exited(Value, kw_only=True):
-    """The command ended by itself. A code of 128 + N, or a negative one, means that a signal ended it."""
+    """The command ended before the deadline. A code of 128 + N, or a negative code, means that a signal ended it."""
 
     code: int
     output: str
@@ -36,10 +36,9 @@ class Exited(Value, kw_only=True):
 
 
 class NotStarted(Value):
-    """The command could not be started: the program is missing or not executable. It certainly had no effect.
+    """The command could not be started, because the program is missing or not executable. It certainly had no effect.
 
-    `is_program`: the host was reached, and it could not run this program.
-    """
+    `is_program`: the agent reached the host, but the host could not run this program."""
 
     why: str
     is_program: bool = False
@@ -52,7 +51,7 @@ class TimedOut(Value):
 
 
 class NotFollowed(Value):
-    """The command may have been started, but there was no thread to wait for it. Its effect is unknown."""
+    """The command may have started, but no thread was free to wait for it. Its effect is unknown."""
 
     why: str
 
@@ -67,10 +66,10 @@ _kept: list[asyncio.subprocess.Process] = []
 async def run_on_host(
     argv: Sequence[str], *, how: HostExec, deadline_seconds: float, outlives_us: bool = False
 ) -> Outcome:
-    """Runs `argv` to its end or to the deadline; never raises for what the command does.
+    """Runs `argv` until it ends or until the deadline. Returns an outcome for every failure of the command and raises
+    nothing.
 
-    Cancellation kills the command, unless it `outlives_us`: a requested reboot is not interrupted.
-    """
+    Cancellation kills the command, except with `outlives_us`: the agent must not interrupt a requested reboot."""
     full = [*NSENTER, *argv] if how is HostExec.NSENTER else list(argv)
     try:
         process = await _started(full, outlives_us=outlives_us)
@@ -118,8 +117,8 @@ def _keep(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
 
 
 async def kill_group(process: asyncio.subprocess.Process) -> None:
-    """Ends a child that was started in its own session, and its process group. Returns within two seconds even if
-    another process holds its pipes open."""
+    """Kills a child that was started in its own session, together with its process group. Returns within two seconds
+    even if another process holds the child's pipes open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     # Reading the pipes to their end closes them; the event loop may end before it would. A grandchild in another
@@ -130,7 +129,8 @@ async def kill_group(process: asyncio.subprocess.Process) -> None:
 
 
 async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    """Waits until the process has ended and both pipes are closed. Returns the kept parts of stdout and stderr."""
+    """Waits until the process has ended and both pipes are closed. Returns the beginning and the end of stdout and of
+    stderr."""
     if process.stdin is not None:
         process.stdin.close()
     output, errors, _ = await asyncio.gather(_ends_of(process.stdout), _ends_of(process.stderr), process.wait())
@@ -138,8 +138,8 @@ async def _read_to_the_end(process: asyncio.subprocess.Process) -> tuple[bytes, 
 
 
 async def _ends_of(pipe: asyncio.StreamReader | None) -> bytes:
-    """The beginning and the end of the pipe's content. Reads all of it, so that a full pipe never blocks the command,
-    and keeps at most two chunks in memory."""
+    """Returns the beginning and the end of the pipe's content. Reads all of it, so that a full pipe never blocks the
+    command, but keeps at most two chunks in memory."""
     head, tail, is_cut = b"", b"", False
     while pipe is not None and (chunk := await pipe.read(_CHUNK_BYTES)):
         room = _END_BYTES - len(head)

@@ -1,8 +1,7 @@
-"""The environment of the agent's child processes: the agent's own, without its settings, because those hold
-notification URLs.
+"""The environment of the agent's child processes. It leaves out the agent's settings, because they contain notification
+URLs.
 
-Root on the host, and every program that a command starts, could read them in `/proc/PID/environ`.
-"""
+Root on the host, and every program that a command starts, could read the settings in `/proc/PID/environ`."""
 
 from __future__ import annotations
 
@@ -13,5 +12,5 @@ _NODE = frozenset({"CAREEN_NODE_ID", "KURED_NODE_ID"})  # scripts written for ku
 
 
 def of_children() -> dict[str, str]:
-    """The agent's own environment without its settings: paths, proxies and the API server's address."""
+    """Returns the agent's environment without its settings. Paths, proxies and the API server's address are kept."""
     return {key: value for key, value in os.environ.items() if key in _NODE or not key.startswith(_SETTINGS)}

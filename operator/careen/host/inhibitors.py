@@ -1,8 +1,7 @@
-"""The inhibitors that delay or block a shutdown in systemd-logind, read from logind's own files.
+"""Lists the inhibitors that delay or block a shutdown, from the files of systemd-logind.
 
 The only alternative is D-Bus, which an agent with few rights cannot reach. logind calls the files private; their format
-has not changed since 2012 (`inhibitor_save` in systemd's src/login/logind-inhibit.c). Unreadable files are left out.
-"""
+has not changed since 2012 (`inhibitor_save` in systemd's src/login/logind-inhibit.c). Unreadable files are skipped."""
 
 from __future__ import annotations
 
@@ -23,14 +22,14 @@ _LINE = re.compile(r"^(WHAT|WHO|MODE)=(.*)$", re.MULTILINE)
 
 
 class Inhibitor(Value):
-    """`who` inhibits a shutdown; `mode` is delay, block or block-weak."""
+    """A program that inhibits a shutdown. `who` is its name; `mode` is delay, block or block-weak."""
 
     who: str
     mode: str
 
 
 def of_shutdown(root: Path) -> tuple[Inhibitor, ...]:
-    """The inhibitors of a shutdown, sorted by name; empty also if the files cannot be read."""
+    """Returns the inhibitors of a shutdown, sorted by name. Returns none if the files cannot be read."""
     for folder in FOLDERS:
         try:
             with os.scandir(under_root(root, folder)) as listing:

@@ -1,8 +1,7 @@
-"""Whether the host needs a reboot: sentinels, probes, and whether a package manager is working.
+"""Finds out whether the host needs a reboot, from sentinels and probes, and whether a package manager is working.
 
-Files are cheap and are read whenever the answer is needed. Commands cost more and run once per period
-(`agent/need_watch.py`).
-"""
+Files are cheap, so they are read in every turn that needs the answer. Commands cost more and run once per period
+(`agent/need_watch.py`)."""
 
 from __future__ import annotations
 
@@ -22,7 +21,8 @@ from scheduler_core.values import Value
 
 
 class Sources(Value, kw_only=True):
-    """The sources: names of `host/probes`, the files and the command of the probe `sentinel`, and limits."""
+    """The configured sources of a need: probes by name, the files and the command of the probe `sentinel`, and
+    limits."""
 
     files: tuple[str, ...] = ()
     command: str = ""
@@ -34,7 +34,7 @@ class Sources(Value, kw_only=True):
 
 
 class HostNeed:
-    """The sources of one host."""
+    """Reads the sources of one host."""
 
     def __init__(self, sources: Sources, *, root: Path, how: HostExec, proc: Path = Path("/proc")) -> None:
         self._sources = sources
@@ -56,12 +56,12 @@ class HostNeed:
         return bool(self._command or self._running)
 
     async def look(self) -> Need:
-        """The answer of the files; no if no source is a file. Names the package manager that is working, because a
-        person may request a reboot at any time."""
+        """Returns the need that the files show; no if no source is a file. Always names the package manager that is
+        working, because a person may request a reboot at any time."""
         return await self._files.read()
 
     async def ask(self) -> Need:
-        """The answer of the commands, each with its own deadline."""
+        """Runs the commands, each with its own deadline, and returns the need that they report."""
         return together(await asyncio.gather(*self._asked()))
 
     def _asked(self) -> list[asyncio.Task[Need]]:
@@ -76,7 +76,7 @@ class HostNeed:
         return probe.judge(await run_on_host(probe.ARGV, how=self._how, deadline_seconds=self._sources.seconds))
 
     def _look_now(self) -> Need:
-        """Runs in a thread, because a file system may hang."""
+        """Reads the files. Runs in a thread, because a file system may hang."""
         found = [sentinel.read_file(self._root, path, self._sources.packages) for path in self._paths]
         found += [probes.looking(name)(self._facts()) for name in self._looking]
         need = together(found) if found else Need(answer=NeedAnswer.NO)

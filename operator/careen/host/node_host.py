@@ -15,37 +15,37 @@ from careen.host.inhibitors import Inhibitor
 from careen.host.need import HostNeed
 
 TEST_SECONDS = 10.0
-"""The deadline for reading files; the turn waits for it."""
+"""The deadline for tests of the reboot that read files. A turn waits for them."""
 
 
 class Host(Protocol):
     """What the agent needs from a host. The simulator has its own implementation."""
 
     async def read_need(self) -> Need:
-        """Whether the host needs a reboot, from the sources that are cheap to read."""
+        """Returns whether the host needs a reboot. Uses only the sources that are cheap to read."""
         ...
 
     def read_boot_id(self) -> str | Unknown:
-        """The id of the current boot."""
+        """Returns the id of the current boot."""
         ...
 
     def uptime(self) -> float:
-        """Seconds since the host booted."""
+        """Returns the seconds since the host booted."""
         ...
 
     async def ask_reboot(self) -> reboot.RebootAnswer:
-        """Requests a reboot; returns before it happens."""
+        """Requests a reboot from the host. Returns before the reboot happens."""
         ...
 
     async def test_reboot(self) -> SelfTest:
-        """Known reasons why a reboot would fail; does not reboot."""
+        """Returns the known reasons why a reboot would fail, without rebooting."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalHost:
-    """The host that this process runs on. Commands are one line each, split as a shell would split them; no shell runs
-    them."""
+    """The host that this process runs on. Each command is one line, split as a shell would split it; no shell runs
+    it."""
 
     root: Path
     need: HostNeed
@@ -57,24 +57,24 @@ class LocalHost:
     reboot_seconds: float
     test_seconds: float = TEST_SECONDS
     soft_reboots: boot_id.SoftReboots | None = None
-    """The count of soft reboots, appended to the boot id; None: the boot id alone proves a reboot."""
+    """The count of soft reboots, appended to the boot id. None if a new boot id alone proves a reboot."""
     proc: Path = Path("/proc")
 
     async def read_need(self) -> Need:
-        """The need that files on the host show; for commands, see `need`."""
+        """Returns the need that files on the host show. `need` also runs the commands."""
         return await self.need.look()
 
     def read_boot_id(self) -> str | Unknown:
-        """The boot id from the kernel, or from the configured file."""
+        """Returns the boot id from the configured file, with the count of soft reboots if that counts."""
         found = boot_id.read_boot_id(self.boot_id_file)
         return found if self.soft_reboots is None else self.soft_reboots.added_to(found)
 
     def uptime(self) -> float:
-        """Seconds since the boot, from the kernel."""
+        """Returns the seconds since the boot, from the kernel."""
         return boot_id.uptime_seconds()
 
     async def ask_reboot(self) -> reboot.RebootAnswer:
-        """Asks the host to reboot, by the configured command or signal."""
+        """Requests a reboot with the configured command or signal."""
         if self.reboot_method == "signal":
             return reboot.by_signal(self.reboot_signal)  # at once: kill(2) waits for nothing, and needs no thread
         return await reboot.by_command(
@@ -82,8 +82,8 @@ class LocalHost:
         )
 
     async def test_reboot(self) -> SelfTest:
-        """Tests the program or the signal without a reboot; for the signal, also reports the inhibitors that it would
-        bypass."""
+        """Checks whether the reboot command or the signal would work, without a reboot. For the signal, also reports
+        the shutdown inhibitors that the signal would bypass."""
         if self.reboot_method == "signal":
             return await asyncio.to_thread(self._test_signal)
         argv = shlex.split(self.reboot_command)
@@ -96,12 +96,12 @@ class LocalHost:
 
 
 def _unheard(holding: tuple[Inhibitor, ...]) -> str:
-    """A warning about the inhibitors that the signal would bypass; empty if there are none or they cannot be read."""
+    """Returns a warning about the inhibitors that the signal would bypass; empty if there are none."""
     if not holding:
         return ""
     names = ", ".join(f"{each.who} ({each.mode})" for each in holding[:5])
     has_kubelet = any(each.who == "kubelet" for each in holding)
-    lost = "; pods that are still on the node get no grace" if has_kubelet else ""
+    lost = "; pods that are still on the node get no grace period" if has_kubelet else ""
     return (
         "--reboot-method=signal bypasses systemd-logind and its shutdown inhibitors: "
         f"{names}{lost}. --reboot-method=command with `systemctl reboot` waits for them"

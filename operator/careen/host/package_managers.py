@@ -1,9 +1,8 @@
-"""Whether a package manager is working on the host. A reboot during a transaction may leave a host that does not boot.
+"""Finds a package manager that is working on the host. A reboot during its transaction may leave a host that does not
+boot.
 
-A working manager holds a lock on a file of its own. The agent queries locks and never takes one: even a brief lock
-could make `dpkg` fail. Unreadable files are left out; with --reboot-method=signal that is all of them, because none is
-mounted.
-"""
+A working package manager locks its own lock file. The agent queries these locks and never takes one, because even a
+brief lock could make `dpkg` fail. Unreadable files are skipped; with --reboot-method=signal no such file is mounted."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from scheduler_core.values import Value
 
 
 class LockFile(Value):
-    """A manager's lock file, and the manager's name in messages."""
+    """A package manager's lock file, and the package manager's name in messages."""
 
     path: str
     manager: str
@@ -34,7 +33,7 @@ RECORD_LOCKS = (
 """Locks of fcntl(2)."""
 
 WHOLE_LOCKS = (LockFile("/var/lib/apt/daily_lock", "apt's daily service"),)  # apt.systemd.daily: flock -w 3600
-"""Locks of flock(2). There is no call to query them; the kernel lists them in /proc/locks."""
+"""Locks of flock(2). No call queries them, so the agent reads /proc/locks."""
 
 PID_FILES = (
     LockFile("/run/zypp.pid", "zypper"),  # libzypp, zypp/zypp_detail/ZyppLock.cc: the process, while it runs
@@ -48,7 +47,7 @@ _HELD = re.compile(r"^\d+: FLOCK +\S+ +\S+ +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+
 
 
 def at_work(root: Path, *, proc: Path = Path("/proc")) -> str:
-    """The manager that is working, and its process if known; empty if none is found."""
+    """Returns the package manager that is working, with its process if known; empty if none is found."""
     for lock in RECORD_LOCKS:
         if (pid := _record_lock_holder(root, lock.path)) is not None:
             return _told(lock.manager, pid, proc)
@@ -62,7 +61,8 @@ def at_work(root: Path, *, proc: Path = Path("/proc")) -> str:
 
 
 def _record_lock_holder(root: Path, path: str) -> int | None:
-    """The process whose lock excludes a writer; 0 or less if the kernel does not name it, None if there is no lock."""
+    """Returns the id of the process that holds a lock of fcntl(2). Returns 0 or less if the kernel does not know the
+    process, and None if there is no lock."""
     try:
         descriptor = open_regular_file(root, path)
     except OSError:
@@ -78,8 +78,8 @@ def _record_lock_holder(root: Path, path: str) -> int | None:
 
 
 def _whole_lock_holder(root: Path, path: str, proc: Path) -> int | None:
-    """The holder of the lock according to `/proc/locks`. On btrfs the device number there differs from the file's, so
-    the lock is not found."""
+    """Returns the id of the process that holds a lock of flock(2), from `/proc/locks`. Does not find locks on btrfs,
+    where `/proc/locks` has another device number than the file."""
     try:
         file = under_root(root, path).lstat()
         with (proc / "locks").open(encoding="ascii", errors="replace") as listing:
@@ -94,7 +94,8 @@ def _whole_lock_holder(root: Path, path: str, proc: Path) -> int | None:
 
 
 def _living(root: Path, path: str, proc: Path) -> int | None:
-    """The live process that a pid file names. As in libzypp, a process without a command line is a zombie."""
+    """Returns the process that a pid file names, if it is alive. A process without a command line is a zombie, as in
+    libzypp."""
     number = (read_regular_file(root, path, 32) or "").strip()
     if not re.fullmatch(r"[1-9][0-9]{0,9}", number, re.ASCII):
         return None

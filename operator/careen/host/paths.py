@@ -1,5 +1,5 @@
-"""A path of the host as this process sees it: under `--host-root`, with the host's own symbolic links followed
-inside it."""
+"""Translates a path of the host to a path that this process can open: under `--host-root`, along the host's symbolic
+links."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ _MOST_LINKS = 40  # what Linux follows before it returns ELOOP
 
 
 def under_root(root: Path, path: str) -> Path:
-    """`path` of the host below `root`.
+    """Returns the host's `path` below `root`.
 
-    Symbolic links in every part but the last are resolved as the host would: Debian's `/var/run` is a link to `/run`,
-    which taken literally would lead out of the mounted root into the agent's own container. Raises OSError (ELOOP) if
-    links form a cycle.
-    """
+    Follows symbolic links as the host would, except for the last part of the path. Debian's `/var/run` is a link to
+    `/run`; without this, it would lead out of the mounted root into the agent's own container. Raises OSError (ELOOP)
+    if links form a cycle."""
     if root == Path("/"):
         return Path(path)
     followed = 0
@@ -42,8 +41,8 @@ def under_root(root: Path, path: str) -> Path:
 
 
 def read_regular_file(root: Path, path: str, most_bytes: int) -> str | None:
-    """The beginning of a small text file of the host; None if there is no readable one. The last part of the path must
-    not be a link. A pipe or device is closed at once."""
+    """Returns the beginning of a small text file of the host, or None if it cannot be read. The last part of the path
+    must not be a link. Never waits for a pipe or a device."""
     try:
         descriptor = open_regular_file(root, path)
     except OSError:
@@ -57,7 +56,8 @@ def read_regular_file(root: Path, path: str, most_bytes: int) -> str | None:
 
 
 def open_regular_file(root: Path, path: str) -> int:
-    """A descriptor for reading, which the caller closes. Raises OSError, also if it is not a regular file."""
+    """Returns an open descriptor for reading, which the caller closes. Raises OSError if the file cannot be opened or
+    is not a regular file."""
     file = under_root(root, path)
     if not stat.S_ISREG(file.lstat().st_mode):
         raise OSError(22, "not a regular file", str(file))

@@ -1,4 +1,5 @@
-"""Requests a reboot by a command or by a signal to PID 1. Returns the host's answer, before the reboot happens."""
+"""Requests a reboot with a command or with a signal to PID 1, and returns the host's answer before the reboot
+happens."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ class RebootRequested(Value):
 
 
 class RebootRefused(Value):
-    """The host will not reboot because of this request: the command failed, or the signal was not permitted."""
+    """This request will not reboot the host, because the command failed or the signal was not permitted."""
 
     why: str
 
 
 class RebootUnclear(Value):
-    """The host may have accepted the request: the command did not end in time, or a signal ended it (as a shutdown
-    does)."""
+    """The host may have accepted the request. The command did not end in time, or a signal ended it, as a shutdown
+    does."""
 
     why: str
 
@@ -56,7 +57,7 @@ exit $verdict
 
 
 async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> RebootAnswer:
-    """Runs the reboot command."""
+    """Runs the reboot command and returns whether the host accepted the request."""
     name = " ".join(argv)
     match await run_on_host(argv, how=how, deadline_seconds=deadline_seconds, outlives_us=True):
         case NotStarted(why):
@@ -76,10 +77,9 @@ async def by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: fl
 
 
 async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> str:
-    """Why the command would certainly fail; empty if no reason is known.
+    """Returns why the command would certainly fail; empty if no reason is known.
 
-    Only the program can be tested; if it is a shell, its script cannot.
-    """
+    Tests only the program. If the program is a shell, its script is not tested."""
     program = argv[0]
     match await run_on_host(["sh", "-c", _LOOK_AT_PROGRAM, program], how=how, deadline_seconds=deadline_seconds):
         case NotStarted(why, is_program=False):
@@ -87,7 +87,7 @@ async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_sec
         case Exited(code=code) if code == _MISSING:
             return f"the host has no program {program}, so the reboot command would fail"
         case Exited(code=code) if code == _FOLDER:
-            return f"{program} is a folder on the host and no program, so the reboot command would fail"
+            return f"{program} on the host is a folder, not a program, so the reboot command would fail"
         case Exited(code=code) if code == _NOT_EXECUTABLE:
             return f"{program} may not be executed on the host, so the reboot command would fail"
         case _:
@@ -95,7 +95,7 @@ async def why_not_by_command(argv: Sequence[str], *, how: HostExec, deadline_sec
 
 
 def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) -> str:
-    """Why the signal would certainly not reboot the host; empty if no reason is known."""
+    """Returns why the signal would certainly not reboot the host; empty if no reason is known."""
     answer = by_signal(0, pid=pid)  # signal 0 tests the permission and sends nothing
     if isinstance(answer, RebootRefused):
         return answer.why
@@ -112,13 +112,13 @@ def why_not_by_signal(number: int, *, proc: Path = Path("/proc"), pid: int = 1) 
     name = re.search(r"^Name:\s*(\S+)", status)
     called = f" ({name[1]})" if name else ""
     return (
-        f"process {pid}{called} does not listen for signal {number}: "
+        f"process {pid}{called} does not handle signal {number}: "
         "the signal method needs hostPID, and systemd as the host's init"
     )
 
 
 def by_signal(number: int, *, pid: int = 1) -> RebootAnswer:
-    """Sends the signal to PID 1: for systemd, SIGRTMIN+5 (39) means reboot. Needs the host's PID namespace and
+    """Sends the signal to PID 1. For systemd, SIGRTMIN+5 (39) means reboot. Needs the host's PID namespace and
     CAP_KILL."""
     try:
         os.kill(pid, number)

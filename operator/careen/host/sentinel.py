@@ -1,4 +1,5 @@
-"""Whether the host needs a reboot, from files or from a command. A failed read is unknown, never "no"."""
+"""Finds out whether the host needs a reboot, from a sentinel file or from a sentinel command. A failed read is unknown,
+never "no"."""
 
 from __future__ import annotations
 
@@ -21,28 +22,28 @@ from careen.host.probes.said import a_few
 _PROGRAM_MISSING = re.compile(r"(command |: )not found|No such file or directory", re.IGNORECASE)
 
 PACKAGES_BESIDE = "reboot-required"
-"""The sentinel beside which Debian and Ubuntu list the packages that need the reboot. The agent opens no list beside
-another sentinel: the ConfigMap may name sentinels, and must not choose which files are opened."""
+"""The name of the sentinel that has a list of packages beside it on Debian and Ubuntu. The agent opens no list beside
+other sentinels: the ConfigMap may name sentinels, and must not choose which files the agent opens."""
 
 _MOST_BYTES = 64 * 1024
 _LONGEST_NAME = 255
 
 
 def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) -> Need:
-    """Whether the sentinel file exists, and which packages ask. Its folder must exist and be readable. With `packages`,
-    only packages whose names match count as a need."""
+    """Returns whether the sentinel file exists, and which packages need the reboot. The file's folder must exist and be
+    readable. With `packages`, only packages with a matching name count as a need."""
     need = _look_for(root, path)
     if need.answer is not NeedAnswer.YES or (path.rpartition("/")[2] != PACKAGES_BESIDE and packages is None):
         return need
     names = _packages_beside(root, path)
     if packages is None:
-        asking = f"; asked for by {a_few(names)}" if names else ""
+        asking = f"; requested by {a_few(names)}" if names else ""
         return Need(answer=NeedAnswer.YES, detail=f"{need.detail}{asking}")
     if not names:
         return _unknown(f"{need.detail}, but it is unknown which packages need the reboot: no {path}.pkgs")
     counting = [name for name in names if packages.search(name)]
     if counting:
-        return Need(answer=NeedAnswer.YES, detail=f"{need.detail}; asked for by {a_few(counting)}")
+        return Need(answer=NeedAnswer.YES, detail=f"{need.detail}; requested by {a_few(counting)}")
     return Need(
         answer=NeedAnswer.NO,
         detail=f"{need.detail}, but only for {a_few(names)}, which --reboot-packages leaves out",
@@ -50,7 +51,7 @@ def read_file(root: Path, path: str, packages: re.Pattern[str] | None = None) ->
 
 
 def _packages_beside(root: Path, path: str) -> list[str]:
-    """The names in the list beside the sentinel, each once, in order; empty if there is no list."""
+    """Returns the package names in the list beside the sentinel, without repetitions; empty if there is no list."""
     if path.rpartition("/")[2] != PACKAGES_BESIDE:
         return []
     text = read_regular_file(root, f"{path}.pkgs", _MOST_BYTES) or ""
@@ -76,19 +77,19 @@ def _look_for(root: Path, path: str) -> Need:
 
 
 def _absent(root: Path, path: str) -> Need:
-    """A missing sentinel is "no" only if its folder is readable: a missing mount looks exactly like a missing file."""
+    """Returns "no" only if the sentinel's folder is readable, because a missing mount looks like a missing file."""
     folder = under_root(root, path).parent
     try:
         listing = folder.stat()
     except OSError as error:
-        return _unknown(f"cannot look for the sentinel file {path}: its folder is not there or not readable: {error}")
+        return _unknown(f"cannot look for the sentinel file {path}: its folder is missing or not readable: {error}")
     if not stat.S_ISDIR(listing.st_mode):
         return _unknown(f"cannot look for the sentinel file {path}: {folder} is not a folder")
     return Need(answer=NeedAnswer.NO, detail=f"no sentinel file {path}")
 
 
 async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: float) -> Need:
-    """The sentinel command's answer: exit code 0 is yes, 1 is no, anything else is unknown."""
+    """Runs the sentinel command: exit code 0 is yes, 1 is no, anything else is unknown."""
     name = " ".join(argv)
     match await run_on_host(argv, how=how, deadline_seconds=deadline_seconds):
         case NotStarted(why):
@@ -112,14 +113,13 @@ async def run_command(argv: Sequence[str], *, how: HostExec, deadline_seconds: f
 
 
 class FileLook:
-    """Reads files of a host whose file system may hang (NFS): at most one read at a time, in its own thread.
+    """Reads files of a host whose file system may hang (NFS), with at most one read at a time.
 
-    After its deadline a hung read makes the need unknown, and no other read begins until it ends. Nothing else uses the
-    thread, and it does not keep the process from ending.
-    """
+    If a read passes its deadline, the need is unknown, and no new read begins until the hung one ends. The read runs in
+    a separate daemon thread, which does not keep the process from ending."""
 
     def __init__(self, look: Callable[[], Need], what: str, *, deadline_seconds: float) -> None:
-        """`what` names the files in messages."""
+        """Prepares the reader. `what` names the files in messages."""
         self._look = look
         self._what = what
         self._deadline_seconds = deadline_seconds
@@ -127,7 +127,7 @@ class FileLook:
         self._began_at = 0.0
 
     async def read(self) -> Need:
-        """The answer of the current read, or of a new one; unknown after the deadline."""
+        """Returns the result of the current read, or starts a read. Unknown after the deadline."""
         now = asyncio.get_running_loop().time()
         if self._under_way is None:
             try:

@@ -1,9 +1,8 @@
-"""A file lock on the host that prevents two agents of one node (a force-deleted pod that still runs) from working at
-once.
+"""A file lock on the host. It prevents two agents from working on one node, for example if a force-deleted pod still
+runs.
 
-The kernel releases it when the process ends. If the host offers no lock, the resourceVersion of the announcement on the
-Node and the read of the cluster's lock before the reboot still protect.
-"""
+The kernel releases the lock when the process ends. On a host without this lock, two checks still protect the node: the
+resourceVersion of the announcement on the Node, and the read of the cluster's lock before the reboot."""
 
 from __future__ import annotations
 
@@ -16,25 +15,25 @@ from scheduler_core.values import Value
 
 
 class Held(Value):
-    """This process is the node's only agent. Keep the value while the agent works."""
+    """This process is the node's only agent. Keep this value while the agent works: it holds the file lock."""
 
     descriptor: int
 
 
 class HeldByOther(Value):
-    """Another process of this host is the node's agent."""
+    """Another process on this host is the node's agent."""
 
     file: Path
 
 
 class CannotLock(Value):
-    """The lock file cannot be written (read-only mount, missing folder)."""
+    """The lock file cannot be written, for example because its mount is read-only."""
 
     why: str
 
 
 def take(root: Path, folder: str, node: str) -> Held | HeldByOther | CannotLock:
-    """Tries to become the node's only agent, without waiting."""
+    """Tries to take the file lock of this node's agent, without waiting."""
     file = root
     descriptor = -1
     try:

@@ -1,1 +1,2 @@
-"""Clients of servers other than the API server, each with a deadline; a server that does not answer is *unknown*."""
+"""Clients of servers other than the API server. Each has a deadline; if a server does not answer, the result is
+*unknown*."""

@@ -1,6 +1,7 @@
-"""Active alerts of an Alertmanager (API v2), or why they are unknown. Silences and inhibitions are honoured.
+"""Reads the active alerts of an Alertmanager (API v2), or says why they are unknown. Leaves out silenced and inhibited
+alerts.
 
-Which alerts forbid a reboot is decided in the core."""
+The core decides which alerts forbid a reboot."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ _MOST_MEBIBYTES = 64
 
 
 class Alertmanager:
-    """One Alertmanager. Each member of an Alertmanager cluster has all alerts and silences, so any address is
-    enough."""
+    """A client of one Alertmanager. In an Alertmanager cluster any member is enough, because each has all alerts and
+    silences."""
 
     def __init__(self, url: str, *, timeout_seconds: float, access: Access | None = None) -> None:
         self._url = url.rstrip("/")
@@ -30,7 +31,8 @@ class Alertmanager:
         self._access = access or Access()
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Queries once, in a thread, with a deadline for the whole query besides the client's own."""
+        """Returns the active alerts, or why they are unknown. Queries once, in a thread, with a deadline for the whole
+        query."""
         return await answer_of(
             "Alertmanager", self._url, self._timeout_seconds, lambda: _alerts_of(msgspec.json.decode(self._read()))
         )
@@ -49,17 +51,17 @@ class Alertmanager:
 
     def _what_was_shown(self) -> str:
         file = self._access.token_file
-        return f"the token in {file}" if file else "there were none; give --alertmanager-token-file"
+        return f"the token in {file}" if file else "no credentials were sent; give --alertmanager-token-file"
 
 
 class Several:
-    """Several sources: all their alerts; unknown when any of them is."""
+    """Several sources of alerts as one. The alerts are unknown if any source is unknown."""
 
     def __init__(self, sources: Sequence[AlertSource]) -> None:
         self._sources = tuple(sources)
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Queries all of them at once. An alert of two sources is returned twice."""
+        """Queries all sources at once. If two sources have the same alert, it is returned twice."""
         answers = await asyncio.gather(*(source.active_alerts() for source in self._sources))
         for answer in answers:
             if isinstance(answer, Unknown):
@@ -68,10 +70,10 @@ class Several:
 
 
 def _alerts_of(rows: Any) -> tuple[Alert, ...]:
-    """Raises `UnusableAnswer`, KeyError or TypeError if the answer is not a list of alerts: a partly parsed answer may
-    lack the alert that matters."""
+    """Parses the answer. Raises `UnusableAnswer`, KeyError or TypeError if any part of it is not an alert, because a
+    partly parsed answer may lack the alert that matters."""
     if not isinstance(rows, list):
-        raise UnusableAnswer("it is not a list of alerts")
+        raise UnusableAnswer("the answer is not a list of alerts")
     found = [_alert(row) for row in rows]
     return tuple(
         sorted((each for each in found if each is not None), key=lambda each: (each.name, sorted(each.labels.items())))

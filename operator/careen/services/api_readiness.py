@@ -1,7 +1,7 @@
-"""The API server's own readiness, including its etcd: `/readyz?verbose` names every check.
+"""Reads the API server's own readiness, which includes its etcd: `/readyz?verbose` names every check.
 
-Every account may read the path (ClusterRole system:public-info-viewer); `/readyz/etcd` alone would need a rule of its
-own. Behind a load balancer, one API server answers only for itself and its own etcd member."""
+Every account may read this path (ClusterRole system:public-info-viewer); `/readyz/etcd` would need another rule. Behind
+a load balancer, the API server that answers reports only itself and its own etcd member."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_TOLD = 5
 
 
 async def failing_checks(api: ClusterApi) -> tuple[str, ...]:
-    """The failing checks; none if the server is ready. Raises `ClusterError` if the server gives no answer."""
+    """Returns the failing checks; none if the server is ready. Raises `ClusterError` if the server gives no answer."""
     request = Request(method="GET", path=PATH, query={"verbose": "true"}, accept="*/*", timeout_seconds=10.0)
     response = await api.ask(request)
     found = tuple(dict.fromkeys(_FAILED.findall(response.body[:65536].decode("utf-8", "replace"))))

@@ -1,7 +1,7 @@
 """Recognises apprise's own URLs without loading the library.
 
-Pure and small; loaded at the first URL that is not shoutrrr's. When the agent starts, `notify.py` asks the library in a
-child process whether it accepts the whole URL. A test compares the names with the library's."""
+It does no I/O, and is loaded at the first URL that is not in shoutrrr's form. When the agent starts, `notify.py` also
+asks the library in a child process whether it accepts the whole URL. A test compares these names with the library's."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def is_scheme(scheme: str) -> bool:
 
 
 def is_form_of(scheme: str, text: str) -> bool:
-    """Whether the URL has apprise's form and not shoutrrr's, for a service that both have."""
+    """Whether the URL has apprise's form rather than shoutrrr's. Meant for services that both support."""
     form = _FORMS.get(scheme)
     return form is not None and re.match(form, text.partition("://")[2]) is not None
 
 
 def is_pasted(text: str) -> bool:
-    """Whether the URL is a webhook address that a service gave out and whose host apprise knows."""
+    """Whether the URL is a webhook address of a service that apprise recognises by its host."""
     return _PASTED.match(text) is not None

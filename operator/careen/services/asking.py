@@ -1,5 +1,5 @@
-"""Queries of servers other than the API server: credentials from files, a deadline, a bounded answer, and one form of
-the reason if there is no answer."""
+"""Sends queries to servers other than the API server: with credentials from files, a deadline and a limit on the
+answer's size. Every failure has the same form of reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PIECE = 2**16
 
 
 class Access(Value, kw_only=True):
-    """Credentials and trusted certificates. Files are read for each query, because secrets rotate."""
+    """Credentials and trusted certificates. The files are read again for each query, because secrets rotate."""
 
     token_file: str = ""  # a bearer token
     username: str = ""  # with the password: basic authentication
@@ -49,10 +49,11 @@ REJECTIONS = (401, 403)
 
 
 async def answer_of(server: str, url: str, timeout_seconds: float, question: Callable[[], T]) -> T | Unknown:
-    """The result of `question`, called once in a thread; unknown with the reason if it raises or takes too long.
+    """Calls `question` once in a thread and returns its result. Returns unknown with the reason if it raises or takes
+    too long.
 
-    The client's own deadline is `timeout_seconds` and applies to each read; the whole query has twice that. `server` is
-    the product's name for the reason, which shows `url` without the login in it."""
+    The client applies `timeout_seconds` to each read; the whole query may take twice that. The reason names `server`
+    and shows `url` without its login."""
     shown = f"{server} at {without_login(url)}"
     try:
         async with asyncio.timeout(2 * timeout_seconds):
@@ -60,7 +61,7 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
     except TimeoutError:
         return Unknown(f"{shown} did not answer within {span(2 * timeout_seconds)}")
     except CannotAsk as error:
-        return Unknown(f"{shown} was not asked: {error}")
+        return Unknown(f"{shown} was not queried: {error}")
     except CredentialsRejected as error:
         return Unknown(f"{shown} refuses these credentials ({error})")
     except UnusableAnswer as error:
@@ -70,16 +71,17 @@ async def answer_of(server: str, url: str, timeout_seconds: float, question: Cal
         # page. After any of them the answer is unknown.
         _LOG.debug("%s: %s: %s", shown, type(error).__name__, str(error).replace(url, without_login(url)))
         if type(error) is OSError:  # a file of certificates that requests cannot find
-            return Unknown(f"{shown} was not asked: {error}"[:_LONGEST_WHY])
+            return Unknown(f"{shown} was not queried: {error}"[:_LONGEST_WHY])
         if isinstance(error, OSError) or _is_of_urllib3(error):
             from careen.cluster.wire import network_errors
 
             return Unknown(f"{server} at {network_errors.told(error, url)}"[:_LONGEST_WHY])
-        return Unknown(f"{shown} gave no usable answer: it has another form than expected")
+        return Unknown(f"{shown} gave no usable answer: it does not have the expected form")
 
 
 def _is_of_urllib3(error: Exception) -> bool:
-    """Whether the connection failed while the answer was read: the errors of requests are OSErrors, these are not."""
+    """Whether the connection failed while the answer was read. The errors of requests are OSErrors; those of urllib3
+    are not."""
     from urllib3.exceptions import HTTPError
 
     return isinstance(error, HTTPError)
@@ -95,9 +97,10 @@ def read_json(
     if_rejected: str,
     **arguments: Any,
 ) -> tuple[bytes, Mapping[str, str]]:
-    """One request with the token of `access`: the undecoded JSON and the headers of an answer with status 200. Of a
-    longer answer than `most_mebibytes` no more than that is read, and of one that lasts longer than twice the deadline
-    no more than has come by then. `arguments` are those of `requests.request`.
+    """Sends one request with the token of `access`. Returns the undecoded JSON and the headers of an answer with status
+    200.
+
+    Stops reading at `most_mebibytes`, and after twice `timeout_seconds`. `arguments` are passed to `requests.request`.
 
     Raises `CannotAsk`; `CredentialsRejected` with the status and `if_rejected`; `UnusableAnswer` for any other status
     and for an answer beyond these limits; the errors of requests and urllib3 if the connection fails. `answer_of`
@@ -134,18 +137,18 @@ def read_json(
 
 
 def without_login(url: str) -> str:
-    """The URL without its user name and password."""
+    """Returns the URL without its user name and password."""
     return re.sub(r"(?<=://)[^/?#]*@", "", url)
 
 
 def secret_in(file: str) -> str:
-    """The one line of the file. Raises `CannotAsk`; no message contains the file's content."""
+    """Returns the file's only line. Raises `CannotAsk`; no message contains the file's content."""
     try:
         text = Path(file).read_text(encoding="utf-8").strip()
     except OSError as error:
         raise CannotAsk(f"{file} cannot be read: {error.strerror}") from error
     except ValueError:
-        raise CannotAsk(f"{file} is no text") from None
+        raise CannotAsk(f"{file} is not text") from None
     if not text or not text.isprintable() or not text.isascii():
-        raise CannotAsk(f"{file} does not hold one line of letters, digits and signs")
+        raise CannotAsk(f"{file} must contain one line of printable ASCII characters")
     return text

@@ -1,4 +1,5 @@
-"""Receivers of messages from files: one URL per line. The files are read for each message, because Secrets change."""
+"""Reads the receivers of messages from files with one URL per line. The files are read again for each message, because
+Secrets change."""
 
 from __future__ import annotations
 
@@ -12,18 +13,18 @@ _LONGEST_FILE = 64 * 2**10
 
 
 class FoundTargets(Value, kw_only=True):
-    """The receivers in the files. No message contains any part of a URL except the name of its service."""
+    """The receivers in the files, and the problems. Messages about a URL contain only the name of its service."""
 
     targets: tuple[Target, ...] = ()
     refused: tuple[str, ...] = ()
     """Lines that are not a receiver's URL, each with its file and line number."""
     unread: tuple[str, ...] = ()
-    """Files that cannot be read; a Secret may be created later."""
+    """Files that cannot be read. This is no error in the settings, because a Secret may be created later."""
 
 
 def read(paths: Sequence[str]) -> FoundTargets:
-    """The receivers in the files, in order. Of a folder, such as a mounted Secret, all files are read whose names do
-    not begin with a dot. Empty lines and lines that begin with # are ignored."""
+    """Returns the receivers in the files, in order. From a folder, such as a mounted Secret, reads all files whose
+    names do not begin with a dot. Ignores empty lines and lines that begin with #."""
     targets: list[Target] = []
     refused: list[str] = []
     unread: list[str] = []
@@ -32,7 +33,7 @@ def read(paths: Sequence[str]) -> FoundTargets:
             try:
                 lines = _lines(file)
             except OSError as error:
-                unread.append(f"{file} cannot be read: {error.strerror or 'it is no ordinary file'}")
+                unread.append(f"{file} cannot be read: {error.strerror or 'it is not a regular file'}")
                 continue
             except ValueError as error:
                 refused.append(str(error))
@@ -46,8 +47,8 @@ def read(paths: Sequence[str]) -> FoundTargets:
 
 
 def _files(path: str) -> list[Path]:
-    """The file itself, or the files of the folder. The kubelet's own entries in a mounted Secret begin with two
-    dots."""
+    """Returns the file itself, or the files of the folder. Leaves out names with a dot: the kubelet's own entries in a
+    mounted Secret begin with two dots."""
     place = Path(path)
     try:
         return sorted(each for each in place.iterdir() if not each.name.startswith("."))
@@ -56,8 +57,8 @@ def _files(path: str) -> list[Path]:
 
 
 def _lines(file: Path) -> list[tuple[int, str]]:
-    """The numbered lines that are neither empty nor comments. Raises OSError if the file cannot be read and ValueError
-    if it is not text."""
+    """Returns the numbered lines without empty lines and comments. Raises OSError if the file cannot be read and
+    ValueError if it is not text."""
     if file.exists() and not file.is_file():
         raise OSError  # reading a pipe would block
     with file.open("rb") as opened:
@@ -67,6 +68,6 @@ def _lines(file: Path) -> list[tuple[int, str]]:
     try:
         text = content.decode("utf-8-sig")
     except ValueError:
-        raise ValueError(f"{file} is no text: expected one URL on each line") from None
+        raise ValueError(f"{file} is not text: expected one URL on each line") from None
     numbered = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
     return [(number, line) for number, line in numbered if line and not line.startswith("#")]

@@ -1,9 +1,9 @@
-"""Parses notification URLs into targets for apprise. Three forms are accepted: shoutrrr's URLs (as in kured), apprise's
-own, and the webhook addresses of services.
+"""Parses notification URLs into targets for apprise. Accepts shoutrrr's URLs (as in kured), apprise's own URLs, and the
+webhook addresses of services.
 
-No I/O and no imported library, because every agent validates its settings with this module. Almost any part of a URL
-may be a secret, so error messages and representations of targets contain only the name of the service. The forms are
-those of shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/)."""
+It does no I/O and imports no library, because every agent validates its settings with this module. Almost any part of a
+URL may be a secret, so error messages and representations of targets contain only the name of the service. The forms
+are those of shoutrrr 0.8 (https://containrrr.dev/shoutrrr/v0.8/services/overview/)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 
 class DeliveryMethod(StrEnum):
-    """How a target is reached."""
+    """How a message is sent to a target."""
 
     APPRISE = "apprise"  # through apprise, with its own URL
     TEXT = "text"  # a POST of the message alone
@@ -37,7 +37,8 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     method: str = "POST"
     is_native: bool = False
-    """The URL has apprise's own form and is passed on unchanged; only apprise can tell whether it is complete."""
+    """Whether the URL has apprise's own form. It is then passed on unchanged, and only apprise can say whether it is
+    complete."""
     remark: str = ""  # a warning about this receiver, without secrets
 
 
@@ -78,7 +79,7 @@ _TRUE, _FALSE = {"1", "true", "yes"}, {"0", "false", "no"}
 
 
 class _Parts:
-    """The parts of a URL. Using a part removes it, so that unused parts can be refused."""
+    """The parts of a URL. Using a part removes it, so that `refuse_rest` can refuse parts that nothing has used."""
 
     def __init__(self, service: str, text: str, *, over: str = "") -> None:
         self.over = over  # generic+http: the protocol after the plus sign
@@ -97,47 +98,47 @@ class _Parts:
         self._known: set[str] = set()
 
     def taken(self, *names: str) -> str:
-        """The value of a query parameter, under the first of its names that is present; case is ignored."""
+        """Removes a query parameter and returns its value, under the first of `names` that is present. Ignores case."""
         self._known.update(names)
         values = [self._query.pop(key) for key in list(self._query) if key.lower() in names]
         return values[0] if values else ""
 
     def is_set(self, name: str, *, default: bool) -> bool:
-        """The value of a boolean parameter."""
+        """Removes a boolean parameter and returns its value, or `default` if it is absent."""
         text = self.taken(name).lower()
         if text and text not in _TRUE | _FALSE:
-            raise ValueError(f"{self.service}: {name} is neither yes nor no")
+            raise ValueError(f"{self.service}: {name} must be yes or no")
         return default if not text else text in _TRUE
 
     def rest(self) -> dict[str, str]:
-        """All unused parameters; marks them as used."""
+        """Returns all unused parameters and marks them as used."""
         found, self._query = self._query, {}
         return found
 
     def need(self, what: str, *values: str) -> None:
-        """Raises ValueError unless every value is present."""
+        """Raises ValueError if any value is empty."""
         if not all(values):
             raise ValueError(f"{self.service}: expected {what}")
 
     def at(self) -> str:
-        """`host:port` for another URL."""
+        """Returns `host:port` for use in another URL."""
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
         return host if self.port is None else f"{host}:{self.port}"
 
     def secure(self, plain: str, secured: str) -> str:
-        """The scheme: TLS unless `disabletls`."""
+        """Returns the scheme with TLS, or without TLS if the URL has `disabletls`."""
         return plain if self.is_set("disabletls", default=False) else secured
 
     def refuse_rest(self) -> None:
-        """Raises ValueError if an unused parameter could change more than a message's look."""
+        """Raises ValueError for an unused parameter, except parameters that affect only a message's look."""
         if any(key.lower() not in _DRESS for key in self._query):
             # A secret with an unquoted `&` ends in a parameter's name, so no name of the URL is shown.
             known = ", ".join(sorted(self._known)) or "none"
-            raise ValueError(f"{self.service}: a parameter is not known here; leave it out (known: {known})")
+            raise ValueError(f"{self.service}: leave out the parameter that careen does not know (known: {known})")
 
 
 def parse(text: str) -> Target:
-    """The target that a URL names. Raises ValueError with a message that contains no secret."""
+    """Returns the target that a URL names. Raises ValueError with a message that contains no secret."""
     text = text.strip().strip('"')  # kured removes quotes, because charts leave them in
     scheme = re.match(r"([a-z0-9]{1,32})(?:\+([a-z0-9]{1,32}))?://", text, re.IGNORECASE)
     if scheme is None or re.search(r"\s", text):
@@ -155,7 +156,7 @@ def parse(text: str) -> Target:
 
 
 def is_native(text: str) -> bool:
-    """Whether any of the URLs, separated by line breaks or commas, is apprise's own."""
+    """Whether the text contains a URL in apprise's own form. Several URLs are separated by line breaks or commas."""
     return any(_is_native(each) for each in several(text))
 
 
@@ -167,8 +168,8 @@ def _is_native(text: str) -> bool:
 
 
 def several(text: str) -> list[str]:
-    """The targets of several URLs, separated by line breaks or commas. A comma separates only if another URL follows,
-    because URLs may contain commas."""
+    """Splits a text into its URLs, which are separated by line breaks or commas. A comma separates only if another URL
+    follows it, because URLs may contain commas."""
     return [part for part in (each.strip() for each in _BETWEEN.split(text)) if part]
 
 
@@ -180,7 +181,8 @@ def _unknown() -> str:
 
 
 def _shoutrrrs(service: str, text: str, over: str) -> Target:
-    """The target of a URL in shoutrrr's form, or in apprise's form if that cannot be mistaken for shoutrrr's."""
+    """Returns the target of a URL in shoutrrr's form. Also accepts apprise's form if it differs clearly from
+    shoutrrr's."""
     parts = _Parts(service, text, over=over)
     try:
         target = _SERVICES[service](parts)
@@ -203,7 +205,7 @@ def _native(service: str, text: str) -> Target:
 
 
 def _pasted(text: str) -> Target:
-    """The target of a webhook address as the service gave it out."""
+    """Returns the target of a webhook address that a person copied from the service."""
     from careen.services import apprise_urls, teams  # few agents have one
 
     try:
@@ -217,26 +219,26 @@ def _pasted(text: str) -> Target:
         raise ValueError(str(error) if str(error).startswith("teams: ") else "expected a web address") from None
     if apprise_urls.is_pasted(text):
         return Target(service="https", url=text, is_native=True)
-    raise ValueError(f"{_unknown()}; any web server is reached by generic+https://HOST/PATH")
+    raise ValueError(f"{_unknown()}; for any other web server, use generic+https://HOST/PATH")
 
 
 def slack_hook(text: str) -> Target | None:
-    """kured's deprecated --slack-hook-url: the address that Slack gives for an incoming webhook; empty is none."""
+    """Returns the target of kured's deprecated --slack-hook-url, the address of a Slack webhook; none if the text is
+    empty."""
     text = text.strip().strip('"')
     if not text:
         return None
     found = re.fullmatch(r"https://hooks\.slack\.com/services/([^/\s]+)/([^/\s]+)/([^/\s]+)/?", text)
     if found is None:
         raise ValueError(
-            "expected https://hooks.slack.com/services/TOKEN-A/TOKEN-B/TOKEN-C; another service is named with "
-            "--notify-url"
+            "expected https://hooks.slack.com/services/TOKEN-A/TOKEN-B/TOKEN-C; for another service, use --notify-url"
         )
     return Target(service="slack", url=_url("slack", "", *found.groups(), image="no", footer="no"))
 
 
 def secrets_of(target: Target) -> tuple[str, ...]:
-    """The parts of the target's address that are long enough to be a secret, longest first; other programs' messages
-    are printed without them."""
+    """Returns the parts of the target's address that are long enough to be a secret, longest first. Messages of other
+    programs are printed without them."""
     pieces = {
         each
         for text in (target.url, unquote(target.url), *target.headers.values(), *target.fields.values())
@@ -251,7 +253,7 @@ _SHORTEST_SECRET = 4
 
 
 def _url(scheme: str, login: str, host: str, *path: str, port: int | None = None, **query: str) -> str:
-    """A URL for apprise; only `login` is already quoted. Switches off apprise's pictures and footers."""
+    """Builds a URL for apprise and quotes all parts except `login`. Switches off apprise's pictures and footers."""
     tail = "/".join(quote(part, safe="") for part in path if part)
     asked = urlencode({key: value for key, value in query.items() if value})
     place = (f"[{host}]" if ":" in host else quote(host, safe="")) + ("" if port is None else f":{port}")
@@ -288,11 +290,11 @@ def _discord(parts: _Parts) -> Target:
 
 
 def _generic(parts: _Parts) -> Target:
-    """Any web server. As in shoutrrr, parameters that careen does not know become part of its address."""
+    """Any web server. Parameters that careen does not know stay in its address, as in shoutrrr."""
     parts.need("generic://HOST/PATH or generic+https://HOST/PATH", parts.host)
     template, key = parts.taken("template").lower(), parts.taken("messagekey") or "message"
     if template not in ("", "json"):
-        raise ValueError("generic: the only template known here is json")
+        raise ValueError("generic: the only supported template is json")
     plain = parts.is_set("disabletls", default=parts.over == "http")
     content_type, method = (
         parts.taken("contenttype") or "application/json",
@@ -423,7 +425,7 @@ def _pushover(parts: _Parts) -> Target:
 
 
 def _rocketchat(parts: _Parts) -> Target:
-    """The channel may come after the tokens, or after a `#`, where it is the URL's fragment."""
+    """A Rocket.Chat webhook. The channel stands after the tokens, or after a `#` as the URL's fragment."""
     parts.need(
         "rocketchat://[USER@]HOST/TOKEN-A/TOKEN-B[/CHANNEL|/@RECIPIENT]",
         parts.host,
@@ -450,7 +452,8 @@ def _rocketchat(parts: _Parts) -> Target:
 
 
 def _slack(parts: _Parts) -> Target:
-    """Three forms: the webhook's tokens as a path (kured's documentation), as a login, and a bot's token."""
+    """A Slack target in one of three forms: the webhook's tokens as a path (as in kured's documentation), the tokens as
+    a login, or a bot's token."""
     bot = parts.taken("botname", "username")
     if parts.user == "hook" or not parts.password:
         is_login = parts.user == "hook"
@@ -496,8 +499,8 @@ def _smtp(parts: _Parts) -> Target:
 
 
 def _encryption(parts: _Parts, port: int) -> str:
-    """The encryption that the URL asks for. By default a server without encryption is refused; shoutrrr would send in
-    clear text."""
+    """Returns the encryption that the URL requests. By default a server without encryption is refused, while shoutrrr
+    would send in clear text."""
     word, starts = parts.taken("encryption").lower(), parts.is_set("usestarttls", default=True)
     found = {"": "", "auto": "", "none": "insecure", "explicittls": "starttls", "implicittls": "ssl"}.get(word)
     if found is None:
@@ -506,7 +509,8 @@ def _encryption(parts: _Parts, port: int) -> str:
 
 
 def _teams(parts: _Parts) -> Target:
-    """apprise no longer supports these webhooks of Office connectors; those that still answer accept plain text."""
+    """A webhook of an Office connector of Teams. apprise no longer supports it; connectors that still work accept plain
+    text."""
     from careen.services import teams  # few agents have one
 
     host = parts.taken("host")

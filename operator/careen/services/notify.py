@@ -1,8 +1,7 @@
 """Sends messages to people from a short-lived child process, within a deadline.
 
-A child process, because apprise is large and a webhook may hang; neither may cost the resident agent anything.
-Addresses contain secrets: the child gets them through its standard input, never on a command line, and no message about
-a failure contains them."""
+apprise is large and a webhook may hang, so neither may run in the resident agent. Addresses contain secrets: the child
+reads them from its standard input, never from a command line, and messages about failures do not contain them."""
 
 from __future__ import annotations
 
@@ -23,15 +22,15 @@ _LONGEST_WHY = 200
 
 
 class Delivery(Value, kw_only=True):
-    """The outcome for one target; `why` is empty if the message was sent."""
+    """The outcome for one target. `why` is empty if the message was sent."""
 
     service: str
     why: str = ""
 
 
 async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
-    """Sends the message to all targets at once; one outcome for each, in their order. Never raises because of a
-    server's answer."""
+    """Sends the message to all targets at once. Returns one outcome per target, in their order; a failure is an outcome
+    and no exception."""
     wanted = [target for target in targets if target.way is not DeliveryMethod.LOG]
     if not wanted:
         return ()
@@ -40,15 +39,15 @@ async def send(text: str, targets: Sequence[Target], *, seconds: float) -> tuple
     try:
         missing = await _ask(json.dumps(order).encode(), answers, seconds)
     except OSError as error:
-        missing = f"no process could be started for it: {error.strerror}"
+        missing = f"the sending process could not be started: {error.strerror}"
     return tuple(
         Delivery(service=target.service, why=answers.get(number, missing)) for number, target in enumerate(wanted)
     )
 
 
 async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delivery, ...]:
-    """The URLs of apprise's own form that it does not accept, each with the reason. Without an answer within `seconds`
-    none counts as refused: an attempt to send will show the problem."""
+    """Returns the URLs in apprise's own form that apprise does not accept, each with the reason. A URL without an
+    answer within `seconds` is not refused, because the first message will show the problem."""
     asked = [target for target in targets if target.is_native]
     if not asked:
         return ()
@@ -64,7 +63,7 @@ async def refusals(targets: Sequence[Target], *, seconds: float) -> tuple[Delive
 
 
 async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
-    """Stores the answers as they come; returns the reason for targets without an answer."""
+    """Runs the child and stores its answers as they arrive. Returns the reason for targets without an answer."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -84,7 +83,7 @@ async def _ask(order: bytes, answers: dict[int, str], seconds: float) -> str:
     finally:
         if process.returncode is None:
             await kill_group(process)
-    return f"its process ended with exit code {process.returncode}"
+    return f"the sending process ended with exit code {process.returncode}"
 
 
 async def _converse(process: asyncio.subprocess.Process, order: bytes, answers: dict[int, str]) -> None:

@@ -1,7 +1,7 @@
-"""The process that sends one message to people: `python -m careen.services.notify_child`, request on stdin, a line on
-stdout for each target.
+"""The process that sends one message to people: `python -m careen.services.notify_child`. Reads the request from stdin
+and prints one line to stdout for each target.
 
-The only module that imports apprise. The process ends itself after its deadline, so it may outlive an agent that stops
+Only this module imports apprise. The process ends itself after its deadline, so it may outlive an agent that stops
 while a message is being sent."""
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ _LONGEST_WHY = 200  # characters: the agent reads line by line
 
 
 def main() -> int:
-    """Reads the request, sends, and prints `{"target": number, "why": sentence}` for each target; the sentence is empty
-    if the message was sent. Without a text it sends nothing and checks whether apprise accepts the targets' URLs."""
+    """Reads the request, sends the message, and prints `{"target": number, "why": sentence}` for each target. The
+    sentence is empty if the message was sent.
+
+    If the request has no text, it sends nothing and checks whether apprise accepts the targets' URLs."""
     order = json.load(sys.stdin)
     signal.alarm(math.ceil(order["seconds"]))  # ends the process even if a request hangs
     said = _Said()
@@ -48,7 +50,7 @@ def main() -> int:
 
 
 class _Said(logging.Handler):
-    """The last warning of apprise in each thread: apprise itself returns only yes or no."""
+    """Keeps the last warning of apprise in each thread, because apprise itself returns only true or false."""
 
     def __init__(self) -> None:
         super().__init__(level=logging.WARNING)
@@ -59,7 +61,8 @@ class _Said(logging.Handler):
 
 
 def refusal(target: Target) -> str:
-    """Why apprise does not accept the target's URL, without any part of the URL; empty if it does."""
+    """Returns why apprise does not accept the target's URL; empty if it does. The reason contains no part of the
+    URL."""
     from apprise import Apprise
     from apprise.manager_plugins import NotificationManager
 
@@ -69,11 +72,11 @@ def refusal(target: Target) -> str:
     scheme = target.url.partition("://")[0].lower()
     forms = plugins[scheme].templates if scheme in plugins else ()
     expected = " or ".join(str(form).replace("{schema}", scheme) for form in forms[:2])
-    return f"apprise does not take this URL{f'; it expects {expected}' if expected else ''}"
+    return f"apprise does not accept this URL{f'; it expects {expected}' if expected else ''}"
 
 
 def tell(text: str, target: Target, seconds: float, said: _Said) -> str:
-    """Sends the message to one target; returns why that failed, or an empty text."""
+    """Sends the message to one target. Returns why that failed, or an empty text."""
     try:
         return (
             _by_library(text, target, said) if target.way is DeliveryMethod.APPRISE else _by_post(text, target, seconds)
@@ -89,7 +92,7 @@ def _by_library(text: str, target: Target, said: _Said) -> str:
     sender = Apprise(asset=AppriseAsset(app_id="careen", app_desc="careen", async_mode=False))
     server = Apprise.instantiate(target.url, asset=sender.asset)  # `add` would look for several URLs in the text
     if server is None or not sender.add(server):
-        return "the address is not accepted"
+        return "apprise does not accept the address"
     said.last.pop(threading.get_ident(), None)  # another target's warning, with its secrets
     if sender.notify(body=text, title=target.title, body_format=NotifyFormat.TEXT):
         return ""
@@ -114,7 +117,7 @@ def _by_post(text: str, target: Target, seconds: float) -> str:
 
 
 def blotted(sentence: str, target: Target) -> str:
-    """The sentence without any part of the address."""
+    """Returns the sentence without any part of the address."""
     for secret in secrets_of(target):
         sentence = sentence.replace(secret, "…")
     return " ".join(sentence.split())

@@ -1,6 +1,6 @@
-"""Active alerts of a Prometheus and samples of queries, or why they are unknown.
+"""Reads active alerts and the samples of queries from a Prometheus, or says why they are unknown.
 
-The only module that imports prometheus-api-client. Loaded at the first query, because most agents never need it. The
+Only this module imports prometheus-api-client. It is loaded at the first query, because most agents never need it. The
 core decides which alerts forbid a reboot."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AlertSource(Protocol):
     """A source of alerts."""
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Every pending or firing alert, or why they are unknown."""
+        """Returns every pending or firing alert, or why the alerts are unknown."""
         ...
 
 
@@ -33,12 +33,12 @@ class MetricSource(Protocol):
     """A server that answers health queries."""
 
     async def samples(self, query: str, *, fresh_seconds: float) -> tuple[Sample, ...] | Unknown:
-        """Every sample of the answer, or why they are unknown."""
+        """Returns every sample of the answer, or why the samples are unknown."""
         ...
 
 
 class Prometheus:
-    """One Prometheus, or anything that speaks its query API (Thanos, VictoriaMetrics)."""
+    """A client of one Prometheus, or of another server with its query API (Thanos, VictoriaMetrics)."""
 
     def __init__(self, url: str, *, timeout_seconds: float, access: Access | None = None) -> None:
         self._url = url.rstrip("/")
@@ -46,16 +46,17 @@ class Prometheus:
         self._access = access or Access()
 
     async def active_alerts(self) -> tuple[Alert, ...] | Unknown:
-        """Queries once, in a thread, with a deadline for the whole query besides the client's own."""
+        """Returns the alerts, or why they are unknown. Queries once, in a thread, with a deadline for the whole
+        query."""
         return await self._asked(self._alerts)
 
     async def samples(self, query: str, *, fresh_seconds: float) -> tuple[Sample, ...] | Unknown:
-        """The samples of an instant query, each with its age.
+        """Returns the samples of an instant query, each with its age.
 
-        The answer to an instant query carries the instant of the query, not that of the sample. So this sends
-        `timestamp(query)` too, which gives the time of a series' last sample. For an expression it gives no such time;
-        so the request also limits how far the server looks back (`lookback_delta`); servers without that parameter
-        ignore it."""
+        The answer to an instant query has the time of the query, not that of the sample. So this method also sends
+        `timestamp(query)`, which gives the time of a series' last sample. It gives no such time for an expression, so
+        the request also limits how far the server looks back (`lookback_delta`). Servers without that parameter ignore
+        it."""
         return await self._asked(lambda: self._samples(query, fresh_seconds))
 
     async def _asked(self, question: Callable[[], T]) -> T | Unknown:
@@ -110,11 +111,11 @@ class Prometheus:
                     raise UnusableAnswer(f"status {status}{_explained(answers[-1].content)}") from error
                 raise
         if not isinstance(rows, list):
-            raise UnusableAnswer("its result is not a list")  # an empty object is not an empty list of alerts
+            raise UnusableAnswer("the result is not a list")  # an empty object is not an empty list of alerts
         return rows
 
     def _credentials(self) -> tuple[dict[str, str] | None, tuple[str, str] | None]:
-        """The header with a token, or a login; empty without credentials."""
+        """Returns the header with the token, or the user name and password; nothing without credentials."""
         access = self._access
         if access.token_file:
             return {"Authorization": f"Bearer {secret_in(access.token_file)}"}, None
@@ -126,7 +127,7 @@ class Prometheus:
             return f"the token in {access.token_file}"
         if access.username:
             return f"{access.username} with the password in {access.password_file}"
-        return "there were none; give --prometheus-token-file or --prometheus-username"
+        return "no credentials were sent; give --prometheus-token-file or --prometheus-username"
 
 
 def _alert(row: Mapping[str, Any]) -> Alert:
@@ -137,7 +138,8 @@ def _alert(row: Mapping[str, Any]) -> Alert:
 
 
 def _reading(row: Mapping[str, Any]) -> tuple[dict[str, str], float, float]:
-    """Labels, instant and value of a row. Raises for an invalid row: a partly valid answer counts as unknown."""
+    """Returns the labels, the time and the value of a row. Raises for an invalid row: a partly valid answer counts as
+    unknown."""
     at, value = row["value"]
     return {str(key): str(text) for key, text in row["metric"].items()}, float(at), float(value)
 
@@ -147,11 +149,11 @@ def _identity(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _explained(content: bytes) -> str:
-    """`: ` and the server's own explanation of a refused query, if its answer has one."""
+    """Returns `: ` and the server's explanation of a refused query; empty if its answer has none."""
     why = object_of(content[:LONGEST_TEXT].decode(errors="replace")).get("error")
     return f": {one_line(why, _LONGEST_WHY)}" if isinstance(why, str) and why else ""
 
 
 def _age(taken: tuple[float, float] | None) -> float:
-    """The age by the server's own clock; infinite without a timestamp."""
+    """Returns the sample's age by the server's own clock; infinite without a timestamp."""
     return math.inf if taken is None else taken[0] - taken[1]

@@ -1,6 +1,6 @@
-"""Creates, extends and ends silences of an Alertmanager (API v2) for one node's alerts.
+"""Creates, extends and ends silences of an Alertmanager (API v2) for the alerts of one node.
 
-Each silence has an end time, so it ends by itself if the agent cannot reach Alertmanager any more. The agent finds its
+Each silence has an end time, so it ends even if the agent can no longer reach Alertmanager. The agent finds its
 silences by their creator and comment, so it remembers nothing across a reboot. Source: api/v2/openapi.yaml of
 Alertmanager."""
 
@@ -37,7 +37,7 @@ class Silences:
         timeout_seconds: float,
         access: Access | None = None,
     ) -> None:
-        """`matchers`: those of each silence, as the API has them."""
+        """Prepares the client. Each item of `matchers` is the list of matchers of one silence, as in the API."""
         self._url = url.rstrip("/")
         self._node = f"{node} of {cluster}" if cluster else node
         self._matchers = tuple(matchers)
@@ -45,13 +45,13 @@ class Silences:
         self._access = access or Access()
 
     async def begin(self, seconds: float, *, now: datetime) -> str | Unknown:
-        """Makes sure that each set of matchers has a silence for the next `seconds`; extends existing ones. Returns an
-        empty text, or why it is unknown whether that worked."""
+        """Creates or extends one silence for each set of matchers, so that it lasts `seconds`. Returns an empty text,
+        or why it is unknown whether that worked."""
         return await answer_of("Alertmanager", self._url, self._timeout_seconds, lambda: self._begin(seconds, now))
 
     async def end(self) -> str | Unknown:
-        """Ends every silence of this node that careen created. Returns an empty text, or why it is unknown whether that
-        worked."""
+        """Ends every silence that careen created for this node. Returns an empty text, or why it is unknown whether
+        that worked."""
         return await answer_of("Alertmanager", self._url, self._timeout_seconds, self._end)
 
     @property
@@ -81,7 +81,7 @@ class Silences:
         content, _ = self._ask("POST", _PATH, silence)
         answer = msgspec.json.decode(content)
         if not isinstance(answer, dict) or not isinstance(answer.get("silenceID"), str) or not answer["silenceID"]:
-            raise UnusableAnswer("it has no silence id")
+            raise UnusableAnswer("the answer has no silence id")
 
     def _end(self) -> str:
         standing, _ = self._standing()
@@ -90,16 +90,17 @@ class Silences:
         return ""
 
     def _standing(self) -> tuple[list[dict[str, Any]], datetime | None]:
-        """Our active silences, and the time by the server's own clock, which decides when silences end."""
+        """Returns the active silences of this node, and the time of the server's clock, which decides when silences
+        end."""
         content, date = self._ask("GET", _PATH)
         rows = msgspec.json.decode(content)
         if not isinstance(rows, list):
-            raise UnusableAnswer("it is not a list of silences")
+            raise UnusableAnswer("the answer is not a list of silences")
         return [row for row in rows if self._is_ours(row)], date
 
     def _is_ours(self, row: Any) -> bool:
-        """Whether this node's careen created the silence. Raises if the row is not a silence: a partly valid list could
-        lack the silence that matters."""
+        """Whether this node's careen created the silence. Raises if the row is not a silence, because a partly valid
+        list could lack the silence that matters."""
         is_live = row["status"]["state"] in _LIVE
         is_ours = row["createdBy"] == CREATED_BY and row["comment"] == self._comment
         if is_live and is_ours and not (isinstance(row["id"], str) and _ID.fullmatch(row["id"])):
@@ -120,7 +121,7 @@ class Silences:
 
 
 def _same(one: Any, wanted: list[dict[str, Any]]) -> bool:
-    """Whether the matchers are the same; Alertmanager sorts them, and older releases omit `isEqual`."""
+    """Whether the two lists of matchers are equal. Alertmanager sorts matchers, and older releases omit `isEqual`."""
     if not isinstance(one, list) or not all(isinstance(each, dict) for each in one):
         return False
     keys = ("name", "value", "isRegex")

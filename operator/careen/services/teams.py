@@ -1,5 +1,5 @@
-"""Microsoft Teams: workflows of Power Automate, which expect a card, and the connectors that Microsoft has switched
-off.
+"""Microsoft Teams: recognises the URLs of Power Automate workflows, which expect a card, and of connectors, which
+Microsoft has switched off.
 
 Sources: the URLs of "When an HTTP request is received" (Power Automate and Logic Apps, Microsoft Learn), the adaptive
 card that "Post to a channel when a webhook request is received" expects, and the retirement of Office 365 connectors
@@ -27,19 +27,19 @@ _CONNECTORS = re.compile(r"(outlook\.office(365)?\.com|[a-z0-9-]+\.webhook\.offi
 
 CONNECTORS_ARE_OFF = (
     "names an Office 365 connector of Teams, and Microsoft has switched those off: create a workflow in the channel "
-    '("Post to a channel when a webhook request is received") and give its URL as it is'
+    '("Post to a channel when a webhook request is received") and give its URL unchanged'
 )
 
 
 def is_workflow(url: str) -> bool:
-    """Whether the URL is one of a workflow of Power Automate.
+    """Whether the URL belongs to a workflow of Power Automate.
 
-    Raises ValueError, without any part of the URL, for one that is incomplete or unencrypted."""
+    Raises ValueError if the URL of a workflow is incomplete or unencrypted. The message contains no part of the URL."""
     parts = urlsplit(url)
     if not _HOSTS.fullmatch(parts.hostname or ""):
         return False
     if parts.scheme.lower() != "https" or parts.username is not None:
-        raise ValueError("teams: expected the URL of the workflow as it is, with https")
+        raise ValueError("teams: expected the URL of the workflow unchanged, with https")
     if not _WORKFLOW.fullmatch(parts.path) or not "".join(parse_qs(parts.query).get("sig", [])).strip():
         raise ValueError(
             "teams: expected the whole URL of the workflow, …/workflows/ID/triggers/…/paths/invoke?…&sig=SIGNATURE; "
@@ -49,7 +49,7 @@ def is_workflow(url: str) -> bool:
 
 
 def is_connector(url: str) -> bool:
-    """Whether the URL is one of an Office 365 connector."""
+    """Whether the URL belongs to an Office 365 connector."""
     parts = urlsplit(url)
     return (
         parts.scheme.lower() == "https"
@@ -59,7 +59,8 @@ def is_connector(url: str) -> bool:
 
 
 def card(text: str) -> dict[str, Any]:
-    """The message that a workflow expects: one adaptive card. Its Markdown needs an empty line between lines."""
+    """Returns the message as one adaptive card, which a workflow expects. Doubles line breaks, because Markdown needs
+    an empty line between lines."""
     return {
         "type": "message",
         "attachments": [

@@ -356,7 +356,7 @@ def test_an_unusable_url_in_a_file_ends_the_start_with_code_2_and_is_not_printed
     (node.folder / "urls").write_text("logger://\ntgram://SECRETWORD\n")
     agent = node.start(f"--notify-url-file={node.folder}/urls")
     assert agent.ends() == 2
-    assert "--notify-url-file: tgram: apprise does not take this URL; it expects tgram://" in agent.log
+    assert "--notify-url-file: tgram: apprise does not accept this URL; it expects tgram://" in agent.log
     assert "SECRET" not in agent.log
 
 

@@ -49,16 +49,16 @@ async def test_one_unreadable_sentinel_file_makes_the_need_unknown(root: Path) -
 @pytest.mark.parametrize(
     ("listed", "pattern", "answer", "words"),
     [
-        ("linux-image-6.1.0-21-amd64\n", None, YES, "asked for by linux-image-6.1.0-21-amd64"),
-        ("a\na\n\n  b \n", None, YES, "asked for by a, b"),
+        ("linux-image-6.1.0-21-amd64\n", None, YES, "requested by linux-image-6.1.0-21-amd64"),
+        ("a\na\n\n  b \n", None, YES, "requested by a, b"),
         ("", None, YES, "exists"),
         (None, None, YES, "exists"),
-        ("libc6\nlinux-image-6.1.0-21-amd64\n", "^linux-image-", YES, "asked for by linux-image-6.1.0-21-amd64"),
+        ("libc6\nlinux-image-6.1.0-21-amd64\n", "^linux-image-", YES, "requested by linux-image-6.1.0-21-amd64"),
         ("libc6\ndbus\n", "^linux-image-", NO, "only for libc6, dbus, which --reboot-packages leaves out"),
         (None, "^linux-image-", UNKNOWN, "no /run/reboot-required.pkgs"),
         ("\n \n", "^linux-image-", UNKNOWN, "no /run/reboot-required.pkgs"),
         ("x" * 300 + "\n", None, YES, "x" * 255),
-        ("\u202emoc.live\x1b[31m\n", None, YES, "asked for by"),
+        ("\u202emoc.live\x1b[31m\n", None, YES, "requested by"),
     ],
 )
 async def test_packages_listed_beside_a_sentinel_file_are_named_and_filtered(

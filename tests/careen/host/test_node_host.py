@@ -113,7 +113,7 @@ async def test_a_kubelet_that_would_miss_the_shutdown_gives_a_warning_and_no_ref
     here = replace(host(tmp_path), reboot_method="signal", proc=a_process(tmp_path, blocked=1 << 38))
     found = await here.test_reboot()
     assert found.obstacle == ""
-    assert "kubelet (delay); pods that are still on the node get no grace" in found.warning
+    assert "kubelet (delay); pods that are still on the node get no grace period" in found.warning
     assert (await host(tmp_path).test_reboot()).warning == "", (
         "systemctl reboot asks logind, which waits for the kubelet"
     )

@@ -49,7 +49,7 @@ def test_a_missing_sentinel_file_in_an_existing_folder_means_no_need(tmp_path: P
 @pytest.mark.parametrize(
     ("path", "word"),
     [
-        ("/mnt/reboot-required", "folder is not there"),
+        ("/mnt/reboot-required", "folder is missing"),
         ("/file/reboot-required", "Not a directory"),
         ("/loop/x", "symbolic links"),
     ],

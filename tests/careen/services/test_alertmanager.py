@@ -114,7 +114,7 @@ async def test_the_message_about_refused_credentials_names_their_source(
         f"Alertmanager at {url} refuses these credentials (status {status}: the token in {tmp_path}/token)"
     )
     assert await ask(url) == Unknown(
-        f"Alertmanager at {url} refuses these credentials (status {status}: there were none; give "
+        f"Alertmanager at {url} refuses these credentials (status {status}: no credentials were sent; give "
         "--alertmanager-token-file)"
     )
 
@@ -122,7 +122,7 @@ async def test_the_message_about_refused_credentials_names_their_source(
 async def test_an_unreadable_token_file_is_reported(tmp_path: Path) -> None:
     answer = await ask("http://127.0.0.1:9", Access(token_file=str(tmp_path / "none")))
     assert isinstance(answer, Unknown)
-    assert "was not asked" in answer.why
+    assert "was not queried" in answer.why
 
 
 class FixedAlerts:

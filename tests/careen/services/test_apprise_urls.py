@@ -99,7 +99,7 @@ def test_an_unknown_url_is_refused_without_its_secret(url: str) -> None:
 
 
 def test_the_refusal_of_an_https_url_names_the_scheme_generic() -> None:
-    with pytest.raises(ValueError, match="any web server is reached by generic"):
+    with pytest.raises(ValueError, match="for any other web server, use generic"):
         parse("https://example.com/hook")
 
 

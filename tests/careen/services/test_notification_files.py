@@ -54,7 +54,7 @@ def test_an_invalid_line_is_reported_by_number_and_the_other_lines_are_used(tmp_
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(b"\xff\xfe\x00", "is no text"), (b"#" * 70_000, "is longer than 64 KiB")],
+    [(b"\xff\xfe\x00", "is not text"), (b"#" * 70_000, "is longer than 64 KiB")],
 )
 def test_a_file_that_cannot_contain_urls_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
     (tmp_path / "urls").write_bytes(content)
@@ -71,7 +71,7 @@ def test_a_missing_file_is_reported_and_the_next_file_is_read(tmp_path: Path) ->
 
 def test_a_fifo_in_place_of_a_file_of_receivers_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert read([f"{tmp_path}/pipe"]).unread == (f"{tmp_path}/pipe cannot be read: it is no ordinary file",)
+    assert read([f"{tmp_path}/pipe"]).unread == (f"{tmp_path}/pipe cannot be read: it is not a regular file",)
 
 
 def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:

@@ -199,17 +199,17 @@ REFUSED = [
     ("slack://T/B/SECRETWORD/more", "slack: expected"),
     (
         "slack://T00000000/B00000000/SECRETWORD?thread_ts=12",
-        "slack: a parameter is not known here; leave it out (known: botname, username)",
+        "slack: leave out the parameter that careen does not know (known: botname, username)",
     ),
     (
         "telegram://1:TOKEN@telegram?chats=1&SECRETWORD",
-        "telegram: a parameter is not known here; leave it out (known: channels, chats)",
+        "telegram: leave out the parameter that careen does not know (known: channels, chats)",
     ),
     (
         "mattermost://host/TOKEN&?user=a&SECRETWORD=",
-        "mattermost: a parameter is not known here; leave it out (known: disabletls)",
+        "mattermost: leave out the parameter that careen does not know (known: disabletls)",
     ),
-    ("pushbullet://TOKEN?SECRETWORD=1", "pushbullet: a parameter is not known here; leave it out (known: none)"),
+    ("pushbullet://TOKEN?SECRETWORD=1", "pushbullet: leave out the parameter that careen does not know (known: none)"),
     ("discord://SECRETWORD", "discord: expected discord://TOKEN@WEBHOOK-ID"),
     ("smtp://SECRETWORD@host:port/?from=a&to=b", "a port that is a number"),
     (
@@ -222,8 +222,8 @@ REFUSED = [
     ),
     ("telegram://SECRETWORD@telegram?chats=1", "telegram: expected"),
     ("telegram://1:SECRETWORD@telegram", "telegram: expected telegram://TOKEN@telegram?chats=CHAT"),
-    ("generic://host?template=SECRETWORD", "generic: the only template known here is json"),
-    ("gotify://host/SECRETWORD?disabletls=perhaps", "gotify: disabletls is neither yes nor no"),
+    ("generic://host?template=SECRETWORD", "generic: the only supported template is json"),
+    ("gotify://host/SECRETWORD?disabletls=perhaps", "gotify: disabletls must be yes or no"),
     ("opsgenie://evil.example.com/SECRETWORD", "opsgenie: expected the host"),
     ("teams://group@tenant/a/SECRETWORD?host=evil.example.com", "teams: expected host=ORGANIZATION.webhook.office.com"),
     ("rocketchat://host/SECRETWORD", "rocketchat: expected"),

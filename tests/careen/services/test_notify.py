@@ -84,13 +84,13 @@ async def test_without_targets_no_child_process_is_started(monkeypatch: pytest.M
 async def test_a_child_process_that_cannot_start_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     (outcome,) = await send("x", [parse("generic://h")], seconds=LONG_SECONDS)
-    assert outcome.why == "no process could be started for it: No such file or directory"
+    assert outcome.why == "the sending process could not be started: No such file or directory"
 
 
 async def test_a_child_process_that_dies_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     (outcome,) = await send("x", [parse("generic://h")], seconds=LONG_SECONDS)
-    assert outcome.why == "its process ended with exit code 1"
+    assert outcome.why == "the sending process ended with exit code 1"
 
 
 async def test_secrets_are_not_in_the_command_line_or_environment_of_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ async def test_apprise_checks_its_own_urls_and_the_messages_show_no_secret() -> 
     ]
     refused = await refusals(targets, seconds=LONG_SECONDS)
     assert [outcome.service for outcome in refused] == ["tgram", "pagerduty"]
-    assert refused[0].why.startswith("apprise does not take this URL; it expects tgram://{bot_token} or ")
+    assert refused[0].why.startswith("apprise does not accept this URL; it expects tgram://{bot_token} or ")
     assert "SECRET" not in str(refused)
 
 

@@ -139,7 +139,7 @@ async def test_a_401_without_credentials_names_the_flags_for_credentials() -> No
     with running_server(wants="Bearer x") as server:
         assert (
             await why(server)
-            == "refuses these credentials (status 401: there were none; give --prometheus-token-file or "
+            == "refuses these credentials (status 401: no credentials were sent; give --prometheus-token-file or "
             "--prometheus-username)"
         )
 
@@ -148,11 +148,11 @@ async def test_a_401_without_credentials_names_the_flags_for_credentials() -> No
     ("content", "sentence"),
     [
         (None, "cannot be read: No such file or directory"),
-        (b"", "does not hold one line"),
-        (b"\n", "does not hold one line"),
-        (b"SECRET\nWORD", "does not hold one line"),
-        (b"SECRET\xff", "is no text"),
-        ("SECRETÄ".encode(), "does not hold one line"),
+        (b"", "must contain one line"),
+        (b"\n", "must contain one line"),
+        (b"SECRET\nWORD", "must contain one line"),
+        (b"SECRET\xff", "is not text"),
+        ("SECRETÄ".encode(), "must contain one line"),
     ],
 )
 async def test_an_empty_token_file_is_reported_without_a_request(
@@ -163,7 +163,7 @@ async def test_an_empty_token_file_is_reported_without_a_request(
         file.write_bytes(content)
     with running_server() as server:
         said = await why(server, token_file=str(file))
-        assert said.startswith(f"was not asked: {file} {sentence}")
+        assert said.startswith(f"was not queried: {file} {sentence}")
         assert "SECRET" not in said
         assert server.shown == []
 

@@ -1,7 +1,7 @@
-"""The probes that can request a reboot, by their names in --reboot-probes: one file each, loaded when named.
+"""The list of probes that can report the need for a reboot, by their names in --reboot-probes. Each probe is one file,
+loaded when a setting names it.
 
-A probe answers yes, no or unknown, with a sentence; unknown never reboots a node. docs/probes.md lists the tools.
-"""
+A probe answers yes, no or unknown, with a sentence. Unknown never reboots a node. docs/probes.md lists the tools."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROBES: dict[str, HostAccess] = {
     "flatcar": HostAccess.COMMAND,
     "staged-deployment": HostAccess.FILES,
 }
-"""Every probe, and what it needs."""
+"""Every probe, and the access that it needs."""
 
 _MODULES = {
     "needs-restarting": "careen.host.probes.needs_restarting",
@@ -50,7 +50,7 @@ _MODULES = {
 
 
 class HostFacts(Value, kw_only=True):
-    """The facts of the host that probes without a command read."""
+    """The facts of the host that are given to probes without a command."""
 
     root: Path
     release: str
@@ -60,23 +60,23 @@ class HostFacts(Value, kw_only=True):
 
 
 class CommandProbe(Protocol):
-    """A module of this folder that runs a command on the host."""
+    """A probe module that runs a command on the host."""
 
     ARGV: tuple[str, ...]
 
     @staticmethod
     def judge(outcome: Outcome) -> Need:
-        """The answer, from the command's outcome."""
+        """Turns the command's outcome into the probe's answer."""
         ...
 
 
 def looking(name: str) -> Callable[[HostFacts], Need]:
-    """The function of a probe that runs no command."""
+    """Returns the function of a probe that runs no command."""
     return cast("Callable[[HostFacts], Need]", _module(name).look)  # type: ignore[attr-defined]
 
 
 def running(name: str) -> CommandProbe:
-    """A probe that runs a command."""
+    """Returns the module of a probe that runs a command."""
     return cast("CommandProbe", _module(name))
 
 

@@ -1,4 +1,4 @@
-"""Flatcar's update engine: an update is written to the other partition and waits for the boot."""
+"""The probe `flatcar`: yes if Flatcar's update engine has written an update that waits for a boot."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _WAITS = "UPDATE_STATUS_UPDATED_NEED_REBOOT"
 
 
 def judge(outcome: Outcome) -> Need:
-    """Yes if the engine's state is the one that waits for a boot; no in every other state."""
+    """Answers yes if the engine's state says that an update waits for a boot, and no in every other state."""
     if isinstance(outcome, Exited) and outcome.code == 0 and (state := _STATE.search(outcome.output)):
         version = _VERSION.search(outcome.output)
         if state[1] != _WAITS:
             return no(f"the update engine is in state {state[1]}")
         what = f"version {version[1]}" if version else "an update"
-        return yes(f"the update engine has written {what} and waits for a boot")
+        return yes(f"the update engine has written {what} and waits for a reboot")
     return nothing(_COMMAND, outcome)

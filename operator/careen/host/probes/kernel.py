@@ -1,8 +1,8 @@
-"""Yes if a newer kernel of the running kernel's kind is installed.
+"""The probe `kernel`: yes if a newer kernel of the running kernel's kind is installed.
 
-A kernel is installed if it can be booted: `/boot/vmlinuz-RELEASE`, or `vmlinuz` beside its modules. Only releases with
-the same words in the same places are compared: an `-rt` kernel does not succeed a `-generic` one.
-"""
+A kernel counts as installed if it can be booted: `/boot/vmlinuz-RELEASE` exists, or `vmlinuz` beside its modules. Two
+kernels are of one kind if their releases contain the same words in the same order, so an `-rt` kernel does not replace
+a `-generic` one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _PART = re.compile(r"(\d+)|([A-Za-z]+)")
 
 
 def look(host: HostFacts) -> Need:
-    """Unknown if no kernel of the running kernel's kind is found: the folders may not be the host's."""
+    """Answers yes or no. Unknown if no kernel of the running kernel's kind is found, because the folders may not be the
+    host's."""
     try:
         found = {*_in_boot(host.root), *_beside_modules(host.root)}
     except OSError as error:
@@ -34,7 +35,7 @@ def look(host: HostFacts) -> Need:
             f"no installed kernel of the kind of the running {host.release} was found in /boot and /lib/modules"
         )
     if _numbers(alike[-1]) > _numbers(host.release):
-        return yes(f"kernel {alike[-1]} is installed, and {host.release} runs")
+        return yes(f"kernel {alike[-1]} is installed, but {host.release} is running")
     return no(f"no newer kernel than the running {host.release} is installed")
 
 
@@ -48,7 +49,7 @@ def _beside_modules(root: Path) -> list[str]:
 
 
 def _entries(root: Path, folder: str) -> list[Path]:
-    """The entries of a folder; none if it does not exist."""
+    """Returns the entries of a folder; none if it does not exist."""
     try:
         return list(islice(under_root(root, f"{folder}/any").parent.iterdir(), _MOST_ENTRIES))
     except FileNotFoundError:
@@ -56,10 +57,11 @@ def _entries(root: Path, folder: str) -> list[Path]:
 
 
 def _words(release: str) -> tuple[str, ...]:
-    """The kind: `generic`, `amd64`, `el`, `rt` and the like."""
+    """Returns the words of the release that name its kind, such as `generic`, `amd64`, `el` or `rt`."""
     return tuple(word for _, word in _PART.findall(release) if word)
 
 
 def _numbers(release: str) -> tuple[tuple[int, int], ...]:
-    """The version as parts to compare: a word comes before a number, so that 553.el8 is older than 553.5.1.el8."""
+    """Returns the release as parts that sort by version. A word sorts before a number, so that 553.el8 is older than
+    553.5.1.el8."""
     return tuple((1, int(number[:18])) if number else (0, 0) for number, _ in _PART.findall(release))

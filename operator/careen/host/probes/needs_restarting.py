@@ -1,8 +1,7 @@
-"""Red Hat's `needs-restarting -r`: of yum-utils, of DNF 4's plugins and of DNF 5.
+"""The probe `needs-restarting`: Red Hat's `needs-restarting -r` from yum-utils, DNF 4's plugins or DNF 5.
 
-All exit with 1 for a reboot and with 0 for none, but 1 is also how they fail: their sentence decides, and the exit
-code has to agree.
-"""
+All three exit with 1 for a reboot and with 0 for none, but they also exit with 1 if they fail. So the probe reads the
+printed sentence, and the exit code must agree."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _PACKAGE = re.compile(r"^ {2}(?:\* )?(\S+)(?: -> \S+)?$", re.MULTILINE)
 
 
 def judge(outcome: Outcome) -> Need:
-    """Yes with the packages that ask for it."""
+    """Answers yes, with the packages that need the reboot, if the printed sentence and the exit code say so."""
     match outcome:
         case Exited(code=1, output=output) if _IS_REQUIRED.search(output):
             names = list(dict.fromkeys(_PACKAGE.findall(output)))

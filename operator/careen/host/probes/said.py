@@ -1,4 +1,4 @@
-"""The answers of probes: single ones, their combination, and the answer for a command that failed."""
+"""The answers of probes: yes, no and unknown, the answer for a failed command, and one answer for several probes."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from careen.host.commands import Exited, NotFollowed, NotStarted, Outcome, Timed
 from scheduler_core.sentences import first_few
 
 IN_ENGLISH = ("env", "LC_ALL=C")
-"""Prefixed to commands whose messages are parsed, because tools translate them."""
+"""A prefix for commands whose messages are parsed, because tools translate their messages."""
 
 _NO_PROGRAM = 127  # the exit code of env and of shells for a missing program
 
 
 def yes(detail: str) -> Need:
-    """The host needs a reboot."""
+    """Returns the answer that the host needs a reboot."""
     return Need(answer=NeedAnswer.YES, detail=detail)
 
 
 def no(detail: str) -> Need:
-    """The host needs no reboot."""
+    """Returns the answer that the host needs no reboot."""
     return Need(answer=NeedAnswer.NO, detail=detail)
 
 
 def unknown(detail: str) -> Need:
-    """The answer for a host whose need for a reboot is unknown."""
+    """Returns the answer that the need for a reboot is unknown."""
     return Need(answer=NeedAnswer.UNKNOWN, detail=detail)
 
 
 def nothing(command: str, outcome: Outcome) -> Need:
-    """Unknown: the command did not answer as its documentation specifies."""
+    """Returns unknown for a command that did not answer as documented, and says why."""
     match outcome:
         case Exited(code=code) if code == _NO_PROGRAM:
             return unknown(f"the host has no program `{command.partition(' ')[0]}`, which its probe runs")
@@ -48,8 +48,9 @@ _SHOWN = 5  # names in a sentence
 
 
 def together(needs: Iterable[Need]) -> Need:
-    """One answer for all: one yes is enough; a no requires that all answer no. A yes also names the unknown sources, so
-    that a broken probe is noticed before the reboot."""
+    """Combines the answers of several sources into one: yes if any says yes, no if all say no, otherwise unknown.
+
+    A yes also mentions the sources that are unknown, so that people notice a broken probe before the reboot."""
     every = tuple(needs)
     said = {answer: [each.detail for each in every if each.answer is answer] for answer in NeedAnswer}
     busy = next((each.package_manager for each in every if each.package_manager), "")
@@ -57,7 +58,7 @@ def together(needs: Iterable[Need]) -> Need:
         untold = [f"besides, {detail}" for detail in said[NeedAnswer.UNKNOWN] if detail]
         return _one(NeedAnswer.YES, [*said[NeedAnswer.YES], *untold], busy)
     if said[NeedAnswer.UNKNOWN] or not every:
-        return _one(NeedAnswer.UNKNOWN, said[NeedAnswer.UNKNOWN] or ["nothing is looked at"], busy)
+        return _one(NeedAnswer.UNKNOWN, said[NeedAnswer.UNKNOWN] or ["no source is configured"], busy)
     return _one(NeedAnswer.NO, said[NeedAnswer.NO], busy)
 
 
@@ -66,5 +67,5 @@ def _one(answer: NeedAnswer, details: Iterable[str], busy: str) -> Need:
 
 
 def a_few(names: Sequence[str]) -> str:
-    """The first names and the number of the others."""
+    """Returns the first five names and the number of further names."""
     return first_few(names, _SHOWN)

@@ -1,7 +1,6 @@
-"""bootc's and rpm-ostree's next deployment: staged while the host runs, made final when it goes down.
+"""The probe `staged-deployment`: yes if bootc or rpm-ostree has staged a deployment for the next boot.
 
-Checks the path that ostree's own `ostree-finalize-staged.path` watches, and the one of bootc's composefs backend.
-"""
+Checks the path that `ostree-finalize-staged.path` of ostree watches, and the path of bootc's composefs backend."""
 
 from __future__ import annotations
 
@@ -18,10 +17,11 @@ COMPOSEFS_STAGED = "/run/composefs/staged-deployment"
 
 
 def look(host: HostFacts) -> Need:
-    """Unknown on a host that did not boot a deployment: the files never appear there."""
+    """Answers yes or no. Unknown on a host that did not boot a deployment, because such a host never has these
+    files."""
     try:
         if _is_there(host, STAGED) and _is_there(host, LOCKED):
-            return no(f"a deployment is staged ({STAGED}), but locked: a boot would not begin it")
+            return no(f"a deployment is staged ({STAGED}), but it is locked: a reboot would not start it")
         staged = next((path for path in (STAGED, COMPOSEFS_STAGED) if _is_there(host, path)), "")
         if staged:
             return yes(f"a deployment is staged for the next boot ({staged})")
@@ -29,9 +29,7 @@ def look(host: HostFacts) -> Need:
             return no("no deployment is staged")
     except OSError as error:
         return unknown(f"cannot look for a staged deployment: {error}")
-    return unknown(
-        f"whether a deployment is staged cannot be told: the host has no {BOOTED}, so ostree did not boot it"
-    )
+    return unknown(f"it is unknown whether a deployment is staged: the host has no {BOOTED}, so ostree did not boot it")
 
 
 def _is_there(host: HostFacts, path: str) -> bool:

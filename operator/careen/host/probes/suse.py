@@ -1,4 +1,4 @@
-"""The flag of SUSE's package manager: a file that libzypp's boot plugin leaves until the boot."""
+"""The probe `suse`: yes if the flag exists that libzypp's boot plugin writes and that the boot removes."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ FLAG = "/run/reboot-needed"
 
 
 def look(host: HostFacts) -> Need:
-    """Reads it like any other sentinel."""
+    """Reads the flag like any other sentinel file."""
     return sentinel.read_file(host.root, FLAG)

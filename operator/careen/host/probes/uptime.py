@@ -1,4 +1,4 @@
-"""The host has run for longer than --reboot-max-uptime."""
+"""The probe `uptime`: yes if the host has run for longer than --reboot-max-uptime."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DAY_SECONDS = 86400.0
 
 
 def look(host: HostFacts) -> Need:
-    """Yes if the uptime, sleep included, exceeds the limit."""
+    """Answers yes if the uptime, including sleep, exceeds the limit."""
     days, most = host.uptime_seconds / _DAY_SECONDS, host.longest_uptime_seconds / _DAY_SECONDS
     if host.uptime_seconds < host.longest_uptime_seconds:
         return no(f"the host has run for less than {most:.1f} days (--reboot-max-uptime)")

@@ -1,4 +1,5 @@
-"""SUSE's `zypper needs-rebooting`, which looks for the flag of libzypp's plugin. `suse` looks for it without zypper."""
+"""The probe `zypper`: runs SUSE's `zypper needs-rebooting`, which looks for the flag of libzypp's plugin. The probe
+`suse` checks the same flag without zypper."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _REBOOT_NEEDED = 102  # ZYPPER_EXIT_INF_REBOOT_NEEDED, zypper(8)
 
 
 def judge(outcome: Outcome) -> Need:
-    """Judges by the exit code alone: zypper has one for each answer, and others for failures."""
+    """Answers by the exit code alone: zypper has one code for each answer, and other codes for failures."""
     match outcome:
         case Exited(code=code) if code == _REBOOT_NEEDED:
             return yes(f"`{_COMMAND}` exited with {code}: a core library or service was updated")

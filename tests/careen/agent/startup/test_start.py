@@ -206,7 +206,9 @@ async def test_a_url_that_apprise_rejects_ends_the_start_and_names_its_flag(worl
     with pytest.raises(BadSettings) as caught:
         await world.start(notify_url="tgram://SECRETWORD").first_settings()
     (problem,) = caught.value.problems
-    assert problem.startswith("--notify-url: tgram: apprise does not take this URL; it expects tgram://{bot_token} or ")
+    assert problem.startswith(
+        "--notify-url: tgram: apprise does not accept this URL; it expects tgram://{bot_token} or "
+    )
     assert "SECRET" not in problem
 
 
@@ -222,7 +224,7 @@ async def test_lines_that_are_not_urls_end_the_start_and_a_missing_file_does_not
         await world.start(notify_url_file=str(file)).first_settings()
     line, refused = caught.value.problems
     assert line.startswith(f"--notify-url-file: {file}, line 2: expected a shoutrrr URL")
-    assert refused.startswith("--notify-url-file: tgram: apprise does not take this URL")
+    assert refused.startswith("--notify-url-file: tgram: apprise does not accept this URL")
     assert "SECRET" not in str(caught.value)
 
 
@@ -233,7 +235,7 @@ async def test_an_agent_with_a_claim_starts_despite_a_url_that_apprise_rejects(
     world.put_config("concurrency: 3")
     live = await world.start(notify_url="tgram://SECRETWORD").first_settings()
     assert (live.stands_in, live.settings.concurrency) == ("", 3)
-    assert "apprise does not take this URL" in caplog.text
+    assert "apprise does not accept this URL" in caplog.text
     assert "SECRET" not in caplog.text
 
 

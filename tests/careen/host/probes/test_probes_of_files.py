@@ -93,7 +93,7 @@ def test_the_suse_probe_checks_the_file_of_zypper(tmp_path: Path) -> None:
         (
             ["/run/ostree-booted", "/run/ostree/staged-deployment", "/run/ostree/staged-deployment-locked"],
             NO,
-            "but locked",
+            "but it is locked",
         ),
         # bootc-dev/bootc, its composefs backend: write_composefs_state
         (["/run/composefs/staged-deployment"], YES, "/run/composefs/staged-deployment"),
