@@ -1,5 +1,5 @@
-"""Writes the generated files: two pages of docs/, the settings file and parts of the Helm chart. `make docs` runs it;
-tests fail while a file is out of date."""
+"""Writes the generated files: pages of docs/, an example, the settings file, parts of the Helm chart. `make docs` runs
+it; tests fail while a file is out of date."""
 
 from __future__ import annotations
 
@@ -181,9 +181,9 @@ PAGES: dict[str, Callable[[], str]] = {
 def main() -> None:
     """Writes every page."""
     sys.path.insert(0, str(ROOT))
-    from docs import chart, dashboard  # the chart is made of manifests that are written before it
+    from docs import chart, dashboard, shadow_example  # the chart is made of manifests that are written before it
 
-    for name, page in {**PAGES, **dashboard.PAGES, **chart.PAGES}.items():
+    for name, page in {**PAGES, **shadow_example.PAGES, **dashboard.PAGES, **chart.PAGES}.items():
         (ROOT / name).write_text(page())
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from careen.cli import cli
 from careen.core.facts.reasons import Code
+from docs import shadow_example
 from drydock.server.testing import server_in_thread
 from tests.architecture.source_tree import ROOT
 from tests.patience import run
@@ -123,6 +124,12 @@ def generated() -> dict[str, str]:
 @pytest.mark.parametrize("name", ["docs/phases.md", "docs/reasons.md", "manifests/settings.yaml"])
 def test_a_generated_page_is_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text() == generated()[name], "run `make docs`"
+
+
+def test_the_example_of_the_shadows_page_is_up_to_date() -> None:
+    text = (ROOT / "docs/shadow.md").read_text()
+    assert text == shadow_example.page(), "run `make docs`"
+    assert shadow_example.Example().table() in text
 
 
 @pytest.mark.parametrize("code", list(Code), ids=str)
