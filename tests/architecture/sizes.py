@@ -1,8 +1,6 @@
-"""The sizes of the source's parts: parameters, fields, lines.
+"""Measures the source: parameters of functions, fields of classes, lines of packages.
 
-python -m tests.architecture.sizes
-
-`test_sizes.py` limits the largest of each.
+`python -m tests.architecture.sizes` prints the largest of each. `test_sizes.py` limits them.
 """
 
 from __future__ import annotations
@@ -25,8 +23,9 @@ class Size(NamedTuple):
 
 
 def signatures() -> list[Size]:
-    """The parameters of every function, the longest list first; `self` and `cls` do not count, `*args` and `**kwargs`
-    count as one each."""
+    """The parameters of every function, the longest list first. `self` and `cls` do not count; `*args` and `**kwargs`
+    count as one each.
+    """
     return _largest(_parameters(function) for function in _functions())
 
 
@@ -73,7 +72,7 @@ def _largest(found: Iterator[tuple[Module, ast.ClassDef | _Function, int]]) -> l
 
 
 def main() -> None:
-    """Prints a table of each kind of size."""
+    """Print a table of each kind of size."""
     for title, found in (("parameters", signatures()), ("fields", classes())):
         print(f"| {title} | of |\n|---:|---|")
         print("".join(f"| {each.number} | {each.where} |\n" for each in found[:8]))

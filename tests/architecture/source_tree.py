@@ -1,4 +1,4 @@
-"""The source as the architecture tests see it: modules, their imports, their calls. Nothing is executed."""
+"""Reads the source for the architecture tests: modules, their imports and their calls. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Module:
 
     @property
     def where(self) -> str:
-        """The path from the top of the repository."""
+        """The path of the file from the top of the repository."""
         return str(self.path.relative_to(ROOT))
 
     def imports(self) -> Iterator[str]:
-        """Dotted names of all imports in the file, also inside functions; `from a import b` gives a.b."""
+        """Dotted names of all imports in the file, including imports inside functions. `from a import b` gives a.b."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
@@ -39,7 +39,7 @@ class Module:
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
     def imported_libraries(self) -> set[str]:
-        """Top-level names of the imports."""
+        """The top-level names of all imports in the file."""
         return {name.split(".")[0] for name in self.imports()}
 
     def strings(self) -> Iterator[str]:
@@ -52,7 +52,7 @@ class Module:
                 yield node.value
 
     def calls(self) -> Iterator[tuple[str, int]]:
-        """The dotted name of each call, with its line: `datetime.now`, `os.environ.get`."""
+        """The dotted name of each call in the file, such as `datetime.now`, with its line."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
                 yield ast.unparse(node.func), node.lineno

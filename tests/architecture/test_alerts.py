@@ -1,4 +1,4 @@
-"""The alerts use only existing metrics, labels and phases."""
+"""Tests that the alerts use only existing metrics, labels and phases, and fire in their scenarios."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ names = [alert["alert"] for alert in ALERTS]
 
 
 def exported() -> set[str]:
-    """The metrics that an agent, and a shadow that has compared a pod, export."""
+    """The metrics of an agent, and of a shadow that has compared a pod."""
     return types_in(Metrics("n1").exposition()) | types_in(SHADOW.exposition())
 
 
@@ -47,14 +47,14 @@ SHADOW = ShadowMetrics(TALLY, lambda: TRAFFIC)
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
-def test_an_alert_uses_only_metrics_that_are_exported(alert: dict[str, Any]) -> None:
+def test_each_alert_uses_only_metrics_that_careen_exports(alert: dict[str, Any]) -> None:
     asked = set(re.findall(r"\b(?:careen|kured)_\w+", alert["expr"]))
     assert asked
     assert asked - exported() == set()
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
-def test_an_alert_uses_only_existing_phases_gates_and_outcomes(alert: dict[str, Any]) -> None:
+def test_each_alert_uses_only_existing_phases_gates_and_outcomes(alert: dict[str, Any]) -> None:
     def named(label: str) -> set[str]:
         values = re.findall(rf'\b{label}=~?"([^"]+)"', alert["expr"])
         return {name for value in values for name in value.split("|")}
@@ -70,8 +70,8 @@ def test_careens_own_alerts_never_block_a_reboot(name: str) -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
-def test_an_alert_fires_once_per_node_regardless_of_the_number_of_pods(alert: dict[str, Any]) -> None:
-    """The labels of the agent's pod, container and instance would restart the alert with each new pod."""
+def test_each_alert_fires_once_per_node_whatever_the_number_of_pods(alert: dict[str, Any]) -> None:
+    """If the alert kept the labels pod, container or instance, it would start again with each new pod of the agent."""
     left = outside_of_aggregations(alert["expr"])
     assert "careen_" not in left, left
     assert set(re.findall(r"\w+", " ".join(re.findall(r"\bby \(([^)]*)\)", alert["expr"])))) <= {
@@ -83,7 +83,7 @@ def test_an_alert_fires_once_per_node_regardless_of_the_number_of_pods(alert: di
 
 
 def outside_of_aggregations(expression: str) -> str:
-    """The part of an expression outside of `max by (…) (…)` and similar aggregations."""
+    """The part of a query outside of `max by (…) (…)` and similar aggregations."""
     while begin := re.search(r"\b(?:max|min|sum)(?: by \([^)]*\))? ?\(", expression):
         end, depth = begin.end(), 1
         while depth:
@@ -93,7 +93,7 @@ def outside_of_aggregations(expression: str) -> str:
     return expression
 
 
-def test_an_alert_covers_every_phase_that_holds_a_claim_too_long() -> None:
+def test_an_alert_covers_each_phase_in_which_a_node_may_hold_its_claim_too_long() -> None:
     (held,) = (alert for alert in ALERTS if alert["alert"] == "CareenClaimHeldLong")
     # Maintenance lasts for as long as a person likes.
     for phase in set(Phase) - {Phase.IDLE, Phase.WAITING, Phase.FAILED, Phase.MAINTENANCE}:
@@ -101,7 +101,7 @@ def test_an_alert_covers_every_phase_that_holds_a_claim_too_long() -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=names)
-def test_an_alert_has_a_section_in_the_runbook(alert: dict[str, Any]) -> None:
+def test_each_alert_has_a_section_in_the_runbook(alert: dict[str, Any]) -> None:
     page = (ROOT / "docs" / "alerts.md").read_text()
     anchors = {title.lower() for title in re.findall(r"^## (\w+)$", page, re.MULTILINE)}
     url = alert["annotations"]["runbook_url"]
@@ -110,7 +110,7 @@ def test_an_alert_has_a_section_in_the_runbook(alert: dict[str, Any]) -> None:
     assert f"[{alert['alert']}](#{alert['alert'].lower()}) | {alert['labels']['severity']} |" in page
 
 
-def test_every_section_of_the_runbook_has_an_alert() -> None:
+def test_each_section_of_the_runbook_has_an_alert() -> None:
     titles = re.findall(r"^## (\w+)$", (ROOT / "docs" / "alerts.md").read_text(), re.MULTILINE)
     assert sorted(titles) == sorted(names)
 
@@ -125,7 +125,7 @@ with_promtool = pytest.mark.skipif(
 
 @pytest.mark.cluster
 @with_promtool
-def test_prometheus_accepts_the_rules(tmp_path: Path) -> None:
+def test_promtool_accepts_the_alert_rules(tmp_path: Path) -> None:
     file = tmp_path / "rules.yaml"
     file.write_text(yaml.safe_dump(RULES))
     done = run(["promtool", "check", "rules", str(file)])
@@ -138,7 +138,7 @@ DAY, HOUR = 24 * 60, 60
 
 
 def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"') -> list[dict[str, str]]:
-    """One series for each pod (from minute, to minute, value) of the same node's agent."""
+    """One time series for each pod of an agent on one node, given as (from minute, to minute, value)."""
     return [
         {
             "series": f'{metric}{{{labels},pod="careen-{number}"}}',
@@ -149,7 +149,7 @@ def series(metric: str, *pods: tuple[int, int, float], labels: str = 'node="n1"'
 
 
 def counted(outcome: str, reason: str, values: str) -> dict[str, str]:
-    """The counter of a shadow for this reason, minute by minute."""
+    """The counter of a shadow for this outcome and reason, with a value for each minute."""
     labels = f'profile="default-scheduler",outcome="{outcome}",reason="{reason}"'
     return {"series": f"careen_shadow_pods_total{{{labels}}}", "values": values}
 

@@ -1,4 +1,4 @@
-"""The page of requests by kured's users answers each request once, with existing settings, commands and tests."""
+"""Tests docs/asks.md, which answers each request of kured's users once, with existing settings, commands and tests."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ROWS = [
 NUMBER = 36
 
 
-def test_each_ask_is_answered_once_and_in_order() -> None:
+def test_each_request_is_answered_once_and_in_order() -> None:
     assert [row[0] for row in ROWS] == [str(number) for number in range(1, NUMBER + 1)]
     assert {len(row) for row in ROWS} == {5}
     assert {row[2] for row in ROWS} <= {"yes", "in part", "no"}
 
 
-def test_the_first_lines_count_the_answers() -> None:
+def test_the_first_lines_of_the_page_count_the_answers() -> None:
     counts = [sum(row[2] == answer for row in ROWS) for answer in ("yes", "in part", "no")]
     assert "{} are answered, {} in part, {} is not".format(*counts) in PAGE
 

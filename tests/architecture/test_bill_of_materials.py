@@ -1,4 +1,4 @@
-"""The bill of materials obeys SPDX 2.3, and the image's stripped libraries still work."""
+"""Tests that the bill of materials obeys SPDX 2.3, and that the stripped libraries of the image still work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def script(name: str) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def sbom() -> dict[str, Any]:
-    """The bill of materials of the tests' own environment."""
+    """The bill of materials for the packages of this test environment."""
     done = run(
         [sys.executable, str(ROOT / "mk" / "image" / "sbom.py")], env={**os.environ, "SOURCE_DATE_EPOCH": "1767312000"}
     )
@@ -46,7 +46,7 @@ def sbom() -> dict[str, Any]:
 # ---- SPDX 2.3: clauses 6 (document), 7 (packages), 11 (relationships) ----
 
 
-def test_the_document_has_every_required_field(sbom: dict[str, Any]) -> None:
+def test_the_bill_of_materials_has_every_required_field(sbom: dict[str, Any]) -> None:
     assert sbom["spdxVersion"] == "SPDX-2.3"
     assert sbom["dataLicense"] == "CC0-1.0"
     assert sbom["SPDXID"] == "SPDXRef-DOCUMENT"
@@ -56,7 +56,7 @@ def test_the_document_has_every_required_field(sbom: dict[str, Any]) -> None:
     assert sbom["name"]
 
 
-def test_each_package_has_every_required_field(sbom: dict[str, Any]) -> None:
+def test_each_package_in_the_bill_of_materials_has_every_required_field(sbom: dict[str, Any]) -> None:
     assert len(sbom["packages"]) > 50
     for package in sbom["packages"]:
         assert re.fullmatch(r"SPDXRef-[a-zA-Z0-9.-]+", package["SPDXID"])
@@ -71,7 +71,7 @@ def test_each_package_has_every_required_field(sbom: dict[str, Any]) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_the_document_describes_the_image_which_contains_everything_else(sbom: dict[str, Any]) -> None:
+def test_the_bill_of_materials_describes_the_image_and_everything_in_it(sbom: dict[str, Any]) -> None:
     ids = {package["SPDXID"] for package in sbom["packages"]}
     related = {
         (each["spdxElementId"], each["relationshipType"], each["relatedSpdxElement"]) for each in sbom["relationships"]
@@ -81,7 +81,7 @@ def test_the_document_describes_the_image_which_contains_everything_else(sbom: d
     assert {one for one, _, _ in related} == {"SPDXRef-DOCUMENT", "SPDXRef-Image-careen-image"}
 
 
-def test_every_python_package_is_listed_with_its_version(sbom: dict[str, Any]) -> None:
+def test_the_bill_of_materials_lists_each_python_package_with_its_version(sbom: dict[str, Any]) -> None:
     inside = {(package["name"], package["versionInfo"]) for package in sbom["packages"]}
     installed = {
         (re.sub(r"[-_.]+", "-", each.metadata["Name"]).lower(), each.version) for each in metadata.distributions()
@@ -89,7 +89,7 @@ def test_every_python_package_is_listed_with_its_version(sbom: dict[str, Any]) -
     assert installed - inside == set()
 
 
-def test_the_document_namespace_depends_only_on_the_content() -> None:
+def test_the_namespace_of_the_bill_of_materials_depends_only_on_its_content() -> None:
     make = script("sbom")
     careen = make._package("Python", "careen", "0.1.0", "pkg:pypi/careen@0.1.0", "Apache-2.0")
     other = make._package("Python", "x", "1", "pkg:pypi/x@1", "MIT")
@@ -103,7 +103,7 @@ def test_the_document_namespace_depends_only_on_the_content() -> None:
     )
 
 
-def test_removed_debian_packages_are_not_listed() -> None:
+def test_the_bill_of_materials_leaves_out_removed_debian_packages() -> None:
     status = (
         "Package: libc6\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.36-9+deb12u10\n\n"
         "Package: gone\nStatus: deinstall ok config-files\nArchitecture: amd64\nVersion: 1\n"
@@ -131,7 +131,7 @@ def test_a_stripped_library_still_works(tmp_path: Path) -> None:
     assert said.stdout == "729 [1]\n", said.stderr
 
 
-def test_strip_removes_only_what_follows_the_last_segment() -> None:
+def test_strip_removes_only_what_follows_the_last_segment_of_a_library() -> None:
     header = bytearray(64 + 56)
     header[:6] = b"\x7fELF\x02\x01"
     struct.pack_into("<Q", header, 32, 64)  # e_phoff
@@ -147,7 +147,7 @@ def test_strip_removes_only_what_follows_the_last_segment() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"INPUT(libc.so.6)", b"\x7fELF\x01\x01" + bytes(99)], ids=["empty", "ld", "32"])
-def test_strip_does_not_change_files_it_cannot_read(text: bytes) -> None:
+def test_strip_does_not_change_files_that_it_cannot_read(text: bytes) -> None:
     assert script("strip").stripped(text) == text
 
 
@@ -171,7 +171,7 @@ def checked(number):
 
 
 def compiled(folder: Path, *options: str) -> Any:
-    """The module of `MODULE` as the image has it; the interpreter must take the bytecode and not the source."""
+    """The module in `MODULE`, compiled as in the image and imported without its source."""
     source = folder / "cli" / "sample.py"
     source.parent.mkdir()
     source.write_text(MODULE)
@@ -188,7 +188,7 @@ def compiled(folder: Path, *options: str) -> Any:
     return module
 
 
-def test_the_images_bytecode_has_no_docstrings_but_assertions_and_lines(tmp_path: Path) -> None:
+def test_bytecode_in_the_image_keeps_assertions_and_lines_but_no_docstrings(tmp_path: Path) -> None:
     module = compiled(tmp_path)
     assert (module.__doc__, module.Empty.__doc__, module.checked.__doc__) == (None, None, None)
     assert module.checked(1) == "text"
@@ -197,7 +197,7 @@ def test_the_images_bytecode_has_no_docstrings_but_assertions_and_lines(tmp_path
     assert raised.traceback[-1].lineno + 1 == 12
 
 
-def test_kept_modules_keep_their_docstrings_in_the_image(tmp_path: Path) -> None:
+def test_listed_modules_keep_their_docstrings_in_the_image(tmp_path: Path) -> None:
     assert compiled(tmp_path, "--keep", "/cli/").__doc__ == "The module's docstring."
 
 

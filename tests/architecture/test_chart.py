@@ -1,4 +1,6 @@
-"""The Helm chart agrees with the settings and with kustomize's manifests. tests/chart renders it with helm."""
+"""Tests that the Helm chart agrees with the settings and with kustomize's manifests. tests/chart renders the chart with
+helm.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ OF_SETTINGS = {
 
 
 @pytest.mark.parametrize("name", chart.PAGES)
-def test_a_generated_file_of_the_chart_is_up_to_date(name: str) -> None:
+def test_each_generated_file_of_the_chart_is_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text() == chart.PAGES[name](), "run `make docs`"
 
 
@@ -91,25 +93,25 @@ KUREDS = [
 
 
 @pytest.mark.parametrize("name", KUREDS)
-def test_the_chart_has_every_value_of_kureds(name: str) -> None:
+def test_the_chart_accepts_every_value_of_kureds_chart(name: str) -> None:
     found: Any = VALUES
     for part in name.split("."):
         assert part in found
         found = found[part]
 
 
-def test_every_flag_of_kured_is_a_value_of_the_same_name() -> None:
+def test_each_flag_of_kured_is_a_value_with_the_same_name() -> None:
     kureds = {key(name) for name, setting in SETTINGS.items() if setting.is_kureds and place(name) != "chart"}
     kureds.add("useRebootSentinelHostPath")
     assert len(kureds) == 41
     assert kureds <= VALUES["configuration"].keys()
 
 
-def test_every_setting_is_a_value_unless_the_chart_sets_it() -> None:
+def test_each_setting_is_a_value_unless_the_chart_sets_it() -> None:
     assert VALUES["configuration"].keys() == {key(name) for name in OF_SETTINGS} | {"useRebootSentinelHostPath"}
 
 
-def test_every_component_has_a_switch_in_the_chart() -> None:
+def test_each_component_has_a_switch_in_the_chart() -> None:
     assert sorted(VALUES["components"]) == objects.components()
     assert not any(VALUES["components"].values())
 
@@ -118,7 +120,7 @@ def test_every_component_has_a_switch_in_the_chart() -> None:
 
 
 def accepts(form: dict[str, Any], value: Any) -> bool:
-    """The parts of JSON Schema that the chart's schema uses."""
+    """Whether the schema accepts the value. Knows only the parts of JSON Schema that the chart uses."""
     return all(_RULES[name](rule, value, form) for name, rule in form.items() if name in _RULES)
 
 
@@ -262,7 +264,7 @@ SAID_BY_THE_AGENT = {
 
 
 def is_taken(name: str, text: str) -> bool:
-    """The agent's check of this setting alone."""
+    """Whether the agent accepts the text for this setting, checked alone."""
     kind = SETTINGS[name].kind
     try:
         values = [kind.parse(part) for part in kind.split(text)] if kind.many else [kind.parse(text)]
@@ -272,14 +274,14 @@ def is_taken(name: str, text: str) -> bool:
 
 
 @pytest.mark.parametrize("name", OF_SETTINGS)
-def test_the_schema_accepts_every_text_that_the_agent_accepts(name: str) -> None:
+def test_the_schema_of_the_chart_accepts_every_text_that_the_agent_accepts(name: str) -> None:
     taken = [text for text in SAMPLES if is_taken(name, text)]
     assert taken or SETTINGS[name].kind.is_secret
     assert [text for text in taken if not accepts(OF_SETTINGS[name], text)] == []
 
 
 @pytest.mark.parametrize("name", [each for each in OF_SETTINGS if SETTINGS[each].kind.metavar not in SAID_BY_THE_AGENT])
-def test_the_schema_refuses_every_text_that_the_agent_refuses(name: str) -> None:
+def test_the_schema_of_the_chart_refuses_every_text_that_the_agent_refuses(name: str) -> None:
     many = SETTINGS[name].kind.many
     refused = [text for text in SAMPLES if not is_taken(name, text)]
     assert refused
@@ -287,7 +289,7 @@ def test_the_schema_refuses_every_text_that_the_agent_refuses(name: str) -> None
 
 
 @pytest.mark.parametrize("name", OF_SETTINGS)
-def test_the_schema_accepts_the_default_and_the_agent_reads_it_as_its_default(name: str) -> None:
+def test_the_schema_accepts_the_default_of_each_value_and_the_agent_reads_it(name: str) -> None:
     value = VALUES["configuration"][key(name)]
     assert accepts(OF_SETTINGS[name], value)
     kind = SETTINGS[name].kind
@@ -302,12 +304,12 @@ def test_the_schema_accepts_the_default_and_the_agent_reads_it_as_its_default(na
     assert parsed == DEFAULTS[name]
 
 
-def test_the_default_values_pass_the_schema() -> None:
+def test_the_default_values_of_the_chart_pass_its_schema() -> None:
     assert accepts(SCHEMA, VALUES)
 
 
 @pytest.mark.parametrize("name", [each for each in OF_SETTINGS if empty_is_a_value(each)])
-def test_the_schema_accepts_an_empty_text_where_the_agent_does(name: str) -> None:
+def test_the_schema_accepts_an_empty_text_where_the_agent_accepts_it(name: str) -> None:
     try:
         resolve(flags={"node_id": ["n1"], name: [""]}, environment={})
     except BadSettings as refused:

@@ -1,4 +1,4 @@
-"""One word, one meaning: no two public classes share a name."""
+"""Tests that no two public classes share a name, so that one word has one meaning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KUBERNETES_KINDS = {
 
 
 def homes_of_classes() -> dict[str, list[str]]:
-    """The files that define each public class name at the top level of a module."""
+    """Map each public class name at the top level of a module to the files that define it."""
     homes: dict[str, list[str]] = defaultdict(list)
     for folder in (*PACKAGES.values(), ROOT / "bench"):
         for path in sorted(folder.rglob("*.py")):

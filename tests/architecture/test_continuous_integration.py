@@ -1,4 +1,4 @@
-"""`.ci/run` fails when one part fails, still runs the others, and prints the result of each runner."""
+"""Tests `.ci/run`: it fails if one part fails, runs the other parts, and prints the result of each test runner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS = (
 
 
 def run_with_a_make_that(tmp_path: Path, *, fails_at: str = "") -> subprocess.CompletedProcess[str]:
-    """The real script, with stand-ins for every program that it calls."""
+    """Run the real script with stand-ins for each program that it calls."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
     programs = tmp_path / "bin"
@@ -51,7 +51,7 @@ def test_ci_passes_when_every_part_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_ci_fails_when_one_part_fails_and_still_runs_the_others(tmp_path: Path, part: str) -> None:
+def test_ci_fails_when_one_part_fails_and_still_runs_the_other_parts(tmp_path: Path, part: str) -> None:
     done = run_with_a_make_that(tmp_path, fails_at=part)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"1 failed in {part}" in done.stdout
@@ -79,7 +79,7 @@ echo "12 passed in $*"
         pytest.param("a b c d e f", 0, 1, False, id="many failures are not run again"),
     ],
 )
-def test_a_test_that_fails_in_parallel_is_run_again_alone(
+def test_ci_runs_a_test_again_alone_after_it_failed_in_parallel(
     tmp_path: Path, stories: str, second: int, code: int, is_alone: bool
 ) -> None:
     run_with_a_make_that(tmp_path)
@@ -93,13 +93,13 @@ def test_a_test_that_fails_in_parallel_is_run_again_alone(
     assert ("STORIES=tests/cluster/test_x.py::a tests/cluster/test_x.py::b" in done.stdout) is is_alone
 
 
-def test_the_scripts_are_executable_and_strict() -> None:
+def test_the_ci_script_is_executable_and_stops_on_errors() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
     assert "set -euo pipefail" in script.read_text()
 
 
-def test_help_lists_every_target_that_the_readme_names() -> None:
+def test_make_help_lists_every_target_that_the_readme_names() -> None:
     done = run(["make", "--no-print-directory", "help"], cwd=ROOT)
     listed = {line.split()[0] for line in done.stdout.splitlines()[1:]}
     assert {"help", "install", "demo", "test", "test-cluster", "check", "bench", "image"} <= listed

@@ -1,4 +1,6 @@
-"""The dashboard is up to date, Grafana's own types accept it, and it uses only existing metrics, phases and answers."""
+"""Tests that the dashboard is up to date, that Grafana's types accept it, and that it uses only existing metrics,
+phases and outcomes.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,17 @@ def test_the_generated_dashboard_is_up_to_date(name: str) -> None:
 
 
 @boards
-def test_the_config_map_holds_the_dashboard(board: Board) -> None:
+def test_the_config_map_contains_the_dashboard(board: Board) -> None:
     held = yaml.safe_load(config_map(board))
     assert held["metadata"]["labels"] == {"grafana_dashboard": "1"}
     assert held["data"] == {f"{board.uid}.json": dashboard(board)}
 
 
 @boards
-def test_every_field_exists_in_grafanas_types(board: Board) -> None:
-    """Grafana's generated types write the fields that they read, so an unknown field would be missing."""
+def test_each_field_of_the_dashboard_exists_in_grafanas_types(board: Board) -> None:
+    """Grafana's generated types write only the fields that they know, so an unknown field would be missing
+    afterwards.
+    """
     given = json.loads(dashboard(board))
     written = json.loads(JSONEncoder().encode(Dashboard.from_json(given)))
     assert lost(given, written) == []
@@ -54,14 +58,14 @@ def lost(given: Any, written: Any, where: str = "") -> list[str]:
     return [] if given == written else [where]
 
 
-def test_a_field_unknown_to_grafana_is_reported() -> None:
+def test_the_check_reports_a_field_unknown_to_grafana() -> None:
     given = json.loads(dashboard())
     given["panels"][0]["gridPos"]["depth"] = 3
     assert lost(given, json.loads(JSONEncoder().encode(Dashboard.from_json(given)))) == [".panels[0].gridPos.depth"]
 
 
 @pytest.mark.parametrize("panel", ALL_PANELS, ids=titles)
-def test_a_panel_uses_only_existing_metrics_and_phases(panel: Panel) -> None:
+def test_each_panel_uses_only_existing_metrics_and_phases(panel: Panel) -> None:
     asked = set(re.findall(r"\b(?:careen|kured|process)_\w+", panel.query))
     assert asked
     assert asked - exported() == set()
@@ -70,7 +74,7 @@ def test_a_panel_uses_only_existing_metrics_and_phases(panel: Panel) -> None:
 
 
 @boards
-def test_panels_do_not_overlap(board: Board) -> None:
+def test_panels_of_the_dashboard_do_not_overlap(board: Board) -> None:
     taken: set[tuple[int, int]] = set()
     for panel in json.loads(dashboard(board))["panels"]:
         place = panel["gridPos"]

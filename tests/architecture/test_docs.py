@@ -1,4 +1,4 @@
-"""The documentation is correct: commands exist, links have targets, generated pages are up to date."""
+"""Tests that the documentation is correct: commands exist, links have targets, and generated pages are up to date."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ READ_BY_USERS = [page for page in PAGES if page.parent == ROOT / "docs"]
 
 
 @pytest.mark.parametrize("page", READ_BY_USERS, ids=lambda page: page.name)
-def test_a_page_shows_an_example_before_its_second_heading(page: Path) -> None:
+def test_each_page_shows_an_example_before_its_second_heading(page: Path) -> None:
     first_screen = re.split(r"^#", page.read_text(), maxsplit=2, flags=re.MULTILINE)[1]
     before = first_screen.split("```")[0]
     assert "```" in first_screen, "begin the page with an example"
@@ -54,7 +54,7 @@ def test_every_file_named_in_the_docs_exists(page: Path) -> None:
 
 
 def commands_in(text: str, program: str) -> list[list[str]]:
-    """The words after `program` in code blocks and in backticks, up to a comment or the shell's next command."""
+    """The commands of `program` in code blocks and in backticks, up to a comment or the next command of the shell."""
     fenced = "\n".join(re.findall(r"^```(?:console|sh|bash)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
     inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
     lines = [*fenced.splitlines(), *inline]
@@ -67,14 +67,14 @@ def commands_in(text: str, program: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_every_link_has_a_target(page: Path) -> None:
+def test_every_link_in_the_docs_has_a_target(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
     local = [link for link in links if not link.startswith(("http://", "https://"))]
     assert [link for link in local if not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_every_make_target_exists(page: Path) -> None:
+def test_every_make_target_named_in_the_docs_exists(page: Path) -> None:
     makefiles = "\n".join(path.read_text() for path in (ROOT / "Makefile", *ROOT.glob("mk/*.mk")))
     targets = set(re.findall(r"^([a-z][\w-]*):", makefiles, re.MULTILINE))
     named = {
@@ -91,7 +91,7 @@ def parameters(command: click.Command) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_every_command_of_careen_exists_with_its_options(page: Path) -> None:
+def test_every_careen_command_in_the_docs_exists_with_its_options(page: Path) -> None:
     wrong = []
     text = page.read_text().replace("kubectl careen", "careen")
     for words in commands_in(text, "careen"):
@@ -122,7 +122,7 @@ def generated() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["docs/phases.md", "docs/reasons.md", "manifests/settings.yaml"])
-def test_a_generated_page_is_up_to_date(name: str) -> None:
+def test_each_generated_page_is_up_to_date(name: str) -> None:
     assert (ROOT / name).read_text() == generated()[name], "run `make docs`"
 
 
@@ -133,7 +133,7 @@ def test_the_example_of_the_shadows_page_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("code", list(Code), ids=str)
-def test_every_reason_names_a_test_that_reaches_it(code: Code) -> None:
+def test_a_test_names_each_reason_code(code: Code) -> None:
     spellings = (f"Code.{code.name}", f'"{code.value}"')
     tests = [path for path in (ROOT / "tests").rglob("test_*.py") if "architecture" not in path.parts]
     assert any(spelling in path.read_text() for path in tests for spelling in spellings)
@@ -146,7 +146,7 @@ def columns_line() -> str:
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_command_line_of_the_readme_shows_a_roll_out(tmp_path: Path) -> None:
+def test_the_kubectl_command_of_the_readme_shows_a_roll_out(tmp_path: Path) -> None:
     annotations = {
         "careen.dev/phase": "Draining",
         "careen.dev/since": "2026-03-04T12:00:00Z",

@@ -1,5 +1,6 @@
-"""The tests give the same results in every shell: variables that the caller exported for careen, kubectl or a terminal
-do not reach them."""
+"""Tests that variables which the caller exported for careen, kubectl or a terminal do not change the results of
+tests.
+"""
 
 from __future__ import annotations
 

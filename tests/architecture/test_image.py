@@ -1,5 +1,6 @@
-"""The image without a container daemon: the Dockerfile's own removals, carried out on a copy of the installed
-packages."""
+"""Tests the image without a container runtime: they remove what the Dockerfile removes from a copy of the installed
+packages.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ INSTALLED = Path(sysconfig.get_paths()["purelib"])
 
 
 def removals() -> list[str]:
-    """Paths below site-packages that the image removes, as shell patterns."""
+    """The paths below site-packages that the Dockerfile removes, as shell patterns."""
     (text,) = re.findall(r"site-packages && rm -rf((?: \\\n {6}[^\\\n]*[^\\\s])+)", DOCKERFILE)
     return re.findall(r"[^\s\\]+", text)
 
@@ -49,7 +50,7 @@ def link_or_copy(source: str, target: str) -> None:
 
 @pytest.fixture(scope="module")
 def slim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of site-packages with the image's removals."""
+    """A copy of site-packages without the paths that the image removes."""
     site = tmp_path_factory.mktemp("image") / "site-packages"
     not_in_the_image = {"mypy", "mypyc", "ruff", "pytest", "_pytest", "hypothesis", "grimp", "importlinter"}
     shutil.copytree(
@@ -71,8 +72,8 @@ def run_in_the_image(slim: Path, program: str) -> subprocess.CompletedProcess[st
     return run([sys.executable, "-S", "-c", program], env={"PYTHONPATH": path, "PATH": "/nonexistent"}, cwd=slim)
 
 
-def test_the_agent_works_without_the_modules_that_the_image_leaves_out(slim: Path, tmp_path: Path) -> None:
-    """Every module of the agent loads, and the client still reads a kubeconfig and sends a request."""
+def test_the_agent_works_without_the_modules_that_the_image_removes(slim: Path, tmp_path: Path) -> None:
+    """Each module of the agent can be imported, and the client still reads a kubeconfig and sends a request."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
@@ -115,7 +116,7 @@ OF_THE_TOOLS = {"pip", "pip-*.dist-info", "pkg_resources", "setuptools", "setupt
 }
 
 
-def test_the_forecast_works_without_the_modules_that_the_image_leaves_out(slim: Path) -> None:
+def test_the_forecast_works_without_the_modules_that_the_image_removes(slim: Path) -> None:
     """numpy imports some of its parts only when a function is called: `unique` and `isin` need numpy.ma."""
     program = "import numpy as np; a = np.arange(99) * 10**12; print(np.isin(a, np.unique(a[::2])).sum())"
     done = run_in_the_image(slim, program)
@@ -124,13 +125,13 @@ def test_the_forecast_works_without_the_modules_that_the_image_leaves_out(slim: 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other Pythons have other files")
 @pytest.mark.parametrize("pattern", sorted(set(removals()) - OF_THE_TOOLS))
-def test_every_path_that_the_image_leaves_out_exists(pattern: str) -> None:
-    """If a library renamed its folders, they would silently be in the image again."""
+def test_every_path_that_the_image_removes_exists(pattern: str) -> None:
+    """If a library renames its folders, the image would contain them again without notice."""
     assert list(INSTALLED.glob(pattern)) != []
 
 
 def test_a_removed_distribution_has_no_metadata_in_the_image(slim: Path) -> None:
-    """The bill of materials is made from the metadata in the image."""
+    """The bill of materials lists the packages that have metadata in the image."""
     empty = []
     for each in metadata.distributions(path=[str(slim)]):
         tops = {path.parts[0] for path in each.files or () if path.suffix in {".py", ".so"} and ".." not in path.parts}
@@ -140,7 +141,7 @@ def test_a_removed_distribution_has_no_metadata_in_the_image(slim: Path) -> None
 
 
 def test_the_image_contains_only_one_kubernetes_client(slim: Path) -> None:
-    """kopf imports any client it finds; each costs memory on every node."""
+    """kopf imports each client library that it finds, and each costs memory on every node."""
     assert [name for name in ("kubernetes_asyncio", "pykube", "pandas") if (slim / name).exists()] == []
 
 
@@ -159,7 +160,7 @@ def test_dockerignore_includes_every_file_that_the_dockerfile_copies() -> None:
 
 
 def test_every_program_of_the_image_starts_with_sigterm_blocked() -> None:
-    """SIGTERM stays blocked until Python has loaded careen's handler; the `env` of the base image blocks it."""
+    """SIGTERM must wait until Python has loaded careen's signal handler. `env` of the base image blocks the signal."""
     (expression, files) = re.findall(r"^RUN sed -i '(1s.*)' (.*)$", DOCKERFILE, re.MULTILINE)[0]
     assert {Path(file).name for file in files.split()} == set(PROJECT["project"]["scripts"])
     assert {str(Path(file).parent) for file in files.split()} == {"/opt/careen/bin"}
@@ -167,7 +168,7 @@ def test_every_program_of_the_image_starts_with_sigterm_blocked() -> None:
     assert first == "#!/usr/bin/env -S --block-signal=TERM /opt/careen/bin/python"
 
 
-def test_the_image_has_kureds_program_name_and_user() -> None:
+def test_the_image_has_the_program_name_and_the_user_of_kured() -> None:
     final = DOCKERFILE.split("FROM ${BASE}\n")[1]
     assert "ln -s /opt/careen/bin/kured /usr/bin/kured" in final
     assert PROJECT["project"]["scripts"]["kured"] == PROJECT["project"]["scripts"]["careen"]
@@ -193,7 +194,7 @@ IMAGE = {"python_version": "3.11", "python_full_version": "3.11.0", "sys_platfor
 
 
 def locked(file: str) -> dict[str, tuple[str, list[str]]]:
-    """The locked packages: name → version, hashes."""
+    """The locked packages: each name with its version and hashes."""
     text = (ROOT / file).read_text()
     blocks = re.findall(r"^([\w.-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE)
     # Only pinned requirements with hashes: no index URL, no requirement without a hash.
@@ -217,7 +218,7 @@ def test_the_requirements_lock_has_every_dependency_of_pyproject(file: str) -> N
 
 
 def test_the_requirements_lock_has_every_dependency_of_its_packages() -> None:
-    """Checked for packages whose installed version equals the locked one."""
+    """Checks the packages whose installed version equals the locked version."""
     looked_at = []
     for name, (version, _) in locked("requirements.lock").items():
         try:
@@ -233,7 +234,9 @@ def test_the_requirements_lock_has_every_dependency_of_its_packages() -> None:
 
 @pytest.mark.parametrize("file", LOCKS)
 def test_the_requirements_lock_has_the_hashes_of_every_platform(file: str) -> None:
-    """Compiled packages have a file for each platform and Python; a lock for this computer alone would have one."""
+    """A compiled package has one file for each platform and Python version. A lock for one computer would have a single
+    hash.
+    """
     compiled = {"aiohttp", "numpy", "pyyaml", "msgspec", "yarl"}
     counts = {name: len(hashes) for name, (_, hashes) in locked(file).items()}
     assert {name: count for name, count in counts.items() if name in compiled and count < 20} == {}
@@ -242,7 +245,7 @@ def test_the_requirements_lock_has_the_hashes_of_every_platform(file: str) -> No
     assert file != "requirements.lock" or compiled <= counts.keys()
 
 
-def test_every_package_is_installed_with_a_hash() -> None:
+def test_the_image_installs_every_package_with_a_hash() -> None:
     installs = re.findall(r"-m pip (?:install|wheel)(.*?)(?:&&|\n(?!\s))", DOCKERFILE, re.DOTALL)
     assert len(installs) == 4
     assert [each for each in installs if "--require-hashes" not in each and "--no-index" not in each] == []
@@ -251,7 +254,7 @@ def test_every_package_is_installed_with_a_hash() -> None:
     assert set(re.findall(r"-r (\S+)", DOCKERFILE)) == set(LOCKS)
 
 
-def test_both_stages_use_the_same_pinnable_base_image() -> None:
+def test_both_stages_of_the_dockerfile_use_the_same_base_image() -> None:
     assert [line for line in DOCKERFILE.splitlines() if line.startswith("FROM ")] == [
         "FROM ${BASE} AS build",
         "FROM ${BASE}",
@@ -266,7 +269,7 @@ OF_THE_INDEX = f"sha256:{'a' * 64}"
 
 
 class Registry(BaseHTTPRequestHandler):
-    """A registry like Docker's: it requires a token and gives one to every caller."""
+    """A container registry that requires a token and gives one to every caller."""
 
     digest = OF_THE_INDEX
 

@@ -1,4 +1,6 @@
-"""The contracts of contracts.toml for which packages may import which, and a proof that each of them can fail."""
+"""Tests the contracts in contracts.toml, which say which packages may import which, and proves that each contract can
+fail.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,9 @@ def test_every_import_contract_holds() -> None:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Modules that import each other, directly or through others: the rest after repeatedly removing every module that
-    imports none of the remaining."""
+    """Return the modules that import each other, directly or through other modules. Removes modules that import no
+    remaining module until none is left to remove.
+    """
     left = {name: {other for other in wanted if other in graph and other != name} for name, wanted in graph.items()}
     while free := {name for name, wanted in left.items() if not wanted & left.keys()}:
         left = {name: wanted for name, wanted in left.items() if name not in free}
@@ -45,16 +48,16 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def imports_of(module: Module, names: set[str]) -> set[str]:
-    """The imported modules, including imports inside functions and for the type checker only."""
+    """The modules that a module imports, including imports inside functions and imports for the type checker."""
     return {name if name in names else name.rpartition(".")[0] for name in module.imports()} & names
 
 
-def test_there_are_no_import_cycles() -> None:
+def test_no_modules_import_each_other() -> None:
     names = {module.name for module in all_modules() if module.path.name != "__init__.py"}
     assert circles({module.name: imports_of(module, names) for module in all_modules() if module.name in names}) == []
 
 
-def test_an_import_cycle_is_found() -> None:
+def test_the_check_finds_modules_that_import_each_other() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == [
         ["a", "b"],
         ["b", "c"],
@@ -122,7 +125,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
     ],
 )
-def test_an_import_contract_rejects_a_violation(copy: Path, contract: str, file: str, line: str) -> None:
+def test_each_import_contract_rejects_a_violation(copy: Path, contract: str, file: str, line: str) -> None:
     source = copy / file
     before = source.read_text()
     source.write_text(before + "\n" + line + "\n")
@@ -152,7 +155,7 @@ def test_an_import_contract_rejects_a_violation(copy: Path, contract: str, file:
         ),
     ],
 )
-def test_only_one_file_imports_the_module(library: str, importers: set[str], why: str) -> None:
+def test_only_the_listed_modules_import_the_library(library: str, importers: set[str], why: str) -> None:
     assert {module.name for module in modules("careen") if library in module.imported_libraries()} == importers, why
 
 
@@ -166,7 +169,7 @@ def test_only_one_file_imports_the_module(library: str, importers: set[str], why
         ("subprocess", ("careen.host", "drydock", "careen.agent.forecast.forecaster")),
     ],
 )
-def test_a_third_party_library_is_imported_only_in_its_package(library: str, folders: tuple[str, ...]) -> None:
+def test_a_third_party_library_is_imported_only_in_its_packages(library: str, folders: tuple[str, ...]) -> None:
     strangers = {
         module.name
         for module in modules("careen")
@@ -205,7 +208,7 @@ def test_the_resident_agent_imports_neither_numpy_nor_typed_models() -> None:
     assert loaded_after(everything_resident, *HEAVY) == set()
 
 
-def test_the_check_for_heavy_libraries_detects_them() -> None:
+def test_the_check_for_heavy_libraries_finds_them() -> None:
     assert loaded_after("import numpy, rich", *HEAVY) == {"numpy", "rich"}
 
 
@@ -213,7 +216,7 @@ def test_importing_the_scheduler_library_does_not_load_numpy() -> None:
     assert loaded_after("import scheduler_core", "numpy") == set()
 
 
-def test_listing_the_commands_imports_no_command() -> None:
+def test_listing_the_commands_imports_no_command_module() -> None:
     program = textwrap.dedent("""
         from click.testing import CliRunner
         from careen.cli import cli
@@ -252,7 +255,7 @@ def dump(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
-def test_a_forecast_from_a_dump_imports_no_client_and_no_simulation(dump: Path, output: str) -> None:
+def test_forecast_from_a_dump_imports_no_client_and_no_simulation(dump: Path, output: str) -> None:
     program = textwrap.dedent(f"""
         from careen.cli import cli
         assert cli.main(["forecast", "n1", "--from", {str(dump)!r}, "--output", {output!r}], standalone_mode=False) == 0
@@ -262,7 +265,7 @@ def test_a_forecast_from_a_dump_imports_no_client_and_no_simulation(dump: Path, 
     assert loaded_after(program, *OF_SERVERS, *OF_DECISIONS, *HEAVY, "yaml") == set()
 
 
-def test_the_child_of_a_forecast_from_a_dump_imports_only_the_simulation(dump: Path) -> None:
+def test_the_child_process_of_a_forecast_from_a_dump_imports_only_the_simulation(dump: Path) -> None:
     order = ForecastRequest(nodes=("n1",), kubeconfig="", memory_bytes=2**30, scheduler_config="", dump=str(dump))
     program = textwrap.dedent(f"""
         import io, sys
@@ -276,5 +279,5 @@ def test_the_child_of_a_forecast_from_a_dump_imports_only_the_simulation(dump: P
     ) == {"scheduler_core.cycle"}
 
 
-def test_explain_from_a_dump_imports_no_client() -> None:
+def test_explain_from_a_dump_imports_no_kubernetes_client() -> None:
     assert loaded_after("import careen.cli.explain", *OF_SERVERS, *OF_DECISIONS, "yaml") == set()

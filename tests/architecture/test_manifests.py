@@ -1,4 +1,4 @@
-"""`kubectl apply -k manifests` installs what the code needs: rights, names, settings."""
+"""Tests that `kubectl apply -k manifests` installs what the code needs: rights, names and settings."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def test_the_roles_grant_exactly_the_requests_of_the_agent() -> None:
     assert given == {needed(right) for right in rights()} | ASKING
 
 
-def test_no_rule_grants_a_wildcard() -> None:
+def test_no_role_grants_a_wildcard() -> None:
     assert [
         grant for role in ("ClusterRole", "Role") for grant in granted(the(role, "rbac.yaml")) if "*" in "".join(grant)
     ] == []
 
 
-def test_every_rule_has_a_comment_that_names_its_call() -> None:
+def test_each_rbac_rule_has_a_comment_that_names_its_request() -> None:
     text = (MANIFESTS / "rbac.yaml").read_text()
     rules = re.findall(r"^(.*)\n  - apiGroups: .*\n    resources: (.*)$", text, re.MULTILINE)
     assert rules
@@ -95,8 +95,8 @@ def test_every_rule_has_a_comment_that_names_its_call() -> None:
     assert [resources for before, resources in rules if not before.startswith(("  #", "    verbs"))] == []
 
 
-def test_every_path_that_the_code_requests_is_covered_by_a_right() -> None:
-    """The other direction: a call added to cluster/ without a row in access.py is found here by its path."""
+def test_each_path_that_the_code_requests_is_covered_by_a_right() -> None:
+    """Finds a request in cluster/ that has no row in access.py."""
     covered = (
         {("", "namespaces")} | {(right.group, right.resource) for right in rights()} | {each[1:3] for each in ASKING}
     )
@@ -111,7 +111,7 @@ def test_every_path_that_the_code_requests_is_covered_by_a_right() -> None:
     assert asked - covered == set()
 
 
-def test_the_bindings_name_the_account_of_the_daemonset() -> None:
+def test_the_role_bindings_name_the_service_account_of_the_daemonset() -> None:
     account = {"kind": "ServiceAccount", "name": POD["serviceAccountName"], "namespace": AGENT["metadata"]["namespace"]}
     for kind in ("ClusterRoleBinding", "RoleBinding"):
         binding = the(kind, "rbac.yaml")
@@ -134,7 +134,7 @@ def test_the_selector_of_the_daemonset_matches_its_pods() -> None:
     assert wanted.items() <= AGENT["spec"]["template"]["metadata"]["labels"].items()
 
 
-def test_the_namespace_admits_the_agents_pod() -> None:
+def test_the_pod_security_of_the_namespace_admits_the_agents_pod() -> None:
     namespace = the("Namespace", "namespace.yaml")["metadata"]
     assert namespace["name"] == AGENT["metadata"]["namespace"]
     assert namespace["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
@@ -145,7 +145,7 @@ def settings_text() -> str:
     return text
 
 
-def test_every_setting_is_in_the_settings_file() -> None:
+def test_the_settings_file_lists_every_setting() -> None:
     named = set(re.findall(r"^#([a-z-]+): ", settings_text(), re.MULTILINE))
     assert named == {flag(name) for name, setting in SETTINGS.items() if not setting.bootstrap}
 
@@ -154,7 +154,7 @@ def test_the_installed_settings_file_changes_no_default() -> None:
     assert yaml.safe_load(settings_text()) is None
 
 
-def test_the_settings_file_names_the_flag_that_allows_each_setting_that_gains_root() -> None:
+def test_the_settings_file_names_the_flag_that_allows_each_setting_that_gives_root() -> None:
     blocks = re.findall(r"^((?:# .*\n)+)#([a-z-]+): ", settings_text(), re.MULTILINE)
     marked = {name: re.search(r"ROOT: .*--([a-z-]+)\.$", " ".join(text.split("\n# ")).strip()) for text, name in blocks}
     assert {name: match[1] for name, match in marked.items() if match} == {
@@ -162,13 +162,13 @@ def test_the_settings_file_names_the_flag_that_allows_each_setting_that_gains_ro
     }
 
 
-def test_the_installed_daemonset_lets_no_config_map_setting_gain_root() -> None:
+def test_the_installed_daemonset_has_no_flag_that_trusts_the_config_map_with_root() -> None:
     given = " ".join([*CONTAINER["args"], *(each["name"] for each in CONTAINER["env"])])
     assert "may" not in given.lower()
 
 
-def test_every_value_in_the_settings_file_is_the_default() -> None:
-    """The lines without their `#` have the same effect as no lines."""
+def test_every_commented_value_in_the_settings_file_is_the_default() -> None:
+    """Without their `#`, the lines change nothing."""
     written = yaml.safe_load(
         "\n".join(line.removeprefix("#") for line in settings_text().splitlines() if re.match(r"#[a-z-]+: ", line))
     )
@@ -182,7 +182,7 @@ def test_every_value_in_the_settings_file_is_the_default() -> None:
     }
 
 
-def test_the_daemonset_is_in_the_place_where_the_agent_looks_for_lock_and_settings() -> None:
+def test_the_daemonset_has_the_name_and_namespace_where_the_agent_looks_for_it() -> None:
     fields = {
         each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"]
         for each in CONTAINER["env"]
@@ -195,7 +195,7 @@ def test_the_daemonset_is_in_the_place_where_the_agent_looks_for_lock_and_settin
     assert (AGENT["metadata"]["namespace"], AGENT["metadata"]["name"]) == lock_place.OURS
 
 
-def test_the_flags_and_variables_of_the_container_are_settings() -> None:
+def test_the_flags_and_variables_of_the_container_are_existing_settings() -> None:
     flags = {re.match(r"--([a-z-]+)", argument).group(1) for argument in CONTAINER["args"][1:]}  # type: ignore[union-attr]
     assert CONTAINER["args"][0] == "agent"
     assert flags - {flag(name) for name in SETTINGS} == set()
@@ -203,7 +203,7 @@ def test_the_flags_and_variables_of_the_container_are_settings() -> None:
     assert variables == {"CAREEN_NODE_ID", "CAREEN_DS_NAMESPACE", "CAREEN_NOTIFY_URL"}
 
 
-def test_secret_settings_come_from_an_optional_secret() -> None:
+def test_secret_settings_come_from_an_optional_kubernetes_secret() -> None:
     (source,) = [each["valueFrom"]["secretKeyRef"] for each in CONTAINER["env"] if each["name"] == "CAREEN_NOTIFY_URL"]
     assert source == {"name": "careen", "key": "notify-url", "optional": True}
     assert SETTINGS["notify_url"].kind.is_secret
@@ -217,9 +217,10 @@ def argument(container: dict[str, Any], name: str) -> str:
     return str(found)
 
 
-def test_by_default_no_host_path_is_mounted() -> None:
-    """The command method enters PID 1's namespaces and sees the host through them: another mount would only be another
-    way in."""
+def test_the_default_daemonset_mounts_no_host_path() -> None:
+    """The command method enters the namespaces of PID 1 and sees the host through them. A mount would only add another
+    way to the host.
+    """
     assert "volumes" not in POD
     assert "volumeMounts" not in CONTAINER
     assert POD["hostPID"] is True
@@ -227,9 +228,10 @@ def test_by_default_no_host_path_is_mounted() -> None:
     assert "hostNetwork" not in POD
 
 
-def test_by_default_the_agent_has_only_the_rights_that_nsenter_needs() -> None:
-    """Each of the three was tested on a kubelet: without SYS_PTRACE `/proc/1/ns/mnt` cannot be opened, without one of
-    the others it cannot be entered."""
+def test_the_default_daemonset_has_only_the_capabilities_that_nsenter_needs() -> None:
+    """Each of the three was tested on a kubelet. Without SYS_PTRACE `/proc/1/ns/mnt` cannot be opened. Without one of
+    the other two it cannot be entered.
+    """
     assert CONTAINER["securityContext"] == {
         "runAsUser": 0,
         "readOnlyRootFilesystem": True,
@@ -248,13 +250,13 @@ def test_the_metrics_port_of_the_manifest_equals_the_agents_default() -> None:
     assert 4 <= CONTAINER["readinessProbe"]["initialDelaySeconds"] < CONTAINER["readinessProbe"]["periodSeconds"]
 
 
-def test_the_memory_limit_leaves_room_for_the_forecast_beside_the_agent() -> None:
+def test_the_memory_limit_has_room_for_a_forecast_beside_the_agent() -> None:
     limit = kinds.memory(CONTAINER["resources"]["limits"]["memory"])
     agent = kinds.memory(CONTAINER["resources"]["requests"]["memory"])
     assert limit >= DEFAULTS["forecast_memory"] + 2 * agent
 
 
-def test_every_manifest_is_applied_or_is_a_component() -> None:
+def test_every_manifest_is_part_of_the_base_or_of_a_component() -> None:
     applied = set(the("Kustomization", "kustomization.yaml")["resources"])
     assert {path.name for path in MANIFESTS.glob("*.yaml")} == applied | {"kustomization.yaml"}
     assert [
@@ -291,7 +293,7 @@ PLACEHOLDER = f"careen.invalid/careen:{VERSION}"
 
 
 def images_in(value: Any) -> Iterator[str]:
-    """Every image that a manifest names, and its replacement in a kustomization."""
+    """Every image that a manifest names, and every replacement of an image in a kustomization."""
     if isinstance(value, dict):
         if isinstance(value.get("image"), str):
             yield value["image"]
@@ -304,8 +306,9 @@ def images_in(value: Any) -> Iterator[str]:
 
 
 def test_no_manifest_names_an_image_that_another_party_could_own() -> None:
-    """A name without a registry belongs to the default registry, where anyone could register it; the container is root
-    on the host."""
+    """An image name without a registry belongs to the default registry, where anyone could register it. The container
+    is root on the host.
+    """
     named = {
         image
         for file in MANIFESTS.rglob("*.yaml")
@@ -332,7 +335,7 @@ def test_the_readme_builds_pushes_and_applies_the_same_image() -> None:
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_commands_of_the_readme_run_the_readers_own_image() -> None:
+def test_the_commands_of_the_readme_install_the_readers_image() -> None:
     _, push, apply = commands_of_the_readme()
     done = run(["sh", "-c", apply.removesuffix(" | kubectl apply -f -")], cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -373,8 +376,8 @@ def test_the_signal_component_mounts_three_narrow_folders_and_no_socket(tmp_path
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_a_missing_sentinel_folder_on_the_host_prevents_the_start_of_the_pod(tmp_path: Path) -> None:
-    """An empty folder would mean "no reboot needed", for ever."""
+def test_a_pod_does_not_start_if_the_folder_of_the_sentinel_is_missing_on_the_host(tmp_path: Path) -> None:
+    """An empty folder would for ever mean that no reboot is needed."""
     pod = with_component(tmp_path, "signal")
     (need,) = (each["hostPath"] for each in pod["volumes"] if each["name"] == "need")
     assert need == {"path": "/run/careen/need", "type": "Directory"}
@@ -391,7 +394,7 @@ def test_the_privileged_component_makes_the_container_privileged(tmp_path: Path)
 
 
 def with_component(tmp_path: Path, component: str) -> dict[str, Any]:
-    """The agents' pods with this component."""
+    """The pod template of the agents' DaemonSet with this component."""
     (agent,) = (each for each in overlay(tmp_path, component) if each["kind"] == "DaemonSet")
     pod: dict[str, Any] = agent["spec"]["template"]["spec"]
     return pod
@@ -404,7 +407,9 @@ NEW_FIELDS = ("appArmorProfile", "recursiveReadOnly")
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
 @pytest.mark.parametrize("component", ["network", "signal"])
-def test_the_readmes_patch_removes_fields_unknown_to_older_api_servers(tmp_path: Path, component: str) -> None:
+def test_the_patch_in_the_readme_removes_fields_that_older_api_servers_do_not_know(
+    tmp_path: Path, component: str
+) -> None:
     readme = (MANIFESTS / "README.md").read_text()
     (example,) = [each for each in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "recursiveReadOnly" in each]
     patch = example if component == "signal" else example.partition("                volumeMounts:")[0]
@@ -425,7 +430,7 @@ def test_the_readmes_patch_removes_fields_unknown_to_older_api_servers(tmp_path:
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_readmes_prometheus_component_builds_and_its_settings_apply(tmp_path: Path) -> None:
+def test_the_prometheus_component_in_the_readme_builds_and_its_settings_apply(tmp_path: Path) -> None:
     readme = (MANIFESTS / "README.md").read_text()
     (example,) = [each for each in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "PROMETHEUS" in each]
     shutil.copytree(MANIFESTS, tmp_path / "manifests")
@@ -452,7 +457,7 @@ def unit_line(file: str, key: str) -> str:
     return str(found)
 
 
-def test_the_systemd_units_fill_the_folder_that_the_signal_component_mounts() -> None:
+def test_the_systemd_units_write_to_the_folder_that_the_signal_component_mounts() -> None:
     component = (MANIFESTS / "signal" / "kustomization.yaml").read_text()
     sentinel = re.search(r"--reboot-sentinel=(\S+)", component)
     assert sentinel is not None
@@ -465,7 +470,7 @@ def test_the_systemd_units_fill_the_folder_that_the_signal_component_mounts() ->
     assert unit_line("careen-need.service", "StartLimitIntervalSec") == "0"
 
 
-def test_the_command_of_the_unit_copies_and_removes_the_sentinel(tmp_path: Path) -> None:
+def test_the_systemd_unit_copies_and_removes_the_sentinel_file(tmp_path: Path) -> None:
     quoted = re.fullmatch(r"/bin/sh -c '(.*)'", unit_line("careen-need.service", "ExecStart"))
     assert quoted is not None
     script = quoted[1].replace("$$", "$").replace("/run/", f"{tmp_path}/").replace("sleep", ":")
@@ -488,7 +493,7 @@ def test_the_command_of_the_unit_copies_and_removes_the_sentinel(tmp_path: Path)
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on the PATH")
 @pytest.mark.parametrize("file", ["careen-need.path", "careen-need.service"])
-def test_systemd_accepts_the_units(tmp_path: Path, file: str) -> None:
+def test_systemd_accepts_the_unit_files(tmp_path: Path, file: str) -> None:
     shutil.copytree(UNITS, tmp_path / "units")
     done = run(["systemd-analyze", "verify", str(tmp_path / "units" / file)])
     assert (done.returncode, done.stderr) == (0, "")
@@ -518,7 +523,7 @@ def test_the_network_policy_admits_only_the_metrics_port_and_all_egress() -> Non
         ("shadow", {"Deployment"}),
     ],
 )
-def test_a_component_builds_on_the_base(tmp_path: Path, component: str, kinds: set[str]) -> None:
+def test_each_component_builds_on_the_base(tmp_path: Path, component: str, kinds: set[str]) -> None:
     base = {each["kind"] for each in kustomize(MANIFESTS)}
     assert {each["kind"] for each in overlay(tmp_path, component)} - base == kinds
 
@@ -530,7 +535,7 @@ BINDINGS = [
 (LISTED,) = (each["metadata"] for each in objects_of("admission/parameters.yaml"))
 
 
-def test_each_policy_is_bound_to_the_daemonset_and_checks_only_its_account() -> None:
+def test_each_admission_policy_is_bound_and_checks_only_careens_account() -> None:
     assert {each["spec"]["policyName"] for each in BINDINGS} == {each["metadata"]["name"] for each in POLICIES}
     own = AGENT["metadata"]
     for each in BINDINGS:
@@ -547,8 +552,8 @@ def test_each_policy_is_bound_to_the_daemonset_and_checks_only_its_account() -> 
         )
 
 
-def test_the_policies_guard_every_allowed_write_to_objects_of_others() -> None:
-    """A new write permission of the agent needs a reason here if no policy checks it."""
+def test_the_admission_policies_check_every_write_that_the_rights_allow() -> None:
+    """A new write permission of the agent needs a reason in this test if no policy checks it."""
     written = {
         (group, resource)
         for role in ("ClusterRole", "Role")
@@ -565,7 +570,7 @@ def test_the_policies_guard_every_allowed_write_to_objects_of_others() -> None:
     assert guarded == written
 
 
-def test_the_parameters_list_the_defaults_of_the_settings() -> None:
+def test_the_parameters_of_the_policies_contain_the_defaults_of_the_settings() -> None:
     own = AGENT["metadata"]
     assert (LISTED["name"], LISTED["namespace"]) == (own["name"], own["namespace"])
     listed = {
@@ -590,7 +595,7 @@ def test_the_agent_recognises_the_refusals_of_the_eviction_policy() -> None:
     assert all(evictions.OWN_POLICY in each["message"] for each in policy["spec"]["validations"])
 
 
-def test_the_policies_list_the_keys_of_careen_and_of_people() -> None:
+def test_the_admission_policies_list_the_annotation_keys_of_careen_and_of_people() -> None:
     (own_node,) = (each for each in POLICIES if each["metadata"]["name"] == "careen-own-node")
     said = {each["name"]: each["expression"] for each in own_node["spec"]["variables"]}
     assert said["labels"].startswith(f"['{keys.REBOOT_LABEL}', '{keys.EXCLUDE_FROM_BALANCERS}'] +")
@@ -605,7 +610,7 @@ def test_the_policies_list_the_keys_of_careen_and_of_people() -> None:
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_policies_work_with_another_namespace_and_other_names(tmp_path: Path) -> None:
+def test_the_admission_policies_work_with_other_names_and_namespaces(tmp_path: Path) -> None:
     objects = overlay(tmp_path, "admission", "namespace: reboots\nnamePrefix: a-\nnameSuffix: -z\n")
     (agent,) = (each["metadata"] for each in objects if each["kind"] == "DaemonSet")
     assert (agent["name"], agent["namespace"]) == ("a-careen-z", "reboots")
@@ -618,7 +623,9 @@ def test_the_policies_work_with_another_namespace_and_other_names(tmp_path: Path
 
 
 def overlay(tmp_path: Path, component: str, more: str = "") -> list[dict[str, Any]]:
-    """The objects installed with a component of manifests/, as its README describes; `more` is added to the overlay."""
+    """The objects of the base and a component of manifests/, installed as its README describes. `more` is added to the
+    kustomization.
+    """
     shutil.copytree(MANIFESTS, tmp_path / "manifests")
     own = tmp_path / "own"
     own.mkdir()
@@ -658,7 +665,7 @@ def test_the_shadow_runs_without_privileges_and_with_read_rights_only() -> None:
     assert the("ServiceAccount", "shadow/shadow.yaml")["metadata"]["name"] == account["name"]
 
 
-def test_the_shadow_is_not_part_of_the_daemonset_and_its_options_exist() -> None:
+def test_the_shadow_does_not_match_the_agents_selector_and_its_options_exist() -> None:
     deployment = the("Deployment", "shadow/shadow.yaml")
     template = deployment["spec"]["template"]
     assert not AGENT["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()

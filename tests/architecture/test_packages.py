@@ -1,4 +1,4 @@
-"""The distributions careen and scheduler_core, built as `make dist` builds them."""
+"""Tests the distributions careen and scheduler_core, built as `make dist` builds them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SOURCE = PROJECT["urls"]["Source"]
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both wheels and both sdists."""
+    """The wheels and the sdists of both distributions."""
     folder = tmp_path_factory.mktemp("dist")
     for home in HOME.values():
         built(home, folder)
@@ -67,7 +67,7 @@ def test_twine_check_reports_nothing(dist: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_package_metadata_is_complete(dist: Path, name: str) -> None:
+def test_the_metadata_of_each_package_is_complete(dist: Path, name: str) -> None:
     said = metadata(dist, name)
     assert said["License-Expression"] == "Apache-2.0"
     assert said["Requires-Python"] == ">=3.11"
@@ -91,7 +91,7 @@ def test_every_link_of_the_long_description_has_a_target(dist: Path, name: str) 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_wheel_contains_exactly_the_sources_of_its_package(dist: Path, name: str) -> None:
+def test_each_wheel_contains_exactly_the_sources_of_its_package(dist: Path, name: str) -> None:
     top = ROOT / "operator" if name == "careen" else ROOT
     kept = {*(top / name).rglob("*.py"), top / name / "py.typed"}
     with zipfile.ZipFile(wheel(dist, name)) as archive:
@@ -100,7 +100,7 @@ def test_the_wheel_contains_exactly_the_sources_of_its_package(dist: Path, name:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_sdist_builds_the_same_wheel(dist: Path, name: str, tmp_path: Path) -> None:
+def test_each_sdist_builds_the_same_wheel(dist: Path, name: str, tmp_path: Path) -> None:
     with tarfile.open(sdist(dist, name)) as archive:
         archive.extractall(tmp_path, filter="data")
     (home,) = tmp_path.iterdir()
@@ -109,7 +109,7 @@ def test_an_sdist_builds_the_same_wheel(dist: Path, name: str, tmp_path: Path) -
 
 
 def test_the_sdist_of_careen_contains_the_repository(dist: Path) -> None:
-    """The sdist is enough to run the tests, build the image, and install the library that careen needs."""
+    """The sdist suffices to run the tests, build the image, and install the library that careen needs."""
     tracked = run(["git", "ls-files"], cwd=ROOT)
     if tracked.returncode != 0:
         pytest.skip("this is no checkout")
@@ -135,7 +135,7 @@ def test_scheduler_core_has_the_licence_of_the_repository() -> None:
 
 
 class Index(http.server.BaseHTTPRequestHandler):
-    """An index where another party owns the name: it offers a newer, foreign scheduler_core."""
+    """A package index on which another party owns the name: it offers a newer, foreign scheduler_core."""
 
     asked: list[str]
     wrong: Path
@@ -162,7 +162,7 @@ class Index(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[type[Index]]:
-    """The handler of a listening index; `address` is its URL."""
+    """The handler of a running package index. `address` is its URL."""
     version = scheduler_core.__version__
     wrong = tmp_path / f"scheduler_core-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wrong, "w") as archive:
@@ -182,7 +182,7 @@ def index(tmp_path: Path) -> Iterator[type[Index]]:
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Path:
-    """The python of a virtual environment that sees the installed packages, except careen and the library."""
+    """The Python of a virtual environment with the installed packages, but without careen and scheduler_core."""
     home = tmp_path / "venv"
     venv.create(home, with_pip=True)
     python = home / "bin" / "python"
@@ -212,7 +212,7 @@ def pip(python: Path, index: type[Index], *words: str, cwd: Path = ROOT) -> subp
 
 
 def installed_words() -> list[str]:
-    """The arguments of the `pip install` in `make install` that installs this repository."""
+    """The arguments of the `pip install` command in `make install` that installs this repository."""
     (line,) = re.findall(r"-m pip install (--quiet .*--editable .*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     return [word for word in line.split() if word != "--quiet"]
 
@@ -239,14 +239,14 @@ def test_make_install_uses_the_local_scheduler_core(index: type[Index], empty: P
     assert index.asked == []
 
 
-def test_pip_would_install_the_wrong_scheduler_core_unless_it_is_named(index: type[Index], empty: Path) -> None:
-    """The result of the test above if the Makefile named only careen."""
+def test_pip_asks_the_index_for_scheduler_core_if_only_careen_is_named(index: type[Index], empty: Path) -> None:
+    """What `make install` would do if the Makefile named only careen."""
     done = pip(empty, index, "install", "--no-build-isolation", "--dry-run", ".")
     assert done.returncode == 0, done.stdout + done.stderr
     assert any(path.startswith("/simple/scheduler-core") for path in index.asked)
 
 
-def test_installing_both_wheels_together_needs_no_index(
+def test_installing_both_wheels_together_needs_no_package_index(
     dist: Path, index: type[Index], empty: Path, tmp_path: Path
 ) -> None:
     done = pip(empty, index, "install", *(str(wheel(dist, name)) for name in NAMES))

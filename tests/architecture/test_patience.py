@@ -1,4 +1,6 @@
-"""A test that gives up reports what it waited for and the program's output; no test limit counts wall-clock time."""
+"""Tests that a test which gives up reports its condition and the program's output, and that no test has a wall-clock
+limit.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,13 @@ def test_a_process_that_does_not_end_is_killed_and_its_output_is_shown(
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_a_condition_that_never_becomes_true_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_that_gives_up_names_its_condition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "SECONDS", 0.1)
     with pytest.raises(AssertionError, match="the condition was not met: rain"):
         patience.wait_until(lambda: False, lambda: "rain")
 
 
-def test_the_output_and_exit_code_of_a_process_are_returned() -> None:
+def test_run_returns_the_output_and_exit_code_of_a_process() -> None:
     done = patience.run(["sh", "-c", "cat; echo oops >&2; exit 3"], input="hello")
     assert (done.returncode, done.stdout, done.stderr) == (3, "hello", "oops\n")
 

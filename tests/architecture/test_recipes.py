@@ -1,4 +1,6 @@
-"""CONTRIBUTING.md lists the files that each kind of change touches. The lists are compared with the current code."""
+"""Tests the recipes in CONTRIBUTING.md, which list the files that each kind of change touches, against the current
+code.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ ROWS = dict(
 
 
 def files_of(recipe: str, name: str = "NAME") -> set[str]:
-    """The paths that a recipe names, with an existing name filled in."""
+    """The paths that a recipe names. An existing name replaces each placeholder."""
     return {
         path.replace("NAME", name)
         for path in re.findall(r"`((?:operator|scheduler_core|tests|manifests)/[^`]*)`", ROWS[recipe])
@@ -25,7 +27,7 @@ def files_of(recipe: str, name: str = "NAME") -> set[str]:
 
 
 def naming(pattern: str) -> set[str]:
-    """The source files in which the pattern is found."""
+    """The source files that contain the pattern."""
     return {module.where for module in all_modules() if re.search(pattern, module.path.read_text())}
 
 
@@ -56,7 +58,9 @@ def test_the_recipe_for_a_setting_names_every_file_that_mentions_count_cordoned(
 
 
 def test_the_recipes_for_settings_name_every_step_of_the_chart() -> None:
-    """Generated files with `countCordoned` do not count, except the test that gives every value once."""
+    """Generated files with `countCordoned` do not count, except a values file of the chart that contains every
+    setting.
+    """
     chart = {"manifests/chart/values.yaml", "tests/chart/test_rendering.py"}
     places = [*(ROOT / "manifests").rglob("*.yaml"), *(ROOT / "tests" / "chart").glob("*.py")]
     by_hand = {

@@ -1,4 +1,4 @@
-"""The page of unsafe paths lists each of them once, in order, and each with existing tests."""
+"""Tests the page of unsafe paths: it lists each path once, in order, and each with existing tests."""
 
 from __future__ import annotations
 

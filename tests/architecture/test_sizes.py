@@ -1,5 +1,6 @@
-"""Limits for the longest signature and the largest class, so that their growth is noticed. `python -m
-tests.architecture.sizes` prints the figures."""
+"""Limits the longest signature and the largest class, so that their growth is noticed. `python -m
+tests.architecture.sizes` prints the figures.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ MOST_FIELDS = {"": 18}
 
 
 @pytest.mark.parametrize("folder", MOST_PARAMETERS)
-def test_no_signature_is_longer_than_the_recorded_maximum(folder: str) -> None:
+def test_no_function_has_more_parameters_than_the_recorded_maximum(folder: str) -> None:
     found = [each for each in sizes.signatures() if each.where.startswith(folder)]
     assert [each for each in found if each.number > MOST_PARAMETERS[folder]] == []
     assert found, "no parameter was counted"
@@ -43,7 +44,7 @@ def test_every_excepted_class_exists_and_is_large() -> None:
     assert LISTS.keys() <= {each.where for each in sizes.classes() if each.number > 18}
 
 
-def test_every_package_has_lines() -> None:
+def test_the_line_count_covers_every_package() -> None:
     assert all(sizes.lines().values())
 
 
@@ -62,14 +63,14 @@ async def look(one, two): ...
 """
 
 
-def test_sizes_count_parameters_without_self_and_declared_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parameters_are_counted_without_self_and_fields_only_if_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     module = Module("a", sizes.ROOT / Path("a.py"), ast.parse(SOURCE))
     monkeypatch.setattr(sizes, "all_modules", lambda: (module,))
     assert sizes.signatures() == [(4, "a.py:at"), (2, "a.py:look"), (1, "a.py:of")]
     assert sizes.classes() == [(2, "a.py:Place")]
 
 
-def test_the_command_prints_the_largest_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_largest_of_each_size(capsys: pytest.CaptureFixture[str]) -> None:
     sizes.main()
     shown = capsys.readouterr().out
     assert f"| {sizes.signatures()[0].number} | {sizes.signatures()[0].where} |" in shown
@@ -86,7 +87,7 @@ WRITES_IT = {
 }
 
 
-def test_only_one_module_counts_the_omitted_items_of_a_sentence() -> None:
+def test_only_one_module_writes_the_number_of_omitted_items() -> None:
     found = {module.where for module in all_modules() for text in module.strings() if text.endswith(COUNTS_THE_REST)}
     assert found == WRITES_IT.keys()
 
@@ -109,7 +110,7 @@ INSTANTS = {
 }
 
 
-def test_instants_are_written_and_read_in_one_module() -> None:
+def test_only_one_module_reads_and_writes_times() -> None:
     found = {
         module.where
         for module in all_modules()

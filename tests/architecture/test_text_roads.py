@@ -1,7 +1,8 @@
-"""Text leaves careen through few functions, and each of them makes it safe to display. These tests find every call that
-avoids them.
+"""Tests that text leaves careen only through functions that make it safe to display. They find every call that avoids
+these functions.
 
-`test_poisoned_texts.py`, of the commands and of the agent, tests the same with a poisoned cluster."""
+The two `test_poisoned_texts.py`, of the commands and of the agent, test the same with a poisoned cluster.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def calls_of(module: Module, pattern: str) -> list[str]:
 
 
 @pytest.mark.parametrize("pattern", ROADS)
-def test_text_is_printed_or_written_only_in_the_listed_places(pattern: str) -> None:
+def test_text_is_printed_or_written_only_in_the_listed_modules(pattern: str) -> None:
     found = [
         call for module in modules("careen") if module.name not in ROADS[pattern] for call in calls_of(module, pattern)
     ]
@@ -70,8 +71,8 @@ def test_an_exception_that_is_no_longer_needed_is_reported(pattern: str, name: s
     assert calls_of(module, pattern) != []
 
 
-def test_no_module_has_its_own_logger() -> None:
-    """Every logger is a child of the one whose handler sanitizes lines; no module adds another handler."""
+def test_no_module_configures_its_own_logger() -> None:
+    """One logger has the handler that makes lines safe, and every other logger is its child."""
     found = [
         call
         for module in modules("careen")
@@ -81,9 +82,8 @@ def test_no_module_has_its_own_logger() -> None:
     assert found == []
 
 
-def test_a_report_is_built_from_single_line_parts() -> None:
-    """A line that a report places between line breaks is a paragraph, a table or a literal, never a bare f-string,
-    which could contain another line break."""
+def test_a_report_contains_only_paragraphs_tables_and_literals_as_lines() -> None:
+    """A bare f-string could contain a line break."""
     found = [
         f"{module.where}:{text.lineno}"
         for module in modules("careen")
@@ -94,7 +94,7 @@ def test_a_report_is_built_from_single_line_parts() -> None:
 
 
 def bare_lines(tree: ast.Module) -> list[ast.JoinedStr]:
-    """F-strings that are added to a list called `lines`."""
+    """The f-strings that are added to a list called `lines`."""
     found: list[ast.JoinedStr] = []
     for node in ast.walk(tree):
         values: list[ast.expr] = []
@@ -112,7 +112,7 @@ def bare_lines(tree: ast.Module) -> list[ast.JoinedStr]:
 @pytest.mark.parametrize(
     "source", ['lines = [f"{a}"]', 'lines += ["", f"{a}"]', 'lines.append(f"{a}")'], ids=["made", "added", "appended"]
 )
-def test_a_report_line_built_from_a_plain_string_is_found(source: str) -> None:
+def test_the_check_finds_a_report_line_built_from_a_bare_string(source: str) -> None:
     assert len(bare_lines(ast.parse(source))) == 1
 
 
@@ -120,6 +120,6 @@ def test_a_report_line_built_from_a_plain_string_is_found(source: str) -> None:
     "call",
     ["click.echo(x)", "print(x)", "sys.stdout.write(x)", "Console()", "logging.StreamHandler()", "senses.api.post(x)"],
 )
-def test_a_direct_output_call_is_found(call: str) -> None:
+def test_the_check_finds_a_direct_output_call(call: str) -> None:
     module = Module("careen.report.somewhere", modules("careen")[0].path, ast.parse(call))
     assert [pattern for pattern in ROADS if calls_of(module, pattern)] != []

@@ -1,6 +1,7 @@
-"""SECURITY.md names for each attack what stops it, and an existing test.
+"""Tests that SECURITY.md names, for each attack, what stops it and an existing test.
 
-The test runs against the real API server, unless the attack ends before any request: in the validation of settings."""
+The test of an attack runs against the real API server. Attacks that the validation of settings stops are the exception.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def markers_of(file: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: " ".join(row[:2])[:60])
-def test_every_line_names_an_existing_test(row: list[str]) -> None:
+def test_each_attack_names_an_existing_test(row: list[str]) -> None:
     assert len(row) == 5
     assert all(row), "a row with an empty column"
     found = re.fullmatch(r"`(tests/cluster/\w+\.py|tests/careen/settings/test_config_map_limits\.py)::(\w+)`", row[4])
@@ -41,7 +42,7 @@ def test_every_line_names_an_existing_test(row: list[str]) -> None:
     assert name in markers_of(file), row[4]
 
 
-def test_every_attacker_has_a_line() -> None:
+def test_each_attacker_has_an_attack_in_the_table() -> None:
     who = {re.split(r"[:,]", row[0])[0] for row in rows()}
     assert who == {"tenant", "editor of the ConfigMap", "kubelet", "agent's token", "node's root"}
 
@@ -50,20 +51,20 @@ EXPLOITS = ("test_exploits.py", "test_exploit_stories.py", "test_config_map_edit
 
 
 @pytest.mark.parametrize("file", [f"tests/cluster/{name}" for name in EXPLOITS])
-def test_every_exploit_test_has_a_line(file: str) -> None:
+def test_each_exploit_test_is_named_in_the_table(file: str) -> None:
     named = {row[4].strip("`") for row in rows()}
     within = {"test_a_dot_in_a_node_name_matches_only_a_dot"}  # one more form of an eviction without a claim
     assert {f"{file}::{name}" for name in markers_of(file) if name not in within} <= named
 
 
-def test_every_key_that_an_agent_writes_is_tested_under_the_policies() -> None:
+def test_every_annotation_that_an_agent_writes_is_tested_under_the_policies() -> None:
     of_nodes = {name for name, value in vars(keys).items() if isinstance(value, str) and value.startswith(keys.PREFIX)}
     people = {"HOLD", "REBOOT_NOW", "GATE_PREFIX"}
     tried = set(re.findall(r"keys\.(\w+)", (ROOT / "tests" / "cluster" / "test_own_rights.py").read_text()))
     assert of_nodes - people - {"PREFIX"} <= tried
 
 
-def test_an_attack_that_a_policy_stops_is_marked_as_an_exploit() -> None:
+def test_the_test_of_an_attack_that_a_policy_stops_is_marked_as_an_exploit() -> None:
     for row in rows():
         file, _, name = row[4].strip("`").partition("::")
         assert "policy" not in row[2].split(":")[0] or "exploit" in markers_of(file)[name], row

@@ -1,4 +1,4 @@
-"""Small rules that keep the repository as ARCHITECTURE.md describes it."""
+"""Tests small rules that keep the repository as ARCHITECTURE.md describes it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_folder_operator_is_not_a_package() -> None:
     }
 
 
-def test_the_standard_library_module_operator_wins_at_the_repository_root() -> None:
+def test_import_operator_at_the_repository_root_loads_the_standard_library() -> None:
     program = "import operator; assert operator.itemgetter(0)([7]) == 7 and not hasattr(operator, '__path__')"
     done = run([sys.executable, "-c", program], cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -40,7 +40,7 @@ ENTRY_POINTS = {"careen.__main__", "careen.cli.support.completion", "scheduler_c
 
 
 def test_every_module_is_used() -> None:
-    """Each module is imported by another, is an entry point, or is started as a child process by its name."""
+    """Another module imports it, or it is an entry point or the program of a child process."""
     wanted = set(ENTRY_POINTS)
     for module in all_modules():
         for name in module.imports():
@@ -57,7 +57,7 @@ LISTS = {"operator/careen/cli", "operator/careen/core/gates", "scheduler_core/pl
 MOST_FILES = 12
 
 
-def test_no_folder_has_too_many_files() -> None:
+def test_no_folder_has_more_modules_than_allowed() -> None:
     folders = {module.path.parent for module in all_modules()} | {
         path.parent for path in (ROOT / "bench").rglob("*.py")
     }
@@ -107,7 +107,7 @@ def banned_calls(module: Module) -> list[str]:
     ]
 
 
-def test_time_randomness_and_environment_are_arguments() -> None:
+def test_only_listed_modules_read_time_randomness_or_environment() -> None:
     found = [
         call
         for module in all_modules()
@@ -126,14 +126,14 @@ def test_an_exception_that_is_no_longer_needed_is_reported(name: str) -> None:
 LONG = 450
 
 
-def test_every_long_file_is_listed_with_its_reason() -> None:
-    """Long files are allowed, but each one needs a recorded answer to the question whether it holds one idea."""
+def test_every_long_file_is_listed_with_a_reason() -> None:
+    """A long file is allowed if somebody recorded why it contains one idea."""
     listed = set(re.findall(r"^\| `([\w./]+\.py)` \|", (ROOT / "docs" / "known-gaps.md").read_text(), re.MULTILINE))
     long = {module.where for module in all_modules() if len(module.path.read_text().splitlines()) > LONG}
     assert long == listed
 
 
-def test_every_suppression_names_its_check() -> None:
+def test_every_suppressed_check_is_named() -> None:
     nameless = re.compile(r"# noqa(?!:)|# type: ignore(?!\[)")
     found = [module.where for module in all_modules() if nameless.search(module.path.read_text())]
     assert found == []
@@ -149,14 +149,16 @@ def test_there_is_no_leftover_code() -> None:
     assert found == []
 
 
-def test_names_are_meaningful() -> None:
+def test_no_module_has_a_name_without_meaning() -> None:
     empty = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "data"}
     assert {module.where for module in all_modules() if module.path.stem in empty} == set()
 
 
 @pytest.mark.parametrize("package", ["careen.core", "careen.cluster", "careen.report"])
 def test_each_module_has_a_test(package: str) -> None:
-    """A test file of the same name, or one that imports the module. Modules that only define values need none."""
+    """The module has a test file of the same name, or a test imports it. A module that only defines values needs
+    none.
+    """
     top = ROOT / "tests" / package.replace(".", "/")
     missing = []
     for module in modules("careen"):

@@ -1,6 +1,7 @@
-"""`python -m tests.mutants`: checks that some test fails for each mistake of the catalogue.
+"""`python -m tests.mutants`: checks that at least one test fails for each mistake in the catalogue.
 
-Exit code 1 if a mutant survives without a reason, dies although it is listed as surviving, or no longer applies."""
+Exits with 1 if a mutant survives without a reason, is killed although it is listed as surviving, or no longer applies.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A mutant: one mistake that a person could make, as a change of one place in one function.
+"""A mutant: one mistake that a person could make, as a change at one place of one function.
 
-The place is named by file, function and a few words of its text. White space and line breaks do not count, so mutants
-still apply to a reformatted function. A mutant whose text does not occur exactly once no longer applies.
+File, function and a few words of text name the place. White space and line breaks do not count, so a mutant still
+applies to a reformatted function. A mutant whose text does not occur exactly once no longer applies.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ PACKAGE = ROOT / "operator" / "careen"
 
 
 class NoLongerApplies(Exception):
-    """The source of a mutant has changed; the message says how."""
+    """The source that a mutant names has changed. The message says how."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`name` describes the wrong behaviour. `at` is `core/lock/content.py:remove` or `…:Class.method`.
+    """One mistake. `name` describes the wrong behaviour. `at` is a function such as `core/lock/content.py:remove` or
+    `…:Class.method`.
 
-    `survives`: the reason why no test can or should distinguish the mutant from the program. If such a mutant dies,
-    that is reported too.
+    `survives` is the reason why no test can or should fail. If a test kills such a mutant, the report says so.
     """
 
     name: str
@@ -45,18 +45,18 @@ class Mutant:
 
     @property
     def file(self) -> Path:
-        """The module's file."""
+        """The file of the mutated module."""
         return PACKAGE / self.at.partition(":")[0]
 
     @property
     def module(self) -> str:
-        """The module's dotted name."""
+        """The dotted name of the mutated module."""
         path = self.at.partition(":")[0].removesuffix(".py").removesuffix("/__init__")
         return "careen." + path.replace("/", ".")
 
     @property
     def function(self) -> str:
-        """The function's name within the module."""
+        """The name of the mutated function within its module."""
         return self.at.partition(":")[2]
 
 
@@ -71,7 +71,7 @@ class Place:
 
 
 def place_of(mutant: Mutant) -> Place:
-    """Raises `NoLongerApplies` unless the text occurs exactly once in the function."""
+    """Find the place of a mutant. Raises `NoLongerApplies` unless its text occurs exactly once in the function."""
     text = _text(mutant.file) if mutant.file.exists() else ""
     first, last = _function_lines(text, mutant)
     offsets = _line_offsets(text)
@@ -85,8 +85,9 @@ def place_of(mutant: Mutant) -> Place:
 
 
 def codes(mutant: Mutant) -> tuple[CodeType, CodeType]:
-    """The function's code without and with the mistake. Raises `NoLongerApplies` if the result is invalid Python or
-    equivalent."""
+    """The code of the function without and with the mistake. Raises `NoLongerApplies` if the mutated code is invalid
+    Python or equivalent.
+    """
     place = place_of(mutant)
     try:
         before, after = (_code_of(text, mutant) for text in _with_and_without(mutant, place))
@@ -98,8 +99,9 @@ def codes(mutant: Mutant) -> tuple[CodeType, CodeType]:
 
 
 def _with_and_without(mutant: Mutant, place: Place) -> tuple[str, str]:
-    """The function alone, on its own lines of the file: compiling the whole file would take half a minute for all
-    mutants."""
+    """The source of the function alone, at its lines of the file. Compiling whole files would take half a minute for
+    all mutants.
+    """
     text = _text(mutant.file)
     offsets = _line_offsets(text)
     begin, end = offsets[place.function_lines[0] - 1], offsets[place.function_lines[-1]]
@@ -139,8 +141,9 @@ def _function_lines(text: str, mutant: Mutant) -> tuple[int, int]:
 
 @cache
 def _pattern(words: str) -> re.Pattern[str]:
-    """The same tokens with any white space and comments between them; a formatter's comma before a closing bracket is
-    accepted."""
+    """A pattern for the same tokens with any white space and comments between them. It accepts a formatter's comma
+    before a closing bracket.
+    """
     gap, found = r"(?:\s|#[^\n]*\n)*", ""
     for token in _tokens(words):
         found += ((r",?" + gap if token in ")]}" else gap) if found else "") + re.escape(token)
@@ -164,7 +167,7 @@ def _code_of(function: str, mutant: Mutant) -> CodeType:
 
 
 def unknown_names(mutant: Mutant) -> set[str]:
-    """Global names that only the mutant uses and its module lacks: it would die for the wrong reason."""
+    """Global names that only the mutant uses and its module lacks. Such a mutant would be killed by a NameError."""
     before, after = codes(mutant)
     known = vars(importlib.import_module(mutant.module)).keys() | vars(builtins).keys()
     return _globals_of(after) - _globals_of(before) - known
@@ -177,7 +180,7 @@ def _globals_of(code: CodeType) -> set[str]:
 
 
 def _meaning(code: CodeType) -> object:
-    """The content of a code object, without its position."""
+    """The content of a code object without line numbers."""
     constants = tuple(
         _meaning(each) if isinstance(each, CodeType) else (type(each), repr(each)) for each in code.co_consts
     )

@@ -1,8 +1,8 @@
-"""A record of the tests that reach each line, and of each test's processor time, made once for each state of source and
-tests.
+"""Records which tests reach each line, and each test's processor time.
 
-The record is in `.cache/mutants`. A changed test file is recorded again; a change of the source, or of code that
-tests share, invalidates the whole record."""
+The record is stored in `.cache/mutants`. A changed test file is recorded again. A change of the source, or of code that
+tests share, invalidates the whole record.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ _AREAS = ("core", "agent/apply.py", "agent/observe.py", "cluster")
 
 @dataclass
 class Reach:
-    """`seconds` of processor time by test id, and test ids by file and line of the package."""
+    """Which tests reach a line. `seconds` maps each test id to its processor time, and `lines` maps file and line to
+    test ids.
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """The tests that run the mutant's lines: those of the module's own test file first, then the fastest."""
+        """The tests that run the mutant's lines: first the tests of the module's own test file, then the fastest."""
         place, by_line = place_of(mutant), self.lines.get(mutant.at.partition(":")[0], {})
         found = {test for line in place.lines for test in by_line.get(line, ())} or {
             test for line in place.function_lines for test in by_line.get(line, ())
@@ -61,7 +63,7 @@ def target_files() -> list[Path]:
 
 
 def record(items: Sequence[pytest.Item], run: Callable[[pytest.Item], bool]) -> dict[str, Any]:
-    """Runs these tests under coverage; returns the time and the lines of each. `run` tells whether the test passed."""
+    """Run these tests under coverage and return the time and the lines of each. `run` says whether a test passed."""
     measured = coverage.Coverage(
         data_file=None, config_file=False, branch=False, include=[str(file) for file in target_files()]
     )
@@ -90,7 +92,7 @@ def record(items: Sequence[pytest.Item], run: Callable[[pytest.Item], bool]) -> 
 
 
 class Record:
-    """The record on disk."""
+    """The stored record of reached lines."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -98,14 +100,15 @@ class Record:
         self._base = _digest([*target_files(), *(file for file in _python(TESTS) if not _is_test(file))])
 
     def stale(self, files: Iterable[str]) -> dict[str, str]:
-        """The test files, named from the top of the repository, that have to be recorded, with their current state."""
+        """The test files that have to be recorded (paths from the top of the repository), with their current state."""
         known = self._stored.get("files", {}) if self._stored.get("base") == self._base else {}
         now = {name: _digest([ROOT / name]) for name in files}
         return {name: digest for name, digest in now.items() if known.get(name) != digest}
 
     def merge(self, stale: Mapping[str, str], recorded: Sequence[dict[str, Any]]) -> None:
-        """Replaces the record of these files. A file with a test that fails without a mutant is recorded again the next
-        time."""
+        """Replace the record of these files. A file with a test that fails without a mutant is recorded again the next
+        time.
+        """
         again = {test.partition("::")[0] for each in recorded for test in each["failed"]}
         is_same = self._stored.get("base") == self._base
         known = [_without(self._stored, stale)] if is_same else []
@@ -123,7 +126,7 @@ class Record:
         self._file.write_text(json.dumps(self._stored))
 
     def reach(self) -> Reach:
-        """The current record."""
+        """The tests that reach each line, from the current record."""
         return Reach(
             seconds=self._stored["seconds"],
             lines={

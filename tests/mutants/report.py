@@ -1,4 +1,4 @@
-"""The results as text: a line for each mutant, and the page that the documentation quotes."""
+"""Prints the results of the mutants: a line for each mutant, and the page that the documentation quotes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.mutants.runner import Outcome
 
 
 def verdict(mutant: Mutant, outcome: Outcome) -> str:
-    """The line of one mutant."""
+    """One line about one mutant: killed or not, in which time, and by which test."""
     told = f"{mutant.at}  {mutant.name}"
     if outcome.killed_by:
         word = "DIED, said to survive" if mutant.survives else "killed"

@@ -1,8 +1,8 @@
 """Runs the tests against one mutant after another, each in a fork of a process that has loaded everything.
 
-A pytest plugin: pytest collects the tests, and instead of running them once this forks for each mutant, puts the
-mutated code into the function, and runs the tests that reach it until one fails. A fork costs some ten milliseconds,
-so most mutants die within a second.
+This is a pytest plugin. pytest collects the tests. For each mutant the plugin forks, replaces the code of the function,
+and runs the tests that reach it until one fails. A fork takes some ten milliseconds, so most mutants are killed within
+a second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _MEMORY_BYTES = 2 * 2**30  # in addition to the process's memory: a mutant may a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a mutant: the test that failed (empty: it survived), and how many tests ran and reach it."""
+    """The result of a mutant: the test that killed it (empty if it survived), how many tests ran, and how many tests
+    reach it.
+    """
 
     killed_by: str = ""
     tests_run: int = 0
@@ -46,10 +48,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`most_seconds`: processor time of the tests for one mutant, the fastest first. A mutant that never ends is
-    stopped when a test has used ten times its own time and at least `least_seconds`, in processor time too, so that a
-    busy machine stops none too early. A mutant that waits uses none: it is stopped when it has used less than a second
-    of it in `idle_seconds` on the clock and started no other test."""
+    """Limits for the tests of one mutant.
+
+    `most_seconds` limits the processor time of all tests, which run the fastest first. A test that has used ten times
+    its usual processor time, and at least `least_seconds`, is stopped: the mutant never ends. A mutant that waits uses
+    no processor time. It is stopped if in `idle_seconds` on the clock it used less than a second and started no other
+    test.
+    """
 
     processes: int = 2
     most_seconds: float = 90.0
@@ -58,7 +63,7 @@ class Limits:
 
 
 class MutantRunner:
-    """The plugin. `told` is called with each result."""
+    """The pytest plugin that runs the mutants. It calls `told` with each result."""
 
     def __init__(
         self, mutants: Sequence[Mutant], limits: Limits, *, record: Path, told: Callable[[Mutant, Outcome], None]
@@ -67,7 +72,9 @@ class MutantRunner:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
-        """No shrinking: the first failing example is enough. No randomness: the same mutants die every time."""
+        """Turn off hypothesis' shrinking, because the first failing example suffices, and its randomness, so that each
+        run kills the same mutants.
+        """
         from hypothesis import Phase, settings  # pytest warns when it is there before its own configuration
 
         settings.register_profile(
@@ -77,7 +84,7 @@ class MutantRunner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Replaces pytest's own loop."""
+        """Run the mutants instead of pytest's own loop."""
         if session.testsfailed:
             raise session.Interrupted("the tests cannot be collected")
         items = {item.nodeid: item for item in session.items}
@@ -106,7 +113,7 @@ class MutantRunner:
 
 
 def _put_to_the_test(mutant: Mutant, reach: Reach, items: Mapping[str, pytest.Item], limits: Limits) -> dict[str, Any]:
-    """Runs in a fork: applies the mutant and runs the tests until one fails."""
+    """Apply the mutant in a fork, and run the tests until one fails."""
     tests = [test for test in reach.tests_of(mutant) if test in items]
     _make(mutant)
     spent = 0.0
@@ -122,7 +129,7 @@ def _put_to_the_test(mutant: Mutant, reach: Reach, items: Mapping[str, pytest.It
 
 
 def _make(mutant: Mutant) -> None:
-    """Puts the mutated code into the function object, which other modules have imported already."""
+    """Put the mutated code into the function object, because other modules have already imported it."""
     found: Any = importlib.import_module(mutant.module)
     for name in mutant.function.split("."):
         found = vars(found)[name]
@@ -132,7 +139,7 @@ def _make(mutant: Mutant) -> None:
 
 
 def _passes(item: pytest.Item) -> bool:
-    """Runs one test with its fixtures; fixtures of modules and sessions end with it."""
+    """Run one test with its fixtures. Fixtures of modules and sessions also end with the test."""
     reports = []
 
     class Heard:
@@ -150,7 +157,7 @@ def _passes(item: pytest.Item) -> bool:
 
 
 def _bound_processor_time(seconds: float) -> None:
-    """The kernel ends this process with SIGXCPU after so much more processor time."""
+    """Let the kernel end this process with SIGXCPU after this much more processor time."""
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     _limit(resource.RLIMIT_CPU, math.ceil(used + seconds))
 
@@ -168,7 +175,7 @@ _NOTE = "note"  # the file in which a fork notes its current test, in case it is
 def _in_forks(
     jobs: Iterable[tuple[Any, Callable[[], dict[str, Any]]]], limits: Limits
 ) -> Iterator[tuple[Any, dict[str, Any], float]]:
-    """Each job's result and duration, in order of completion; so many run at once."""
+    """Yield the result and the duration of each job as it completes. `limits.processes` jobs run at once."""
     waiting, running = iter(jobs), {}
     with tempfile.TemporaryDirectory(prefix="careen-mutants-", ignore_cleanup_errors=True) as scratch:
         try:
@@ -190,7 +197,7 @@ def _in_forks(
 
 @dataclass(slots=True)
 class _Fork:
-    """A running job, and the time of its last progress."""
+    """A running job, and when it last made progress."""
 
     process: int
     folder: Path
@@ -204,7 +211,7 @@ _LOOK_SECONDS = 0.02
 
 
 def _next_to_end(forks: Sequence[_Fork], idle_seconds: float) -> tuple[int, int]:
-    """The next process that ends, and its status. Other children of this process are left alone."""
+    """The next of these processes that ends, and its status. Leaves other children of this process alone."""
     while True:
         for fork in forks:
             process, status = os.waitpid(fork.process, os.WNOHANG)
@@ -229,7 +236,7 @@ def _noted_by(fork: _Fork) -> str:
 
 
 def _processor_seconds(process: int) -> int:
-    """Whole seconds; 0 if the kernel has no /proc."""
+    """The processor time of a process in whole seconds; 0 if the kernel has no /proc."""
     stat = Path(f"/proc/{process}/stat")
     fields = stat.read_text().rpartition(")")[2].split() if stat.exists() else ["0"] * 20
     return sum(map(int, fields[11:13])) // os.sysconf("SC_CLK_TCK")  # utime and stime

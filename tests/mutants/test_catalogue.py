@@ -1,5 +1,6 @@
-"""Every mutant applies. This check is fast enough for each test run, so that outdated mutants are found at once; `make
-mutants` runs the mutants."""
+"""Tests that every mutant applies. The check is fast enough for each test run, so outdated mutants are found at once.
+`make mutants` runs the mutants.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SAMPLE = Mutant(
 )
 
 
-def test_every_mutant_applies_and_causes_no_other_error() -> None:
+def test_every_mutant_applies_and_uses_only_known_names() -> None:
     wrong = []
     for mutant in CATALOGUE:
         try:
@@ -34,7 +35,7 @@ def test_every_mutant_applies_and_causes_no_other_error() -> None:
     assert wrong == [], "update tests/mutants/catalogue: move the mistake to its new place, or remove it"
 
 
-def test_there_are_enough_mutants_and_their_names_are_unique() -> None:
+def test_the_catalogue_has_enough_mutants_with_unique_names() -> None:
     assert [name for name, count in Counter(mutant.name for mutant in CATALOGUE).items() if count > 1] == []
     assert len(CATALOGUE) >= 150
     assert [mutant.at for mutant in CATALOGUE if not mutant.at.startswith(PARTS)] == []
@@ -58,6 +59,6 @@ def test_a_mutant_still_applies_to_a_reformatted_function() -> None:
         ({"new": "(each.node == node and (each.id == claim))"}, "means the same"),
     ],
 )
-def test_a_mutant_whose_code_has_changed_reports_it(changes: dict[str, str], why: str) -> None:
+def test_a_mutant_whose_function_has_changed_says_so(changes: dict[str, str], why: str) -> None:
     with pytest.raises(NoLongerApplies, match=why):
         codes(replace(SAMPLE, **changes))

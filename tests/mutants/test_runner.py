@@ -1,5 +1,6 @@
-"""The report of `make mutants` for a mutant that is killed, one that survives, one that never ends, and one that no
-longer applies."""
+"""Tests the report of `make mutants` for a mutant that is killed, one that survives, one that never ends, and one that
+no longer applies.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _GONE = ("gone", _MARK, "no such words", "")
 
 
 def made(record: Path, *mutants: tuple[str, ...], child: str = "", options: Sequence[str] = ()) -> tuple[int, str]:
-    """The exit code and the output, with a catalogue of these mutants and one test file."""
+    """The exit code and the output of the runner with these mutants and one test file."""
     program = (
         f"import subprocess, sys\nchild = subprocess.Popen(['sh', '-c', {child!r}])\n"
         "from tests.mutants.__main__ import main\nfrom tests.mutants.mutant import Mutant\n"
@@ -30,13 +31,13 @@ def made(record: Path, *mutants: tuple[str, ...], child: str = "", options: Sequ
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_mutant_that_hangs_is_stopped_without_touching_other_child_processes(tmp_path: Path) -> None:
+def test_the_runner_stops_a_hanging_mutant_without_killing_other_child_processes(tmp_path: Path) -> None:
     code, said = made(tmp_path / "reach.json", _WAITING, child="sleep 1", options=["--idle-seconds", "4"])
     assert code == 0, said
     assert "waits for ever" in said
 
 
-def test_the_runner_reports_each_result_and_fails_on_survivors(tmp_path: Path) -> None:
+def test_the_runner_reports_each_result_and_fails_if_a_mutant_survives(tmp_path: Path) -> None:
     reason = "a list of them has the same entries"
     code, said = made(tmp_path / "reach.json", _KILLED, _ENDLESS, (*_SAME, reason))
     assert code == 0, said

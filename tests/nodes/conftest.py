@@ -1,4 +1,4 @@
-"""One lab for all stories; each story starts and ends with Ready nodes and nothing installed."""
+"""Fixtures: one lab for all stories. Each story starts and ends with Ready nodes on which nothing is installed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What `make bench-nodes` prints: the time from a node's need to the release of its claim, and the cost of an idle
-agent.
+"""Prints the figures of `make bench-nodes`: the time from a node's need to the release of its claim, and the cost of an
+idle agent.
 
-`make image-size`, which that target runs too, prints the size of the image."""
+`make bench-nodes` also runs `make image-size`, which prints the size of the image.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ IDLE_SECONDS = 60
 MIB = 2**20
 
 
-def test_figures(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+def test_measure_the_time_of_a_reboot_and_an_idle_agent(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
     story.workloads()
     begun = time.time()
     story.install()
     ready = time.time() - begun
     rows = [f"applied, until every agent is Ready: {ready:.0f} s"]
     rows += [
-        f"{machine.name}: {from_touch_to_hand_back(story, machine):.1f} s from touch to hand-back"
+        f"{machine.name}: {seconds_from_need_to_release(story, machine):.1f} s from need to release of the claim"
         for machine in story.machines
     ]
     rows += idle(story.machines[0])
@@ -33,7 +34,7 @@ def test_figures(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
         print("\n" + "\n".join(rows))
 
 
-def from_touch_to_hand_back(story: Story, machine: Machine) -> float:
+def seconds_from_need_to_release(story: Story, machine: Machine) -> float:
     begun = time.time()
     machine.want_reboot()
     story.wait_for(f"{machine.name} rebooted and back", lambda: story.is_home(machine))
@@ -41,7 +42,7 @@ def from_touch_to_hand_back(story: Story, machine: Machine) -> float:
 
 
 def idle(machine: Machine) -> list[str]:
-    """The container's cgroup, as the kubelet sees it."""
+    """Print memory and processor time of the agent's cgroup, as the kubelet sees it."""
     pid = machine.run("pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /opt/careen/bin/careen").split()[0]
     groups = dict(line.split(":", 2)[1:] for line in machine.run("cat", f"/proc/{pid}/cgroup").splitlines())
     read = _of_all_together if has_unified_cgroups() else _of_each_controller
@@ -56,7 +57,7 @@ def idle(machine: Machine) -> list[str]:
 
 
 def _of_each_controller(machine: Machine, groups: dict[str, str]) -> tuple[float, int, int]:
-    """Seconds of CPU, bytes of memory, and the anonymous part of them, with cgroups of version 1."""
+    """Read seconds of CPU, bytes of memory, and bytes of anonymous memory from cgroups of version 1."""
     memory = f"/sys/fs/cgroup/memory{_group(groups, 'memory')}"
     cpu = f"/sys/fs/cgroup/cpuacct{_group(groups, 'cpuacct')}/cpuacct.usage"
     stat = _table(machine.run("cat", f"{memory}/memory.stat"))
@@ -68,7 +69,7 @@ def _of_each_controller(machine: Machine, groups: dict[str, str]) -> tuple[float
 
 
 def _of_all_together(machine: Machine, groups: dict[str, str]) -> tuple[float, int, int]:
-    """The same with version 2, whose only hierarchy has no name."""
+    """Read the same three values from cgroups of version 2, whose only hierarchy has no name."""
     group = f"/sys/fs/cgroup{groups['']}"
     cpu, stat = (_table(machine.run("cat", f"{group}/{name}")) for name in ("cpu.stat", "memory.stat"))
     return cpu["usage_usec"] / 1e6, int(machine.run("cat", f"{group}/memory.current")), stat["anon"]
@@ -79,5 +80,5 @@ def _table(text: str) -> dict[str, int]:
 
 
 def _group(groups: dict[str, str], controller: str) -> str:
-    """Controllers may be mounted together, under a name with commas."""
+    """The path of the controller's cgroup. Controllers may be mounted together, under a name with commas."""
     return next(path for names, path in groups.items() if controller in names.split(","))

@@ -1,4 +1,4 @@
-"""The optional components on real nodes, and a second apply of the manifests."""
+"""Tests the optional components on real nodes, and a second apply of the manifests."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ pytestmark = pytest.mark.cluster
 
 
 def kind_of_prometheus_operator(kind: str) -> Object:
-    """A CustomResourceDefinition of the Prometheus operator that accepts any object: the tests only look whether one
-    exists."""
+    """A CustomResourceDefinition of the Prometheus operator that accepts any object. The tests only check that the
+    object exists.
+    """
     plural = kind.lower() + "s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
@@ -28,7 +29,7 @@ def kind_of_prometheus_operator(kind: str) -> Object:
     }
 
 
-def test_with_every_component_all_three_reboot_and_a_second_apply_changes_nothing(story: Story) -> None:
+def test_three_nodes_reboot_with_all_components_and_a_second_apply_changes_nothing(story: Story) -> None:
     for kind in ("PodMonitor", "PrometheusRule"):
         if not story.lab.plane.admin.find(
             definition

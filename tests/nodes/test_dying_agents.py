@@ -1,4 +1,6 @@
-"""The agent's container is killed in each phase; its DaemonSet is changed or deleted in the middle of a drain."""
+"""Tests agents that die: the container is killed in each phase, and the DaemonSet is changed or deleted during a
+drain.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.cluster
 
 
 def drains_slowly(story: Story, *components: str) -> None:
-    """The first machine is in the middle of a slow drain."""
+    """Bring the first machine into the middle of a slow drain."""
     machine = story.machines[0]
     story.workloads(deployment("slow", 2, containers=[before_stop(12)], **on_node(machine.name)))
     story.install(*components)
@@ -22,12 +24,12 @@ def drains_slowly(story: Story, *components: str) -> None:
 
 
 def new_phase(story: Story, machine: Machine, seen: list[str]) -> str:
-    """The machine's phase, if it is none of these; empty for Idle."""
+    """The phase of the machine if it is not one of these phases. Empty for Idle."""
     phase = story.phase(machine)
     return "" if phase in (*seen, "Idle") else phase
 
 
-def test_an_agent_killed_in_every_phase_continues_and_reboots_once(story: Story) -> None:
+def test_an_agent_killed_in_every_phase_continues_and_reboots_its_node_once(story: Story) -> None:
     machine = story.machines[0]
     story.workloads(deployment("slow", 2, containers=[before_stop(5)], **on_node(machine.name)))
     story.install()
@@ -45,7 +47,7 @@ def test_an_agent_killed_in_every_phase_continues_and_reboots_once(story: Story)
     story.judge(machine)
 
 
-def test_restarting_the_daemonset_during_a_drain_does_not_disturb_it(story: Story) -> None:
+def test_a_rolling_restart_of_the_daemonset_does_not_disturb_a_drain(story: Story) -> None:
     drains_slowly(story)
     story.lab.kubectl("rollout", "restart", "daemonset/careen", "-n", "careen")
     story.finishes(story.machines[0])
@@ -53,7 +55,7 @@ def test_restarting_the_daemonset_during_a_drain_does_not_disturb_it(story: Stor
     story.agents_are_ready()
 
 
-def test_an_image_update_during_a_drain_continues_the_drain(story: Story) -> None:
+def test_an_agent_with_an_updated_image_continues_the_drain(story: Story) -> None:
     drains_slowly(story)
     story.apply(tag="0.2.0")
     story.finishes(story.machines[0])
@@ -63,7 +65,7 @@ def test_an_image_update_during_a_drain_continues_the_drain(story: Story) -> Non
     assert images == {"careen.invalid/careen:0.2.0"}
 
 
-def test_deleting_and_reapplying_all_manifests_during_a_drain_continues_the_drain(story: Story) -> None:
+def test_the_drain_continues_after_all_manifests_were_deleted_and_applied_again(story: Story) -> None:
     drains_slowly(story)
     story.lab.kubectl("delete", "-k", str(story.folder / "overlay"))
     story.install()

@@ -1,4 +1,4 @@
-"""What an attacker who controls an agent can reach: tested by a program in its real container."""
+"""Tests what an attacker who controls an agent can reach, by a program in the agent's real container."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ print(json.dumps({"connected": connected, "written": written, "entered": entered
 _OWN = {"/dev", "/dev/shm", "/dev/mqueue", "/dev/termination-log"}
 
 
-def test_with_the_signal_method_no_host_socket_is_reachable_and_only_the_lock_folder_is_writable(story: Story) -> None:
+def test_with_the_signal_method_only_the_lock_folder_of_the_host_can_be_reached(story: Story) -> None:
     story.install("signal")
     found = json.loads(story.in_agent(story.machines[0], _PROBE))
     assert found["tried"] > 20
@@ -60,9 +60,10 @@ def test_with_the_signal_method_no_host_socket_is_reachable_and_only_the_lock_fo
     assert set(found["written"]) - _OWN == {"/host/run/careen/lock"}
 
 
-def test_with_the_command_method_no_host_path_is_mounted_and_only_pid_1_gives_access(story: Story) -> None:
-    """The agent is root on the host through process 1 by default, as SECURITY.md says; the container itself has no
-    access."""
+def test_with_the_command_method_only_process_1_gives_access_to_the_host(story: Story) -> None:
+    """By default the agent is root on the host through process 1, as SECURITY.md says. The container mounts no path of
+    the host.
+    """
     story.install()
     found = json.loads(story.in_agent(story.machines[0], _PROBE))
     assert [path for path in found["connected"] if not path.startswith("/proc/")] == []

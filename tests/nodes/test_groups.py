@@ -1,4 +1,4 @@
-"""A machine's cgroup on a computer with cgroups of version 2. Needs root and a kernel that can mount them."""
+"""Tests a machine's cgroup on a computer with cgroups of version 2. Needs root and a kernel that can mount them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ rmdir --ignore-fail-on-non-empty "$1/careen-tests"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
-def test_a_machine_has_all_cgroup_v2_controllers_in_its_own_cgroup(tmp_path: Path) -> None:
+def test_the_cgroup_of_a_machine_has_all_controllers_of_version_2(tmp_path: Path) -> None:
     mounted = tmp_path / "cgroups"
     mounted.mkdir()
     if run(["unshare", "--mount", "mount", "-t", "cgroup2", "none", str(mounted)]).returncode != 0:

@@ -1,4 +1,4 @@
-"""Machines and kubelets that hang, do not return, are rebooted by people, or pause."""
+"""Tests machines and kubelets that hang, do not return, pause, or are rebooted by people."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tests.nodes.harness.workloads import before_stop
 pytestmark = pytest.mark.cluster
 
 
-def hangs_on_its_way_down(machine: Machine) -> None:
-    """A unit that never stops, so that the machine's shutdown never completes."""
+def hangs_during_shutdown(machine: Machine) -> None:
+    """Add a unit that never stops, so that the shutdown of the machine never completes."""
     stop = ("--property=ExecStop=/bin/sleep infinity", "--property=TimeoutStopSec=infinity")
     machine.run("systemd-run", "--unit=stubborn", *stop, "/bin/sleep", "infinity")
 
 
 def stops(story: Story, machine: Machine) -> None:
-    """Waits until the machine obeys the request to reboot: its kubelet has stopped."""
+    """Wait until the machine obeys the reboot request, which has stopped its kubelet."""
     story.wait_for(
         f"{machine.name} stops", lambda: machine.run("systemctl", "is-active", "kubelet", check=False) != "active\n"
     )
 
 
-def test_a_paused_kubelet_delays_the_drain(story: Story) -> None:
+def test_a_drain_continues_after_a_paused_kubelet_has_started_again(story: Story) -> None:
     machine = story.machines[0]
     story.workloads(deployment("slow", 2, containers=[before_stop(5)], **on_node(machine.name)))
     story.install()
@@ -40,11 +40,11 @@ def test_a_paused_kubelet_delays_the_drain(story: Story) -> None:
     story.judge(machine)
 
 
-def test_a_machine_that_hangs_in_shutdown_and_is_power_cycled_returns_to_service(story: Story) -> None:
+def test_a_machine_that_hangs_in_shutdown_is_in_service_after_a_power_cycle(story: Story) -> None:
     machine, other, _ = story.machines
     story.workloads()
     story.install()
-    hangs_on_its_way_down(machine)
+    hangs_during_shutdown(machine)
     story.want_reboot([machine])
     story.reaches(machine, "Rebooting")
     story.want_reboot([other])
@@ -57,11 +57,11 @@ def test_a_machine_that_hangs_in_shutdown_and_is_power_cycled_returns_to_service
     story.judge(machine, other)
 
 
-def test_a_machine_that_never_returns_halts_the_roll_out(story: Story) -> None:
+def test_a_machine_that_does_not_come_back_halts_the_roll_out(story: Story) -> None:
     machine, other, _ = story.machines
     story.workloads()
     story.install(reboot_deadline="3m")
-    hangs_on_its_way_down(machine)
+    hangs_during_shutdown(machine)
     story.want_reboot([machine])
     story.reaches(machine, "Rebooting")
     story.want_reboot([other])
@@ -80,7 +80,7 @@ def test_a_machine_that_never_returns_halts_the_roll_out(story: Story) -> None:
     story.judge(machine, other)
 
 
-def test_a_manual_reboot_starts_no_roll_out(story: Story) -> None:
+def test_a_reboot_by_a_person_starts_no_roll_out(story: Story) -> None:
     machine = story.machines[0]
     story.workloads()
     story.install()
@@ -117,8 +117,9 @@ def kubelets_as_before(story: Story) -> object:
 
 
 def restart_kubelets(story: Story) -> None:
-    """Returns when each kubelet has reported Ready again. A restart may take a node out of service for a moment, so
-    earlier events are not judged."""
+    """Restart every kubelet and return when each has reported Ready again. A restart may make a node NotReady for a
+    moment, so earlier observations are not judged.
+    """
     began = datetime.now(UTC).replace(microsecond=0)
     for machine in story.machines:
         machine.run("systemctl", "restart", "kubelet")
@@ -126,7 +127,7 @@ def restart_kubelets(story: Story) -> None:
     story.acts_as(story.identity)
 
 
-def test_a_kubelet_with_graceful_shutdown_ends_the_remaining_pods_before_the_reboot(
+def test_a_kubelet_with_graceful_node_shutdown_ends_the_remaining_pods_before_the_reboot(
     story: Story, kubelets_as_before: object, kubelets_wait_at_shutdown: Story
 ) -> None:
     machine = story.machines[0]
@@ -142,7 +143,7 @@ def test_a_kubelet_with_graceful_shutdown_ends_the_remaining_pods_before_the_reb
     assert "log-shipper" in log, log[-3000:]
 
 
-def test_the_signal_method_warns_that_graceful_node_shutdown_does_not_see_the_reboot(
+def test_the_agent_warns_that_a_reboot_by_signal_bypasses_graceful_node_shutdown(
     story: Story, kubelets_as_before: object, kubelets_wait_at_shutdown: Story
 ) -> None:
     story.install("signal")

@@ -1,4 +1,4 @@
-"""Tests of the judge of the stories on real nodes. They need no machine."""
+"""Tests the rules that judge the stories on real nodes. They need no machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def pod(name: str, **more: Any) -> PodLife:
 
 
 def a_good_story() -> Seen:
-    """The node is cordoned at 10 and reboots; one of two pods is evicted at 12 and has a successor at 14."""
+    """A recording in which the node is cordoned at 10 and reboots. One of two pods is evicted at 12, and its successor
+    starts at 14.
+    """
     return Seen(
         nodes=[node(0), node(10, cordoned=True), node(20, cordoned=True, boot="second"), node(22, boot="second")],
         pods={
@@ -67,11 +69,11 @@ def with_pod(**more: Any) -> Seen:
     return seen
 
 
-def test_a_recording_without_violations_gives_no_findings() -> None:
+def test_the_rules_find_nothing_in_a_recording_without_violations() -> None:
     assert sentences(a_good_story()) == []
 
 
-def test_a_pod_removed_from_a_cordoned_node_without_an_eviction_is_reported() -> None:
+def test_the_rules_report_a_pod_that_left_a_cordoned_node_without_an_eviction() -> None:
     assert left_without_eviction(with_pod(deleting_at=12.0)) == ["one-more left n1 without an eviction"]
 
 
@@ -89,25 +91,25 @@ def test_a_pod_removed_from_a_cordoned_node_without_an_eviction_is_reported() ->
         pytest.param({"deleting_at": None}, id="stays"),
     ],
 )
-def test_pods_that_a_drain_leaves_need_no_eviction(more: dict[str, Any]) -> None:
+def test_pods_that_a_drain_ignores_need_no_eviction(more: dict[str, Any]) -> None:
     assert left_without_eviction(with_pod(**{"deleting_at": 12.0, **more})) == []
 
 
-def test_fewer_available_pods_than_the_budget_allows_are_reported() -> None:
+def test_the_rules_report_fewer_available_pods_than_the_budget_requires() -> None:
     seen = a_good_story()
     assert budget_was_kept(seen, "web", replicas=2, unavailable=0) == ["only 1 of 2 pods of web were in service"]
     seen.pods["web-2"] = pod("web-2", node="n2", deleting_at=13.0, evicted=True)
     assert budget_was_kept(seen, "web", replicas=2, unavailable=1) == ["only 0 of 2 pods of web were in service"]
 
 
-def test_a_budget_is_checked_once_all_pods_were_available() -> None:
+def test_the_rules_check_a_budget_once_all_its_pods_were_available() -> None:
     starting = Seen(pods={"web-1": pod("web-1"), "web-2": pod("web-2", ready_at=9.0)})
     assert budget_was_kept(starting, "web", replicas=2, unavailable=0) == []
     never_ready = with_pod(ready_at=None, deleting_at=12.5, evicted=True)
     assert budget_was_kept(never_ready, "web", replicas=2, unavailable=1) == []
 
 
-def test_pods_of_another_application_do_not_count_for_the_budget() -> None:
+def test_pods_of_another_application_do_not_count_for_a_budget() -> None:
     seen = with_pod(labels={"app": "db"}, ready_at=11.0)
     assert budget_was_kept(seen, "web", replicas=2, unavailable=0) == ["only 1 of 2 pods of web were in service"]
 
@@ -115,7 +117,7 @@ def test_pods_of_another_application_do_not_count_for_the_budget() -> None:
 @pytest.mark.parametrize(
     ("boots", "found"), [([], 0), (["second", "third"], 2), (["second", "first"], 2), (["", "second"], 1)]
 )
-def test_a_wrong_number_of_boots_is_reported(boots: list[str], found: int) -> None:
+def test_the_rules_report_a_wrong_number_of_boots(boots: list[str], found: int) -> None:
     seen = Seen(
         nodes=[node(0), *(node(10.0 + number, boot=boot) for number, boot in enumerate(boots)), node(1, name="n2")]
     )

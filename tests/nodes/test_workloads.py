@@ -1,4 +1,4 @@
-"""Pods as in real clusters: slow to stop, static, of DaemonSets with OnDelete, with host path volumes."""
+"""Tests pods as in real clusters: slow to stop, static, of DaemonSets with OnDelete, with hostPath volumes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ spec:
 """
 
 
-def test_with_concurrency_two_at_most_two_nodes_are_down_and_the_budget_holds(story: Story) -> None:
+def test_with_concurrency_two_the_limits_on_nodes_and_pods_are_kept(story: Story) -> None:
     story.workloads()
     story.install(concurrency=2)
     story.want_reboot()
@@ -28,7 +28,7 @@ def test_with_concurrency_two_at_most_two_nodes_are_down_and_the_budget_holds(st
     story.judge(concurrency=2)
 
 
-def test_a_pod_with_a_pre_stop_hook_of_forty_seconds_gets_that_time(story: Story) -> None:
+def test_a_pod_with_a_pre_stop_hook_of_forty_seconds_gets_its_time(story: Story) -> None:
     machine = story.machines[0]
     slow = deployment("slow", 1, containers=[before_stop(40)], grace_seconds=60, **on_node(machine.name))
     story.workloads(slow)
@@ -45,7 +45,7 @@ def test_a_pod_with_a_pre_stop_hook_of_forty_seconds_gets_that_time(story: Story
     assert first.gone_at - first.deleting_at >= 39  # the hook's duration without the watch's possible delay
 
 
-def test_static_pods_and_daemonset_pods_with_on_delete_stay_on_the_node(story: Story) -> None:
+def test_static_pods_and_on_delete_daemon_set_pods_stay_on_the_node(story: Story) -> None:
     machine = story.machines[0]
     shipper = daemon_set("log-shipper")
     shipper["spec"]["updateStrategy"] = {"type": "OnDelete"}
@@ -63,7 +63,7 @@ def test_static_pods_and_daemonset_pods_with_on_delete_stay_on_the_node(story: S
     story.judge(machine)
 
 
-def test_a_stateful_set_with_host_path_volumes_moves(story: Story) -> None:
+def test_a_stateful_set_with_host_path_volumes_moves_to_another_node(story: Story) -> None:
     volume = {"name": "data", "hostPath": {"path": "/var/lib/shop", "type": "DirectoryOrCreate"}}
     mounted = container(volumeMounts=[{"name": "data", "mountPath": "/data"}])
     story.workloads(stateful_set("db", 2, containers=[mounted], volumes=[volume]))
@@ -74,6 +74,6 @@ def test_a_stateful_set_with_host_path_volumes_moves(story: Story) -> None:
 
 
 def pods_on(story: Story, node: str, prefix: str) -> set[str]:
-    """Uids of the namespace's pods there."""
+    """The uids of the pods of the namespace on this machine."""
     lives = story.observer.pods()
     return {life.uid for life in lives if life.namespace == SHOP and life.node == node and life.name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""Mistakes from the cordon to the end: draining, rebooting, verifying, settling, failed, and the way home."""
+"""Mistakes in the phases after the cordon: draining, rebooting, verifying, settling, failed, and the undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes on the way to the cordon: idle, waiting, the line, the claim."""
+"""Mistakes in the phases before the cordon: idle, waiting with the line, claiming."""
 
 from __future__ import annotations
 

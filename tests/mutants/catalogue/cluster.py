@@ -1,4 +1,4 @@
-"""Mistakes between careen and the API server: writes, errors, answers, evictions, and the reading of objects."""
+"""Mistakes in requests to the API server: writes, errors, answers, evictions, and the parsing of objects."""
 
 from __future__ import annotations
 

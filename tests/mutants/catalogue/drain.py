@@ -1,5 +1,6 @@
-"""Mistakes in the drain: which pods are evicted, when, which may be forced, and the comparison with the state
-before."""
+"""Mistakes in the drain: which pods are evicted and when, which may be deleted by force, and the comparison with the
+state before.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes about the lock: its content, the next node, ghosts, overdue holders."""
+"""Mistakes in the lock: its content, the next node, ghosts, overdue holders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes about the record: its content, its readers, its writing, and decisions without it."""
+"""Mistakes in a node's record: its content, its parsing, its writing, and decisions without a record."""
 
 from __future__ import annotations
 

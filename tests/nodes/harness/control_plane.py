@@ -1,4 +1,4 @@
-"""The control plane for real kubelets: etcd, API server, scheduler and controllers, on the machines' bridge."""
+"""The control plane for real kubelets: etcd, API server, scheduler and controller manager, on the machines' bridge."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _AUDIT = {
 
 
 class ControlPlane:
-    """Runs until `close`. `nodes` are the names of the kubelets that may join, each with the token `NAME-token`."""
+    """A control plane that runs until `close`. `nodes` are the names of the kubelets that may join, each with the token
+    `NAME-token`.
+    """
 
     def __init__(self, folder: Path, nodes: Sequence[str]) -> None:
         self.folder = folder
@@ -57,7 +59,7 @@ class ControlPlane:
         return Api(self.server, "admin-token", self.certificate_authority)
 
     def check(self) -> None:
-        """Raises if a program of the control plane has ended."""
+        """Raise an error if a program of the control plane has ended."""
         for name, program in self._programs.items():
             if program.poll() is not None:
                 tail = (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
@@ -69,7 +71,7 @@ class ControlPlane:
             program.wait()
 
     def kubeconfig(self, user: str, certificate_authority: str) -> str:
-        """The kubeconfig of the user, as JSON, which is valid YAML."""
+        """The kubeconfig of the user as JSON, which is valid YAML."""
         return json.dumps(
             {
                 "apiVersion": "v1",

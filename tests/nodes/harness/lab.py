@@ -1,6 +1,6 @@
 """Three machines that really boot, joined to a control plane: one bridge, one folder, one process tree.
 
-It runs in its own namespaces (`in-own-namespaces`), so it uses no names, addresses or ports of the computer.
+The lab runs in separate namespaces (`in-own-namespaces`), so it uses no names, addresses or ports of the computer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ NAMES = ("n1", "n2", "n3")
 
 
 class Lab:
-    """Complete once it is created: every node is Ready. `close` ends it."""
+    """A control plane and three machines. When the constructor returns, every node is Ready. `close` ends
+    everything.
+    """
 
     def __init__(self) -> None:
         self.folder = CACHE / "run"
@@ -40,19 +42,19 @@ class Lab:
         return [condition(node, "Ready") for node in nodes] == ["True"] * len(NAMES)
 
     def have_reported_ready_since(self, instant: datetime) -> bool:
-        """Whether each kubelet has written its node's status after `instant` (whole seconds) and reports Ready."""
+        """Whether each kubelet has written the status of its node after `instant` (whole seconds) and reports Ready."""
         statuses = [node["status"]["conditions"] for node in self.plane.admin.list("/api/v1/nodes")]
         reports = [each for conditions in statuses for each in conditions if each["type"] == "Ready"]
         written = [datetime.fromisoformat(each["lastHeartbeatTime"]) for each in reports if each["status"] == "True"]
         return len(written) == len(NAMES) and all(at > instant for at in written)
 
     def consoles(self) -> str:
-        """The last output of the machines."""
+        """The last console output of each machine."""
         logs = [machine.folder / "console.log" for machine in self.machines]
         return "\n".join(f"--- {log}\n{log.read_text(errors='replace')[-1500:]}" for log in logs if log.exists())
 
     def kubectl(self, *words: str, check: bool = True, given: str | None = None) -> str:
-        """The command's output, including errors if it may fail."""
+        """The output of a kubectl command, with its errors if the command may fail."""
         program = shutil.which("kubectl") or str(REPOSITORY / ".cache" / "bin" / "kubectl")
         done = subprocess.run(
             [program, *words],
@@ -83,7 +85,7 @@ class Lab:
 
 
 def _remove(folder: Path) -> None:
-    """Removes the remains of an earlier run, whose mounts ended with its namespaces."""
+    """Remove what an earlier run left behind. Its mounts ended with its namespaces."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 

@@ -1,4 +1,4 @@
-"""A machine: a root of its own in which systemd boots, with containerd and a kubelet, as systemd-nspawn runs it.
+"""A machine: systemd-nspawn boots systemd in a separate root, with containerd and a kubelet.
 
 It reboots like a computer: a request to its systemd or its kernel ends the container, which is then started again.
 """
@@ -50,8 +50,9 @@ _MASKED = (
 
 @dataclass(slots=True)
 class Machine:
-    """`reboots` are the reboots that happened; `crashes` stays empty: the rules of tests/cluster read a host in this
-    form."""
+    """A machine that can boot, crash and reboot. The rules of tests/cluster read `reboots`, the reboots that happened,
+    and `crashes`, which stays empty.
+    """
 
     name: str
     number: int
@@ -83,7 +84,7 @@ class Machine:
         threading.Thread(target=self._keep_running, name=f"machine {self.name}", daemon=True).start()
 
     def power_off(self) -> None:
-        """Pulls the plug: no process of the machine can react."""
+        """Power the machine off suddenly: no process of the machine can react."""
         self._wanted = False
         process = self._process
         if process is not None and process.poll() is None:
@@ -92,7 +93,7 @@ class Machine:
             self._went_down()
 
     def run(self, *words: str, check: bool = True) -> str:
-        """The output of a command on the machine, run as root there."""
+        """The output of a command that runs as root on the machine."""
         command = ["nsenter", "-t", str(self.first_process()), "-a", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if check and done.returncode:
@@ -103,7 +104,9 @@ class Machine:
         self.run("touch", "/var/run/reboot-required")
 
     def first_process(self) -> int:
-        """The process id of its systemd, outside of the machine. Raises LookupError if the machine is down."""
+        """The process id of the machine's systemd as seen from the computer. Raises LookupError if the machine is
+        down.
+        """
         for pid in _children(self._process.pid) if self._process else ():
             if Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink():
                 return pid
@@ -112,7 +115,7 @@ class Machine:
     # -- making it
 
     def make(self) -> None:
-        """A root directory that shares unchanged files with all other machines."""
+        """Create a root directory that shares unchanged files with all other machines."""
         layer, work, images = (self.folder / part for part in ("layer", "work", "containerd"))
         for folder in (layer, work, self.root):
             folder.mkdir(parents=True)
@@ -176,7 +179,7 @@ class Machine:
                     self.crashes.append((time.time(), code))
 
     def _group(self) -> str:
-        """Its cgroup, which belongs to this run alone, also beside runs of other working copies."""
+        """The cgroup of the machine. Its name is unique to this run, also beside runs of other working copies."""
         return f"careen-nodes/{self.folder.parent.stat().st_ino}/{self.name}"
 
     def _went_down(self) -> None:
@@ -217,7 +220,9 @@ def _mount(*words: object) -> None:
 
 
 def _copy_store(store: Path, copy: Path) -> None:
-    """Layers and blobs are never written again, so they are linked; databases are written, so they are copied."""
+    """Copy containerd's store: layers and blobs are never written again, so they are linked, and databases are
+    copied.
+    """
     subprocess.run(["cp", "-al", str(store), str(copy)], check=True)
     for database in copy.glob("**/*.db"):
         database.unlink()

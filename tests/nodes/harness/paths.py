@@ -1,4 +1,4 @@
-"""The places where `make test-nodes` puts its build results, and where one run keeps its machines."""
+"""Paths of the build results of `make test-nodes`, and of the machines of one run."""
 
 from __future__ import annotations
 

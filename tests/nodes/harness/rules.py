@@ -1,4 +1,6 @@
-"""Rules on real nodes in addition to those of tests/cluster: evictions, budgets, number of boots. Pure."""
+"""Rules on real nodes in addition to the rules of tests/cluster: evictions, budgets, number of boots. Pure
+functions.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from tests.cluster.harness.workloads import SHOP
 
 
 def left_without_eviction(seen: Seen) -> list[str]:
-    """Every pod of the shop that left a cordoned node was evicted."""
+    """Pods of the namespace `shop` that left a cordoned node without an eviction."""
     return [
         f"{life.name} left {life.node} without an eviction"
         for life in _shop(seen)
@@ -20,7 +22,9 @@ def left_without_eviction(seen: Seen) -> list[str]:
 
 
 def budget_was_kept(seen: Seen, app: str, *, replicas: int, unavailable: int) -> list[str]:
-    """Once all of its pods were in service, at least as many as the budget requires always were."""
+    """The finding that fewer pods were in service than the disruption budget requires, after all of them had been in
+    service. Empty if the budget was kept.
+    """
     lives = [life for life in _shop(seen) if life.labels.get("app") == app]
     changes = [(life.ready_at, 1) for life in lives if life.ready_at]
     changes += [(life.deleting_at, -1) for life in lives if life.ready_at and life.deleting_at]
@@ -33,7 +37,7 @@ def budget_was_kept(seen: Seen, app: str, *, replicas: int, unavailable: int) ->
 
 
 def rebooted_often(seen: Seen, expected: Mapping[str, int]) -> list[str]:
-    """Each node had exactly so many new boot ids."""
+    """Nodes whose number of new boot ids differs from the expected number."""
     sentences = []
     for name, count in expected.items():
         boots = [one.boot_id for one in seen.nodes if one.name == name and one.boot_id]
@@ -48,7 +52,7 @@ def _shop(seen: Seen) -> list[PodLife]:
 
 
 def _cordoned(seen: Seen, life: PodLife) -> bool:
-    """Its node was cordoned when the pod's deletion was requested."""
+    """Whether the pod's node was cordoned when the deletion of the pod was requested."""
     at = (life.deleting_at or 0) - BLUR
     history = [one for one in seen.nodes if one.name == life.node and one.at <= at]
     return bool(history and history[-1].unschedulable)

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Story:
-    """Starts with Ready nodes and nothing installed; `close` restores that state."""
+    """A story that starts with Ready nodes on which nothing is installed. `close` restores that state."""
 
     def __init__(self, lab: Lab, folder: Path) -> None:
         self.lab = lab
@@ -46,19 +46,19 @@ class Story:
     # -- the stage
 
     def install(self, *components: str, flags: Sequence[str] = (), tag: str = "0.1.0", **settings: Any) -> None:
-        """`kubectl apply -k` of the manifests with these components; returns when every agent is Ready."""
+        """Apply the manifests with these components, and return when every agent is Ready."""
         self.apply(*components, flags=flags, tag=tag, **settings)
         self.agents_are_ready()
 
     def apply(self, *components: str, flags: Sequence[str] = (), tag: str = "0.1.0", **settings: Any) -> str:
-        """The same without waiting. Returns kubectl's output."""
+        """Apply the manifests with these components without waiting. Return kubectl's output."""
         return self.lab.kubectl("apply", "-k", str(self._overlay(components, flags, tag, settings)))
 
     def agents_are_ready(self) -> None:
         self.wait_for("every agent is Ready", self._agents_are_ready)
 
     def install_as_kured(self) -> None:
-        """kured's own manifests with only the image changed; returns when every agent is Ready."""
+        """Apply kured's own manifests with only the image changed, and return when every agent is Ready."""
         self.acts_as(KURED)
         for name in ("kured-rbac.yaml", "kured-ds.yaml"):
             text = (REPOSITORY / "tests" / "cluster" / "kured" / name).read_text()
@@ -66,7 +66,7 @@ class Story:
         self.agents_are_ready()
 
     def workloads(self, *items: Object) -> None:
-        """Creates four pods `web` under a budget of one, and these; returns when all pods are ready."""
+        """Create four pods `web` with a disruption budget of one, and these pods. Return when all are ready."""
         if not self.lab.plane.admin.find(f"/api/v1/namespaces/{SHOP}"):
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
         self.create(web(), budget("web", max_unavailable=1), *items)
@@ -77,7 +77,7 @@ class Story:
             self.lab.plane.admin.create(path_of(item), item)
 
     def acts_as(self, identity: Identity) -> None:
-        """Chooses the object whose lock is watched from now on."""
+        """Choose the object whose lock the observer watches from now on."""
         self.observer.close()
         self.identity = identity
         self.observer = self._observe(identity)
@@ -89,7 +89,9 @@ class Story:
             machine.want_reboot()
 
     def kill_agent(self, machine: Machine) -> bool:
-        """Kills the first process of its container; the kubelet starts another. False if there is none."""
+        """Kill the first process of the agent's container, which the kubelet starts again. False if there is no
+        process.
+        """
         try:
             pids = machine.run(
                 "pgrep", "--full", "^/opt/careen/bin/python[0-9.]* /(opt/careen|usr)/bin/(careen|kured)", check=False
@@ -128,13 +130,13 @@ class Story:
         return self.observer.lock_now().holders
 
     def is_home(self, machine: Machine) -> bool:
-        """The machine has rebooted and is in service, without any mark or claim of careen."""
+        """Whether the machine has rebooted and its node is in service, without any mark or claim of careen."""
         node = self.node(machine)
         at_rest = node.ready and not not_cleaned_up(node) and machine.name not in self.holders()
         return self.rebooted(machine) and at_rest
 
     def leaving(self, machine: Machine) -> list[PodLife]:
-        """The namespace's pods that are leaving the machine."""
+        """The pods of the namespace that are terminating on the machine."""
         return [life for life in self.observer.pods() if life.node == machine.name and life.deleting_at]
 
     def workloads_are_ready(self) -> bool:
@@ -148,7 +150,7 @@ class Story:
         return True
 
     def events(self, reason: str) -> list[str]:
-        """The nodes of careen's Events with this reason. Some reasons of a kubelet have the same name."""
+        """The nodes of careen's Events with this reason. Ignores a kubelet's Events of the same name."""
         found = self.lab.plane.admin.list("/api/v1/namespaces/default/events")
         ours = [event for event in found if event.get("source", {}).get("component") != "kubelet"]
         return sorted(event["involvedObject"]["name"] for event in ours if event.get("reason") == reason)
@@ -172,7 +174,7 @@ class Story:
         self.wait_for(f"{machine.name} is {' or '.join(phases)}", lambda: self.phase(machine) in phases)
 
     def drains(self, machine: Machine) -> None:
-        """Evictions are in progress there."""
+        """Wait until evictions are in progress on the machine."""
         self.wait_for(f"pods leave {machine.name}", lambda: self.phase(machine) == "Draining" and self.leaving(machine))
 
     def finishes(self, *machines: Machine) -> None:
@@ -184,13 +186,14 @@ class Story:
     # -- judging
 
     def judge(self, *machines: Machine, concurrency: int = 1, reboots: int = 1, lock_was_lost: bool = False) -> None:
-        """Checks every successful story: each of the machines (all, unless named) booted so many times under a claim,
-        and no other machine booted; no more nodes than allowed were away at once; every drained pod was evicted within
-        its budget; no mark of careen is left, and the lock has no claim."""
+        """Check a successful story. These machines (by default all) booted this many times under a claim, and no other
+        machine booted. No more nodes were down at once than allowed, every drained pod was evicted within its budget,
+        no mark of careen is left, and the lock has no claim.
+        """
         end = time.time()
         seen = self.observer.seen
         for machine in self.machines:
-            self._tell_when_ready(machine)
+            self._complete_reboots(machine)
         expected = {machine.name: reboots if machine in (machines or self.machines) else 0 for machine in self.machines}
         hosts = {machine.name: machine for machine in self.machines}
         sentences = broken(seen, hosts, concurrency=concurrency, end=end, lock_was_lost=lock_was_lost)
@@ -202,7 +205,7 @@ class Story:
         assert not sentences, "\n".join([*sentences, self.describe()])
 
     def describe(self) -> str:
-        """Nodes, lock and the agents' last log lines, for a failure's message."""
+        """Nodes, lock and the last log lines of the agents, for the message of a failure."""
         rows = []
         for machine in self.machines:
             node = self.observer.node(machine.name)
@@ -220,7 +223,7 @@ class Story:
         return "\n".join(rows)
 
     def close(self) -> None:
-        """Removes everything that the story created, and starts every machine again."""
+        """Remove everything that the story created, and start every machine again."""
         for machine in self.machines:
             if not machine.up:
                 machine.power_on()
@@ -235,7 +238,7 @@ class Story:
     # -- inside
 
     def _take_all_away(self) -> None:
-        """Removes workloads, agents and policies. Namespaces and rights stay, because deleting a namespace is slow."""
+        """Remove workloads, agents and policies. Namespaces and rights stay, because deleting a namespace is slow."""
         admin = self.lab.plane.admin
         now = {"propagationPolicy": "Background", "gracePeriodSeconds": 1}
         policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
@@ -269,8 +272,10 @@ class Story:
         wanted = len(self.machines)
         return bool(status.get("numberReady") == wanted == status.get("updatedNumberScheduled"))
 
-    def _tell_when_ready(self, machine: Machine) -> None:
-        """The machine knows when it went down; the API server knows when its node was Ready in another boot."""
+    def _complete_reboots(self, machine: Machine) -> None:
+        """Complete the recorded reboots. The machine knows when it went down; the API server knows when its node was
+        Ready in another boot.
+        """
         history = self.observer.node_history(machine.name)
         for number, reboot in enumerate(machine.reboots):
             before = [one.boot_id for one in history if one.at <= reboot.asked_at]
@@ -279,7 +284,7 @@ class Story:
             machine.reboots[number] = replace(reboot, boot_left=left, ready_at=after[0].at if after else None)
 
     def _overlay(self, components: Sequence[str], flags: Sequence[str], tag: str, settings: dict[str, Any]) -> Path:
-        """A separate kustomization, as manifests/README.md shows it."""
+        """Write a kustomization that uses the manifests, as manifests/README.md shows."""
         folder = self.folder / "overlay"
         folder.mkdir(exist_ok=True)
         manifests = os.path.relpath(REPOSITORY / "manifests", folder)

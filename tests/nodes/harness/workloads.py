@@ -1,4 +1,4 @@
-"""Workloads for real kubelets: their only program is `pause`, which waits, ends on request, and can be slow to end."""
+"""Workloads for real kubelets. Their only program is `pause`, which waits, ends on request, and can be slow to end."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _IMAGE = "example.com/app:1"
 
 
 def web(replicas: int = 4, **pod: Any) -> Object:
-    """A pod with a budget in most stories. It stops within a second."""
+    """A Deployment of pods `web`, which most stories protect by a disruption budget. The pods stop within a second."""
     return deployment("web", replicas, cpu="10m", memory="8Mi", **pod)
 
 
 def container(*arguments: str, **more: Any) -> dict[str, Any]:
-    """An item of the builders' `containers=[...]`; `arguments` are those of `pause`."""
+    """An item of the builders' `containers=[...]`. `arguments` are the arguments of `pause`."""
     requests = {"cpu": "10m", "memory": "8Mi"}
     return {"name": "app", "image": _IMAGE, "args": list(arguments), "resources": {"requests": requests}, **more}
 
 
 def before_stop(seconds: int) -> dict[str, Any]:
-    """A container whose preStop hook takes this long."""
+    """A container whose preStop hook takes this many seconds."""
     return container(lifecycle={"preStop": {"exec": {"command": ["/pause", "sleep", str(seconds)]}}})
