@@ -1,4 +1,4 @@
-"""A running API server for each test, and small objects to fill it with."""
+"""Fixtures: a running API server for each test, and small objects with which the tests fill it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The judge of a roll-out: it reports nothing for correct behaviour, and for each rule it detects a rogue that breaks
-the rule once."""
+"""Tests the checker of a roll-out. It reports nothing about correct behaviour. For each rule, a rogue agent breaks the
+rule once, and the checker reports it.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def test_there_is_a_rogue_agent_for_each_rule() -> None:
 
 
 @pytest.mark.parametrize("rule", [rule.name for rule in RULES])
-async def test_a_broken_rule_is_reported_by_its_name(rule: str, tmp_path: Path) -> None:
+async def test_the_checker_reports_a_broken_rule_by_its_name(rule: str, tmp_path: Path) -> None:
     async with running_rollout(plan(broken_rule=rule), tmp_path) as rollout:
         await rollout.set_up()
         verdict = await rollout.run(lambda _progress: None)
@@ -59,7 +60,7 @@ async def test_a_broken_rule_is_reported_by_its_name(rule: str, tmp_path: Path) 
 
 
 class ModelAgent:
-    """A correct reboot of one node, written as a script, about which the judge must not complain."""
+    """An agent that follows a script: the correct reboot of one node. The checker must report nothing about it."""
 
     def __init__(self, rollout: Rollout, name: str) -> None:
         self.cluster, self.name, self.user = rollout.cluster, name, agent_user(name)
@@ -143,8 +144,8 @@ class ModelAgent:
         return bool(left)
 
 
-async def test_a_correct_roll_out_breaks_no_rule_and_is_counted(tmp_path: Path) -> None:
-    """The roll-out has a hold, a person's cordon and foreign marks: `set_up` and `run` add those."""
+async def test_the_checker_finds_nothing_in_a_correct_roll_out_and_counts_it(tmp_path: Path) -> None:
+    """`set_up` and `run` add a hold, a person's cordon and marks of other clients to the roll-out."""
     async with running_rollout(
         plan(patience_seconds=LONG_SECONDS, taint_seconds=LONG_SECONDS, concurrency=2), tmp_path
     ) as rollout:
@@ -220,18 +221,18 @@ def a_host_event(at: float, what: str, boot: str = "b1") -> HostEvent:
 ROW = {"nodeID": "n1", "id": "c1"}
 
 
-def test_a_reboot_is_unclaimed_if_the_node_does_not_carry_the_claim_id() -> None:
+def test_a_reboot_is_without_a_claim_if_the_node_does_not_have_the_claim_id() -> None:
     writes = (a_write(1, "daemonsets", "careen", {}, a_lock(ROW)), a_write(2, "nodes", "n1", {}, a_node(claim="c2")))
     assert "claim" in broken(*writes, log=(a_host_event(0, "need"), a_host_event(3, "asked")))
 
 
-def test_a_claim_in_kureds_single_owner_format_counts() -> None:
+def test_the_checker_accepts_a_claim_in_kureds_single_owner_format() -> None:
     lock = a_lock(nodeID="n1", TTL=0)
     log = (a_host_event(0, "need"), a_host_event(3, "asked"))
     assert broken(a_write(1, "daemonsets", "careen", {}, lock), log=log) == []
 
 
-def test_releasing_a_claim_while_the_node_reports_its_old_boot_is_too_early() -> None:
+def test_a_claim_released_while_the_node_reports_its_old_boot_breaks_a_rule() -> None:
     log = (
         a_host_event(0, "need"),
         a_host_event(2, "asked"),
@@ -247,7 +248,7 @@ def test_releasing_a_claim_while_the_node_reports_its_old_boot_is_too_early() ->
     assert broken(*writes, log=log) == ["release"]
 
 
-def test_releasing_a_claim_after_the_undo_is_allowed() -> None:
+def test_a_claim_may_be_released_after_the_undo() -> None:
     writes = (
         a_write(1, "daemonsets", "careen", {}, a_lock(ROW)),
         a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
@@ -257,7 +258,7 @@ def test_releasing_a_claim_after_the_undo_is_allowed() -> None:
     assert broken(*writes) == []
 
 
-def test_releasing_the_claim_of_a_cordoned_node_is_too_early() -> None:
+def test_a_claim_released_while_the_node_is_cordoned_breaks_a_rule() -> None:
     writes = (
         a_write(1, "daemonsets", "careen", {}, a_lock(ROW)),
         a_write(2, "nodes", "n1", a_node(), a_node(cordoned=True, claim="c1")),
@@ -273,10 +274,12 @@ def a_web_pod(*, ready: bool = True) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("answer_seconds", "found"), [(0.0, ["settled"]), (12.0, [])])
-def test_a_pod_lost_while_an_answer_was_late_does_not_break_the_settled_rule(
+def test_a_pod_lost_during_a_late_answer_does_not_break_the_rule_about_settling(
     answer_seconds: float, found: list[str]
 ) -> None:
-    """web has 2 pods, 1 while another node's drain moves one, 2 at n1's cordon, and 1 when n1's claim is released."""
+    """web has 2 pods. It has 1 while the drain of another node moves a pod, 2 when n1 is cordoned, and 1 when the claim
+    of n1 is released.
+    """
     pods = (
         a_write(1, "pods", "web-1", {}, a_web_pod()),
         a_write(1, "pods", "web-2", {}, a_web_pod()),
@@ -301,7 +304,7 @@ def test_a_pod_lost_while_an_answer_was_late_does_not_break_the_settled_rule(
     assert [b.rule.name for b in verdict if b.rule.name == "settled"] == found
 
 
-def test_another_agent_may_remove_a_ghost_but_not_the_claim_of_a_working_holder() -> None:
+def test_an_agent_may_remove_a_ghost_but_not_the_claim_of_a_working_holder() -> None:
     lock = (
         a_write(2, "daemonsets", "careen", {}, a_lock(ROW)),
         a_write(3, "daemonsets", "careen", a_lock(ROW), a_lock(), actor="careen-agent-n2"),
@@ -310,20 +313,20 @@ def test_another_agent_may_remove_a_ghost_but_not_the_claim_of_a_working_holder(
     assert broken(a_write(1, "nodes", "n1", {}, a_node()), *lock) == []
 
 
-def test_a_node_down_for_another_reason_counts_once_agents_could_have_seen_it() -> None:
+def test_a_node_that_is_down_without_a_reboot_counts_after_a_delay() -> None:
     away = a_write(0, "nodes", "n2", a_node(), a_node(ready=False), actor="system:kubelet")
     assert broken(away, a_write(20, "nodes", "n1", a_node(), a_node(cordoned=True))) == ["nodes-down"]
     assert broken(away, a_write(5, "nodes", "n1", a_node(), a_node(cordoned=True))) == []
     assert broken(away, a_write(20, "nodes", "n1", a_node(), a_node(cordoned=True)), concurrency=2) == []
 
 
-def test_removing_a_foreign_taint_with_our_key_breaks_a_rule() -> None:
+def test_removing_another_clients_taint_with_careens_key_breaks_a_rule() -> None:
     theirs = {**a_node(), "spec": {"taints": [{"key": "careen.dev/reboot", "effect": "NoSchedule"}]}}
     writes = (a_write(1, "nodes", "n1", a_node(), theirs, actor="person"), a_write(2, "nodes", "n1", theirs, a_node()))
     assert broken(*writes) == ["foreign"]
 
 
-def test_a_missing_taint_is_reported_even_if_no_write_follows() -> None:
+def test_the_checker_reports_a_missing_taint_even_if_no_write_follows() -> None:
     def judged(until: float) -> list[str]:
         return [
             b.rule.name
@@ -344,7 +347,7 @@ def test_a_missing_taint_is_reported_even_if_no_write_follows() -> None:
 
 
 @pytest.mark.parametrize("key", ["careen.dev/retry", "careen.dev/reboot-now"])
-def test_an_agent_may_remove_a_persons_request_after_serving_it(key: str) -> None:
+def test_an_agent_may_remove_a_persons_request_after_it_has_served_it(key: str) -> None:
     asked = a_node()
     asked["metadata"]["annotations"][key] = "now"
     assert (
@@ -353,7 +356,7 @@ def test_an_agent_may_remove_a_persons_request_after_serving_it(key: str) -> Non
     )
 
 
-def test_the_documentation_lists_the_rules_in_order() -> None:
+def test_the_documentation_lists_the_rules_of_the_checker_in_order() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "embedded-cluster.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert rows == [f"| `{rule.name}` | {rule.sentence} |" for rule in RULES]

@@ -1,5 +1,4 @@
-"""The embedded API server with a real kubectl, as a black box: the commands that people type at `careen demo
---serve`."""
+"""Tests the embedded API server with a real kubectl: the commands that people type at `careen demo --serve`."""
 
 from __future__ import annotations
 
@@ -87,13 +86,13 @@ def running_pod(name: str, node: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_get_prints_the_table_of_the_real_server(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_kubectl_get_prints_the_table_of_the_real_server(kubectl: Kubectl, nodes: RunningServer) -> None:
     lines = [line.split() for line in kubectl("get", "nodes").splitlines()]
     assert lines[0] == ["NAME", "STATUS", "ROLES", "AGE", "VERSION"]
     assert [line[:3] for line in lines[1:]] == [["n1", "Ready", "<none>"], ["n2", "Ready", "<none>"]]
 
 
-def test_get_supports_wide_output_and_custom_columns(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_kubectl_get_supports_wide_output_and_custom_columns(kubectl: Kubectl, nodes: RunningServer) -> None:
     nodes.seed(running_pod("web-a", "n1"))
     assert "n1" in kubectl("get", "pods", "-o", "wide").splitlines()[1].split()
     assert kubectl("get", "pods", "-o", "custom-columns=P:.metadata.name,N:.spec.nodeName", "--no-headers").split() == [
@@ -102,7 +101,7 @@ def test_get_supports_wide_output_and_custom_columns(kubectl: Kubectl, nodes: Ru
     ]
 
 
-def test_get_watch_prints_a_change(kubectl: Kubectl, nodes: RunningServer, tmp_path: Path) -> None:
+def test_kubectl_get_with_watch_prints_a_change(kubectl: Kubectl, nodes: RunningServer, tmp_path: Path) -> None:
     environment = {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig"), "HOME": str(tmp_path)}
     with subprocess.Popen(
         ["kubectl", "get", "node", "n1", "--watch", "--no-headers"], env=environment, stdout=subprocess.PIPE, text=True
@@ -115,7 +114,7 @@ def test_get_watch_prints_a_change(kubectl: Kubectl, nodes: RunningServer, tmp_p
     assert (first, second) == (["n1", "Ready"], ["n1", "Ready,SchedulingDisabled"])
 
 
-def test_annotate_label_and_taint_add_and_remove(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_kubectl_annotates_labels_and_taints_a_node(kubectl: Kubectl, nodes: RunningServer) -> None:
     kubectl("annotate", "node", "n1", "careen.dev/hold=maintenance until Monday")
     kubectl("label", "node", "n1", "zone=a")
     kubectl("taint", "node", "n1", "dedicated=db:NoSchedule")
@@ -131,15 +130,17 @@ def test_annotate_label_and_taint_add_and_remove(kubectl: Kubectl, nodes: Runnin
     assert (node["spec"].get("taints"), node["metadata"].get("annotations")) == (None, None)
 
 
-def test_cordon_and_uncordon(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_kubectl_cordons_and_uncordons_a_node(kubectl: Kubectl, nodes: RunningServer) -> None:
     kubectl("cordon", "n1")
     assert (nodes.get("nodes", "n1") or {})["spec"]["unschedulable"] is True
     kubectl("uncordon", "n1")
     assert not (nodes.get("nodes", "n1") or {})["spec"].get("unschedulable")
 
 
-def test_apply_creates_and_then_changes_only_the_fields_of_the_file(kubectl: Kubectl, server: RunningServer) -> None:
-    """Client-side apply with validation by the server: discovery must say that PATCH takes fieldValidation."""
+def test_kubectl_apply_creates_an_object_and_changes_only_the_fields_of_the_file(
+    kubectl: Kubectl, server: RunningServer
+) -> None:
+    """A client-side apply with validation by the server. Discovery must say that PATCH accepts fieldValidation."""
     kubectl("apply", "-f", "-", text=DEPLOYMENT)
     changed = (
         DEPLOYMENT.replace("web:1", "web:2")
@@ -154,8 +155,10 @@ def test_apply_creates_and_then_changes_only_the_fields_of_the_file(kubectl: Kub
     assert "unchanged" in kubectl("apply", "-f", "-", text=changed)
 
 
-def test_drain_evicts_through_the_budgets_and_cordons(kubectl: Kubectl, nodes: RunningServer) -> None:
-    """kubectl posts its evictions as protobuf, with the options inside."""
+def test_kubectl_drain_cordons_the_node_and_evicts_pods_under_their_budgets(
+    kubectl: Kubectl, nodes: RunningServer
+) -> None:
+    """kubectl sends its evictions as protobuf, with the delete options inside."""
     nodes.seed(
         {
             "apiVersion": "apps/v1",
@@ -179,14 +182,14 @@ def test_drain_evicts_through_the_budgets_and_cordons(kubectl: Kubectl, nodes: R
     assert marked == [3, 3]
 
 
-def test_a_server_side_dry_run_of_a_drain_evicts_nothing(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_a_server_side_dry_run_of_kubectl_drain_evicts_nothing(kubectl: Kubectl, nodes: RunningServer) -> None:
     nodes.seed(running_pod("web-a", "n1"))
     before = nodes.store.version
     kubectl("drain", "n1", "--force", "--dry-run=server")
     assert nodes.store.version == before
 
 
-def test_a_drain_reports_a_blocking_budget_and_gives_up(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_kubectl_drain_reports_a_blocking_budget_and_gives_up(kubectl: Kubectl, nodes: RunningServer) -> None:
     nodes.seed(
         running_pod("web-a", "n1"),
         {
@@ -200,7 +203,7 @@ def test_a_drain_reports_a_blocking_budget_and_gives_up(kubectl: Kubectl, nodes:
     assert "would violate the pod's disruption budget" in kubectl("drain", "n1", "--force", "--timeout=2s", fails=True)
 
 
-def test_delete_removes_objects_and_namespaces(kubectl: Kubectl, nodes: RunningServer) -> None:
+def test_kubectl_delete_removes_objects_and_namespaces(kubectl: Kubectl, nodes: RunningServer) -> None:
     kubectl("create", "namespace", "spare")
     kubectl("create", "configmap", "settings", "-n", "spare", "--from-literal=a=b")
     kubectl("delete", "node", "n2")
@@ -212,7 +215,7 @@ def test_delete_removes_objects_and_namespaces(kubectl: Kubectl, nodes: RunningS
     ) == (None, None, None)
 
 
-def test_scale_and_auth_can_i_work(kubectl: Kubectl, server: RunningServer) -> None:
+def test_kubectl_scale_and_auth_can_i_work(kubectl: Kubectl, server: RunningServer) -> None:
     kubectl("apply", "-f", "-", text=DEPLOYMENT)
     kubectl("scale", "deployment", "web", "--replicas=5")
     assert (server.get("deployments", "web") or {})["spec"]["replicas"] == 5

@@ -1,4 +1,4 @@
-"""The workload controllers over a store: one pass after another, without a clock or a server."""
+"""Tests the workload controllers on a store: one pass after another, without a clock or a server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALL = (deployments, replica_sets, stateful_sets, daemon_sets, budgets, node_life
 
 
 class World:
-    """A store with controllers that run on request, and a test that acts as scheduler and kubelet."""
+    """A store with controllers that run on request. The test acts as scheduler and kubelet."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -104,7 +104,7 @@ def workload(replicas: int | None, app: str = "web", image: str = "web:1", **spe
 # Deployments and ReplicaSets ------------------------------------------------------------------------------------
 
 
-def test_a_deployment_creates_its_pods_through_a_replica_set_named_after_the_template_hash(world: World) -> None:
+def test_a_deployment_creates_its_pods_through_a_replica_set_named_after_the_hash(world: World) -> None:
     world.create("deployments", "web", workload(3))
     world.settle()
     (owner,) = world.verbs.store.items(("apps", "replicasets"))
@@ -123,7 +123,7 @@ def test_a_deployment_creates_its_pods_through_a_replica_set_named_after_the_tem
     ) == (3, 3, 3, 0, 1)
 
 
-def test_a_deleted_pod_is_replaced_under_another_name(world: World) -> None:
+def test_a_deleted_pod_is_replaced_by_a_pod_with_another_name(world: World) -> None:
     world.create("deployments", "web", workload(2))
     world.settle()
     gone = world.pod_names()[0]
@@ -133,7 +133,7 @@ def test_a_deleted_pod_is_replaced_under_another_name(world: World) -> None:
     assert gone not in world.pod_names()
 
 
-def test_a_terminating_pod_is_replaced_at_once(world: World) -> None:
+def test_a_terminating_pod_is_replaced_without_delay(world: World) -> None:
     add_node(world, "n1")
     world.create("deployments", "web", workload(1))
     world.settle()
@@ -208,7 +208,7 @@ def test_the_recreate_strategy_waits_until_the_old_pods_are_gone(world: World) -
     assert [p["spec"]["containers"][0]["image"] for p in world.pods()] == ["web:2"] * 2
 
 
-def test_deleting_a_deployment_deletes_its_dependents(world: World) -> None:
+def test_deleting_a_deployment_deletes_its_replica_sets_and_pods(world: World) -> None:
     world.create("deployments", "web", workload(2))
     world.settle()
     world.delete("deployments", "web")
@@ -216,7 +216,7 @@ def test_deleting_a_deployment_deletes_its_dependents(world: World) -> None:
     assert (world.pods(), world.verbs.store.items(("apps", "replicasets"))) == ([], [])
 
 
-def test_deleting_with_orphan_policy_keeps_the_dependents(world: World) -> None:
+def test_deleting_a_deployment_with_orphan_policy_keeps_its_replica_sets_and_pods(world: World) -> None:
     world.create("deployments", "web", workload(1))
     world.settle()
     world.verbs.delete(resource_named("deployments"), "shop", "web", DeleteOptions(orphan=True), actor="admin")
@@ -245,7 +245,7 @@ def test_a_parallel_stateful_set_starts_all_pods_at_once(world: World) -> None:
     assert world.pod_names() == ["db-0", "db-1", "db-2"]
 
 
-def test_a_stateful_set_recreates_a_pod_under_its_name_after_the_old_one_is_gone(world: World) -> None:
+def test_a_stateful_set_recreates_a_pod_under_its_name_after_the_old_pod_is_gone(world: World) -> None:
     add_node(world, "n1")
     world.create("statefulsets", "db", workload(2, "db"))
     world.settle()
@@ -307,7 +307,7 @@ def test_a_daemonset_runs_on_every_eligible_node_including_cordoned_ones(world: 
     assert daemon_nodes(world) == ["n1", "n3", "n4"]
 
 
-def test_a_daemonset_follows_its_node_selector_and_tolerations(world: World) -> None:
+def test_a_daemonset_runs_only_where_selector_and_tolerations_allow(world: World) -> None:
     add_node(world, "n1", disk="ssd")
     add_node(world, "n2", taints=({"key": "dedicated", "effect": "NoSchedule", "value": "db"},), disk="ssd")
     add_node(world, "n3")
@@ -353,7 +353,7 @@ def test_a_daemonset_pod_is_recreated_on_its_node_and_deleted_with_its_node(worl
         pytest.param({"minAvailable": 9}, 0, (0, 4, 9, 4), id="none may be unavailable"),
     ],
 )
-def test_a_budget_counts_healthy_and_expected_pods(
+def test_a_disruption_budget_counts_healthy_and_expected_pods(
     world: World, spec: dict[str, Any], unready: int, expected: tuple[int, int, int, int]
 ) -> None:
     world.create("deployments", "web", workload(4))
@@ -372,13 +372,13 @@ def test_a_budget_counts_healthy_and_expected_pods(
     assert status["observedGeneration"] == 1
 
 
-def test_a_budget_without_pods_allows_nothing(world: World) -> None:
+def test_a_disruption_budget_without_pods_allows_no_disruption(world: World) -> None:
     world.create("poddisruptionbudgets", "web", {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}})
     world.settle()
     assert world.status("poddisruptionbudgets", "web")["disruptionsAllowed"] == 0
 
 
-def test_a_granted_eviction_that_deleted_nothing_counts_for_two_minutes(world: World) -> None:
+def test_a_granted_eviction_without_a_deletion_counts_for_two_minutes(world: World) -> None:
     world.create("deployments", "web", workload(2))
     world.create("poddisruptionbudgets", "web", {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}})
     world.settle()
@@ -406,7 +406,7 @@ def taint_keys(world: World, name: str) -> list[str]:
     return [f"{t['key']}:{t['effect']}" for t in taints]
 
 
-def test_cordoned_and_absent_nodes_get_taints_and_other_taints_stay(world: World) -> None:
+def test_cordoned_and_unready_nodes_get_taints_and_keep_other_taints(world: World) -> None:
     add_node(world, "n1", taints=({"key": "dedicated", "effect": "NoSchedule"},), ready=False)
     world.verbs.change(
         resource_named("nodes"),
@@ -438,7 +438,7 @@ def test_cordoned_and_absent_nodes_get_taints_and_other_taints_stay(world: World
     assert taint_keys(world, "n1") == ["dedicated:NoSchedule"]
 
 
-def test_pods_of_an_absent_node_become_unready(world: World) -> None:
+def test_pods_of_an_unready_node_become_unready(world: World) -> None:
     add_node(world, "n1", ready=False)
     world.create("deployments", "web", workload(1))
     world.settle()

@@ -1,4 +1,4 @@
-"""The scheduler of the embedded cluster: it binds every pod that may be bound."""
+"""Tests the scheduler loop of the embedded cluster: it binds every pod that may be bound."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def a_cluster(**of_pod: Any) -> World:
 
 
 async def bound_after(world: World, *, decisions: int, loop: SchedulerLoop) -> str:
-    """The pod's node after the loop has tried so many pods and none is left."""
+    """The pod's node after the loop has tried this number of pods and no pod is left to try."""
     running = asyncio.create_task(loop.run())
     try:
         for _ in range(50 if decisions == 0 else 100_000):

@@ -1,5 +1,4 @@
-"""The demo's disturbances of its own fleet: often enough to cause trouble, never so often that no node could make
-progress."""
+"""Tests the disturbances of the demo's agents: they cause trouble often, but let every node make progress."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ async def crashes(nodes: int, seed: int, seconds: float) -> dict[str, list[float
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_pause_between_kills_of_one_agent_doubles(seed: int) -> None:
-    """However slow the computer is, even a single agent finally has the time to start, to forecast and to drain."""
+def test_the_pause_between_two_kills_of_one_agent_doubles(seed: int) -> None:
+    """However slow the computer is, each agent eventually has time to start, to forecast and to drain."""
     (times,) = run_virtually(crashes(1, seed, 600.0)).values()
     pauses = [later - before for before, later in itertools.pairwise(times)]
     assert len(pauses) >= 5

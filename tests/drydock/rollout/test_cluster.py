@@ -1,4 +1,6 @@
-"""The embedded cluster in motion: pods placed by scheduler_core, run by simulated kubelets on hosts that reboot."""
+"""Tests the running embedded cluster: scheduler_core places pods, and simulated kubelets run them on hosts that
+reboot.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,8 @@ async def test_the_sample_workloads_fit_on_any_number_of_nodes(tmp_path: Path, n
         assert {p["status"]["phase"] for p in pods(cluster)} == {"Running"}
 
 
-async def test_careens_daemonset_lists_the_arguments_of_its_agents(tmp_path: Path) -> None:
-    """So that `careen config` and the policy of `careen forecast` work in the demo as in a real cluster."""
+async def test_careens_daemonset_in_the_demo_lists_the_arguments_of_its_agents(tmp_path: Path) -> None:
+    """So `careen config` and `careen forecast` find the agents' settings as in a real cluster."""
     async with cluster_of(tmp_path, 1, agent_arguments=["--concurrency", "7"]) as cluster:
         config = write_kubeconfig(tmp_path / "kubeconfig", cluster.api.url)
         result = await asyncio.to_thread(CliRunner().invoke, cli, ["config", "--kubeconfig", str(config)])
@@ -51,7 +53,7 @@ async def test_careens_daemonset_lists_the_arguments_of_its_agents(tmp_path: Pat
     assert ["concurrency", "7", "--concurrency"] in [line.split() for line in result.output.splitlines()]
 
 
-async def test_all_pods_fit_while_two_nodes_are_down(tmp_path: Path) -> None:
+async def test_all_pods_of_the_sample_fit_while_two_nodes_are_down(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 12) as cluster:
         await cluster.wait_until_settled(20)
         for name in ("node-02", "node-07"):
@@ -65,7 +67,7 @@ async def test_all_pods_fit_while_two_nodes_are_down(tmp_path: Path) -> None:
         assert {p["spec"]["nodeName"] for p in pods(cluster)}.isdisjoint({"node-02", "node-07"})
 
 
-async def test_an_evicted_pod_is_replaced_on_another_node_and_its_budget_waits_for_the_replacement(
+async def test_a_disruption_budget_waits_until_an_evicted_pod_is_replaced_on_another_node(
     tmp_path: Path,
 ) -> None:
     async with cluster_of(tmp_path, 5) as cluster:
@@ -96,7 +98,7 @@ def is_evicted(cluster: EmbeddedCluster, name: str) -> bool:
     return True
 
 
-async def test_a_pending_pod_reports_the_reason_and_is_placed_when_room_appears(tmp_path: Path) -> None:
+async def test_a_pending_pod_reports_its_reason_and_is_placed_when_there_is_room(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 3) as cluster:
         await cluster.wait_until_settled(20)
         for node in ("node-01", "node-02", "node-03"):
@@ -140,7 +142,7 @@ async def test_pods_of_higher_priority_are_placed_before_older_pods(tmp_path: Pa
         assert bound == ["high", "low-1", "low-2"]
 
 
-async def test_a_reboot_takes_the_host_down_and_brings_it_back_with_a_new_boot_id(tmp_path: Path) -> None:
+async def test_a_rebooting_host_goes_down_and_comes_back_with_a_new_boot_id(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 3) as cluster:
         await cluster.wait_until_settled(20)
         told: list[tuple[str, str]] = []
@@ -175,7 +177,7 @@ async def test_a_reboot_takes_the_host_down_and_brings_it_back_with_a_new_boot_i
         assert Counter(restarts) == Counter({1: len(stayed)})
 
 
-async def test_terminating_pods_of_a_host_that_is_down_end_only_after_it_is_back(tmp_path: Path) -> None:
+async def test_terminating_pods_of_a_host_that_is_down_end_after_its_boot(tmp_path: Path) -> None:
     async with running_cluster(
         tmp_path,
         nodes=3,
@@ -192,7 +194,7 @@ async def test_terminating_pods_of_a_host_that_is_down_end_only_after_it_is_back
         assert went_after_boot(cluster, victim, "node-02")
 
 
-async def test_a_pod_that_was_terminating_when_the_host_went_down_ends_after_the_next_boot(tmp_path: Path) -> None:
+async def test_a_pod_that_terminates_when_its_host_goes_down_ends_after_the_boot(tmp_path: Path) -> None:
     async with running_cluster(
         tmp_path,
         nodes=3,
@@ -210,8 +212,9 @@ async def test_a_pod_that_was_terminating_when_the_host_went_down_ends_after_the
 
 
 def went_after_boot(cluster: EmbeddedCluster, pod: dict[str, Any], node: str) -> bool:
-    """Whether the journal shows that the pod was removed after its host's boot: no test is quick enough to look in
-    between."""
+    """Whether the journal shows that the pod was removed after its host's boot. A test that polls could miss that
+    moment.
+    """
     (booted,) = (event.at for event in cluster.hosts.log if (event.what, event.host) == ("booted", node))
     (gone,) = (
         change.at

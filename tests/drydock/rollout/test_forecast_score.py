@@ -1,4 +1,6 @@
-"""Forecasts scored from outside: each replacement can fulfil one forecast of its owner."""
+"""Tests the score of forecasts, which is computed from writes alone. Each replacement fulfils at most one forecast of
+its owner.
+"""
 
 from __future__ import annotations
 
@@ -91,12 +93,14 @@ TWO = [evicted(2, "web-a", "web"), evicted(3, "web-b", "web")]
         pytest.param({"shop/web-a": ["n2"], "shop/web-b": ["n3"]}, [], 0, id="never replaced"),
     ],
 )
-def test_landings_in_the_forecast_set_count_as_hits(said: dict[str, list[str]], went: list[str], hits: int) -> None:
+def test_a_replacement_on_a_forecast_node_counts_as_a_hit(
+    said: dict[str, list[str]], went: list[str], hits: int
+) -> None:
     binds = [bound(4 + i, f"new-{i}", "web", node) for i, node in enumerate(went)]
     assert score_forecasts([cordon(1, said), *TWO, *binds, back(9)]) == ForecastScore(hits=hits, total=2)
 
 
-def test_a_truncated_forecast_set_is_not_counted() -> None:
+def test_a_forecast_whose_list_of_nodes_is_cut_is_not_counted() -> None:
     writes = [
         cordon(1, {"shop/web-a": ["n2", "…"], "shop/web-b": ["n3"]}),
         *TWO,
@@ -107,7 +111,7 @@ def test_a_truncated_forecast_set_is_not_counted() -> None:
     assert score_forecasts(writes) == ForecastScore(hits=1, total=1)
 
 
-def test_pods_of_other_owners_and_pods_bound_after_the_node_is_back_do_not_count() -> None:
+def test_pods_of_other_owners_and_pods_bound_after_the_drain_do_not_count() -> None:
     writes = [
         cordon(1, {"shop/web-a": ["n2"]}),
         evicted(2, "web-a", "web"),
@@ -118,7 +122,7 @@ def test_pods_of_other_owners_and_pods_bound_after_the_node_is_back_do_not_count
     assert score_forecasts(writes) == ForecastScore(hits=0, total=1)
 
 
-def test_the_scores_of_all_drains_are_added() -> None:
+def test_the_score_adds_all_drains() -> None:
     one = [cordon(1, {"shop/web-a": ["n2"]}), evicted(2, "web-a", "web"), bound(3, "x", "web", "n2"), back(4)]
     two = [
         cordon(5, {"shop/web-b": ["n1"]}, "n2"),

@@ -1,4 +1,6 @@
-"""A time limit that follows the computer's load: it is longer under load, and each sign of progress restarts it."""
+"""Tests time limits that follow the computer's load: load makes them longer, and each sign of progress restarts
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,21 @@ class World:
         self.patience = TimeLimit(seconds, clock=lambda: self.now, crowding=lambda: self.crowd)
 
     def after(self, seconds: float, progress: object = None) -> bool:
-        """Checks every second for so long; returns whether the patience is over then."""
+        """Check every second for this long, and return whether the limit is exceeded then."""
         for _ in range(int(seconds)):
             self.now += 1.0
             over = self.patience.is_over(progress)
         return over
 
 
-def test_on_an_idle_machine_a_limit_counts_clock_seconds() -> None:
+def test_on_an_idle_machine_a_time_limit_counts_clock_seconds() -> None:
     world = World()
     assert not world.after(10)
     assert world.after(1)
     assert world.patience.waited == "after 11 s"
 
 
-def test_with_thirty_processes_per_processor_a_limit_lasts_thirty_times_as_long() -> None:
+def test_with_thirty_processes_per_processor_a_time_limit_is_thirty_times_as_long() -> None:
     world = World()
     world.crowd = 30.0
     assert not world.after(299)
@@ -37,7 +39,7 @@ def test_with_thirty_processes_per_processor_a_limit_lasts_thirty_times_as_long(
     assert world.patience.waited == "after 301 s on a computer with 30 processes for each processor"
 
 
-def test_load_stretches_the_limit_only_while_it_lasts() -> None:
+def test_load_makes_a_time_limit_longer_only_while_the_load_lasts() -> None:
     world = World()
     assert not world.after(6)
     world.crowd = 60.0
@@ -46,7 +48,7 @@ def test_load_stretches_the_limit_only_while_it_lasts() -> None:
     assert world.after(2)
 
 
-def test_each_step_of_progress_restarts_the_limit() -> None:
+def test_each_step_of_progress_restarts_the_time_limit() -> None:
     world = World()
     for step in range(20):
         assert not world.after(9, progress=step)
@@ -56,7 +58,7 @@ def test_each_step_of_progress_restarts_the_limit() -> None:
 @pytest.mark.parametrize(
     ("load", "ours", "expected"), [(0.0, 0, 1.0), (1.5, 0, 1.0), (60.0, 0, 30.0), (72.0, 12, 30.0), (12.0, 12, 1.0)]
 )
-def test_the_load_per_processor_excludes_the_own_process(
+def test_the_load_per_processor_excludes_the_tests_own_process(
     monkeypatch: pytest.MonkeyPatch, load: float, ours: int, expected: float
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))

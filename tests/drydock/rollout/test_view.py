@@ -1,4 +1,4 @@
-"""The view of a running roll-out: a line for each change, or a table."""
+"""Tests the output of a running roll-out: one line for each change, or a table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def at(seconds: float, *lines: NodeLine) -> RolloutProgress:
     return RolloutProgress(seconds=seconds, nodes=lines, moved=2, moved_twice=1)
 
 
-def test_the_view_prints_one_line_per_change() -> None:
+def test_the_view_prints_one_line_for_each_change() -> None:
     out = io.StringIO()
     show = line_printer(out)
     show(at(0.0, a_line()))
@@ -52,7 +52,7 @@ def test_the_view_prints_one_line_per_change() -> None:
     ]
 
 
-def test_the_table_shows_every_node_and_the_count() -> None:
+def test_the_table_of_the_view_shows_every_node_and_the_number_of_finished_nodes() -> None:
     console = Console(width=120, file=io.StringIO(), record=True)
     console.print(
         table_of(

@@ -1,4 +1,4 @@
-"""The embedded API server through the official client: everything that a real client must be able to rely on."""
+"""Tests the embedded API server with the official Python client: everything on which a real client relies."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_created_object_gets_uid_resource_version_and_creation_time(core: clie
     assert int(second.metadata.resource_version) == int(first.metadata.resource_version) + 1
 
 
-def test_creating_a_name_twice_is_a_conflict(core: client.CoreV1Api) -> None:
+def test_creating_an_existing_name_is_a_conflict(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1"))
     assert refusal(core.create_node, a_node("n1")) == (409, "AlreadyExists")
 
@@ -141,11 +141,11 @@ def test_pods_budgets_and_daemon_sets_are_created_with_the_servers_defaults(core
     )
 
 
-def test_reading_a_missing_object_is_404(core: client.CoreV1Api) -> None:
+def test_reading_a_missing_object_gets_a_404(core: client.CoreV1Api) -> None:
     assert refusal(core.read_node, "nobody") == (404, "NotFound")
 
 
-def test_a_create_drops_the_status_of_a_pod_and_keeps_that_of_a_node(core: client.CoreV1Api) -> None:
+def test_a_create_drops_the_status_of_a_pod_and_keeps_the_status_of_a_node(core: client.CoreV1Api) -> None:
     pod = core.create_namespaced_pod("default", {**a_pod("p1"), "status": {"phase": "Running"}})
     node = core.create_node({**a_node("n1"), "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
     assert pod.status.phase == "Pending"
@@ -166,7 +166,7 @@ def test_generate_name_creates_distinct_names(core: client.CoreV1Api) -> None:
     assert names[0] != names[1]
 
 
-def test_a_dry_run_answers_normally_and_stores_nothing(core: client.CoreV1Api) -> None:
+def test_a_dry_run_of_a_create_answers_normally_and_stores_nothing(core: client.CoreV1Api) -> None:
     assert core.create_node(a_node("n1"), dry_run="All").metadata.name == "n1"
     assert refusal(core.read_node, "n1") == (404, "NotFound")
 
@@ -174,14 +174,14 @@ def test_a_dry_run_answers_normally_and_stores_nothing(core: client.CoreV1Api) -
 # Lists -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_list_has_its_kind_and_a_version_to_watch_from(core: client.CoreV1Api) -> None:
+def test_a_list_has_its_kind_and_a_resource_version_for_a_watch(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1"))
     nodes = core.list_node()
     assert (nodes.kind, [n.metadata.name for n in nodes.items]) == ("NodeList", ["n1"])
     assert int(nodes.metadata.resource_version) >= int(nodes.items[0].metadata.resource_version)
 
 
-def test_items_of_a_list_carry_no_kind_as_on_the_real_server(server: RunningServer) -> None:
+def test_items_of_a_list_have_no_kind_as_on_the_real_server(server: RunningServer) -> None:
     server.seed(a_node("n1"))
     _, body, _ = raw(server, "GET", "/api/v1/nodes")
     assert "kind" not in body["items"][0]
@@ -227,7 +227,7 @@ def test_an_unsupported_field_selector_is_refused(core: client.CoreV1Api) -> Non
     assert refusal(core.list_node, field_selector="spec.podCIDR=x") == (400, "BadRequest")
 
 
-def test_all_pages_of_a_list_show_the_same_resource_version(core: client.CoreV1Api) -> None:
+def test_all_pages_of_a_list_show_the_state_of_one_resource_version(core: client.CoreV1Api) -> None:
     for name in ("n1", "n2", "n3", "n4", "n5"):
         core.create_node(a_node(name))
     first = core.list_node(limit=2)
@@ -239,7 +239,7 @@ def test_all_pages_of_a_list_show_the_same_resource_version(core: client.CoreV1A
     assert first.metadata.resource_version == rest.metadata.resource_version
 
 
-def test_a_continue_token_older_than_the_history_is_410(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_a_continue_token_older_than_the_history_gets_a_410(core: client.CoreV1Api, server: RunningServer) -> None:
     for name in ("n1", "n2", "n3"):
         core.create_node(a_node(name))
     token = core.list_node(limit=1).metadata._continue
@@ -251,13 +251,13 @@ def test_a_continue_token_older_than_the_history_is_410(core: client.CoreV1Api, 
 # Changing --------------------------------------------------------------------------------------------------------
 
 
-def test_merge_patch_sets_and_null_removes(core: client.CoreV1Api) -> None:
+def test_a_merge_patch_sets_fields_and_removes_fields_with_null(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1", keep="1", drop="1"))
     patched = core.patch_node("n1", {"metadata": {"labels": {"drop": None, "new": "1"}}}, _content_type=MERGE)
     assert patched.metadata.labels == {"keep": "1", "new": "1"}
 
 
-def test_json_patch_works_and_its_failed_test_changes_nothing(core: client.CoreV1Api) -> None:
+def test_a_json_patch_whose_test_fails_changes_nothing(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1", zone="a"))
     core.patch_node("n1", [{"op": "add", "path": "/metadata/labels/x", "value": "1"}])
     assert refusal(
@@ -271,7 +271,7 @@ def test_json_patch_works_and_its_failed_test_changes_nothing(core: client.CoreV
     assert core.read_node("n1").metadata.labels == {"zone": "a", "x": "1"}
 
 
-def test_a_strategic_merge_keeps_conditions_that_it_does_not_name(core: client.CoreV1Api) -> None:
+def test_a_strategic_merge_patch_keeps_conditions_that_it_does_not_name(core: client.CoreV1Api) -> None:
     core.create_node(
         {
             **a_node("n1"),
@@ -284,7 +284,7 @@ def test_a_strategic_merge_keeps_conditions_that_it_does_not_name(core: client.C
     assert {c.type: c.status for c in patched.status.conditions} == {"Ready": "False", "DiskPressure": "False"}
 
 
-def test_a_strategic_merge_replaces_the_whole_list_of_taints(core: client.CoreV1Api) -> None:
+def test_a_strategic_merge_patch_replaces_the_whole_list_of_taints(core: client.CoreV1Api) -> None:
     core.create_node({**a_node("n1"), "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}})
     patched = core.patch_node("n1", {"spec": {"taints": [{"key": "b", "effect": "NoSchedule"}]}})
     assert [t.key for t in patched.spec.taints] == ["b"]
@@ -306,14 +306,14 @@ def test_a_put_replaces_the_object_and_a_stale_put_is_a_conflict(core: client.Co
     assert refusal(core.replace_node, "n1", body) == (409, "Conflict")
 
 
-def test_only_a_real_change_gives_a_new_resource_version(core: client.CoreV1Api) -> None:
+def test_only_a_patch_that_changes_an_object_gives_it_a_new_resource_version(core: client.CoreV1Api) -> None:
     first = core.create_node(a_node("n1")).metadata.resource_version
     second = core.patch_node("n1", {"metadata": {"labels": {"x": "1"}}}).metadata.resource_version
     third = core.patch_node("n1", {"metadata": {"labels": {"x": "1"}}}).metadata.resource_version
     assert first != second == third
 
 
-def test_status_changes_only_through_the_status_subresource(core: client.CoreV1Api) -> None:
+def test_the_status_changes_only_through_the_status_subresource(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1"))
     core.patch_node_status("n1", {"status": {"phase": "true"}, "spec": {"unschedulable": True}}, _content_type=MERGE)
     core.patch_node("n1", {"status": {"phase": "a lie"}, "metadata": {"labels": {"x": "1"}}}, _content_type=MERGE)
@@ -338,7 +338,7 @@ def test_status_changes_only_through_the_status_subresource(core: client.CoreV1A
         ({"spec": {"taints": [{"key": "a", "effect": "Sometimes"}]}}, "spec.taints[0].effect"),
     ],
 )
-def test_an_invalid_object_is_refused_with_the_name_of_the_field(
+def test_the_refusal_of_an_invalid_object_names_the_field(
     server: RunningServer, change: dict[str, Any], field: str
 ) -> None:
     server.seed(a_node("n1"))
@@ -352,7 +352,7 @@ def test_an_update_cannot_move_a_bound_pod_to_another_node(server: RunningServer
     assert (code, body["details"]["causes"][0]["field"]) == (422, "spec.nodeName")
 
 
-def test_only_changes_of_spec_increase_the_generation(core: client.CoreV1Api) -> None:
+def test_only_a_change_of_the_spec_increases_the_generation(core: client.CoreV1Api) -> None:
     apps = client.AppsV1Api(core.api_client)
     apps.create_namespaced_daemon_set("default", a_daemon_set("agent"))
     labelled = apps.patch_namespaced_daemon_set("agent", "default", {"metadata": {"annotations": {"lock": "x"}}})
@@ -360,8 +360,8 @@ def test_only_changes_of_spec_increase_the_generation(core: client.CoreV1Api) ->
     assert (labelled.metadata.generation, respecified.metadata.generation) == (1, 2)
 
 
-def test_of_a_hundred_contenders_only_one_gets_the_lock(server: RunningServer) -> None:
-    """Compare-and-swap on the annotation of one DaemonSet: the basis of every rule about claims."""
+def test_only_one_of_a_hundred_writers_gets_the_lock(server: RunningServer) -> None:
+    """The writers compare and swap the annotation of one DaemonSet, on which every rule about claims depends."""
     server.seed(a_daemon_set("agent"))
     path = "/apis/apps/v1/namespaces/default/daemonsets/agent"
     inside: list[str] = []
@@ -409,13 +409,13 @@ def running_pod(name: str, node: str = "n1", **labels: str) -> dict[str, Any]:
     }
 
 
-def test_an_evicted_pod_is_removed_after_its_kubelet_confirms(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_an_evicted_pod_is_removed_when_its_kubelet_confirms(core: client.CoreV1Api, server: RunningServer) -> None:
     server.seed(running_pod("p1"))
     evict(core, "p1")
     wait_until(lambda: server.get("pods", "p1") is None)
 
 
-def test_an_eviction_refused_by_a_budget_answers_429_with_the_cause(
+def test_an_eviction_that_a_budget_refuses_gets_a_429_with_the_cause(
     core: client.CoreV1Api, server: RunningServer
 ) -> None:
     server.seed(
@@ -439,7 +439,7 @@ def test_an_eviction_refused_by_a_budget_answers_429_with_the_cause(
     ]
 
 
-def test_an_eviction_under_a_budget_without_status_answers_429_with_retry_after(
+def test_an_eviction_under_a_budget_without_status_gets_a_429_with_retry_after(
     core: client.CoreV1Api, server: RunningServer
 ) -> None:
     server.seed(running_pod("p1", app="web"))
@@ -451,7 +451,7 @@ def test_an_eviction_under_a_budget_without_status_answers_429_with_retry_after(
     assert (caught.value.status, caught.value.headers["Retry-After"]) == (429, "10")
 
 
-def test_an_eviction_with_another_uid_changes_nothing(core: client.CoreV1Api, server: RunningServer) -> None:
+def test_an_eviction_with_another_uid_evicts_nothing(core: client.CoreV1Api, server: RunningServer) -> None:
     server.seed(running_pod("p1"))
     with pytest.raises(ApiException) as caught:
         evict(core, "p1", preconditions=client.V1Preconditions(uid="another"))
@@ -470,7 +470,7 @@ def test_a_dry_run_eviction_checks_the_budget_and_changes_nothing(
     assert (server.get("poddisruptionbudgets", "web") or {})["status"] == status
 
 
-def test_a_pod_with_grace_period_zero_is_deleted_without_its_kubelet() -> None:
+def test_a_pod_deleted_with_grace_period_zero_is_removed_without_its_kubelet() -> None:
     from drydock.server.testing import server_in_thread
 
     with server_in_thread(pod_stop_seconds=None) as server, client.ApiClient(configuration(server)) as api_client:
@@ -504,7 +504,7 @@ def test_an_object_stays_until_its_finalizer_is_removed(core: client.CoreV1Api) 
     assert refusal(core.read_node, "n1") == (404, "NotFound")
 
 
-def test_a_delete_with_a_uid_spares_a_later_object_of_the_same_name(core: client.CoreV1Api) -> None:
+def test_a_delete_with_a_uid_does_not_delete_a_newer_object_with_the_same_name(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1"))
     options = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid="its predecessor"))
     assert refusal(core.delete_node, "n1", body=options) == (409, "Conflict")
@@ -512,9 +512,7 @@ def test_a_delete_with_a_uid_spares_a_later_object_of_the_same_name(core: client
     assert refusal(core.read_node, "n1") == (404, "NotFound")
 
 
-def test_events_written_in_one_api_group_can_be_read_in_the_other(
-    core: client.CoreV1Api, server: RunningServer
-) -> None:
+def test_events_of_one_api_group_can_be_read_in_the_other_group(core: client.CoreV1Api, server: RunningServer) -> None:
     event = {
         "metadata": {"name": "e1", "namespace": "default"},
         "involvedObject": {"kind": "Node", "name": "n1"},
@@ -556,7 +554,7 @@ def watched(core: client.CoreV1Api, count: int, **options: Any) -> list[tuple[st
     return seen
 
 
-def test_a_watch_without_a_version_sends_existing_objects_and_then_changes(core: client.CoreV1Api) -> None:
+def test_a_watch_without_a_resource_version_sends_existing_objects_first(core: client.CoreV1Api) -> None:
     core.create_node(a_node("n1"))
     threading.Timer(0.1, lambda: core.patch_node("n1", {"metadata": {"labels": {"x": "1"}}})).start()
     assert watched(core, 2) == [("ADDED", "n1"), ("MODIFIED", "n1")]
@@ -570,7 +568,7 @@ def test_a_watch_resumes_after_the_given_resource_version(core: client.CoreV1Api
     assert watched(core, 2, resource_version=version) == [("ADDED", "n2"), ("DELETED", "n1")]
 
 
-def test_a_watch_reports_an_object_that_no_longer_matches_as_deleted(core: client.CoreV1Api) -> None:
+def test_a_watch_reports_an_object_as_deleted_if_it_no_longer_matches(core: client.CoreV1Api) -> None:
     version = core.list_node().metadata.resource_version
     core.create_node(a_node("n1", zone="a"))
     core.create_node(a_node("n2", zone="a"))
@@ -603,14 +601,14 @@ def test_a_watch_ends_at_its_timeout_with_a_bookmark(server: RunningServer) -> N
     assert lines[-1]["object"]["metadata"]["resourceVersion"] == str(server.store.version)
 
 
-def test_a_watch_from_a_forgotten_version_gets_410_on_the_stream(server: RunningServer) -> None:
+def test_a_watch_from_a_forgotten_resource_version_gets_a_410_event(server: RunningServer) -> None:
     server.seed(a_node("n1"), a_node("n2"))
     server.store.forget_history()
     (line,) = lines_of_watch(server, "resourceVersion=1")
     assert (line["type"], line["object"]["code"], line["object"]["reason"]) == ("ERROR", 410, "Expired")
 
 
-def test_a_streaming_list_ends_with_the_annotated_bookmark(server: RunningServer) -> None:
+def test_a_streaming_list_ends_with_an_annotated_bookmark(server: RunningServer) -> None:
     server.seed(a_node("n1"))
     lines = lines_of_watch(
         server, "sendInitialEvents=true&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersionMatch=NotOlderThan"
@@ -622,7 +620,7 @@ def test_a_streaming_list_ends_with_the_annotated_bookmark(server: RunningServer
 # Around it -------------------------------------------------------------------------------------------------------
 
 
-def test_discovery_lists_the_kinds_and_the_eviction_subresource(server: RunningServer) -> None:
+def test_discovery_lists_all_kinds_and_the_eviction_subresource(server: RunningServer) -> None:
     assert raw(server, "GET", "/api")[1]["versions"] == ["v1"]
     assert "apps" in [g["name"] for g in raw(server, "GET", "/apis")[1]["groups"]]
     rows = {r["name"]: r for r in raw(server, "GET", "/api/v1")[1]["resources"]}
@@ -634,7 +632,7 @@ def test_discovery_lists_the_kinds_and_the_eviction_subresource(server: RunningS
     assert raw(server, "GET", "/version")[1]["major"] == "1"
 
 
-def test_access_reviews_and_requests_follow_the_users_rights(server: RunningServer) -> None:
+def test_access_reviews_and_requests_are_decided_by_the_users_rights(server: RunningServer) -> None:
     server.api.authorizer = lambda user, verb, _group, resource, _namespace, _name: (
         (user, verb, resource) != ("agent", "list", "nodes")
     )
@@ -653,13 +651,13 @@ def test_access_reviews_and_requests_follow_the_users_rights(server: RunningServ
     )
 
 
-def test_unknown_tokens_are_refused_if_tokens_are_configured(server: RunningServer) -> None:
+def test_unknown_tokens_are_refused_if_the_server_has_a_list_of_tokens(server: RunningServer) -> None:
     server.api.users = {"s3cret": "admin"}
     assert raw(server, "GET", "/api/v1/nodes", Authorization="Bearer s3cret")[0] == 200
     assert raw(server, "GET", "/api/v1/nodes", Authorization="Bearer other")[0] == 401
 
 
-def test_every_answer_carries_the_servers_date_even_if_its_clock_is_wrong(server: RunningServer) -> None:
+def test_every_answer_has_the_date_of_the_servers_clock_even_if_it_is_wrong(server: RunningServer) -> None:
     right = parsedate_to_datetime(raw(server, "GET", "/api/v1/nodes")[2]["Date"])
     server.api.date_offset = timedelta(days=10)
     wrong = parsedate_to_datetime(raw(server, "GET", "/api/v1/nodes/nobody")[2]["Date"])
@@ -669,11 +667,11 @@ def test_every_answer_carries_the_servers_date_even_if_its_clock_is_wrong(server
 @pytest.mark.parametrize(
     "path", ["/api/v1/unicorns", "/apis/apps/v2/deployments", "/api/v1/nodes/n1/unknown", "/nothing"]
 )
-def test_an_unknown_path_is_404(server: RunningServer, path: str) -> None:
+def test_an_unknown_path_gets_a_404(server: RunningServer, path: str) -> None:
     assert raw(server, "GET", path)[0] == 404
 
 
-def test_the_audit_log_has_user_request_and_answer(server: RunningServer) -> None:
+def test_the_audit_log_contains_user_request_and_status(server: RunningServer) -> None:
     server.seed(a_node("n1"))
     raw(server, "PATCH", "/api/v1/nodes/n1/status?dryRun=All", {}, MERGE, Authorization="Bearer agent-n1")
     raw(server, "GET", "/api/v1/nodes/n2")
@@ -690,7 +688,7 @@ def test_the_audit_log_has_user_request_and_answer(server: RunningServer) -> Non
     assert (read.user, read.verb, read.name, read.code) == ("system:anonymous", "get", "n2", 404)
 
 
-def test_a_server_that_is_down_closes_connections(server: RunningServer) -> None:
+def test_an_api_server_that_is_down_closes_connections(server: RunningServer) -> None:
     server.api.is_down = True
     with pytest.raises((ConnectionError, urllib.error.URLError)):
         raw(server, "GET", "/api/v1/nodes")
@@ -698,7 +696,7 @@ def test_a_server_that_is_down_closes_connections(server: RunningServer) -> None
     assert raw(server, "GET", "/api/v1/nodes")[0] == 200
 
 
-def test_kubectl_gets_a_table_if_it_asks_for_one(server: RunningServer) -> None:
+def test_kubectl_gets_a_table_if_it_requests_one(server: RunningServer) -> None:
     server.seed(
         {
             **a_node("n1"),

@@ -1,4 +1,4 @@
-"""Evictions against budgets, row by row as in kube-apiserver's eviction.go."""
+"""Tests evictions against disruption budgets, row by row as in kube-apiserver's eviction.go."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def a_cluster(
         pytest.param({"disruptionsAllowed": 1, "budgets": 2, "phase": "Pending"}, id="two budgets and a pending pod"),
     ],
 )
-def test_an_eviction_is_granted(options: dict[str, Any]) -> None:
+def test_an_eviction_that_the_budgets_allow_is_granted(options: dict[str, Any]) -> None:
     verbs = a_cluster(**options)
     evict(verbs, "default", "p", DeleteOptions(), actor="me")
     pod = verbs.store.get(PODS, ("default", "p"))
@@ -126,7 +126,7 @@ def test_a_refused_eviction_leaves_the_pod_running(options: dict[str, Any], code
     assert verbs.store.version == version
 
 
-def test_a_granted_eviction_uses_up_its_allowance_at_once() -> None:
+def test_a_granted_eviction_uses_up_its_allowed_disruption_immediately() -> None:
     verbs = a_cluster(disruptionsAllowed=1, currentHealthy=3, desiredHealthy=2)
     evict(verbs, "default", "p", DeleteOptions(), actor="me")
     budget = verbs.store.items(BUDGETS)[0].content["status"]

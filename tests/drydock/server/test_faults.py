@@ -1,4 +1,4 @@
-"""Injected faults: the same seed gives the same ones, and none breaks the API's guarantees."""
+"""Tests injected faults: the same seed gives the same faults, and no fault breaks a guarantee of the API."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def drawn(seed: int, verb: str, count: int = 400, **options: Any) -> list[Fault 
     return [plan(asked(verb), "agent", False) for _ in range(count)]
 
 
-def test_the_seed_determines_the_faults() -> None:
+def test_the_seed_determines_the_injected_faults() -> None:
     assert drawn(1, "patch") == drawn(1, "patch")
     assert drawn(1, "patch") != drawn(2, "patch")
 
 
-def test_only_the_chosen_users_meet_faults() -> None:
+def test_only_requests_of_the_chosen_users_get_faults() -> None:
     plan = seeded_faults(1, suffers=lambda user: user == "agent")
     assert {plan(asked("patch"), "person", False) for _ in range(400)} == {None}
 
@@ -52,14 +52,14 @@ def test_only_the_chosen_users_meet_faults() -> None:
         ("patch", {FaultKind.STALE_LIST}),
     ],
 )
-def test_a_fault_is_injected_only_into_requests_where_a_real_server_could_have_it(
+def test_a_fault_is_injected_only_into_requests_that_can_have_it_on_a_real_server(
     verb: str, never: set[FaultKind]
 ) -> None:
     kinds = {fault.kind for fault in drawn(3, verb, 3000) if fault is not None}
     assert kinds == set(FaultKind) - never
 
 
-def test_faults_occur_at_the_given_rates() -> None:
+def test_faults_are_injected_at_the_given_rates() -> None:
     faults = drawn(
         5,
         "patch",
@@ -88,7 +88,7 @@ LABEL = {"metadata": {"labels": {"x": "1"}}}
 
 
 @pytest.mark.parametrize(("kind", "is_written"), [(FaultKind.LOST_BEFORE, False), (FaultKind.LOST_AFTER, True)])
-def test_after_a_lost_answer_the_write_is_either_done_or_not(
+def test_after_a_lost_answer_the_write_has_happened_or_not(
     server: RunningServer, kind: FaultKind, is_written: bool
 ) -> None:
     server.seed(NODE)
@@ -99,7 +99,7 @@ def test_after_a_lost_answer_the_write_is_either_done_or_not(
     assert (server.api.requests[-1].code, server.api.requests[-1].fault) == (0, kind.value)
 
 
-def test_a_late_write_is_applied_after_its_client_gave_up(server: RunningServer) -> None:
+def test_a_delayed_write_is_applied_after_its_client_has_given_up(server: RunningServer) -> None:
     server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.LATE, seconds=0.3)
     with pytest.raises((urllib.error.URLError, ConnectionError)):
@@ -111,8 +111,10 @@ def test_a_late_write_is_applied_after_its_client_gave_up(server: RunningServer)
     assert request(server, "GET", "/api/v1/nodes/n1")[1]["metadata"]["labels"] == {"x": "1"}
 
 
-def test_a_late_write_with_an_old_version_changes_nothing(server: RunningServer) -> None:
-    """This makes an unclear write harmless: another write with the version just read comes in between."""
+def test_a_delayed_write_with_an_old_resource_version_changes_nothing(server: RunningServer) -> None:
+    """After an unclear write, a client reads the object and writes with its current version. The delayed write is then
+    harmless.
+    """
     (stored,) = server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.LATE, seconds=0.3)
     with pytest.raises((urllib.error.URLError, ConnectionError)):
@@ -128,7 +130,7 @@ def test_a_late_write_with_an_old_version_changes_nothing(server: RunningServer)
     assert request(server, "GET", "/api/v1/nodes/n1")[1]["metadata"]["labels"] == {"x": "1"}
 
 
-def test_an_error_after_the_write_does_not_undo_it(server: RunningServer) -> None:
+def test_an_injected_error_after_the_write_does_not_undo_the_write(server: RunningServer) -> None:
     server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.ERROR_AFTER)
     assert request(server, "PATCH", "/api/v1/nodes/n1", LABEL)[0] == 504
@@ -144,7 +146,9 @@ def test_an_error_after_the_write_does_not_undo_it(server: RunningServer) -> Non
         (Fault(kind=FaultKind.SERVER_ERROR, code=500), 500, "InternalError"),
     ],
 )
-def test_an_injected_refusal_changes_nothing(server: RunningServer, fault: Fault, code: int, reason: str) -> None:
+def test_an_injected_error_before_the_write_changes_nothing(
+    server: RunningServer, fault: Fault, code: int, reason: str
+) -> None:
     server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: fault
     answer = request(server, "PATCH", "/api/v1/nodes/n1", LABEL)
@@ -156,15 +160,15 @@ def test_an_injected_refusal_changes_nothing(server: RunningServer, fault: Fault
     assert "labels" not in (server.get("nodes", "n1") or {})["metadata"]
 
 
-def test_a_slow_answer_is_still_correct(server: RunningServer) -> None:
+def test_a_delayed_answer_is_correct(server: RunningServer) -> None:
     server.seed(NODE)
     server.api.plan = lambda _info, _user, _stale: Fault(kind=FaultKind.SLOW, seconds=0.05)
     assert request(server, "GET", "/api/v1/nodes/n1")[1]["metadata"]["name"] == "n1"
     assert server.api.requests[-1].seconds >= 0.05
 
 
-def test_a_stale_list_is_sent_only_if_the_client_accepts_one(server: RunningServer) -> None:
-    """resourceVersion=0 means that any version will do; a list without it must be the newest."""
+def test_a_stale_list_is_sent_only_to_a_client_that_accepts_it(server: RunningServer) -> None:
+    """resourceVersion=0 accepts any version. A list without resourceVersion must be the newest."""
     clock = [0.0]
     server.store.clock = lambda: clock[0]
     server.seed(NODE)

@@ -1,4 +1,4 @@
-"""The store: versions, history, and reads of the past as long as it is kept."""
+"""Tests the store: resource versions, history, and reads of past states as long as the history is kept."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_all_kinds_share_one_counter_of_resource_versions() -> None:
     assert second.content["metadata"]["resourceVersion"] == str(second.version)
 
 
-def test_a_write_records_the_old_object_and_the_actor() -> None:
+def test_the_journal_records_the_old_object_and_the_actor_of_a_write() -> None:
     store = a_store()
     put(store, "n1", spec={"a": 1})
     put(store, "n1", spec={"a": 2})
@@ -47,7 +47,7 @@ def test_a_write_records_the_old_object_and_the_actor() -> None:
     assert (change.before.content["spec"], change.after.content["spec"]) == ({"a": 1}, {"a": 2})
 
 
-def test_a_removed_object_carries_the_version_of_its_removal() -> None:
+def test_a_removed_object_has_the_resource_version_of_its_removal() -> None:
     store = a_store()
     put(store, "n1")
     gone = store.remove(NODES, ("", "n1"), actor="me", verb="delete")
@@ -55,7 +55,7 @@ def test_a_removed_object_carries_the_version_of_its_removal() -> None:
     assert (store.get(NODES, ("", "n1")), store.journal[-1].kind) == (None, "DELETED")
 
 
-def test_a_read_of_forgotten_history_reports_the_oldest_version() -> None:
+def test_the_error_about_forgotten_history_names_the_oldest_version() -> None:
     store = a_store()
     put(store, "n1")
     store.forget_history()
@@ -73,7 +73,7 @@ def test_a_history_that_grows_too_long_drops_its_older_half() -> None:
         store.changes_after(NODES, versions[0])
 
 
-def test_listeners_get_changes_of_their_kinds_until_they_stop() -> None:
+def test_listeners_get_the_changes_of_their_kinds_until_they_stop() -> None:
     store, heard = a_store(), []
     stop = store.listen([NODES], lambda: heard.append(store.version))
     version = put(store, "n1")
@@ -83,7 +83,7 @@ def test_listeners_get_changes_of_their_kinds_until_they_stop() -> None:
     assert heard == [version]
 
 
-def test_list_items_omit_kind_and_api_version() -> None:
+def test_items_of_a_list_have_no_kind_and_api_version() -> None:
     store = a_store()
     put(store, "n1")
     stored = store.items(NODES)[0]
@@ -93,7 +93,7 @@ def test_list_items_omit_kind_and_api_version() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.booleans()), max_size=30))
 def test_an_object_can_be_read_as_of_any_version(steps: list[tuple[str, bool]]) -> None:
-    """Law: `items_at` restores what `items` returned at that version."""
+    """For every version, `items_at` returns what `items` returned at that version."""
     store = a_store()
     seen: dict[int, list[tuple[str, Any]]] = {store.version: []}
     for index, (name, removes) in enumerate(steps):

@@ -1,4 +1,4 @@
-"""Merge patch and JSON patch as tables, taken from RFC 7396 and RFC 6902 where they give examples."""
+"""Tests merge patch and JSON patch with tables, which contain the examples of RFC 7396 and RFC 6902."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ json_values = st.recursive(
         ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
     ],
 )
-def test_merge_patch_follows_rfc_7386(target: Any, patch: Any, expected: Any) -> None:
+def test_merge_patch_follows_rfc_7396(target: Any, patch: Any, expected: Any) -> None:
     assert merge_patch(target, patch) == expected
 
 

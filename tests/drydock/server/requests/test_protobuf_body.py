@@ -1,4 +1,4 @@
-"""Protobuf bodies, written here by hand: field number and type, then the value."""
+"""Tests protobuf bodies. The tests encode them by hand: field number and type, then the value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def envelope(kind: str, raw: bytes, version: str = "v1") -> bytes:
     return b"k8s\x00" + field(1, text(1, version) + text(2, kind)) + field(2, raw)
 
 
-def test_an_eviction_is_read_with_its_delete_options() -> None:
+def test_an_eviction_in_protobuf_is_read_with_its_delete_options() -> None:
     options = number(1, 30) + field(2, text(1, "the-uid") + text(2, "42")) + text(5, "All")
     body = decode_body(
         envelope("Eviction", field(1, text(1, "web-1") + text(3, "shop")) + field(2, options), "policy/v1")
@@ -47,7 +47,7 @@ def test_an_eviction_is_read_with_its_delete_options() -> None:
     }
 
 
-def test_a_negative_integer_is_read_correctly() -> None:
+def test_a_negative_integer_in_protobuf_is_read_correctly() -> None:
     assert decode_body(envelope("DeleteOptions", number(1, -1) + text(4, "Background"))) == {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
@@ -56,12 +56,12 @@ def test_a_negative_integer_is_read_correctly() -> None:
     }
 
 
-def test_unknown_fields_of_every_wire_type_are_skipped() -> None:
+def test_unknown_protobuf_fields_of_every_wire_type_are_skipped() -> None:
     strange = bytes([9 << 3 | 1]) + b"12345678" + bytes([10 << 3 | 5]) + b"1234" + number(11, 7) + text(12, "x")
     assert decode_body(envelope("DeleteOptions", strange + number(1, 5)))["gracePeriodSeconds"] == 5
 
 
-def test_an_access_review_and_a_config_map_are_read() -> None:
+def test_an_access_review_and_a_config_map_in_protobuf_are_read() -> None:
     review = decode_body(
         envelope(
             "SelfSubjectAccessReview", field(2, field(1, text(2, "list") + text(5, "nodes"))), "authorization.k8s.io/v1"
@@ -88,7 +88,7 @@ def test_an_access_review_and_a_config_map_are_read() -> None:
         (envelope("DeleteOptions", bytes([1 << 3 | 3])), 400),
     ],
 )
-def test_a_malformed_body_is_refused(body: bytes, code: int) -> None:
+def test_a_malformed_protobuf_body_is_refused(body: bytes, code: int) -> None:
     with pytest.raises(ApiError) as refusal:
         decode_body(body)
     assert refusal.value.code == code

@@ -1,4 +1,6 @@
-"""Strategic merge patch: which lists merge by name, which are replaced, and the directives that kubectl sends."""
+"""Tests strategic merge patch: which lists are merged by name, which are replaced, and the directives that kubectl
+sends.
+"""
 
 from __future__ import annotations
 
@@ -107,14 +109,14 @@ A, B = {"name": "a", "image": "1"}, {"name": "b", "image": "1"}
         pytest.param({"labels": {"a": "1"}}, {"labels": None}, {}, id="null removes"),
     ],
 )
-def test_a_strategic_merge_merges_lists_and_obeys_directives(target: Any, patch: Any, expected: Any) -> None:
+def test_a_strategic_merge_patch_merges_lists_and_obeys_directives(target: Any, patch: Any, expected: Any) -> None:
     before = copy.deepcopy(target)
     assert strategic_merge_patch(target, patch) == expected
     assert target == before
 
 
 @pytest.mark.parametrize("patch", [["a list"], {"$patch": "explode"}, {"containers": [{"image": "nameless"}]}])
-def test_an_invalid_strategic_merge_is_refused(patch: Any) -> None:
+def test_an_invalid_strategic_merge_patch_is_refused(patch: Any) -> None:
     with pytest.raises(ApiError) as refusal:
         strategic_merge_patch({"containers": [A]}, patch)
     assert refusal.value.code == 400
