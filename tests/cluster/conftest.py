@@ -1,4 +1,4 @@
-"""One control plane for all stories; each story starts with an empty cluster and leaves one."""
+"""Fixtures: one control plane for all stories. Each story starts with an empty cluster and leaves an empty one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def story(plane: ControlPlane, tmp_path: Path) -> Iterator[Story]:
 
 @pytest.fixture(scope="module")
 def scene(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """Two nodes under the policies of manifests/admission, for all the small tests of a module."""
+    """Two nodes under the policies of manifests/admission, shared by the small tests of one module."""
     plane.check()
     story = Story(plane, tmp_path_factory.mktemp("scene"))
     with guarded(story) as found:

@@ -1,6 +1,7 @@
-"""Nodes of varied clusters are forecast and then drained for real: the pods land on the forecast nodes.
+"""Compares forecasts of varied clusters with real drains: the pods must land on the forecast nodes.
 
-`make bench-accuracy` does the same with 30 drains, with the default scheduler, and with other ways to drain."""
+`make bench-accuracy` does the same with 30 drains, with the default scheduler, and with other ways to drain.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SEEDS = (21, 22)
 DRAINS = 3
 
 
-def test_every_landing_of_an_ordered_drain_is_in_its_forecast_set(plane: ControlPlane) -> None:
+def test_evicted_pods_of_an_ordered_drain_land_on_their_forecast_nodes(plane: ControlPlane) -> None:
     total = Score()
     for seed in SEEDS:
         cluster = varied_cluster(seed)

@@ -1,4 +1,4 @@
-"""The admission component of manifests/ in whole stories: under another name, and through a roll-out."""
+"""Tests the admission component of manifests/ in whole stories: under another name, and during a roll-out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_the_policies_follow_the_namespace_and_name_of_the_installation(story: Story, tmp_path: Path) -> None:
+def test_the_policies_work_in_another_namespace_and_with_another_name(story: Story, tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "manifests", tmp_path / "manifests")
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "kustomization.yaml").write_text(

@@ -1,5 +1,6 @@
-"""A proxy between agent and API server gives invalid answers, breaks connections, or delays a write until another
-client has written."""
+"""Tests agents whose proxy to the API server gives invalid answers, breaks connections, or delays a write until another
+client has written.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ OFTEN = 1  # each request of each phase gets so many bad answers before a correc
 
 
 class Nonsense:
-    """The first answers to each kind of request, in each phase, are this body with status 200; writes are carried out
-    anyway."""
+    """A proxy rule. In each phase, the first answer to each kind of request is this body with status 200. Writes are
+    still executed.
+    """
 
     def __init__(self, story: Story, host: Host, body: bytes) -> None:
         self.told: Counter[str] = Counter()
@@ -49,9 +51,10 @@ class Nonsense:
         return Answer(status=200, body=self._body)
 
 
-def test_empty_200_answers_are_not_trusted(story: Story) -> None:
-    """Agents never mistake a bad answer for an empty list, an empty Node or a successful write, in any phase and for
-    any request."""
+def test_agents_do_not_trust_empty_200_answers(story: Story) -> None:
+    """In every phase and for every request, agents do not take a bad answer for an empty list, an empty Node or a
+    successful write.
+    """
     theirs = {"key": "example.com/theirs", "value": "1", "effect": "PreferNoSchedule"}
     hosts = story.nodes(4, "--concurrency=2", change=story.behind_proxy)
     for host in hosts:
@@ -78,14 +81,14 @@ def test_empty_200_answers_are_not_trusted(story: Story) -> None:
 
 
 def writes_a_phase(call: Call, node: str) -> str | None:
-    """The phase to which a patch of the Node leads; Idle for the last one. None for other requests."""
+    """The phase that a patch of the Node writes; Idle for the last patch. None for other requests."""
     if not call.is_patch_of_node(node) or "careen.dev/progress" not in call.annotations:
         return None
     return call.annotations.get("careen.dev/phase") or "Idle"
 
 
 class FirstPatch:
-    """The first patch towards each phase meets a fault."""
+    """A proxy rule that disturbs the first patch towards each phase with a fault."""
 
     def __init__(self, host: Host, befall: Callable[[Callable[[], Answer]], Answer]) -> None:
         self.met: list[str] = []
@@ -102,8 +105,8 @@ class FirstPatch:
 ONCE_EACH = ("DrainStarted", "Rebooted", "GivenBack", "Released")
 
 
-def test_every_step_has_one_event_even_if_the_patch_before_it_was_lost(story: Story) -> None:
-    """The faults: a conflict with a person's write, a lost answer, a lost request; and one node has none."""
+def test_every_phase_has_one_event_even_if_the_patch_before_it_was_lost(story: Story) -> None:
+    """The faults are a conflict with a person's write, a lost answer and a lost request. One node has no fault."""
     clash, lost_answer, lost_request, _plain = hosts = story.nodes(4, change=story.behind_proxy)
 
     def a_person_writes_first(forward: Callable[[], Answer]) -> Answer:

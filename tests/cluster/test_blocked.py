@@ -1,4 +1,4 @@
-"""A blocked node is still tainted at once, stays in service, and reports why."""
+"""Tests nodes that gates block: they get their taint immediately, stay in service, and report the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cluster
 
 
 def is_tainted_and_says(story: Story, host: Host, code: str, *words: str) -> None:
-    """Tainted, explained on the Node and by `careen why`, and neither cordoned nor claimed."""
+    """The node has its taint, the Node and `careen why` give this reason, and it has no cordon and no claim."""
     story.wait_for(f"{host.name} is tainted", lambda: story.is_tainted(host), 40)
     story.wait_for(f"{host.name} says {code}", lambda: code in story.refusals(host), 40)
     sentence = story.refusals(host)[code]
@@ -34,7 +34,7 @@ def is_tainted_and_says(story: Story, host: Host, code: str, *words: str) -> Non
     assert host.name not in story.holders()
 
 
-def is_let_go(story: Story, host: Host) -> None:
+def reboots_once_and_leaves_no_mark(story: Story, host: Host) -> None:
     story.finishes([host])
     story.judge()
     story.is_clean(story.hosts.values())
@@ -49,7 +49,7 @@ def test_a_blocking_pod_keeps_only_its_own_node_waiting(story: Story) -> None:
     story.finishes_one(free)
     assert not held.reboots
     story.admin.delete(f"/api/v1/namespaces/{SHOP}/pods/backup")
-    is_let_go(story, held)
+    reboots_once_and_leaves_no_mark(story, held)
 
 
 def test_a_firing_alert_keeps_every_node_waiting_until_it_ends(story: Story, prometheus: Prometheus) -> None:
@@ -60,7 +60,7 @@ def test_a_firing_alert_keeps_every_node_waiting_until_it_ends(story: Story, pro
     story.need_reboot([host])
     is_tainted_and_says(story, host, "alert", "DiskFull")
     prometheus.quiet()
-    is_let_go(story, host)
+    reboots_once_and_leaves_no_mark(story, host)
 
 
 def test_a_prometheus_that_does_not_answer_keeps_every_node_waiting(story: Story, prometheus: Prometheus) -> None:
@@ -76,7 +76,7 @@ def test_a_changed_window_takes_effect_without_a_restart(story: Story) -> None:
     story.need_reboot([host])
     is_tainted_and_says(story, host, "outside-window")
     story.settings(reboot_days=["mo", "tu", "we", "th", "fr", "sa", "su"])
-    is_let_go(story, host)
+    reboots_once_and_leaves_no_mark(story, host)
     assert host.starts == 2  # at the beginning and after the boot
 
 
@@ -87,11 +87,11 @@ def test_a_held_node_waits_until_the_hold_is_removed(story: Story) -> None:
     is_tainted_and_says(story, host, "held", "the backup of the year")
     assert f'kured_reboot_required{{node="{host.name}"}} 1.0' in story.metrics(host).splitlines()
     assert story.command("unhold", host.name).returncode == 0
-    is_let_go(story, host)
+    reboots_once_and_leaves_no_mark(story, host)
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_manually_taken_lock_pauses_every_node_at_any_concurrency(story: Story, concurrency: int) -> None:
+def test_a_lock_that_a_person_takes_pauses_every_node_at_any_concurrency(story: Story, concurrency: int) -> None:
     hosts = story.nodes(2, f"--concurrency={concurrency}")
     story.write_lock('{"nodeID": "manual"}')
     story.need_reboot(hosts)
@@ -103,7 +103,7 @@ def test_a_manually_taken_lock_pauses_every_node_at_any_concurrency(story: Story
     story.judge(concurrency=concurrency)
 
 
-def test_a_budget_that_never_allows_keeps_its_node_in_service_and_moves_no_pod(story: Story) -> None:
+def test_a_disruption_budget_that_never_allows_keeps_its_node_in_service(story: Story) -> None:
     stuck, free = story.nodes(2)
     story.workloads(
         deployment("precious", 1, **on_node(stuck.name)),
@@ -118,7 +118,7 @@ def test_a_budget_that_never_allows_keeps_its_node_in_service_and_moves_no_pod(s
     assert not any(seen.unschedulable for seen in story.observer.node_history(stuck.name))
     assert {life.uid for life in story.observer.pods()} >= before
     story.apply(budget("precious", max_unavailable=1))
-    is_let_go(story, stuck)
+    reboots_once_and_leaves_no_mark(story, stuck)
 
 
 def test_a_pod_that_fits_nowhere_else_keeps_its_node_in_service(story: Story) -> None:
@@ -127,11 +127,11 @@ def test_a_pod_that_fits_nowhere_else_keeps_its_node_in_service(story: Story) ->
     story.need_reboot([first])
     is_tainted_and_says(story, first, "forecast-refuses", "large")
     story.admin.patch(f"/apis/apps/v1/namespaces/{SHOP}/deployments/large", {"spec": {"replicas": 1}})
-    is_let_go(story, first)
+    reboots_once_and_leaves_no_mark(story, first)
     assert not second.reboots
 
 
-def test_when_the_need_ends_all_of_careens_marks_are_removed(story: Story) -> None:
+def test_when_the_need_ends_careen_removes_all_its_marks(story: Story) -> None:
     (host,) = story.nodes(1)
     story.annotate_node(host, "careen.dev/hold", "not now")
     story.need_reboot([host])

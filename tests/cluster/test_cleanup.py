@@ -1,4 +1,4 @@
-"""An installation that ends in the middle of a roll-out: `careen cleanup` restores every object."""
+"""Tests `careen cleanup` in the middle of a roll-out: it restores every object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTLED = {"resourceVersion", "managedFields", "generation"}
 
 
 def marks(node: Object) -> dict[str, Any]:
-    """The parts of a Node that careen, or any client with its rights, may change."""
+    """The parts of a Node that careen, or any client with careen's rights, may change."""
     spec = node["spec"]
     return {
         "metadata": {key: value for key, value in node["metadata"].items() if key not in SETTLED},
@@ -53,7 +53,7 @@ def agents_stop(story: Story, hosts: list[Host]) -> None:
 
 
 def test_cleanup_after_an_interrupted_roll_out_removes_everything(story: Story) -> None:
-    """One node has finished, one drains, one waits, and one is cordoned by a person."""
+    """The nodes: one has finished, one drains, one waits, and a person has cordoned one."""
     done, draining, waiting, theirs = hosts = story.nodes_without_agents(4, *LABELS, "--count-cordoned=false")
     story.wait_for("the nodes are there", lambda: len(story.observer.nodes) == len(hosts))
     story.workloads(deployment("slow", 2, stop_seconds=120, **on_node(draining.name)))
@@ -96,7 +96,7 @@ def test_cleanup_after_an_interrupted_roll_out_removes_everything(story: Story) 
     assert "Nothing was removed." in again.stdout, again
 
 
-def test_cleanup_beside_the_daemonset_needs_the_flag_even_with_agents(story: Story) -> None:
+def test_cleanup_while_the_daemonset_exists_needs_the_flag_even_with_agents(story: Story) -> None:
     (host,) = story.nodes(1)
     before = nodes(story)
     story.workloads(deployment("slow", 1, stop_seconds=120, **on_node(host.name)))

@@ -1,5 +1,6 @@
-"""The ConfigMap is deleted, recreated, or invalid at the worst moment: the settings in force stay, and the problem is
-reported."""
+"""Tests a ConfigMap that is deleted, recreated or invalid at the worst moment. The current settings stay, and the agent
+reports the problem.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def says(story: Story, host: Host, line: str) -> bool:
 
 
 def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(story: Story) -> None:
-    """Many GitOps tools delete and restore the ConfigMap, as `kubectl replace --force` does."""
+    """Many GitOps tools delete and create the ConfigMap, as `kubectl replace --force` does."""
     story.settings(reboot_days=closed_today())
     hosts = story.nodes(2)
     story.need_reboot(hosts)
@@ -59,8 +60,8 @@ def test_deleting_and_restoring_the_config_map_does_not_open_a_closed_window(sto
     story.judge()
 
 
-def test_an_empty_config_map_drops_all_its_settings(story: Story) -> None:
-    """An empty ConfigMap expresses this on purpose."""
+def test_an_empty_config_map_restores_the_defaults_of_its_settings(story: Story) -> None:
+    """Unlike a missing ConfigMap, an empty one is written on purpose."""
     story.settings(reboot_days=closed_today())
     (host,) = story.nodes(1)
     story.need_reboot([host])
@@ -96,7 +97,9 @@ def test_a_rebooted_node_returns_to_service_despite_an_invalid_config_map(story:
 
 
 def test_the_agent_of_a_rebooted_node_starts_even_if_the_daemonset_is_missing(story: Story) -> None:
-    """Deleted with `--cascade=orphan`: its pods continue, and the kubelet starts them again after the boot."""
+    """The DaemonSet is deleted with `--cascade=orphan`. Its pods stay, and the kubelet starts them again after the
+    boot.
+    """
     (host,) = story.nodes(1, change=lambda host: setattr(host, "boot_seconds", 8.0))
     is_down_for_its_reboot(story, [host])
     story.admin.delete(CAREEN.path, {"propagationPolicy": "Orphan"})

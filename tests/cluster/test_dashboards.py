@@ -1,5 +1,6 @@
-"""A real Prometheus scrapes real agents in a roll-out, and answers every query of the dashboards and every alert's
-expression."""
+"""Tests that a real Prometheus, which scrapes real agents in a roll-out, answers the queries of all dashboards and
+alerts.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def filled(query: str) -> str:
 
 
 def alerts(folder: str = "alerts") -> list[Any]:
-    """The groups of the rule files in a folder of manifests/."""
+    """The rule groups in a folder of manifests/."""
     objects = (
         item
         for file in sorted((ROOT / "manifests" / folder).glob("*.yaml"))
@@ -119,7 +120,9 @@ def is_answered(story: Story, prometheus: Prometheus, hosts: list[Host]) -> None
 
 
 def has_data(story: Story, prometheus: Prometheus, panel: Panel, query: str, begun: float) -> None:
-    """Queries like Grafana: over time if the panel shows time. A fallback to zero does not count as data."""
+    """Whether the query returns data. Sends it like Grafana: over time if the panel shows time. A fallback to zero is
+    no data.
+    """
     asked = query.removesuffix(" or vector(0)")
 
     def series() -> list[Any]:
@@ -134,7 +137,7 @@ def has_data(story: Story, prometheus: Prometheus, panel: Panel, query: str, beg
 
 
 def numbers(series: Any) -> list[float]:
-    """The numeric values of one series: 0/0 is not a number."""
+    """The values of one series that are numbers. 0/0 is not a number."""
     pairs = series.get("values") or [series["value"]]
     return [float(text) for _, text in pairs if text != "NaN"]
 
@@ -149,12 +152,12 @@ def metric_of(series: str) -> str:
 
 
 def selectors(expression: str) -> set[str]:
-    """Each series that an expression asks for, with its labels."""
+    """Each series in a query, with its labels."""
     return set(re.findall(r"\b(?:careen|kured|kube|process)_\w+(?:\{[^}]*\})?", expression))
 
 
 def test_prometheus_understands_every_query_about_the_shadow(prometheus: Prometheus, story: Story) -> None:
-    """Its metrics are not scraped here: an error is one of the query's form."""
+    """Prometheus scrapes no shadow here, so an error can only come from the form of a query."""
     story.wait_for("Prometheus is ready", prometheus.is_ready)
     queries = [query for panel in panels("shadow-monitoring") for query in panel.queries]
     queries += [rule["expr"] for group in alerts("shadow-monitoring") for rule in group["rules"]]

@@ -1,4 +1,6 @@
-"""A node's failure halts the roll-out or is undone; nothing is repeated for ever, and everything is reported."""
+"""Tests failures of a node: they halt the roll-out or are undone. Nothing is repeated for ever, and everything is
+reported.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from tests.cluster.harness.workloads import deployment
 pytestmark = pytest.mark.cluster
 
 
-def test_a_node_that_never_comes_back_halts_the_roll_out(story: Story) -> None:
+def test_a_node_that_does_not_come_back_halts_the_roll_out(story: Story) -> None:
     hosts = story.nodes(3, change=lambda host: setattr(host, "comes_back", False))
     story.need_reboot(hosts)
     lost = story.any_of(hosts, "Rebooting")
@@ -47,7 +49,7 @@ def test_a_node_that_is_never_ready_after_its_boot_halts_the_roll_out(story: Sto
     story.judge()
 
 
-def test_with_concurrency_three_a_failed_node_halts_the_others_and_names_the_remedy(story: Story) -> None:
+def test_with_concurrency_three_waiting_nodes_name_the_failed_node_and_the_remedy(story: Story) -> None:
     hosts = story.nodes(5, "--concurrency=3", "--verify-timeout=6s")
     sick, *others = hosts
     sick.ready_after_seconds = 60.0
@@ -94,8 +96,8 @@ def test_a_host_that_ignores_the_reboot_request_halts_the_roll_out_until_retry(s
     story.judge()
 
 
-def test_the_waiting_nodes_name_the_overdue_node_and_the_start_of_its_reboot(story: Story) -> None:
-    """Long before the deadline: the fleet stands still, and the reason must be visible."""
+def test_waiting_nodes_name_the_rebooting_node_and_the_start_of_its_reboot(story: Story) -> None:
+    """They do so before the reboot deadline, at which the rebooting node itself begins to report its state."""
     stuck, *others = hosts = story.nodes(3, "--reboot-deadline=180s")  # a usual reboot takes a third of it
     stuck.reboot_ignored()
     story.need_reboot([stuck])
@@ -117,7 +119,7 @@ def test_the_waiting_nodes_name_the_overdue_node_and_the_start_of_its_reboot(sto
 
 
 def test_a_pod_bound_to_its_node_by_name_does_not_delay_other_nodes(story: Story) -> None:
-    """No scheduler places it, so its controller recreates it on the cordoned node, for ever."""
+    """The scheduler does not place such a pod, so its controller would recreate it on the cordoned node for ever."""
     tied, free = hosts = story.nodes(2)
     story.workloads(deployment("tied", 2, nodeName=tied.name), deployment("web", 2))
     story.need_reboot([tied])
@@ -152,7 +154,7 @@ def test_a_failing_reboot_command_is_tried_three_times_and_then_undone(story: St
     story.judge()
 
 
-def test_a_sentinel_that_survives_reboots_stops_at_the_loop_limit(story: Story) -> None:
+def test_a_sentinel_that_survives_reboots_stops_its_node_at_the_loop_limit(story: Story) -> None:
     (host,) = story.nodes(1, change=lambda host: setattr(host, "sentinel_survives", True))
     story.need_reboot([host])
     story.wait_for("it has rebooted twice", lambda: len(host.reboots) == 2)
@@ -168,7 +170,7 @@ def test_a_sentinel_that_survives_reboots_stops_at_the_loop_limit(story: Story) 
     )
 
 
-def test_a_hold_during_a_drain_undoes_it(story: Story) -> None:
+def test_a_hold_during_a_drain_undoes_the_drain(story: Story) -> None:
     (host,) = story.nodes(1)
     story.workloads(deployment("slow", 2, stop_seconds=10))
     story.need_reboot([host])

@@ -1,4 +1,4 @@
-"""An agent process is suspended for a minute and resumes: its knowledge is stale by then."""
+"""Tests agent processes that are suspended for a minute and resume with stale knowledge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ FROZEN_SECONDS = 65.0  # longer than anything an agent may rest a step on
 
 
 class Freezer:
-    """Freezes the agent of a host when the server has carried out a certain request, before its answer arrives."""
+    """A proxy rule that freezes the agent of a host when the server has executed a certain request, before the answer
+    arrives.
+    """
 
     def __init__(self, story: Story, host: Host, moment: Callable[[Call], bool]) -> None:
         self.frozen_at: float | None = None
@@ -44,7 +46,7 @@ class Freezer:
 
 
 def claims(host: Host) -> Callable[[Call], bool]:
-    """The claim id is on the Node, and the lock was read long ago."""
+    """The condition that a call writes the claim id on the Node. The agent has read the lock long before."""
     return lambda call: call.is_patch_of_node(host.name) and call.annotations.get("careen.dev/phase") == "Claiming"
 
 
@@ -53,7 +55,7 @@ def evicts(host: Host) -> Callable[[Call], bool]:
 
 
 def confirms(host: Host) -> Callable[[Call], bool]:
-    """The last read of the lock, between the announcement and the request to the host."""
+    """The condition that a call is the last read of the lock, between the announcement and the request to the host."""
     is_announced = False
 
     def moment(call: Call) -> bool:
@@ -66,8 +68,9 @@ def confirms(host: Host) -> Callable[[Call], bool]:
 
 
 def test_agents_suspended_in_any_phase_break_no_rule_when_they_resume(story: Story) -> None:
-    """Three at once, each at its own moment. The one that was about to reboot is put on hold meanwhile, so it must not
-    reboot any more."""
+    """Three agents freeze at the same time, each in another phase. A person holds the node that was about to reboot, so
+    it must not reboot any more.
+    """
     hosts = story.nodes(4, "--concurrency=3", change=story.behind_proxy)
     story.workloads(deployment("web", 8))
     moments: list[Callable[[Host], Callable[[Call], bool]]] = [claims, evicts, confirms]

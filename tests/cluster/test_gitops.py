@@ -1,4 +1,6 @@
-"""Continuous delivery and the lock: a server-side apply and a three-way merge keep it, a replacement removes it."""
+"""Tests GitOps tools and the lock: a server-side apply and a three-way merge keep the lock, and a replacement removes
+it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tests.cluster.harness.cluster import LOCK_ANNOTATION
 from tests.cluster.harness.machines.control_plane import REPOSITORY
 from tests.cluster.harness.story import Story
 from tests.cluster.test_helm import CLAIM
-from tests.cluster.test_lost_objects import somebody_drains_slowly
+from tests.cluster.test_lost_objects import start_a_slow_drain
 from tests.patience import run
 
 pytestmark = [
@@ -36,7 +38,7 @@ def kubectl(story: Story, *words: str) -> None:
 
 
 def changed(folder: Path, image: str) -> Path:
-    """The next version of the manifest, as a commit changes it."""
+    """The next version of the manifest, as a commit would change it."""
     content = yaml.safe_load(MANIFEST.read_text())
     content["metadata"]["annotations"] = {"example.org/version": image}
     content["spec"]["template"]["spec"]["containers"][0]["image"] = f"registry.example/careen:{image}"
@@ -47,7 +49,9 @@ def changed(folder: Path, image: str) -> Path:
 
 @pytest.mark.parametrize("tool", APPLIES)
 def test_kubectl_apply_keeps_the_lock(story: Story, tmp_path: Path, tool: str) -> None:
-    """The first adopts an object created in another way; the second has its own field manager and last state."""
+    """The client-side apply adopts an object created in another way. The server-side apply has its own field manager
+    and last state.
+    """
     story.write_lock(CLAIM)
     for image in ("1", "2"):
         kubectl(story, *APPLIES[tool], "-f", str(changed(tmp_path, image)))
@@ -61,10 +65,10 @@ def test_kubectl_apply_keeps_the_lock(story: Story, tmp_path: Path, tool: str) -
     assert story.admin.get(story.identity.path)["metadata"]["annotations"][LOCK_ANNOTATION] == other
 
 
-def test_kubectl_replace_removes_the_lock_and_the_holder_restores_its_claim(story: Story) -> None:
-    """Argo CD's `Replace=true`, `kubectl replace`, helm's `--force-replace`."""
+def test_a_holder_writes_its_claim_again_after_kubectl_replace_removed_the_lock(story: Story) -> None:
+    """Argo CD's `Replace=true` and helm's `--force-replace` do the same."""
     hosts = story.nodes(3)
-    holder = somebody_drains_slowly(story, hosts)
+    holder = start_a_slow_drain(story, hosts)
     assert holder.name in story.holders()
     uid = story.observer.lock_now().uid
     kubectl(story, "replace", "-f", str(MANIFEST))
@@ -77,8 +81,8 @@ def test_kubectl_replace_removes_the_lock_and_the_holder_restores_its_claim(stor
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 
 
-def test_a_manifest_that_contains_the_lock_overwrites_it(story: Story, tmp_path: Path) -> None:
-    """The reason why the chart refuses the annotation in its values: each apply would write it again."""
+def test_a_manifest_that_contains_the_lock_annotation_overwrites_the_lock(story: Story, tmp_path: Path) -> None:
+    """This is why the chart refuses the annotation in its values: each apply would write it again."""
     content = yaml.safe_load(MANIFEST.read_text())
     content["metadata"]["annotations"] = {LOCK_ANNOTATION: '{"nodeID":"manual"}'}
     (tmp_path / "paused.yaml").write_text(yaml.safe_dump(content))

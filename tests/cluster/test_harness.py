@@ -1,4 +1,4 @@
-"""The test harness itself: hosts that reboot, a control plane that restarts, and an observer that records them."""
+"""Tests the test harness: hosts that reboot, a control plane that restarts, and an observer that records them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_rebooting_host_is_unready_for_a_while_and_has_a_new_boot_id(cluster: 
     assert not host.sentinel.exists()
 
 
-def test_an_agent_that_ignores_the_rules_is_detected(cluster: Cluster) -> None:
+def test_the_rules_report_an_agent_that_reboots_without_claim_and_cordon(cluster: Cluster) -> None:
     assert cluster.fleet is not None
     host = cluster.fleet.hosts["n00"]
     host.ask_for_reboot()

@@ -1,4 +1,4 @@
-"""The chart's life on a real API server: installed, upgraded, rolled back and removed, with a claim in the lock."""
+"""Tests the chart on a real API server: installed, upgraded, rolled back and removed while the lock has a claim."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAYS = ["three-way"] if IS_HELM_3 else ["three-way", "server-side"]
 
 
 class Release:
-    """The chart on the story's cluster."""
+    """A release of the chart on the story's cluster."""
 
     def __init__(self, story: Story, home: Path, way: str) -> None:
         self.story = story
@@ -45,7 +45,7 @@ class Release:
         self.helm("upgrade", str(CHART), *words)
 
     def claim(self) -> None:
-        """Takes a claim as an agent does: a merge patch of the one annotation."""
+        """Take a claim as an agent does: with a merge patch of the lock annotation."""
         self.story.admin.patch(DAEMONSET, {"metadata": {"annotations": {LOCK_ANNOTATION: CLAIM}}})
 
     @property
@@ -78,7 +78,7 @@ def installed(story: Story, home: Path, way: str, *words: str) -> Iterator[Relea
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_claim_survives_upgrades_and_a_rollback(story: Story, tmp_path: Path, way: str) -> None:
+def test_a_claim_in_the_lock_survives_upgrades_and_a_rollback(story: Story, tmp_path: Path, way: str) -> None:
     hosts = story.nodes_without_agents(2)
     with installed(story, tmp_path, way) as release:
         story.wait_for(
@@ -149,7 +149,7 @@ def test_the_api_server_accepts_the_chart_with_every_setting(story: Story, tmp_p
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_helm_takes_over_a_kustomize_installation_and_keeps_the_lock(story: Story, tmp_path: Path, way: str) -> None:
+def test_helm_adopts_a_kustomize_installation_and_keeps_the_lock(story: Story, tmp_path: Path, way: str) -> None:
     story.write_lock(CLAIM)
     before = story.admin.get(story.identity.path)["metadata"]["uid"]
     kubeconfig = story.plane.folder / "admin.kubeconfig"
@@ -165,8 +165,8 @@ def test_helm_takes_over_a_kustomize_installation_and_keeps_the_lock(story: Stor
         helm(tmp_path, "uninstall", "careen", "--namespace", "careen", kubeconfig=kubeconfig)
 
 
-def test_an_upgrade_with_force_removes_the_lock(story: Story, tmp_path: Path) -> None:
-    """`--force` does the same as `kubectl replace`: test_gitops.py shows that agents handle it."""
+def test_a_forced_helm_upgrade_removes_the_lock(story: Story, tmp_path: Path) -> None:
+    """`--force` acts like `kubectl replace`. test_gitops.py shows how agents handle that."""
     with installed(story, tmp_path, "three-way") as release:
         release.claim()
         uid = release.daemonset["metadata"]["uid"]

@@ -1,4 +1,4 @@
-"""Jobs on a drained node: a Job that has ended is not awaited, however it ended."""
+"""Tests Jobs with pods on a drained node. Agents do not wait for a Job that has ended, however it ended."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def pods_of(story: Story, owner: str) -> list[PodLife]:
 
 
 def put_on(story: Story, host: Host, others: list[Host]) -> None:
-    """A Job that will complete, one that does not survive its eviction, one of a CronJob, and one that is deleted when
-    it ends; all on this node."""
+    """Put four Jobs on this node: one will complete, one fails when it is evicted, one belongs to a CronJob, and one is
+    deleted when it ends.
+    """
     for other in others:
         story.cordon(other)
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}})
@@ -48,7 +49,7 @@ def put_on(story: Story, host: Host, others: list[Host]) -> None:
 
 
 def ends(story: Story, name: str, away_from: Host) -> None:
-    """The replacement of the evicted pod has completed."""
+    """Let the replacement of the evicted pod complete."""
 
     def replaced() -> PodLife | None:
         return next((life for life in pods_of(story, name) if life.node != away_from.name and life.ready_at), None)
@@ -57,8 +58,9 @@ def ends(story: Story, name: str, away_from: Host) -> None:
 
 
 def test_jobs_that_ended_before_the_node_settled_do_not_halt_the_roll_out(story: Story) -> None:
-    """One completed elsewhere, one failed for good with its eviction, one of a CronJob completed, one was deleted after
-    its end."""
+    """One Job completed elsewhere, one failed because of its eviction, one of a CronJob completed, and one was deleted
+    after its end.
+    """
     first, second = hosts = story.nodes(
         2, "--settle-timeout=15s", change=lambda host: setattr(host, "boot_seconds", 8.0)
     )

@@ -1,4 +1,4 @@
-"""An agent is killed by SIGKILL in any phase: the next process continues, and no rule is broken."""
+"""Tests agents that are killed by SIGKILL in any phase: the next process continues, and no rule is broken."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ pytestmark = pytest.mark.cluster
 
 
 def is_through(story: Story, hosts: list[Host]) -> None:
-    """Each node rebooted once, and everything else is correct."""
+    """Wait until each node has rebooted once, and check that everything else is correct."""
     story.finishes(hosts)
     story.judge()
     story.is_clean(hosts)
     assert [len(host.reboots) for host in hosts] == [1] * len(hosts)
 
 
-def test_an_agent_killed_while_waiting_keeps_waiting(story: Story) -> None:
+def test_an_agent_killed_while_its_node_waits_keeps_waiting(story: Story) -> None:
     first, second = hosts = story.nodes(2)
     story.annotate_node(first, "careen.dev/hold", "wait")
     story.need_reboot(hosts)
@@ -34,7 +34,7 @@ def test_an_agent_killed_while_waiting_keeps_waiting(story: Story) -> None:
     is_through(story, hosts)
 
 
-def test_an_agent_killed_while_draining_continues_and_reboots_once(story: Story) -> None:
+def test_an_agent_killed_during_a_drain_continues_and_reboots_the_node_once(story: Story) -> None:
     hosts = story.nodes(3)
     story.workloads(deployment("slow", 3, stop_seconds=8, **on_node(hosts[0].name)))
     # Its pods come back to the node they were on: the selector allows no other.
@@ -51,7 +51,7 @@ def test_an_agent_killed_while_draining_continues_and_reboots_once(story: Story)
     is_through(story, hosts[:1])
 
 
-def test_an_agent_killed_after_asking_the_host_does_not_assume_a_reboot(story: Story) -> None:
+def test_an_agent_killed_after_its_reboot_request_does_not_assume_a_reboot(story: Story) -> None:
     hosts = story.nodes(2, change=lambda host: setattr(host, "shutdown_seconds", 6.0))
     story.need_reboot(hosts)
     first = story.any_of(hosts, "Rebooting")
@@ -61,7 +61,7 @@ def test_an_agent_killed_after_asking_the_host_does_not_assume_a_reboot(story: S
     is_through(story, hosts)
 
 
-def test_an_agent_killed_while_verifying_uncordons_the_node_later(story: Story) -> None:
+def test_an_agent_killed_while_it_verifies_uncordons_the_node_later(story: Story) -> None:
     hosts = story.nodes(2, change=lambda host: setattr(host, "ready_after_seconds", 6.0))
     story.need_reboot(hosts)
     first = story.any_of(hosts, "Verifying")
@@ -72,7 +72,7 @@ def test_an_agent_killed_while_verifying_uncordons_the_node_later(story: Story) 
     is_through(story, hosts)
 
 
-def test_an_agent_stopped_while_draining_exits_at_once_and_its_successor_continues(story: Story) -> None:
+def test_an_agent_stopped_during_a_drain_exits_without_delay_and_its_successor_continues(story: Story) -> None:
     (host,) = story.nodes(1)
     story.workloads(deployment("slow", 2, stop_seconds=8))
     story.need_reboot([host])
@@ -85,7 +85,7 @@ def test_an_agent_stopped_while_draining_exits_at_once_and_its_successor_continu
     is_through(story, [host])
 
 
-def test_two_agents_for_one_node_reboot_it_once(story: Story) -> None:
+def test_two_agents_on_one_node_reboot_the_node_once(story: Story) -> None:
     hosts = story.nodes(2)
     second = story.the_fleet().start_another_agent(hosts[0])
     story.need_reboot(hosts)
@@ -93,7 +93,7 @@ def test_two_agents_for_one_node_reboot_it_once(story: Story) -> None:
     second.stop()
 
 
-def test_two_agents_without_a_shared_host_lock_reboot_it_once(story: Story) -> None:
+def test_two_agents_without_a_shared_host_lock_reboot_the_node_once(story: Story) -> None:
     hosts = story.nodes(2, "--host-lock-dir=")
     second = story.the_fleet().start_another_agent(hosts[0])
     story.need_reboot(hosts)

@@ -1,4 +1,4 @@
-"""careen after, or beside, kured: its lock in both forms, and a kured that is still installed."""
+"""Tests careen after kured and beside kured: kured's lock in both forms, and a kured that is still installed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_kured_lock_of_a_deleted_node_is_freed(story: Story, form: object) -> 
 
 @pytest.mark.parametrize("form", [single, multiple])
 def test_a_node_adopts_the_lock_and_the_cordon_that_kured_left_for_it(story: Story, form: object) -> None:
-    """kured rebooted the node and was replaced before it returned: the lock says that the cordon is kured's."""
+    """kured rebooted the node and was replaced before the node returned. The lock says that kured set the cordon."""
     assert callable(form)
     first, _ = hosts = story.nodes_without_agents(2)
     story.cordon(first)
@@ -57,7 +57,7 @@ def test_an_empty_lock_in_kureds_multi_owner_format_counts_as_free(story: Story)
     story.finishes([host])
 
 
-def test_while_kured_is_installed_no_node_starts_and_each_reports_why(story: Story) -> None:
+def test_while_kured_is_installed_no_node_starts_and_each_node_reports_why(story: Story) -> None:
     (host,) = story.nodes(1)
     story.install_kured()
     story.need_reboot([host])
@@ -71,7 +71,7 @@ def test_while_kured_is_installed_no_node_starts_and_each_reports_why(story: Sto
 
 
 def test_kured_treats_careens_lock_as_held(story: Story) -> None:
-    """The content has both of kured's forms: a top-level owner, and the list."""
+    """The content has both of kured's forms: a top-level owner, and the list of owners."""
     (host,) = story.nodes(1, change=lambda host: setattr(host, "boot_seconds", 5.0))
     story.need_reboot([host])
     story.reaches(host, "Rebooting")

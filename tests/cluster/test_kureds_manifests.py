@@ -1,6 +1,6 @@
-"""kured's own manifests with only the image changed: its roles, its flags, its namespace.
+"""Tests kured's own manifests with only the image changed: its roles, its flags, its namespace.
 
-Simulated are the parts of a container: the folder of the sentinel, the access to the host, the pod's host name.
+The tests simulate the parts of a container: the folder of the sentinel, the access to the host, the pod's host name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIELDS = {"spec.nodeName": lambda host: host.name}
 
 
 def with_the_image(*files: str) -> list[Object]:
-    """kured's objects; a person changes only the image."""
+    """kured's objects, in which a person has changed only the image."""
     found = []
     for file in files:
         lines = (MANIFESTS / file).read_text().splitlines()
@@ -51,7 +51,9 @@ class InKuredsPlace(Story):
             program.chmod(0o755)
 
     def install(self, count: int, daemonset: str = "kured-ds.yaml", **change: Sequence[str]) -> list[Host]:
-        """`change`: fields of the container that a person writes instead of kured's."""
+        """Install kured's objects. `change` contains fields of the container that a person writes instead of
+        kured's.
+        """
         objects = with_the_image("kured-rbac.yaml", daemonset)
         pod = next(each for each in objects if each["kind"] == "DaemonSet")["spec"]["template"]["spec"]
         (self.container,) = pod["containers"]
@@ -119,7 +121,7 @@ def kureds(plane: ControlPlane, tmp_path: Path) -> Iterator[InKuredsPlace]:
     story.sweep()
 
 
-def test_a_roll_out_with_kureds_roles_and_arguments_completes(kureds: InKuredsPlace) -> None:
+def test_a_roll_out_with_kureds_roles_and_arguments_finishes(kureds: InKuredsPlace) -> None:
     hosts = kureds.install(3)
     kureds.workloads(deployment("web", 4))
     kureds.need_reboot(hosts)
@@ -157,7 +159,7 @@ def test_both_forms_of_kureds_arguments_start_the_agent(kureds: InKuredsPlace, c
     assert kureds.denied() == []
 
 
-def test_a_node_that_is_down_counts_even_if_nodes_cannot_be_listed(kureds: InKuredsPlace) -> None:
+def test_a_node_that_is_down_counts_although_agents_cannot_list_nodes(kureds: InKuredsPlace) -> None:
     first, second = kureds.install(2)
     kureds.cordon(second)
     kureds.need_reboot([first])

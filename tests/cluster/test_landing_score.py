@@ -1,4 +1,4 @@
-"""Tests of the judge of forecasts; they need no cluster."""
+"""Tests how forecasts are scored. They need no cluster."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def a_drain(
     budgeted: frozenset[str] = frozenset(),
     lacking: dict[str, int] | None = None,
 ) -> Drain:
-    """`happened`: "evicted a web", "created b web", "bound b web n2", in order; an owner named job… is a Job, -
-    is none."""
+    """A drain in which this `happened`, in order: "evicted a web", "created b web", "bound b web n2". An owner named
+    job… is a Job; - is none.
+    """
     events = []
     for version, text in enumerate(happened):
         what, name, app, *node = text.split()
@@ -52,7 +53,7 @@ def a_drain(
 IN_ORDER = ("evicted a web", "created c web", "bound c web n2", "evicted b web", "created d web", "bound d web n3")
 
 
-def test_landings_are_matched_per_owner() -> None:
+def test_replacements_are_matched_with_the_forecasts_of_their_owner() -> None:
     made = score(a_drain([moves("a", "n3"), moves("b", "n2", "n4")], *IN_ORDER))
     assert (made.pods, made.inside, made.single, made.single_equal, made.mean_size, made.misses) == (
         2,
@@ -65,14 +66,14 @@ def test_landings_are_matched_per_owner() -> None:
     assert (made.drains_in_order, made.single_in_order, made.single_equal_in_order) == (1, 1, 1)
 
 
-def test_a_landing_outside_the_set_is_a_miss_that_shows_both() -> None:
+def test_a_replacement_outside_the_forecast_nodes_is_a_miss_that_shows_both() -> None:
     made = score(a_drain([moves("a", "n2"), moves("b", "n2")], *IN_ORDER))
     assert (made.pods, made.inside, made.single_equal) == (2, 1, 1)
     (miss,) = made.misses
     assert (miss.said, miss.went, miss.reason) == ((("n2",), ("n2",)), ("n2", "n3"), "not explained")
 
 
-def test_a_replacement_of_another_owner_does_not_count_as_a_hit() -> None:
+def test_a_replacement_of_another_owner_is_no_hit() -> None:
     made = score(
         a_drain(
             [moves("a", "n2", app="api")],
@@ -86,14 +87,15 @@ def test_a_replacement_of_another_owner_does_not_count_as_a_hit() -> None:
     assert (made.pods, made.inside) == (1, 0)
 
 
-def test_a_pod_that_was_not_replaced_in_time_does_not_count_as_a_miss() -> None:
+def test_a_pod_that_was_not_replaced_in_time_is_no_miss() -> None:
     made = score(a_drain([moves("a", "n2", kind="Job")], "evicted a web", kind="Job"))
     assert (made.pods, made.superseded, made.misses) == (0, 1, [])
 
 
 def test_a_late_replacement_of_an_earlier_drain_does_not_count() -> None:
-    """A Job whose pods were evicted here and in an earlier drain: one replacement came, and it belongs to the earlier
-    drain."""
+    """Pods of one Job were evicted in this drain and in an earlier one. The only replacement belongs to the earlier
+    drain.
+    """
     happened = ("evicted a job", "created c job", "bound c job n7")
     late, both = (
         score(a_drain([moves("a", "n2", app="job", kind="Job")], *happened, *more, lacking={"Job v/job": 1}))
@@ -104,7 +106,7 @@ def test_a_late_replacement_of_an_earlier_drain_does_not_count() -> None:
     assert late.drains_in_order == both.drains_in_order == 0
 
 
-def test_a_pending_replacement_is_a_miss() -> None:
+def test_a_replacement_that_stays_pending_is_a_miss() -> None:
     made = score(a_drain([moves("a", "n2")], "evicted a web", "created c web"))
     assert (made.pods, made.inside, made.pending_seen, len(made.misses)) == (1, 0, 1, 1)
 
@@ -130,7 +132,7 @@ def test_a_pending_replacement_is_a_miss() -> None:
         ),
     ],
 )
-def test_the_score_reports_whether_the_eviction_order_was_kept(happened: tuple[str, ...], why: str) -> None:
+def test_the_score_says_whether_evictions_followed_the_forecast_order(happened: tuple[str, ...], why: str) -> None:
     assert disorder(a_drain([moves("a", "n2"), moves("b", "n3")], *happened)) == why
 
 
@@ -184,12 +186,12 @@ JOBS_LAST = (
         ),
     ],
 )
-def test_the_score_reports_whether_jobs_were_replaced_when_the_forecast_expected(
+def test_the_score_says_whether_jobs_were_replaced_when_the_forecast_assumes(
     happened: tuple[str, ...], lacking: dict[str, int], why: str
 ) -> None:
     assert disorder(a_drain([moves(name, "n2") for name in "abe"], *happened, lacking=lacking)) == why
 
 
-def test_a_pod_under_a_budget_may_come_in_a_later_round() -> None:
+def test_a_pod_under_a_disruption_budget_may_be_evicted_in_a_later_round() -> None:
     late = ("evicted b web", "created d web", "bound d web n3", "evicted a web")
     assert disorder(a_drain([moves("a", "n2"), moves("b", "n3")], *late, budgeted=frozenset({"v/a"}))) == ""

@@ -1,4 +1,4 @@
-"""The API server, a Node or the DaemonSet disappears in the middle of a roll-out."""
+"""Tests an API server, a Node or a DaemonSet that disappears in the middle of a roll-out."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.cluster.harness.workloads import deployment
 pytestmark = pytest.mark.cluster
 
 
-def somebody_drains_slowly(story: Story, hosts: list[Host]) -> Host:
-    """Every node has pods that stop slowly; returns the node that is being drained."""
+def start_a_slow_drain(story: Story, hosts: list[Host]) -> Host:
+    """Give every node pods that stop slowly, and return the node that drains first."""
     story.workloads(deployment("slow", 2 * len(hosts), stop_seconds=8))
     story.observer.forget()
     story.need_reboot(hosts)
@@ -27,9 +27,9 @@ def somebody_drains_slowly(story: Story, hosts: list[Host]) -> Host:
     return holder
 
 
-def test_an_api_server_outage_of_a_minute_during_a_drain_does_no_harm(story: Story) -> None:
+def test_an_api_server_outage_of_a_minute_during_a_drain_breaks_no_rule(story: Story) -> None:
     hosts = story.nodes(3)
-    holder = somebody_drains_slowly(story, hosts)
+    holder = start_a_slow_drain(story, hosts)
     story.plane.stop_api_server()
     time.sleep(60)
     story.plane.start_api_server()
@@ -40,9 +40,9 @@ def test_an_api_server_outage_of_a_minute_during_a_drain_does_no_harm(story: Sto
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 
 
-def test_a_holders_node_that_is_deleted_and_registered_again_recovers(story: Story) -> None:
+def test_a_holder_whose_node_is_deleted_and_registered_again_recovers(story: Story) -> None:
     hosts = story.nodes(3, "--reboot-deadline=20s")
-    holder = somebody_drains_slowly(story, hosts)
+    holder = start_a_slow_drain(story, hosts)
     story.admin.delete(f"/api/v1/nodes/{holder.name}")
     story.wait_for("the node is gone", lambda: story.observer.node(holder.name) is None)
     story.admin.create("/api/v1/nodes", holder.manifest())
@@ -51,11 +51,12 @@ def test_a_holders_node_that_is_deleted_and_registered_again_recovers(story: Sto
     story.is_clean(hosts)
 
 
-def test_a_node_recreated_during_its_drain_does_not_block_others_until_the_deadline(story: Story) -> None:
-    """The deadline is the default of a quarter of an hour. The host still runs in the same boot, so its agent releases
-    the old claim at once."""
+def test_a_node_recreated_during_its_drain_does_not_keep_other_nodes_waiting(story: Story) -> None:
+    """The host still runs the same boot, so its agent releases the old claim without waiting for the deadline of 15
+    minutes.
+    """
     hosts = story.nodes(3)
-    holder = somebody_drains_slowly(story, hosts)
+    holder = start_a_slow_drain(story, hosts)
     story.admin.delete(f"/api/v1/nodes/{holder.name}")
     story.admin.create("/api/v1/nodes", holder.manifest())
     story.wait_for(
@@ -69,9 +70,9 @@ def test_a_node_recreated_during_its_drain_does_not_block_others_until_the_deadl
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 
 
-def test_the_others_continue_after_a_holders_node_is_deleted(story: Story) -> None:
+def test_other_nodes_continue_after_the_node_of_a_holder_is_deleted(story: Story) -> None:
     hosts = story.nodes(3, "--reboot-deadline=10s")
-    holder = somebody_drains_slowly(story, hosts)
+    holder = start_a_slow_drain(story, hosts)
     holder.agent_wanted = False
     story.the_fleet().kill_agent(holder)
     story.admin.delete(f"/api/v1/nodes/{holder.name}")
@@ -85,7 +86,7 @@ def test_the_others_continue_after_a_holders_node_is_deleted(story: Story) -> No
 @pytest.mark.parametrize("propagation", ["Orphan", "Background"])
 def test_a_holder_continues_after_the_daemonset_is_deleted_and_recreated(story: Story, propagation: str) -> None:
     hosts = story.nodes(3)
-    holder = somebody_drains_slowly(story, hosts)
+    holder = start_a_slow_drain(story, hosts)
     uid = story.observer.lock_now().uid
     story.admin.delete(CAREEN.path, {"propagationPolicy": propagation})
     story.wait_for("it is gone", lambda: story.admin.find(CAREEN.path) is None)
@@ -100,7 +101,7 @@ def test_a_holder_continues_after_the_daemonset_is_deleted_and_recreated(story: 
 
 
 def strip_every_mark(story: Story, host: Host) -> None:
-    """Removes record, message, label and taint, as a well-meaning person might; the cordon stays."""
+    """Remove record, message, label and taint, as a well-meaning person might. The cordon stays."""
     seen = story.admin.get(f"/api/v1/nodes/{host.name}")
     annotations = {key: None for key in seen["metadata"]["annotations"] if key.startswith("careen.dev/")}
     taints = [taint for taint in seen["spec"].get("taints", []) if not taint["key"].startswith("careen.dev/")]
@@ -112,18 +113,18 @@ def strip_every_mark(story: Story, host: Host) -> None:
 
 
 def test_a_draining_node_that_loses_all_its_marks_is_still_uncordoned(story: Story) -> None:
-    """Only the server's record of the field's manager shows whose cordon it is."""
+    """Only the managed fields on the server show who set the cordon."""
     hosts = story.nodes(3)
-    holder = somebody_drains_slowly(story, hosts)
+    holder = start_a_slow_drain(story, hosts)
     strip_every_mark(story, holder)
     story.finishes(hosts, 240)
     story.is_clean(hosts)
     assert [len(host.reboots) for host in hosts] == [1, 1, 1]
 
 
-def test_a_node_that_loses_its_marks_and_the_lock_is_still_uncordoned(story: Story) -> None:
+def test_a_draining_node_that_loses_its_marks_and_the_lock_is_still_uncordoned(story: Story) -> None:
     hosts = story.nodes(3)
-    holder = somebody_drains_slowly(story, hosts)
+    holder = start_a_slow_drain(story, hosts)
     strip_every_mark(story, holder)
     story.write_lock(None)
     story.finishes(hosts, 240)
@@ -133,7 +134,7 @@ def test_a_node_that_loses_its_marks_and_the_lock_is_still_uncordoned(story: Sto
     )
 
 
-def test_a_cordon_is_reported_with_the_name_of_the_person_who_set_it(story: Story) -> None:
+def test_careen_names_the_person_who_cordoned_a_node(story: Story) -> None:
     (host,) = story.nodes(1)
     story.cordon(host)
     answer = story.command("why", host.name)

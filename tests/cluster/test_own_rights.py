@@ -1,4 +1,6 @@
-"""The policies of manifests/admission allow an agent everything that it needs, and do not affect other accounts."""
+"""Tests that the policies of manifests/admission allow an agent everything that it needs, and do not affect other
+accounts.
+"""
 
 from __future__ import annotations
 
@@ -38,20 +40,20 @@ OWN_LABELS = (keys.REBOOT_LABEL,)
 
 
 @pytest.mark.parametrize("key", OWN_ANNOTATIONS)
-def test_an_agent_sets_and_removes_each_of_its_annotations(scene: Guarded, key: str) -> None:
+def test_an_agents_token_can_set_and_remove_each_of_careens_annotations(scene: Guarded, key: str) -> None:
     node = f"/api/v1/nodes/{scene.own}"
     scene.agent.patch(node, annotated(**{key: "x"}))
     scene.agent.patch(node, annotated(**{key: None}))
 
 
 @pytest.mark.parametrize("key", OWN_LABELS)
-def test_an_agent_sets_and_removes_each_of_its_labels(scene: Guarded, key: str) -> None:
+def test_an_agents_token_can_set_and_remove_each_of_careens_labels(scene: Guarded, key: str) -> None:
     node = f"/api/v1/nodes/{scene.own}"
     scene.agent.patch(node, {"metadata": {"labels": {key: "x"}}})
     scene.agent.patch(node, {"metadata": {"labels": {key: None}}})
 
 
-def test_an_agent_cordons_and_taints_and_keeps_other_taints(scene: Guarded) -> None:
+def test_an_agents_token_can_cordon_and_taint_its_node_and_keeps_other_taints(scene: Guarded) -> None:
     node, ours = f"/api/v1/nodes/{scene.own}", {"key": keys.DEFAULT_TAINT_KEY, "effect": keys.TAINT_EFFECT}
     theirs = {"key": "example.org/theirs", "effect": "NoSchedule", "value": "x"}
     scene.story.admin.patch(node, {"spec": {"taints": [theirs]}})
@@ -68,14 +70,14 @@ def test_an_agent_cordons_and_taints_and_keeps_other_taints(scene: Guarded) -> N
 
 
 @pytest.mark.parametrize("key", [keys.RETRY, keys.REQUEST])
-def test_an_agent_removes_a_persons_request_that_it_has_served(scene: Guarded, key: str) -> None:
+def test_an_agents_token_can_remove_a_persons_request_that_careen_has_served(scene: Guarded, key: str) -> None:
     node = f"/api/v1/nodes/{scene.own}"
     scene.story.admin.patch(node, annotated(**{key: "2026-01-01T00:00:00Z"}))
     scene.agent.patch(node, annotated(**{key: None}))
 
 
-def test_a_setting_in_the_daemonset_reaches_the_policies(scene: Guarded) -> None:
-    """Another taint, label and annotation are refused until the DaemonSet lists them."""
+def test_a_taint_label_or_annotation_setting_of_the_daemonset_reaches_the_policies(scene: Guarded) -> None:
+    """The policies refuse another taint, label and annotation until the DaemonSet lists them."""
     story, node = scene.story, f"/api/v1/nodes/{scene.own}?dryRun=All"
     wanted: dict[str, Object] = {
         "taints": {"spec": {"taints": [{"key": "example.org/soft", "effect": "PreferNoSchedule"}]}},
@@ -103,7 +105,7 @@ LOCKS = {
 
 
 @pytest.mark.parametrize("before", LOCKS.values(), ids=LOCKS)
-def test_an_agent_takes_and_gives_back_its_claim(scene: Guarded, before: str | None) -> None:
+def test_an_agents_token_can_take_and_release_its_claim(scene: Guarded, before: str | None) -> None:
     scene.story.write_lock(before)
     others = json.loads(before).get("locks", [{"nodeID": "n01"}]) if before else []
     first = others[0].get("nodeID", "unreadable entry") if others else scene.own
@@ -113,7 +115,7 @@ def test_an_agent_takes_and_gives_back_its_claim(scene: Guarded, before: str | N
 
 
 def test_the_policies_accept_a_lock_of_the_largest_size(scene: Guarded) -> None:
-    """Kubernetes stops an expression that costs too much, and refuses the request."""
+    """The API server stops an expression that costs too much, and refuses the request."""
     story = scene.story
     claims = [{"nodeID": f"node-{number:04}.example.org", "id": "x" * 140, "TTL": 0} for number in range(1_000)]
     story.write_lock(json.dumps({"nodeID": claims[0]["nodeID"], "locks": claims}))
@@ -145,14 +147,14 @@ def test_the_policies_accept_a_node_with_the_largest_annotations(scene: Guarded)
     scene.story.admin.patch(node, annotated(**dict.fromkeys(many)))
 
 
-def test_an_agent_writes_a_paused_lock_without_ending_the_pause(scene: Guarded) -> None:
+def test_an_agents_token_can_write_a_paused_lock_without_ending_the_pause(scene: Guarded) -> None:
     scene.story.write_lock('{"nodeID": "manual", "reason": "a \\"nodeID\\": \\"n01\\" in a text, \u00e4"}')
     after = {"nodeID": "manual", "locks": [{"nodeID": "manual"}, {"nodeID": scene.own}], "reason": '{"nodeID":"n01"}'}
     scene.agent.patch(CAREEN.path, annotated(**{LOCK_ANNOTATION: json.dumps(after)}))
     scene.story.write_lock(None)
 
 
-def test_an_agent_evicts_with_a_claim_and_dry_runs_evictions_without(scene: Guarded) -> None:
+def test_an_agents_token_can_evict_with_a_claim_and_dry_run_evictions_without(scene: Guarded) -> None:
     story, dry = scene.story, {"query": "?dryRun=All", "dryRun": ["All"]}
     story.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, bare_pod("guest", scene.own))
     evict(scene.agent, "shop", "guest", **dry)

@@ -1,4 +1,6 @@
-"""The roles of manifests/people.yaml, on the real API server: each command with the one role that it needs."""
+"""Tests the roles of manifests/people.yaml on the real API server: each command runs with the one role that it
+needs.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 
 @pytest.fixture
 def scene(story: Story) -> Iterator[Story]:
-    """Three nodes without agents, one of them failed under a claim, and a workload."""
+    """Three nodes without agents, one of which has failed and holds a claim, and a workload."""
     hosts = story.nodes_without_agents(3)
     story.wait_for("the nodes are there", lambda: len(story.observer.nodes) == len(hosts))
     story.workloads(deployment("web", 3))
@@ -45,7 +47,7 @@ def a_person(story: Story, role: str) -> Path:
 
 
 def set_the_stage(story: Story) -> str:
-    """Creates what the commands read: a claim and a failure; returns a pod's name."""
+    """Create what the commands read: a claim and a failure. Return the name of a pod."""
     story.write_lock('{"nodeID":"n02","locks":[{"nodeID":"n02","id":"c2"}],"maxOwners":1}')
     failed = {"careen.dev/phase": "Failed", "careen.dev/reason": "x", "careen.dev/since": "2026-03-04T12:00:00Z"}
     story.admin.patch("/api/v1/nodes/n02", {"metadata": {"annotations": failed}})

@@ -1,4 +1,4 @@
-"""A fleet reboots: one node after another, or several at once within a budget."""
+"""Tests that a fleet reboots: one node after another, or several at once within a budget."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_twelve_nodes_reboot_one_after_another_and_workloads_stay_available(stor
 
 
 def tainted_before_cordon(story: Story, name: str) -> None:
-    """The soft taint was set before the cordon, also on the first node."""
+    """Check that each node had its soft taint before its cordon, also the first node."""
     history = story.observer.node_history(name)
     cordon = next(seen for seen in history if seen.unschedulable)
     before = [seen for seen in history if seen.at < cordon.at]
@@ -64,7 +64,7 @@ def tainted_before_cordon(story: Story, name: str) -> None:
     )
 
 
-def test_with_concurrency_three_and_a_zone_budget_one_node_per_zone_is_down(story: Story) -> None:
+def test_a_zone_budget_of_one_allows_one_node_of_each_zone_to_be_down(story: Story) -> None:
     hosts = story.nodes(9, "--concurrency=3", "--budget=zone=1")
     story.workloads(deployment("web", 9, cpu="500m"))
     story.observer.forget()
@@ -80,7 +80,7 @@ def test_with_concurrency_three_and_a_zone_budget_one_node_per_zone_is_down(stor
     )
 
 
-def test_a_dead_node_uses_up_the_budget_of_its_zone(story: Story) -> None:
+def test_a_node_that_is_not_ready_uses_up_the_budget_of_its_zone(story: Story) -> None:
     dead, same_zone, other_zone = story.nodes(
         3, "--concurrency=2", "--budget=zone=1", zones=2, change=lambda host: setattr(host, "boot_seconds", 600)
     )
@@ -96,7 +96,7 @@ def test_a_dead_node_uses_up_the_budget_of_its_zone(story: Story) -> None:
     assert not same_zone.reboots
 
 
-def test_a_persons_cordon_survives_the_reboot(story: Story) -> None:
+def test_a_cordon_set_by_a_person_survives_the_reboot(story: Story) -> None:
     hosts = story.nodes(2)
     story.cordon(hosts[0])
     story.need_reboot(hosts[:1])
@@ -108,7 +108,7 @@ def test_a_persons_cordon_survives_the_reboot(story: Story) -> None:
     story.judge()
 
 
-def test_a_single_node_reboots_even_if_its_pods_fit_nowhere_else(story: Story) -> None:
+def test_the_only_node_of_a_cluster_reboots_although_its_pods_fit_nowhere_else(story: Story) -> None:
     (host,) = story.nodes(1)
     story.workloads(deployment("web", 2))
     story.need_reboot([host])

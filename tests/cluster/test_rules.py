@@ -1,4 +1,4 @@
-"""Tests of the stories' judge. They need no cluster."""
+"""Tests the rules and figures that judge the stories. They need no cluster."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def sentences(seen: Seen, *hosts: Host, concurrency: int = 1) -> list[str]:
     return broken(seen, {each.name: each for each in hosts or (host(REBOOT),)}, concurrency=concurrency, end=END)
 
 
-def test_a_recording_without_violations_gives_no_findings() -> None:
+def test_the_rules_find_nothing_in_a_recording_of_a_correct_roll_out() -> None:
     assert sentences(a_good_story()) == []
 
 
-def test_two_nodes_down_at_once_are_reported() -> None:
+def test_the_rules_report_two_nodes_that_are_down_at_once() -> None:
     seen = a_good_story()
     seen.nodes += [node(0, "n01"), node(25, "n01", cordoned=True), node(26, "n01")]
     assert sentences(seen, host(REBOOT), host(name="n01")) == [
@@ -90,19 +90,19 @@ def test_two_nodes_down_at_once_are_reported() -> None:
         pytest.param({"pods": {"web-1": pod("web-1")}}, "with web-1 on it", id="a remaining pod"),
     ],
 )
-def test_a_reboot_without_a_claim_is_reported(change: dict[str, object], sentence: str) -> None:
+def test_the_rules_report_a_reboot_without_a_claim(change: dict[str, object], sentence: str) -> None:
     seen = a_good_story()
     for key, value in change.items():
         setattr(seen, key, value)
     assert any(sentence in one for one in sentences(seen))
 
 
-def test_a_machine_that_crashes_needs_no_claim() -> None:
+def test_the_rules_require_no_claim_for_a_machine_that_crashes() -> None:
     alone = Reboot(asked_at=20.0, boot_left="b", by_agent=False, boot="c", ready_at=30.0)
     assert sentences(Seen(nodes=[node(0), node(22, ready=False), node(30)], locks=[lock(0)]), host(alone)) == []
 
 
-def test_a_claim_released_before_the_node_is_back_is_reported() -> None:
+def test_the_rules_report_a_claim_released_before_the_node_is_back() -> None:
     seen = a_good_story()
     seen.locks[-1] = lock(25)
     assert [one.partition(" gave")[2] for one in sentences(seen)] == [
@@ -111,7 +111,7 @@ def test_a_claim_released_before_the_node_is_back_is_reported() -> None:
     ]
 
 
-def test_an_agent_that_exited_by_itself_is_reported() -> None:
+def test_the_rules_report_an_agent_that_exited_by_itself() -> None:
     crashed = host(REBOOT)
     crashed.crashes.append((12.0, 1))
     assert sentences(a_good_story(), crashed) == ["n00: its agent ended by itself: [(12.0, 1)]"]
@@ -132,7 +132,7 @@ def test_an_agent_that_exited_by_itself_is_reported() -> None:
         (None, ["the node is gone"]),
     ],
 )
-def test_marks_left_on_an_idle_node_are_reported(state: NodeSeen | None, left: list[str]) -> None:
+def test_the_rules_report_marks_left_on_an_idle_node(state: NodeSeen | None, left: list[str]) -> None:
     assert not_cleaned_up(state) == left
 
 
@@ -148,11 +148,11 @@ def test_marks_left_on_an_idle_node_are_reported(state: NodeSeen | None, left: l
         ("nonsense", ()),
     ],
 )
-def test_holders_are_read_from_each_form_of_the_lock(text: str | None, holders: tuple[str, ...]) -> None:
+def test_the_observer_reads_holders_from_each_form_of_the_lock(text: str | None, holders: tuple[str, ...]) -> None:
     assert LockSeen(at=0, uid="d", text=text).holders == holders
 
 
-def test_a_node_counts_as_down_from_cordon_or_loss_until_ready_and_schedulable() -> None:
+def test_a_node_is_down_from_cordon_or_loss_until_ready_and_schedulable() -> None:
     assert down_spans(a_good_story().nodes, END) == [Span(start=10, end=40)]
     assert down_spans([node(0), node(5, ready=False)], END) == [Span(start=5, end=END)]
 
@@ -162,7 +162,7 @@ def test_spans_that_only_touch_do_not_overlap() -> None:
     assert most_at_once([Span(start=1, end=2.5), Span(start=2, end=3), Span(start=2.4, end=9)]) == 3
 
 
-def test_moves_count_replacements_and_second_moves() -> None:
+def test_the_figures_count_pods_that_moved_and_pods_that_moved_again() -> None:
     lives = [
         pod("web-1", gone_at=13.0, deleting_at=11.0),
         pod("web-2", node="n01"),
@@ -194,7 +194,7 @@ def test_the_parts_of_a_roll_out_add_up_to_its_duration() -> None:
     assert (found.most_down, found.node_seconds_down) == (1, 30.0)
 
 
-def test_the_delay_of_the_taint_counts_from_the_sentinel() -> None:
+def test_the_delay_of_the_taint_is_measured_from_the_sentinel() -> None:
     seen = Seen(nodes=[node(6.0), node(12.0, taints=(("ours", "PreferNoSchedule"),))])
     late = rollout(seen, {"n00": []}, start=5.0, end=45.0, asked={"n00": 9.0})
     at_once = rollout(seen, {"n00": []}, start=5.0, end=45.0)
@@ -221,7 +221,7 @@ def request(
     }
 
 
-def test_requests_are_counted_by_kind_and_a_watch_counts_once() -> None:
+def test_requests_are_counted_by_verb_and_resource_and_a_watch_once() -> None:
     found = requests_of(
         [
             request("create", "pods", subresource="eviction", code=429),

@@ -1,4 +1,4 @@
-"""The concurrency is changed while nodes reboot."""
+"""Tests changes of the concurrency while nodes reboot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.cluster
 
 
 def most_down(story: Story, since: float = 0.0, until: float = math.inf) -> int:
-    """The nodes that went down between the instants."""
+    """The largest number of nodes that were down at once between the two times."""
     end = time.time()
     return most_at_once(
         span
@@ -38,7 +38,7 @@ def test_a_raised_concurrency_takes_effect_without_a_restart(story: Story) -> No
     assert sum(host.starts for host in hosts) == 12  # no agent was restarted except by the reboots
 
 
-def test_after_lowering_the_concurrency_no_node_starts_until_enough_are_back(story: Story) -> None:
+def test_after_lowering_the_concurrency_no_node_starts_until_enough_nodes_are_back(story: Story) -> None:
     story.settings(concurrency=3)
     hosts = story.nodes(6, change=lambda host: setattr(host, "boot_seconds", 8.0))
     story.need_reboot(hosts)

@@ -1,4 +1,6 @@
-"""`careen shadow` beside the real scheduler: with its configuration it agrees, with another one it reports that."""
+"""Tests `careen shadow` beside the real scheduler. With the scheduler's configuration the shadow agrees; with another
+one it reports disagreements.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ percentageOfNodesToScore: 100
 
 
 class Shadow:
-    """The command in a separate process, started before the workloads and running until it is told to end."""
+    """The command in a separate process, which starts before the workloads and runs until it is told to end."""
 
     def __init__(self, plane: ControlPlane, folder: Path, name: str, *words: str) -> None:
         self._errors = folder / f"{name}.err"
@@ -52,7 +54,7 @@ class Shadow:
         return self._errors.read_text()
 
     def said(self) -> tuple[int, dict[str, Any]]:
-        """Ends it; returns its exit code and its answer."""
+        """End the shadow. Return its exit code and its JSON output."""
         self.process.terminate()
         code = ended(self.process, self.words)
         said: dict[str, Any] = json.loads(self._output.read_text())

@@ -1,4 +1,4 @@
-"""Silences in a real Alertmanager: created, extended under the same id, ended, and expired."""
+"""Tests silences in a real Alertmanager: created, extended under the same id, ended, and expired."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ async def alertmanager(tmp_path: Path) -> AsyncIterator[RealAlertmanager]:
     ended(running.process, (tmp_path / "log").read_text)
 
 
-async def test_a_nodes_alerts_are_suppressed_as_long_as_its_silences_exist(alertmanager: RealAlertmanager) -> None:
+async def test_alertmanager_suppresses_the_alerts_of_a_node_while_its_silences_exist(
+    alertmanager: RealAlertmanager,
+) -> None:
     alertmanager.fire(alertname="NodeDown", node="n1")
     alertmanager.fire(alertname="Slow", instance="n1:9100")
     alertmanager.fire(alertname="Other", node="n10", instance="n10:9100")

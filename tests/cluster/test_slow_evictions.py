@@ -1,4 +1,6 @@
-"""A slow webhook delays every eviction by eight seconds: holds still take effect, and the drain continues."""
+"""Tests a slow webhook that delays every eviction by eight seconds: holds still take effect, and the drain
+continues.
+"""
 
 from __future__ import annotations
 

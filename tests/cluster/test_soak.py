@@ -1,6 +1,8 @@
-"""Agents die and the API server fails at random times, repeatedly: no rule is broken, and every need is met once.
+"""Tests agents that die and an API server that fails at random times. No rule is broken, and each needed reboot happens
+once.
 
-A short form with one seed; `make soak-cluster SOAK_SECONDS=1800 SOAK_SEED=7` runs for half an hour."""
+This is a short form with one seed; `make soak-cluster SOAK_SECONDS=1800 SOAK_SEED=7` runs for half an hour.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(SECONDS + 3600)]
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_dying_agents_and_api_server_outages_break_no_rule(story: Story, concurrency: int) -> None:
+def test_agents_that_die_and_api_server_outages_break_no_rule(story: Story, concurrency: int) -> None:
     chance = random.Random(f"{SEED} {concurrency}")
     hosts = story.nodes(4, f"--concurrency={concurrency}", "--drain-parallel=3")
     story.workloads(deployment("web", 6, stop_seconds=2))
@@ -40,7 +42,7 @@ def test_dying_agents_and_api_server_outages_break_no_rule(story: Story, concurr
 
 
 def storm(story: Story, hosts: list[Host], chance: random.Random, needs: int) -> None:
-    """Kills something every few seconds, until the round is over or enough happened."""
+    """Kill something every few seconds, until the round is over or enough has happened."""
     for _ in range(12):
         time.sleep(chance.uniform(0.2, 4.0))
         if is_over(story, hosts, needs):

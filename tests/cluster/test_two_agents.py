@@ -1,4 +1,4 @@
-"""Two agents on one node that share no lock on the host, as after a forced deletion of a pod that still runs."""
+"""Tests two agents on one node that share no lock on the host, as after a forced deletion of a pod that still runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ pytestmark = pytest.mark.cluster
 
 
 class Together:
-    """Lets the first announcements of two agents reach the server in the same instant, so that one meets a conflict."""
+    """Proxy rules that let the first announcements of two agents reach the server at the same time, so that one meets a
+    conflict.
+    """
 
     def __init__(self, node: str) -> None:
         self.met: list[int] = []
@@ -23,7 +25,7 @@ class Together:
         self._barrier = threading.Barrier(2)
 
     def rule(self) -> Callable[[Call, Callable[[], Answer]], Answer | None]:
-        """One proxy for each agent."""
+        """A rule for the proxy of one agent."""
         is_first = True
 
         def meet(call: Call, forward: Callable[[], Answer]) -> Answer | None:
@@ -44,7 +46,7 @@ class Together:
         return meet
 
 
-def test_of_two_simultaneous_announcements_only_one_reboots_the_host(story: Story) -> None:
+def test_only_one_of_two_simultaneous_announcements_reboots_the_host(story: Story) -> None:
     (host,) = story.nodes(
         1, "--host-lock-dir=", change=lambda host: (story.behind_proxy(host), setattr(host, "shutdown_seconds", 12.0))
     )

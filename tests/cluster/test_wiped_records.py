@@ -1,5 +1,6 @@
-"""The record on a Node is removed, corrupted, or left behind by an agent that is gone: careen's marks are removed
-anyway."""
+"""Tests a record on a Node that is removed, corrupted, or left behind by an agent that is gone. careen still removes
+its marks.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +27,10 @@ def wait_tainted(story: Story, hosts: list[Host]) -> None:
     )
 
 
-def test_a_waiting_nodes_taint_is_removed_with_the_need_even_without_a_record(story: Story) -> None:
-    """Removed under a running agent, made unreadable under one, and removed while the agent was away."""
+def test_the_taint_of_a_waiting_node_is_removed_with_the_need_even_without_a_record(story: Story) -> None:
+    """The record of one node is removed while its agent runs, that of the second is corrupted, and that of the third is
+    removed while it has no agent.
+    """
     wiped, spoilt, alone = hosts = story.nodes(3)
     foreign = {"key": "example.com/theirs", "effect": "PreferNoSchedule"}
     story.admin.patch(f"/api/v1/nodes/{wiped.name}", {"spec": {"taints": [foreign]}})
@@ -71,13 +74,14 @@ def test_the_roll_out_continues_after_a_draining_node_loses_its_record(story: St
 
 
 def changed(story: Story, host: Host, **fields: Any) -> str:
-    """Its record, with these fields replaced."""
+    """The node's record with these fields replaced."""
     return json.dumps({**json.loads(story.state(host).annotations[RECORD]), **fields})
 
 
 def test_poisoned_annotations_do_not_stop_other_nodes(story: Story) -> None:
-    """An uptime of 400 digits, an instant before the year 1, one after the year 9999, and an invalid forecast and
-    lock."""
+    """The annotations contain an uptime of 400 digits, times before the year 1 and after the year 9999, an invalid
+    forecast and an invalid lock.
+    """
     huge, early, late, deep, *others = hosts = story.nodes(6)
     poisoned = hosts[:4]
     wait_tainted(story, poisoned)

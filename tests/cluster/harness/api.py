@@ -1,6 +1,6 @@
 """A small client of the Kubernetes API for tests: JSON in, JSON out, one identity per client.
 
-It deliberately shares no code with careen: the judge of the agents must not make their mistakes.
+It deliberately shares no code with careen, so that the checks of the agents cannot make the agents' mistakes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ JSON_PATCH = "application/json-patch+json"
 
 
 class ApiError(Exception):
-    """The server's answer was not a success. `status` is the HTTP status, `body` the Status object."""
+    """The server did not answer with success. `status` is the HTTP status, `body` the Status object."""
 
     def __init__(self, status: int, body: Object) -> None:
         super().__init__(f"{status} {body.get('reason', '')}: {body.get('message', body)}")
@@ -29,7 +29,7 @@ class ApiError(Exception):
 
 
 class Api:
-    """The API server at `server` as the owner of `token` sees it; every request has these `headers`."""
+    """A client of the API server at `server` with this token. Every request has these `headers`."""
 
     def __init__(
         self, server: str, token: str, certificate_authority: Path, headers: Mapping[str, str] | None = None
@@ -72,7 +72,7 @@ class Api:
         return self._ask("PATCH", path, {}, body, content_type)
 
     def delete(self, path: str, body: Object | None = None, **query: str) -> Object | None:
-        """Deletes the object and returns the answer; None if the object did not exist."""
+        """Delete the object and return the answer, or None if the object did not exist."""
         try:
             return self._ask("DELETE", path, query, body)
         except ApiError as error:
@@ -81,7 +81,7 @@ class Api:
             raise
 
     def watch(self, path: str, resource_version: str, seconds: int = 300) -> Iterator[Object]:
-        """Events until the server ends the watch. A broken connection raises urllib3's HTTPError."""
+        """Yield events until the server ends the watch. A broken connection raises urllib3's HTTPError."""
         query = urlencode(
             {
                 "watch": "1",

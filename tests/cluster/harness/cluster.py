@@ -1,4 +1,4 @@
-"""A cluster with hosts: the control plane, the applied manifests, the observer and the fleet together."""
+"""A cluster with simulated hosts: control plane, applied manifests, observer and fleet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The object with an agent's lock, and the account of the agent."""
+    """The object with the agents' lock, and the ServiceAccount of the agents."""
 
     namespace: str
     daemonset: str
@@ -43,7 +43,7 @@ KURED = Identity(namespace="kube-system", daemonset="kured", account="kured")
 
 
 class Cluster:
-    """One story's view of the control plane. `close` ends agents and observer; `sweep` empties the cluster."""
+    """The control plane as one story uses it. `close` ends agents and observer; `sweep` empties the cluster."""
 
     def __init__(self, plane: ControlPlane, identity: Identity, folder: Path) -> None:
         self.plane = plane
@@ -61,7 +61,7 @@ class Cluster:
     # -- putting things on the cluster
 
     def apply(self, *items: Object) -> None:
-        """Creates missing objects and replaces existing ones."""
+        """Create missing objects and replace existing ones."""
         for item in items:
             try:
                 self.admin.create(path_of(item), item)
@@ -74,7 +74,7 @@ class Cluster:
         self.apply(*(item for item in yaml.safe_load_all(path.read_text()) if item))
 
     def start_fleet(self, hosts: Iterable[Host], command: AgentCommand) -> Fleet:
-        """Registers the nodes and starts an agent on each as soon as its DaemonSet pod runs."""
+        """Register the nodes, and start an agent on each node as soon as its DaemonSet pod runs."""
         self.fleet = Fleet(
             lambda: self.plane.admin,
             self.observer,
@@ -87,15 +87,18 @@ class Cluster:
         return self.fleet
 
     def _token(self, host: Host) -> str:
-        """A token bound to the pod of the node's agent, as a kubelet mounts it: it names the node and ends with the
-        pod."""
+        """A token for the pod of the node's agent, as a kubelet mounts it. The token names the node and ends with the
+        pod.
+        """
         bound = {"apiVersion": "v1", "kind": "Pod", "name": host.agent_pod_name, "uid": host.agent_pod}
         return self.plane.service_account_token(self.identity.namespace, self.identity.account, bound_to=bound)
 
     # -- waiting
 
     def wait_for(self, sentence: str, condition: Callable[[], T | None], seconds: float = 60) -> T:
-        """The first true result of the condition. Fails with the sentence and the agents' last log lines."""
+        """Return the first true result of the condition. A failure shows the sentence and the last log lines of the
+        agents.
+        """
         patience = TimeLimit(seconds)  # seconds of an otherwise idle machine: a slow machine makes stories slow
         while True:
             try:
@@ -111,7 +114,7 @@ class Cluster:
             time.sleep(0.1)
 
     def describe(self) -> str:
-        """Nodes, lock and the last lines of every agent, for a failure's message."""
+        """Nodes, lock and the last log lines of each agent, for the message of a failure."""
         rows = []
         for name in sorted(self.fleet.hosts if self.fleet else ()):
             node = self.observer.node(name)
@@ -133,7 +136,7 @@ class Cluster:
         return "\n".join(rows)
 
     def pods_are_ready(self, namespace: str = SHOP) -> bool:
-        """Every workload has all of its pods, and all of them are ready."""
+        """Whether every workload has all of its pods, and all of them are ready."""
         for kind in ("deployments", "statefulsets"):
             for item in self.admin.list(f"/apis/apps/v1/namespaces/{namespace}/{kind}"):
                 status = item.get("status", {})
@@ -162,7 +165,7 @@ class Cluster:
         self.observer.close()
 
     def sweep(self) -> None:
-        """Removes workloads, agents' objects and nodes, so that the next story starts with an empty cluster."""
+        """Remove workloads, agents' objects and nodes, so that the next story starts with an empty cluster."""
         admin = self.admin
         now = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
         for kind in ("deployments", "statefulsets", "daemonsets", "replicasets"):
@@ -188,6 +191,6 @@ class Cluster:
 
 
 def manifest_files() -> list[Path]:
-    """What `kubectl apply -k manifests` applies, in that order."""
+    """The objects that `kubectl apply -k manifests` applies, in that order."""
     folder = REPOSITORY / "manifests"
     return [folder / name for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]]

@@ -1,4 +1,4 @@
-"""The admission component of manifests/ on a control plane, and a client for each possible attacker."""
+"""Installs the admission component of manifests/ on a control plane, with a client for each possible attacker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLURALS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
-    """Two nodes with the DaemonSet's pods but without agents, so that nothing changes by itself."""
+    """Two nodes with the pods of the DaemonSet but without agents, so that nothing changes by itself."""
 
     story: Story
     own: str
@@ -39,7 +39,9 @@ class Guarded:
 
 @contextmanager
 def policies_on(story: Story) -> Iterator[None]:
-    """The objects of `manifests/admission`, inside this context; they are enforced when it begins."""
+    """Install the objects of `manifests/admission` for the block. The API server enforces them when the block
+    begins.
+    """
     keep_parameters_followed(story)
     story.admin.patch(CAREEN.path, PARAMETERS)
     for policy in POLICIES:
@@ -56,8 +58,9 @@ def policies_on(story: Story) -> Iterator[None]:
 
 
 def keep_parameters_followed(story: Story) -> None:
-    """A permanent policy that matches nothing: without any policy left, the API server would stop watching DaemonSets
-    for good (kubernetes/kubernetes#130887)."""
+    """Install a permanent policy that matches nothing. If no policy is left, the API server permanently stops watching
+    DaemonSets (kubernetes/kubernetes#130887).
+    """
     name, group = {"name": "tests-follow-daemonsets"}, "admissionregistration.k8s.io/v1"
     rule = {"apiGroups": ["tests"], "apiVersions": ["*"], "resources": ["nothing"], "operations": ["CREATE"]}
     spec = {
@@ -77,7 +80,7 @@ def keep_parameters_followed(story: Story) -> None:
 
 
 def _probes(story: Story, unbound: Api) -> list[tuple[str, Callable[[], object]]]:
-    """One request for each policy, which only that policy refuses."""
+    """One request for each policy, which no other policy refuses."""
     node = story.admin.list("/api/v1/nodes")[0]["metadata"]["name"]
     pod = story.wait_for("there is a pod", lambda: story.admin.list("/api/v1/pods"))[0]["metadata"]
     mark = {"metadata": {"annotations": {"careen.dev/reason": "probe"}}}
@@ -99,7 +102,7 @@ def _path(policy: dict[str, Any]) -> str:
 
 @contextmanager
 def guarded(story: Story) -> Iterator[Guarded]:
-    """The policies, two nodes and the clients."""
+    """The scene of the tests: policies, two nodes, and clients."""
     own, other = story.nodes_without_agents(2)
     story.wait_for("the DaemonSet has a pod on both", lambda: _pod_of(story, own) and _pod_of(story, other))
     with policies_on(story):
@@ -111,7 +114,7 @@ def guarded(story: Story) -> Iterator[Guarded]:
 
 
 def agent_of(story: Story, host: Host) -> Api:
-    """A client with a token like the agent's on that host: bound to its pod."""
+    """A client with a token like the agent's on this host: it is bound to the agent's pod."""
     name, uid = _pod_of(story, host) or ("", "")
     bound = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
     return story.plane.client(story.plane.service_account_token(CAREEN.namespace, CAREEN.account, bound_to=bound))
@@ -127,7 +130,7 @@ def annotated(**annotations: str | None) -> Object:
 
 
 def evict(api: Api, namespace: str, name: str, *, query: str = "", **options: Any) -> object:
-    """Requests an eviction once. `options` are the Eviction's deleteOptions."""
+    """Request one eviction. `options` are the deleteOptions of the Eviction."""
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -144,12 +147,14 @@ def about_node(node: str) -> Object:
 
 
 def post(api: Api, told: Object, group: str = "/api/v1") -> object:
-    """An Event that is never stored."""
+    """Post an Event as a dry run, so it is not stored."""
     return api.create(f"{group}/namespaces/{told['metadata']['namespace']}/events?dryRun=All", told)
 
 
 def refusal(attempt: Callable[[], object]) -> str:
-    """The API server's reason for a refusal; empty if it accepted. Raises for any other status than 403."""
+    """The API server's reason for a refusal, or an empty text if it accepted. Raises for every other status than
+    403.
+    """
     try:
         attempt()
     except ApiError as error:

@@ -1,6 +1,7 @@
-"""The events of the cluster as reported by the API server: nodes, pods and the lock, by watches, with times.
+"""Watches nodes, pods and the lock, and records each event with its time.
 
-Kept as values so that stories and the bench can check them afterwards, in `rules.py` and `figures.py`."""
+Stories and the bench check the recorded values afterwards, in `rules.py` and `figures.py`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tests.cluster.harness.objects import condition, condition_reason, owner_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSeen:
-    """A node from this instant until the next value of the same name."""
+    """A node from this time until the next value of the same name."""
 
     at: float
     name: str
@@ -39,7 +40,7 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockSeen:
-    """The lock annotation from this instant on; None if the annotation or its object does not exist."""
+    """The lock annotation from this time on, or None if the annotation or its object does not exist."""
 
     at: float
     uid: str
@@ -47,7 +48,7 @@ class LockSeen:
 
     @property
     def holders(self) -> tuple[str, ...]:
-        """Names of the nodes in the lock, in either of kured's forms; a manual pause has none."""
+        """The names of the nodes in the lock, in either of kured's forms. A pause has none."""
         try:
             content = json.loads(self.text or "{}")
         except ValueError:
@@ -81,7 +82,7 @@ class PodLife:
 
     @property
     def is_static(self) -> bool:
-        """The API server's picture of a static pod; its owner is the Node."""
+        """Whether this is the API server's copy of a static pod, whose owner is the Node."""
         return self.owner.startswith("Node/")
 
 
@@ -99,7 +100,7 @@ Take = Callable[[str, Object, float], None]
 
 @dataclass(slots=True, kw_only=True)
 class _Collection:
-    """One watch: its path, its object (None: all), its handler, and the objects known to exist."""
+    """One watch: its path, its object (None: all), its handler, and the objects that exist."""
 
     path: str
     take: Take
@@ -111,7 +112,7 @@ class _Collection:
 
 
 class Observer:
-    """Watches until `close`. `node`, `pods_of`… are the current state; `seen` is the history."""
+    """An observer that watches until `close`. `node`, `pods`… return the current state, and `seen` is the history."""
 
     def __init__(self, connect: Callable[[], Api], *, daemonset: tuple[str, str], lock_annotation: str) -> None:
         self.seen = Seen()
@@ -127,7 +128,7 @@ class Observer:
         self._follow(f"/apis/apps/v1/namespaces/{namespace}/daemonsets", self._daemonset, only=name)
 
     def forget(self) -> None:
-        """Restarts the history with the current state."""
+        """Start the history again with the current state."""
         with self._lock:
             now = time.time()
             last = {seen.name: seen for seen in self.seen.nodes}
@@ -144,7 +145,7 @@ class Observer:
             return [seen for seen in self.seen.nodes if seen.name == name]
 
     def node(self, name: str) -> NodeSeen | None:
-        """The current node; None if it does not exist."""
+        """The current node, or None if it does not exist."""
         history = self.node_history(name)
         return history[-1] if history and history[-1].exists else None
 
@@ -272,5 +273,5 @@ def node_seen(item: Object, at: float, *, exists: bool) -> NodeSeen:
 
 
 def as_json(text: str | None) -> Any:
-    """The content of an annotation; an empty dictionary if it does not exist."""
+    """The content of an annotation, or an empty dictionary if the annotation does not exist."""
     return json.loads(text) if text else {}

@@ -1,8 +1,9 @@
-"""The rules that must hold in every story, judged from the records of observer and hosts. Pure, and shares no code with
-careen.
+"""The rules that must hold in every story. They judge the records of observer and hosts; pure functions that share no
+code with careen.
 
-Each function returns one sentence for each broken rule. The watches of nodes, pods and lock are separate
-connections, so events within `BLUR` seconds have no order."""
+Each function returns one sentence for each broken rule. The watches of nodes, pods and lock are separate connections,
+so events within `BLUR` seconds have no order.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +22,20 @@ STAYS = ("careen.dev/last-reboot", "careen.dev/history", "careen.dev/hold", "car
 def broken(
     seen: Seen, hosts: Mapping[str, Host], *, concurrency: int, end: float, lock_was_lost: bool = False
 ) -> list[str]:
-    """All rules of every story.
+    """Check all rules of every story.
 
-    `lock_was_lost`: the story itself removed the lock, so a missing claim does not count as released."""
+    `lock_was_lost`: the story itself removed the lock, so a missing claim was not released.
+    """
     return [
         *too_many_down(seen, hosts, concurrency, end),
         *rebooted_without_right(seen, hosts, end),
-        *(() if lock_was_lost else given_back_too_early(seen, hosts, end)),
+        *(() if lock_was_lost else claim_released_too_early(seen, hosts, end)),
         *(f"{host.name}: its agent ended by itself: {host.crashes}" for host in hosts.values() if host.crashes),
     ]
 
 
 def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> list[str]:
-    """No more of these nodes are cordoned or not ready at once than the limit."""
+    """At most `limit` of these nodes are cordoned or not ready at once."""
     spans = {name: down_spans(_history(seen, name), end) for name in names}
     most = most_at_once(span for found in spans.values() for span in found)
     if most <= limit:
@@ -45,7 +47,9 @@ def too_many_down(seen: Seen, names: Iterable[str], limit: int, end: float) -> l
 
 
 def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """A node reboots only with its own claim in the lock, cordoned, and empty except for DaemonSet and static pods."""
+    """A node reboots only if it is cordoned, has its own claim in the lock, and has no pods except DaemonSet and static
+    pods.
+    """
     found = []
     for name, host in hosts.items():
         history = _history(seen, name)
@@ -73,8 +77,8 @@ def rebooted_without_right(seen: Seen, hosts: Mapping[str, Host], end: float) ->
     return found
 
 
-def given_back_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
-    """A claim leaves the lock only after a new boot and a Ready node, or after everything was undone."""
+def claim_released_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) -> list[str]:
+    """A claim leaves the lock only after a new boot of a Ready node, or after everything was undone."""
     found = []
     for name, host in hosts.items():
         history = _history(seen, name)
@@ -93,7 +97,7 @@ def given_back_too_early(seen: Seen, hosts: Mapping[str, Host], end: float) -> l
 
 
 def not_cleaned_up(state: NodeSeen | None, *, cordoned: bool = False) -> list[str]:
-    """The marks that an idle agent left on its node."""
+    """The marks that an idle agent has left on its node."""
     if state is None:
         return ["the node is gone"]
     left = [key for key in (*state.labels, *state.annotations) if key.startswith(OURS) and key not in STAYS]
@@ -113,6 +117,6 @@ def _within(spans: Sequence[Span], at: float) -> bool:
 
 
 def _around(history: Sequence[NodeSeen], at: float) -> list[NodeSeen]:
-    """The states that the node had within BLUR of this instant."""
+    """The states that the node had within BLUR seconds of this time."""
     before = [one for one in history if one.at <= at - BLUR][-1:]
     return before + [one for one in history if at - BLUR < one.at <= at + BLUR]

@@ -1,4 +1,4 @@
-"""A story: some nodes with careen's agents, and the actions and checks that a story needs."""
+"""A story: nodes with careen's agents, and the actions and checks that a story needs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ZONES = ("zone-a", "zone-b", "zone-c")
 
 
 class Story(Cluster):
-    """Call `judge` at the end of the story, then `close`."""
+    """A story on a control plane. A test calls `judge` at the end, then `close`."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         super().__init__(plane, CAREEN, folder)
@@ -42,7 +42,7 @@ class Story(Cluster):
     def nodes(
         self, count: int, *flags: str, zones: int = 3, change: Callable[[Host], None] = lambda host: None
     ) -> list[Host]:
-        """So many nodes n00, n01, … with an agent each, in so many zones. Returns when every agent answers."""
+        """Start `count` nodes n00, n01, … in this many zones, with an agent each. Return when every agent answers."""
         hosts = self.nodes_without_agents(count, *flags, zones=zones, change=change)
         self.start_agents()
         return hosts
@@ -50,7 +50,7 @@ class Story(Cluster):
     def nodes_without_agents(
         self, count: int, *flags: str, zones: int = 3, change: Callable[[Host], None] = lambda host: None
     ) -> list[Host]:
-        """The same, before the agents are installed: `start_agents` starts them."""
+        """Start nodes as `nodes` does, but without agents. `start_agents` starts the agents."""
         self.flags = list(flags)
         hosts = [
             Host(name=f"n{number:02}", zone=ZONES[number % zones], folder=self.folder / "hosts" / f"n{number:02}")
@@ -70,7 +70,7 @@ class Story(Cluster):
         return hosts
 
     def behind_proxy(self, host: Host, alias: str = "") -> Proxy:
-        """A `change` for `nodes`: the node's agent reaches the API server through a proxy."""
+        """A `change` for `nodes`: lets the node's agent reach the API server through a proxy."""
         proxy = self.proxies[host.name + alias] = Proxy(self.plane.server, self.plane.certificate_authority)
         if not alias:
             host.api_server = proxy.url
@@ -82,7 +82,7 @@ class Story(Cluster):
         self.agents_answer()
 
     def install_kured(self) -> None:
-        """Installs its DaemonSet with pods on every node, but nothing that would reboot."""
+        """Install kured's DaemonSet with a pod on every node, but without anything that would reboot."""
         self.apply_file(REPOSITORY / "bench" / "rollout" / "kured.yaml")
         self.wait_for(
             "kured's pods run",
@@ -95,12 +95,12 @@ class Story(Cluster):
         self.wait_for("every agent is ready", lambda: all(is_answering(host) for host in wanted), seconds)
 
     def workloads(self, *items: Object) -> None:
-        """Applies them and waits until all of their pods are ready."""
+        """Create the workloads and wait until all of their pods are ready."""
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, *items)
         self.wait_for("the workloads are ready", self.pods_are_ready, 90)
 
     def settings(self, **values: Any) -> None:
-        """Writes the ConfigMap that agents follow. Underscores in names become dashes."""
+        """Write the ConfigMap that the agents follow. Underscores in names become dashes."""
         content = yaml.safe_dump({key.replace("_", "-"): value for key, value in values.items()})
         path = f"/api/v1/namespaces/{CAREEN.namespace}/configmaps"
         self.admin.patch(f"{path}/careen", {"data": {"config.yaml": content}})
@@ -123,11 +123,11 @@ class Story(Cluster):
         self.admin.patch(f"/api/v1/nodes/{host.name}", {"spec": {"unschedulable": cordoned}})
 
     def write_lock(self, text: str | None) -> None:
-        """Writes the lock as a person does with kubectl annotate."""
+        """Write the lock as a person does with kubectl annotate."""
         self.admin.patch(CAREEN.path, {"metadata": {"annotations": {LOCK_ANNOTATION: text}}})
 
     def end_pod(self, life: PodLife, phase: str) -> None:
-        """The pod's containers end; `phase` is Succeeded or Failed."""
+        """End the pod's containers. `phase` is Succeeded or Failed."""
         conditions = [
             {"type": kind, "status": "False", "reason": "PodCompleted"} for kind in ("Ready", "ContainersReady")
         ]
@@ -140,13 +140,13 @@ class Story(Cluster):
     # -- asking
 
     def state(self, host: Host) -> NodeSeen:
-        """The current node."""
+        """The current state of the host's node."""
         state = self.observer.node(host.name)
         assert state is not None, f"{host.name} does not exist"
         return state
 
     def phase(self, host: Host) -> str:
-        """The phase in the node's annotation; Idle if there is none."""
+        """The phase in the node's annotation, or Idle if there is none."""
         state = self.observer.node(host.name)
         return state.annotations.get("careen.dev/phase", "Idle") if state else "no such node"
 
@@ -165,7 +165,7 @@ class Story(Cluster):
         return self.observer.lock_now().holders
 
     def is_over(self, hosts: Sequence[Host]) -> bool:
-        """All of them have rebooted and are back in service, and the lock has no claim."""
+        """Whether all hosts have rebooted and are in service again, and the lock has no claim."""
         return (
             all(host.reboots and host.up for host in hosts)
             and all(self.is_home(host) for host in hosts)
@@ -180,7 +180,7 @@ class Story(Cluster):
         self.wait_for(f"{len(hosts)} nodes have rebooted and are back", lambda: self.is_over(hosts), seconds)
 
     def finishes_one(self, host: Host, seconds: float = 60) -> None:
-        """This node is done, whatever the others do."""
+        """Wait until this node has finished, whatever the other nodes do."""
         self.wait_for(
             f"{host.name} has rebooted and is back",
             lambda: host.reboots and host.up and self.is_home(host) and host.name not in self.holders(),
@@ -191,7 +191,7 @@ class Story(Cluster):
         self.wait_for(f"{host.name} is {' or '.join(phases)}", lambda: self.phase(host) in phases, seconds)
 
     def any_of(self, hosts: Sequence[Host], *phases: str, seconds: float = 60) -> Host:
-        """The first of the hosts that reaches one of the phases."""
+        """Wait for the first of the hosts that reaches one of the phases, and return it."""
         return self.wait_for(
             f"a node is {' or '.join(phases)}",
             lambda: next((host for host in hosts if self.phase(host) in phases), None),
@@ -199,14 +199,14 @@ class Story(Cluster):
         )
 
     def stays(self, sentence: str, condition: Callable[[], bool], seconds: float) -> None:
-        """Checks ten times a second that the condition stays true."""
+        """Check ten times a second that the condition stays true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             assert condition(), f"no longer so: {sentence}\n{self.describe()}"
             time.sleep(0.1)
 
     def events(self, reason: str | None = None) -> list[Object]:
-        """Events that careen wrote about nodes."""
+        """The Events that careen wrote about nodes."""
         found = self.admin.list("/api/v1/namespaces/default/events")
         return [
             event
@@ -220,7 +220,7 @@ class Story(Cluster):
         ).data.decode()
 
     def command(self, *words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """`careen WORDS…` as a cluster administrator runs it."""
+        """Run `careen WORDS…` as a cluster administrator."""
         env = {
             **clean_environment(),
             "PYTHONPATH": CAREEN_PYTHONPATH,
@@ -241,12 +241,12 @@ class Story(Cluster):
         return requests_of(self.plane.audit_events(self._audit_from), CAREEN.user)
 
     def count_requests_from_now(self) -> None:
-        """Earlier requests do not count in `requests` and `forbidden`."""
+        """Do not count earlier requests in `requests` and `forbidden`."""
         log = self.plane.audit_log
         self._audit_from = log.stat().st_size if log.exists() else 0
 
     def forbidden(self) -> list[str]:
-        """Requests of the agents that were forbidden."""
+        """The agents' requests that were forbidden."""
         return sorted(
             {
                 f"{event['verb']} {event['requestURI'].partition('?')[0]}"
@@ -263,20 +263,20 @@ class Story(Cluster):
     # -- judging
 
     def judge(self, *, concurrency: int = 1, lock_was_lost: bool = False) -> None:
-        """The rules that hold in every story; see `rules.broken`."""
+        """Check the rules that hold in every story; see `rules.broken`."""
         sentences = broken(
             self.observer.seen, self.hosts, concurrency=concurrency, end=time.time(), lock_was_lost=lock_was_lost
         )
         assert not sentences, "\n".join([*sentences, self.describe()])
 
     def is_clean(self, hosts: Iterable[Host]) -> None:
-        """Fails if one of these nodes has a mark of careen."""
+        """Fail if one of these nodes has a mark of careen."""
         sentences = [sentence for host in hosts for sentence in not_cleaned_up(self.observer.node(host.name))]
         assert not sentences, "\n".join([*sentences, self.describe()])
 
 
 def is_answering(host: Host) -> bool:
-    """Whether the agent's health endpoint reports that it works."""
+    """Whether the health endpoint of the agent reports that it works."""
     try:
         return (
             urllib3.request("GET", f"http://127.0.0.1:{host.metrics_port()}/readyz", retries=False, timeout=2).status

@@ -1,4 +1,4 @@
-"""Builders of the stories' workloads. Everything has a default, so a story mentions only what it depends on."""
+"""Builders of the workloads of stories. Everything has a default, so a story mentions only what it depends on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SHOP = "shop"
 
 
 def deployment(name: str, replicas: int, **pod: Any) -> Object:
-    """See `pod_spec` for the options of its pods."""
+    """A Deployment. `pod_spec` explains the options of its pods."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -38,7 +38,7 @@ def daemon_set(name: str, **pod: Any) -> Object:
 
 
 def job(name: str, *, runs_for: str = "24h", backoff_limit: int = 6, **pod: Any) -> Object:
-    """One pod that completes after `runs_for`."""
+    """A Job with one pod, which completes after `runs_for`."""
     template = _template(name, restartPolicy="Never", **pod)["template"]
     template["metadata"]["annotations"]["tests/runs-for"] = runs_for
     return {
@@ -50,7 +50,7 @@ def job(name: str, *, runs_for: str = "24h", backoff_limit: int = 6, **pod: Any)
 
 
 def cron_job(name: str, of: Object) -> Object:
-    """A CronJob with such Jobs, but no schedule: a story creates them like `kubectl create job --from`."""
+    """A CronJob with such Jobs, but without a schedule. A story creates its Jobs like `kubectl create job --from`."""
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -60,7 +60,7 @@ def cron_job(name: str, of: Object) -> Object:
 
 
 def bare_pod(name: str, node: str, labels: dict[str, str] | None = None) -> Object:
-    """A bare pod, bound to a node by hand."""
+    """A pod without a controller, bound to a node by hand."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -99,12 +99,12 @@ def apart_from_its_like(app: str) -> dict[str, Any]:
 
 
 def on_node(node: str) -> dict[str, Any]:
-    """Only on that node; by a selector, so that the scheduler places it."""
+    """Place a workload only on this node. A node selector does it, so the scheduler places the pods."""
     return {"nodeSelector": {"kubernetes.io/hostname": node}}
 
 
 def path_of(item: Object) -> str:
-    """The collection that a manifest belongs to."""
+    """The API path of the collection to which a manifest belongs."""
     group = "/api/v1" if item["apiVersion"] == "v1" else f"/apis/{item['apiVersion']}"
     plural = {"NetworkPolicy": "networkpolicies", "PriorityClass": "priorityclasses"}.get(
         item["kind"], item["kind"].lower() + "s"

@@ -16,7 +16,9 @@ CAREEN_PYTHONPATH = f"{REPOSITORY / 'operator'}{os.pathsep}{REPOSITORY}"
 
 
 def clean_environment() -> dict[str, str]:
-    """Keeps careen's settings away from an agent: no KUBECONFIG, no CAREEN_ or KURED_ variable."""
+    """An environment without KUBECONFIG and without variables CAREEN_ and KURED_, so that no setting reaches an
+    agent.
+    """
     return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 
 
@@ -28,7 +30,9 @@ def careen(
     flags: Callable[[Host], Sequence[str]],
     settings: Mapping[str, str] | None = None,
 ) -> AgentCommand:
-    """`careen agent` as an ordinary process with its own kubeconfig; `flags` are added, `settings` is environment."""
+    """A command that runs `careen agent` as a process with its own kubeconfig. `flags` are added; `settings` are
+    environment variables.
+    """
 
     def launch(host: Host, token: str) -> Launch:
         kubeconfig = plane.kubeconfig(
@@ -54,10 +58,11 @@ def careen(
 
 
 def by_template(plane: ControlPlane, template: str, *, namespace: str, daemonset: str) -> AgentCommand:
-    """Any agent that finds the API server as it would in a pod. The command may contain these placeholders in braces:
+    """A command for any agent that finds the API server as in a pod. It may contain these placeholders in braces:
 
-    node, root (the host's `/`), sentinel, boot_id_file, reboot_command, kubeconfig, namespace, daemonset, port
-    (a free one)."""
+    node, root (the host's `/`), sentinel, boot_id_file, reboot_command, kubeconfig, namespace, daemonset, port (a free
+    one).
+    """
 
     def launch(host: Host, token: str) -> Launch:
         secrets = host.folder / "serviceaccount"
@@ -89,7 +94,7 @@ def by_template(plane: ControlPlane, template: str, *, namespace: str, daemonset
 
 
 def careen_template(python: Path = Path(sys.executable)) -> str:
-    """This repository's agent with its defaults, for `by_template`."""
+    """The command of this repository's agent with default settings, for `by_template`."""
     return (
         f"{shlex.quote(str(python))} -m careen agent --node-id {{node}} --kubeconfig {{kubeconfig}} "
         f"--host-root {{root}} "

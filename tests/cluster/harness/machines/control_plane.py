@@ -1,6 +1,7 @@
 """A Kubernetes control plane on loopback: etcd, API server, controllers, scheduler and kwok, all in one folder.
 
-`make test-cluster` builds the two required programs; see mk/cluster.mk."""
+`make test-cluster` builds the two required programs; see mk/cluster.mk.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ class PodTimes:
 
 
 class ControlPlane:
-    """Starts with the constructor, ends with `close`. `admin` is a client with every right."""
+    """A control plane that starts with the constructor and ends with `close`. `admin` is a client with every right."""
 
     def __init__(
         self,
@@ -163,7 +164,7 @@ class ControlPlane:
         )
 
     def start_api_server(self) -> None:
-        """Starts it, also after `stop_api_server`, and waits until it is ready."""
+        """Start the API server, also after `stop_api_server`, and wait until it is ready."""
         self._start(
             "apiserver",
             *(str(CONTROL_PLANE), "apiserver", f"--etcd-servers=http://127.0.0.1:{self._etcd_port}"),
@@ -221,7 +222,7 @@ class ControlPlane:
         )
 
     def start_scheduler(self) -> None:
-        """Starts it, also after `stop_scheduler`."""
+        """Start the scheduler, also after `stop_scheduler`."""
         few = ("env", f"GOMAXPROCS={self._scheduler_processors}") if self._scheduler_processors else ()
         self._start(
             "scheduler",
@@ -230,11 +231,11 @@ class ControlPlane:
         )
 
     def stop_scheduler(self) -> None:
-        """Ends the scheduler as a crash does: its state is lost."""
+        """End the scheduler like a crash: its state is lost."""
         self._programs.pop("scheduler").kill()
 
     def stop_api_server(self) -> None:
-        """Ends the API server as a crash does: no connection is closed properly. etcd keeps its data."""
+        """End the API server like a crash: no connection is closed properly. etcd keeps its data."""
         self._programs.pop("apiserver").kill()
         self.admin.close()
 
@@ -242,7 +243,7 @@ class ControlPlane:
         return self._programs[name]
 
     def check(self) -> None:
-        """Raises when a program of the control plane died."""
+        """Raise an error if a program of the control plane has ended."""
         for name, program in self._programs.items():
             if (code := program.exit_code()) is not None:
                 raise RuntimeError(f"{name} ended with {code}:\n{program.tail()}")
@@ -258,16 +259,16 @@ class ControlPlane:
     # -- identities
 
     def client(self, token: str | None = None) -> Api:
-        """A separate client; an administrator's unless a token is given."""
+        """A new client: an administrator's unless a token is given."""
         return Api(self.server, token or self._tokens["admin"], self.certificate_authority)
 
     def client_as(self, user: str, group: str) -> Api:
-        """A client whose requests count as this user's, such as a kubelet, which has no token here."""
+        """A client that impersonates this user, such as a kubelet, which has no token here."""
         acts_as = {"Impersonate-User": user, "Impersonate-Group": group}
         return Api(self.server, self._tokens["admin"], self.certificate_authority, acts_as)
 
     def service_account_token(self, namespace: str, name: str, bound_to: dict[str, str] | None = None) -> str:
-        """A token as a kubelet requests it: for one ServiceAccount, bound to one pod, so that it ends with the pod."""
+        """A token as a kubelet requests it: for one ServiceAccount and one pod, with which the token ends."""
         spec: dict[str, Any] = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 7200}
         if bound_to:
             spec["boundObjectRef"] = bound_to
@@ -278,7 +279,7 @@ class ControlPlane:
         return str(answer["status"]["token"])
 
     def audit_events(self, from_byte: int = 0) -> list[dict[str, Any]]:
-        """Finished requests of ServiceAccounts; an incomplete line is left out."""
+        """Finished requests of ServiceAccounts in the audit log. An incomplete line is left out."""
         if not self.audit_log.exists():
             return []
         with self.audit_log.open("rb") as log:
@@ -290,10 +291,10 @@ class ControlPlane:
 def a_control_plane(
     name: str, start: Callable[[Path, Guardian], ControlPlane], *, keeps_logs: bool = False
 ) -> Iterator[ControlPlane]:
-    """A separate control plane, as `start` makes it in an empty folder; afterwards both are removed, whatever happened.
-    `name` tells whose folder it was.
+    """A separate control plane, which `start` creates in an empty folder. Afterwards both are removed, whatever
+    happened. `name` is part of the folder's name.
 
-    Not in pytest's folders: etcd's files are large and rarely needed afterwards.
+    The folder is not one of pytest's, because etcd's files are large and rarely needed afterwards.
     """
     folder, guardian = Path(tempfile.mkdtemp(prefix=f"careen-{name}-")), Guardian()
     try:
@@ -318,10 +319,9 @@ def require_binaries() -> None:
 
 
 def stages(pods: PodTimes) -> list[dict[str, Any]]:
-    """What kwok simulates: pods become ready, jobs complete, deleted pods end. Nodes are simulated by `hosts.py`
-    instead,
+    """The kwok stages: pods become ready, Jobs complete, deleted pods end.
 
-    because kwok, repairing a node that is not ready, would put the old boot id back.
+    `hosts.py` simulates the nodes, because kwok would write the old boot id when it repairs a NotReady node.
     """
 
     def stage(

@@ -1,8 +1,8 @@
 """Simulated hosts: each has a folder with a sentinel and a boot id, an agent process, and a reboot that takes time.
 
-One thread acts as kubelet and machine for all of them: it kills the agent when the machine goes down, reports to the
-API server like a kubelet, and starts the agent again after the boot. This code does not depend on what an agent
-does."""
+One thread acts as kubelet and machine for all hosts. It kills the agent when the machine goes down, reports to the API
+server like a kubelet, and starts the agent again after the boot. This code does not depend on what an agent does.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How to start an agent: the result of an AgentCommand for a host."""
+    """The process of an agent to start: what an AgentCommand returns for a host."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -54,7 +54,7 @@ class Reboot:
 
 @dataclass(slots=True, kw_only=True)
 class Host:
-    """A machine. Change the fields in the middle block to make it misbehave."""
+    """A machine. A test changes the fields in the middle block to make the machine misbehave."""
 
     name: str
     zone: str
@@ -138,7 +138,7 @@ class Host:
         self.reboot_command.chmod(0o755)
 
     def ask_for_reboot(self) -> None:
-        """What the package manager does after a kernel update: it creates the sentinel."""
+        """Create the sentinel, as a package manager does after a kernel update."""
         self.sentinel.write_text("*** System restart required ***\n")
 
     def withdraw(self) -> None:
@@ -159,7 +159,9 @@ class Host:
         return len(refused.read_text().splitlines()) if refused.exists() else 0
 
     def metrics_port(self) -> int:
-        """The metrics port, the same for every start of the agent, so that a story can read its metrics."""
+        """The port of the agent's metrics. It stays the same when the agent starts again, so a story can read its
+        metrics.
+        """
         self.port = self.port or free_port()
         return self.port
 
@@ -253,7 +255,7 @@ class Host:
             self.starts += 1
 
     def ask_agent_to_stop(self, now: float) -> None:
-        """SIGTERM, then SIGKILL after the grace period of its pod."""
+        """Send SIGTERM to the agent, and SIGKILL after the grace period of its pod."""
         if self.agent is not None:
             self.killed = True
             self.agent.signal(signal.SIGTERM)
@@ -294,7 +296,7 @@ class Host:
 
 
 class Fleet:
-    """The hosts of one story and the thread that simulates them."""
+    """The hosts of one story, and the thread that simulates them."""
 
     def __init__(
         self,
@@ -319,7 +321,7 @@ class Fleet:
         self._thread.start()
 
     def add(self, host: Host) -> Host:
-        """Creates the machine and registers its node, as a kubelet does when it starts."""
+        """Create the machine and register its node, as a kubelet does when it starts."""
         host.build()
         self._connect().create("/api/v1/nodes", host.manifest())
         with self._lock:
@@ -327,8 +329,9 @@ class Fleet:
         return host
 
     def start_another_agent(self, host: Host, *, api_server: str = "") -> Program:
-        """A second agent for the same host, as after a forced deletion of a pod that still runs. It ends with
-        its machine."""
+        """Start a second agent for the host, as after a forced deletion of a pod that still runs. It ends with its
+        machine.
+        """
         other = copy.copy(host)
         other.alias, other.api_server = "-second", api_server or host.api_server
         program = self._launch(other, host.folder / "second-agent.log")
@@ -337,19 +340,19 @@ class Fleet:
         return program
 
     def stop_agent(self, host: Host) -> None:
-        """SIGTERM, as if its container were stopped; the machine starts another agent."""
+        """Send SIGTERM to the agent, as if its container were stopped. The machine starts another agent."""
         with self._lock:
             host.ask_agent_to_stop(time.time())
 
     def kill_agent(self, host: Host) -> None:
-        """SIGKILL at once; the machine starts the agent again after `restart_seconds`."""
+        """Send SIGKILL to the agent. The machine starts the agent again after `restart_seconds`."""
         with self._lock:
             assert host.agent is not None, f"no agent runs on {host.name}"
             host.killed = True
             host.agent.kill()
 
     def freeze_agent(self, host: Host) -> None:
-        """SIGSTOP: the process does nothing and does not notice it, as on a starved host or in a frozen cgroup."""
+        """Send SIGSTOP to the agent, which does not notice the pause, as on a starved host or in a frozen cgroup."""
         assert host.agent is not None, f"no agent runs on {host.name}"
         host.agent.signal(signal.SIGSTOP)
 
@@ -358,12 +361,12 @@ class Fleet:
             host.agent.signal(signal.SIGCONT)
 
     def power_off(self, host: Host) -> None:
-        """The machine goes down by itself, without a request by an agent."""
+        """Let the machine go down by itself, without a request by an agent."""
         with self._lock:
             host.go_down(time.time(), asked_at=time.time(), by_agent=False)
 
     def processor_seconds(self) -> float:
-        """The processor time of all agents since their start, including killed ones."""
+        """The processor time of all agents since their start, including killed agents."""
         return sum(agent.processor_seconds() for agent in list(self.agents))
 
     def close(self) -> None:
@@ -398,7 +401,7 @@ class Fleet:
 
 
 def agent_pod(observer: Observer, node: str) -> PodLife | None:
-    """The pod of the DaemonSet on this node, once its containers run; the newest if there are several."""
+    """The pod of the DaemonSet on this node, once its containers run. Of several pods, the newest."""
     namespace, name = observer.daemonset
     found = [
         life
@@ -413,7 +416,7 @@ def agent_pod(observer: Observer, node: str) -> PodLife | None:
 
 
 def tell_ready(api: Api, host: Host, *, ready: bool) -> None:
-    """Writes the Node's status as the kubelet does when the machine stops and when it is back."""
+    """Write the status of the Node as the kubelet does when the machine stops and when it is back."""
     status: Object = {"conditions": [_ready(ready)]}
     if ready:
         status["nodeInfo"] = {"bootID": host.boot_id}
@@ -422,7 +425,7 @@ def tell_ready(api: Api, host: Host, *, ready: bool) -> None:
 
 
 def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
-    """Writes the status of the node's pods as the kubelet does when their containers stop and when they run again."""
+    """Write the status of the node's pods as the kubelet does when their containers stop and when they run again."""
     for pod in api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
         meta, word = pod["metadata"], "True" if ready else "False"
         if "tests/never-ready" in meta.get("annotations", {}):
@@ -442,7 +445,7 @@ def tell_pods_ready(api: Api, node: str, *, ready: bool) -> None:
 
 @contextlib.contextmanager
 def suppress_not_found() -> Iterator[None]:
-    """Ignores that the object may have been deleted a moment ago."""
+    """Ignore that the object may have been deleted a moment ago."""
     try:
         yield
     except ApiError as error:
@@ -466,9 +469,9 @@ def _now() -> str:
 
 
 def in_own_namespaces(argv: tuple[str, ...], secrets: Path) -> tuple[str, ...]:
-    """The command with its own mount and process namespaces and the token at a pod's path, as in a container.
+    """Wrap the command so that it runs with its own mount and process namespaces, and the token at a pod's path.
 
-    Needs root. PID 1 of the namespace is the command itself, so `nsenter` into PID 1 stays inside.
+    Needs root. The command is PID 1 of the new namespace, so `nsenter` into PID 1 stays inside.
     """
     assert shutil.which("unshare"), "unshare (util-linux) is needed to run an agent as in a container"
     script = (

@@ -1,8 +1,9 @@
-"""Starts other programs and makes sure that none of them outlives the test run. The callers decide which ones.
+"""Starts other programs, and ensures that none of them outlives the test run.
 
-Every program gets its own session, and so its own process group. A guardian process holds the other end of a pipe
-and the list of groups: when the pipe closes, for whatever reason (normal end, Ctrl-C, SIGKILL of the test run), it
-kills the remaining groups."""
+Every program gets its own session, and so its own process group. A guardian process holds the other end of a pipe and
+the list of groups. When the pipe closes, for whatever reason (normal end, Ctrl-C, SIGKILL of the test run), the
+guardian kills the remaining groups.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def free_port() -> int:
 
 
 class Guardian:
-    """Knows every live process group; kills them when this process ends."""
+    """A process that knows every live process group, and kills the groups when this process ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,14 +103,15 @@ class Program:
         return self._process.poll()
 
     def processor_seconds(self) -> float:
-        """The processor time of the program and its descendants, including those that it waited for; kept when it is
-        killed."""
+        """The processor time of the program and of the descendants that it waited for. Still known after the program
+        was killed.
+        """
         if self.exit_code() is None:
             self._used = max(self._used, sum(map(processor_seconds, descendants(self.pid))))
         return self._used
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends the signal to the whole group; no effect if the group is gone."""
+        """Send the signal to the whole group. No effect if the group is gone."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
@@ -119,7 +121,7 @@ class Program:
         self._reap(10)
 
     def stop(self, patience_seconds: float = 10) -> int | None:
-        """SIGTERM, then SIGKILL for the rest after the patience. Returns the exit code."""
+        """Send SIGTERM, and SIGKILL to the remaining processes when the patience is over. Return the exit code."""
         self.signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=patience_seconds)

@@ -1,4 +1,6 @@
-"""A real Prometheus: with one rule, whose alert a story switches on and off, or with rules and agents to scrape."""
+"""A real Prometheus: either with one rule, whose alert a story switches on and off, or with rules and agents to
+scrape.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,18 @@ from tests.patience import LONG_SECONDS
 
 
 class QueryError(Exception):
-    """Prometheus refused a query; the message is Prometheus'."""
+    """Prometheus refused a query. The message is from Prometheus."""
 
 
 class Prometheus:
-    """Listens on `url` until `close`."""
+    """A Prometheus that listens on `url` until `close`."""
 
     def __init__(
         self, folder: Path, *, guardian: Guardian, targets: Sequence[str] = (), groups: Sequence[object] = ()
     ) -> None:
-        """`targets`: each `host:port` whose /metrics it scrapes. `groups`: groups of rules, as in a rule file."""
+        """Start Prometheus. `targets` are each `host:port` whose /metrics it scrapes; `groups` are groups of rules as
+        in a rule file.
+        """
         program = shutil.which("prometheus")
         if program is None:
             raise RuntimeError("prometheus is missing: `make test-cluster` installs Debian's package")
@@ -53,7 +57,7 @@ class Prometheus:
         self._http = urllib3.PoolManager(retries=False, timeout=LONG_SECONDS)
 
     def fire(self, alert: str) -> None:
-        """Takes effect at the next evaluation, one second later."""
+        """Switch the alert on. It fires after the next evaluation, one second later."""
         self._firing(alert)
         self._program.signal(signal.SIGHUP)
 
@@ -62,7 +66,7 @@ class Prometheus:
         self._program.signal(signal.SIGHUP)
 
     def is_firing(self, alert: str) -> bool:
-        """The alerts that an agent would read."""
+        """Whether the alert fires as an agent would read it."""
         answer = self._http.request("GET", f"{self.url}/api/v1/alerts").json()
         return any(one["labels"]["alertname"] == alert and one["state"] == "firing" for one in answer["data"]["alerts"])
 
@@ -77,11 +81,11 @@ class Prometheus:
         return self._asked("query", query=expression)
 
     def query_range(self, expression: str, *, start: float, end: float, step_seconds: float) -> list[Any]:
-        """The series of a range query, as a panel over time asks it. Raises `QueryError`."""
+        """The series of a range query, as a panel over time sends it. Raises `QueryError`."""
         return self._asked("query_range", query=expression, start=str(start), end=str(end), step=str(step_seconds))
 
     def rules(self) -> dict[str, Any]:
-        """Prometheus' last evaluation of each rule, by name."""
+        """Each rule by name, with Prometheus' last evaluation."""
         groups = self._http.request("GET", f"{self.url}/api/v1/rules").json()["data"]["groups"]
         return {rule["name"]: rule for group in groups for rule in group["rules"]}
 

@@ -1,7 +1,8 @@
-"""A small HTTP proxy on loopback between one agent and the API server, which can corrupt, delay or replace answers.
+"""An HTTP proxy on loopback between one agent and the API server, which can corrupt, delay or replace answers.
 
-The agent uses plain HTTP to the proxy, and the proxy uses TLS to the server, with the agent's own token. A rule sees
-each call and chooses the agent's answer. It runs in the call's thread, so it can also wait, or act at this moment."""
+The agent uses plain HTTP to the proxy. The proxy uses TLS to the server, with the agent's own token. A rule sees each
+call and chooses the answer. It runs in the thread of the call, so it can also wait, or act at this moment.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Call:
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """The body; empty if there is none, or if it is not a JSON object."""
+        """The body, or an empty dictionary if the body is not a JSON object."""
         try:
             found = json.loads(self.body)
         except ValueError:
@@ -48,7 +49,7 @@ class Call:
 
     @property
     def annotations(self) -> dict[str, str | None]:
-        """A patch's changes of annotations."""
+        """The annotations that a patch changes."""
         return (self.content.get("metadata") or {}).get("annotations") or {}
 
     def is_patch_of_node(self, name: str) -> bool:
@@ -60,7 +61,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to the agent. A status of 0 closes the connection without an answer."""
+    """The answer to the agent. Status 0 closes the connection without an answer."""
 
     status: int
     body: bytes = b""
@@ -78,7 +79,7 @@ def as_it_is(_call: Call, _forward: Callable[[], Answer]) -> Answer | None:
 
 
 class Proxy:
-    """Listens from the constructor until `close`. `rule` may be assigned at any time."""
+    """A proxy that listens from the constructor until `close`. `rule` may be assigned at any time."""
 
     def __init__(self, server: str, certificate_authority: Path) -> None:
         self.rule: Rule = as_it_is
@@ -97,7 +98,7 @@ class Proxy:
         self._pool.clear()
 
     def forward(self, call: Call, headers: dict[str, str]) -> Answer:
-        """The server's complete answer; LOST if it gave none."""
+        """The server's complete answer, or LOST if there was none."""
         try:
             found = self._open(call, headers, preload=True)
         except urllib3.exceptions.HTTPError:
@@ -109,7 +110,7 @@ class Proxy:
         )
 
     def stream(self, call: Call, headers: dict[str, str]) -> Iterator[bytes]:
-        """A watch's bytes as they arrive; the first element is the status code."""
+        """Yield the status code of a watch, and then its bytes as they arrive."""
         found = self._open(call, headers, preload=False)
         try:
             yield str(found.status).encode()
@@ -180,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
 
     def log_message(self, *_: object) -> None:
-        """Logs nothing."""
+        """Log nothing."""
 
     def handle(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""A slow validating webhook for evictions that allows everything: the effect of a slow policy engine on a drain."""
+"""A validating webhook for evictions that is slow and allows everything, like a slow policy engine during a drain."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _NAME = "slow-evictions"
 
 
 class SlowWebhook:
-    """Answers from the constructor until `close`; every eviction in the namespace shop, dry runs too, takes
-    `seconds`."""
+    """A webhook that answers from the constructor until `close`. Each eviction in the namespace shop, also as a dry
+    run, takes `seconds`.
+    """
 
     def __init__(self, admin: Api, folder: Path, seconds: float) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +119,7 @@ def _handler_of(webhook: SlowWebhook) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Logs nothing."""
+            """Log nothing."""
 
         def handle(self) -> None:
             try:

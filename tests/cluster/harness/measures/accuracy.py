@@ -1,5 +1,6 @@
-"""Whether a forecast was right: a drain's landings are compared with it for each owner, because replicas are
-interchangeable."""
+"""Scores forecasts: compares where the evicted pods of each owner landed with the forecast, because replicas are
+interchangeable.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tests.cluster.harness.measures.drains import Drain, PodEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """An owner whose replacements did not all land on their forecast nodes."""
+    """An owner with replacements that landed outside their forecast nodes."""
 
     node: str
     owner: str
@@ -26,8 +27,9 @@ class Miss:
 
 @dataclass(slots=True, kw_only=True)
 class Score:
-    """Counts over drains. `pods` were forecast to move and replaced while their node was away; `superseded` were not
-    replaced in that time."""
+    """The counts over several drains. `pods` were forecast to move, and were replaced while their node was away.
+    `superseded` were not replaced in that time.
+    """
 
     drains: int = 0
     drains_in_order: int = 0
@@ -46,11 +48,11 @@ class Score:
 
     @property
     def mean_size(self) -> float:
-        """Nodes per set."""
+        """The mean number of nodes that a forecast names for one pod."""
         return self.sizes / (self.pods + self.superseded) if self.pods else 0.0
 
     def add(self, other: Score) -> None:
-        """Adds another score."""
+        """Add the counts of another score."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -99,11 +101,11 @@ def _count(result: Score, node: str, pods: Sequence[PodForecast], went: list[str
 
 
 def disorder(drain: Drain) -> str:
-    """Why the order of events differs from the one that forecasts assume; empty if it does not.
+    """Say why the order of events differs from the order that forecasts assume. Empty if it does not.
 
-    Evictions go in the order of the forecast (a pod that a budget refused begins a new round), and each
-    ReplicaSet's replacement is bound before the next eviction. Jobs' replacements come after everything else.
-    And no other pod appears, such as the late replacement of a Job's pod from an earlier drain.
+    Evictions follow the order of the forecast (a pod that a budget refused starts a new round), and each replacement of
+    a ReplicaSet's pod is bound before the next eviction. Replacements of Jobs' pods come last. No other pod appears,
+    such as the late replacement of a Job's pod from an earlier drain.
     """
     if stranger := _stranger(drain):
         return f"{stranger} came, which this drain did not displace"
@@ -124,7 +126,7 @@ def disorder(drain: Drain) -> str:
 
 
 def _stranger(drain: Drain) -> str:
-    """The first created pod for which no pod of the same owner was evicted in this drain."""
+    """The first created pod whose owner lost no pod in this drain."""
     owed: Counter[str] = Counter()
     for event in drain.events:
         if event.kind == "evicted":
@@ -137,8 +139,9 @@ def _stranger(drain: Drain) -> str:
 
 
 def _early(drain: Drain) -> str:
-    """Why a Job's replacement came sooner than a forecast assumes; empty if none did. The order among Jobs is not
-    checked."""
+    """Say why a Job's pod was replaced sooner than a forecast assumes. Empty if none was. The order among Jobs is not
+    checked.
+    """
     away: list[PodEvent] = []  # evicted from this node and not replaced yet, Jobs' pods aside
     came = ""
     for event in drain.events:
@@ -161,12 +164,12 @@ def _is_of_job(event: PodEvent) -> bool:
 
 
 def _refused(drain: Drain) -> set[str]:
-    """Pods under a budget, whose eviction may therefore be repeated later."""
+    """Pods under a disruption budget, whose eviction may be refused and repeated later."""
     return {pod.title for pod in drain.forecast.pods if pod.title in drain.budgeted}
 
 
 def _unbound_between(events: Sequence[PodEvent], before: PodEvent, after: PodEvent) -> str:
-    """The replacement caused by the first of two evictions, if it was bound after the second."""
+    """The replacement that the first of two evictions caused, if it was bound after the second."""
     if not before.owner.startswith("ReplicaSet"):
         return ""
     made = next(

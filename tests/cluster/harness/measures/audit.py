@@ -1,4 +1,4 @@
-"""Requests counted from the audit log: by verb, by resource, and those answered with 429."""
+"""Counts requests in the audit log: by verb, by resource, and those answered with 429."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class Requests:
 
 
 def requests_of(events: Iterable[dict[str, Any]], user: str) -> Requests:
-    """`user` is `system:serviceaccount:NAMESPACE:NAME`. A watch counts once, when it begins."""
+    """Count the requests of `user`, which is `system:serviceaccount:NAMESPACE:NAME`. A watch counts once, when it
+    begins.
+    """
     verbs: Counter[str] = Counter()
     calls: Counter[str] = Counter()
     too_many = 0
@@ -39,7 +41,7 @@ def requests_of(events: Iterable[dict[str, Any]], user: str) -> Requests:
 
 
 def _resource(event: dict[str, Any]) -> str:
-    """Such as `pods/eviction`; a path if the request is for no resource."""
+    """The resource of a request, such as `pods/eviction`, or the path of a request without a resource."""
     asked = event.get("objectRef")
     if asked is None:
         return str(event["requestURI"])

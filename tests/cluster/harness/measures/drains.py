@@ -1,7 +1,8 @@
-"""One drain on the real control plane, with its forecast and all events of pods during it.
+"""Records one drain on the real control plane, with its forecast and all events of pods during it.
 
 resourceVersions give the order: etcd numbers every write of the cluster, so evictions, creations and bindings are in
-their real order."""
+their real order.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ class PodEvent:
 
 
 class PodWatch:
-    """Records what happens to the workloads' pods from `version` until it is closed."""
+    """A record of what happens to the pods of workloads from `version` until it is closed."""
 
     def __init__(self, api: Api, version: str) -> None:
         self.events: list[PodEvent] = []
@@ -69,14 +70,14 @@ class PodWatch:
         self._thread = threading.Thread(target=self._run, name="pod-watch", daemon=True)
 
     def start(self, pods: Sequence[Object]) -> PodWatch:
-        """`pods` are the pods as listed at that version."""
+        """Start to record. `pods` are the pods as listed at that version."""
         for pod in pods:
             self._seen[pod["metadata"]["uid"]] = _state(pod)
         self._thread.start()
         return self
 
     def knows(self, pods: Sequence[Object]) -> bool:
-        """Whether these pods equal the recorded ones."""
+        """Whether these pods equal the recorded pods."""
         return dict(self._seen) == {pod["metadata"]["uid"]: _state(pod) for pod in pods}
 
     def close(self) -> list[PodEvent]:
@@ -129,19 +130,19 @@ class PodWatch:
 
 
 def _state(pod: Object) -> tuple[bool, bool, bool]:
-    """Whether the pod has a node, terminates, is ready."""
+    """Whether the pod has a node, terminates, and is ready."""
     return bool(pod["spec"].get("nodeName")), "deletionTimestamp" in pod["metadata"], is_ready(pod)
 
 
 def owner_title(pod: Object) -> str:
-    """The owner as a forecast names it."""
+    """The title of a pod's owner as a forecast writes it."""
     owner = next((owner for owner in pod["metadata"].get("ownerReferences", ()) if owner.get("controller")), None)
     return f"{owner['kind']} {pod['metadata']['namespace']}/{owner['name']}" if owner else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
-    """A finished drain: the cluster as listed before, and what happened to the pods afterwards."""
+    """A finished drain: the cluster before it, and what happened to the pods afterwards."""
 
     node: str
     pages: list[bytes]
@@ -154,7 +155,7 @@ class Happened:
 
 @dataclass(slots=True, kw_only=True)
 class Drain:
-    """A finished drain, and the forecast from the cluster as listed before."""
+    """A finished drain with a forecast from the cluster before it."""
 
     node: str
     pages: list[bytes]
@@ -166,7 +167,7 @@ class Drain:
 
 
 def foretold(happened: Happened, snapshot: Snapshot, forecast: Forecast) -> Drain:
-    """The drain and the forecast from its snapshot; pods of other namespaces are not watched."""
+    """Add to a drain the forecast from its snapshot. Pods of other namespaces are not watched."""
     forecast = replace(forecast, pods=tuple(pod for pod in forecast.pods if pod.namespace == NAMESPACE))
     budgets = snapshot.objects.budgets
     budgeted = frozenset(
@@ -186,7 +187,7 @@ def foretold(happened: Happened, snapshot: Snapshot, forecast: Forecast) -> Drai
 
 
 class Drainer:
-    """Drains the nodes of one cluster one after another, and returns each to service."""
+    """Drains the nodes of one cluster one after another, and uncordons each afterwards."""
 
     def __init__(self, plane: ControlPlane, engine: Engine) -> None:
         self.plane = plane
@@ -197,14 +198,14 @@ class Drainer:
         return self.plane.admin
 
     def drain(self, node: str) -> Drain:
-        """Lists, drains, waits until nothing changes, returns the node to service, and waits again."""
+        """List the cluster, drain the node, wait until nothing changes, uncordon the node, and wait again."""
         happened = self.happened(node)
         snapshot = load_pages(happened.pages)
         (forecast,) = simulate_drain(snapshot, [node], made_at="")
         return foretold(happened, snapshot, forecast)
 
     def happened(self, node: str) -> Happened:
-        """Drains as `drain` does, for a caller that forecasts later from the list."""
+        """Drain the node as `drain` does. The caller makes the forecast later from the list."""
         pages, lacking = asyncio.run(self._pages()), self._lacking()
         watch, began = self.watch(), time.time()
         self.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
@@ -217,12 +218,12 @@ class Drainer:
         return Happened(node=node, pages=pages, lacking=lacking, events=events, seconds=seconds)
 
     def watch(self) -> PodWatch:
-        """Records what happens to pods from now on; its owner closes it."""
+        """Record what happens to pods from now on. The caller closes the record."""
         listed = self.admin.get(PODS)
         return PodWatch(self.plane.client(), listed["metadata"]["resourceVersion"]).start(listed["items"])
 
     def settle(self, watch: PodWatch | None = None, quiet_seconds: float = 1.5, patience_seconds: float = 90) -> None:
-        """Waits until no pod has changed for a while: pods that are still pending then stay pending."""
+        """Wait until no pod has changed for a while, so that pods which are still pending stay pending."""
         if watch is None:
             with closing(self.watch()) as own:
                 self.settle(own, quiet_seconds, patience_seconds)
@@ -245,7 +246,9 @@ class Drainer:
         return not self._lacking() and not any(job["status"].get("terminating") for job in self.admin.list(JOBS))
 
     def _lacking(self) -> dict[str, int]:
-        """A Job waits ten seconds before it replaces an evicted pod, and twice as long each further time."""
+        """The missing pods of each Job. A Job waits ten seconds before it replaces an evicted pod, and twice as long
+        each further time.
+        """
         absent = {
             f"Job {job['metadata']['namespace']}/{job['metadata']['name']}": job["spec"]["parallelism"]
             - job["status"].get("active", 0)
@@ -273,7 +276,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def careen_engine(parallel: int = DrainPolicy().parallel, seconds: float = 60) -> Engine:
-    """careen's own plan and evictions, as its agent carries them out."""
+    """careen's own plan and evictions, as its agent executes them."""
 
     def run(drainer: Drainer, node: str) -> None:
         asyncio.run(_evict_all(drainer.plane, node, DrainPolicy(parallel=parallel), seconds))
@@ -339,8 +342,7 @@ def kubectl_engine(seconds: int = 60) -> Engine:
 
 
 def apply(api: Api, items: Sequence[Object]) -> None:
-    """Creates each object; workloads of one cluster are created one after another, so that their pods do not all appear
-    at once."""
+    """Create each object. Workloads are created one after another, so that their pods do not all appear at once."""
     for item in items:
         try:
             api.create(_collection(item), item)
@@ -356,7 +358,7 @@ def _collection(item: Object) -> str:
 
 
 def sweep(api: Api, namespace: str) -> None:
-    """Removes workloads, pods and nodes, so that the next cluster starts empty."""
+    """Remove workloads, pods and nodes, so that the next cluster starts empty."""
     now: dict[str, Any] = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
     for kind in (
         "apps/v1/{}/deployments",

@@ -1,4 +1,6 @@
-"""Figures of a roll-out, computed from the records of the observer and the hosts. Pure: no cluster, no clock."""
+"""Computes the figures of a roll-out from the records of the observer and the hosts. Pure functions: no cluster, no
+clock.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def spread(values: Iterable[float]) -> Spread | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """The history of the pods of controllers other than DaemonSets."""
+    """How often pods moved, without pods of DaemonSets."""
 
     total: int  # pods made after the start
     repeat: int  # deletions of a pod that was itself such a replacement
@@ -55,7 +57,7 @@ class Moves:
 
 
 def moves(pods: Iterable[PodLife], start: float, end: float) -> Moves:
-    """`pods` as seen by an observer whose history began before `start`."""
+    """Count the moves of `pods`, as an observer saw them whose history began before `start`."""
     owned = [life for life in pods if life.owner and not life.from_daemonset and life.created_at <= end]
     before = [life for life in owned if life.created_at <= start and (life.gone_at or end + 1) > start]
     made = [life for life in owned if life.created_at > start]
@@ -76,7 +78,7 @@ def _until(reached: float | None, life: PodLife, end: float) -> float:
 
 
 def down_spans(history: Sequence[NodeSeen], end: float) -> list[Span]:
-    """The spans in which one node was cordoned or not ready."""
+    """The spans of time in which the node was cordoned or not ready."""
     spans = []
     since: float | None = None
     for seen in history:
@@ -91,7 +93,7 @@ def down_spans(history: Sequence[NodeSeen], end: float) -> list[Span]:
 
 
 def most_at_once(spans: Iterable[Span]) -> int:
-    """The greatest number of spans that overlap; a span that ends when another starts does not overlap it."""
+    """The greatest number of spans that overlap. A span that ends when another starts does not overlap it."""
     edges = sorted(
         (edge for span in spans for edge in ((span.start, 1), (span.end, -1))), key=lambda edge: (edge[0], edge[1])
     )
@@ -103,7 +105,7 @@ def most_at_once(spans: Iterable[Span]) -> int:
 
 
 def seconds_held(locks: Sequence[LockSeen], start: float, end: float) -> float:
-    """How long between start and end the lock named at least one node."""
+    """For how long between start and end the lock named at least one node."""
     held = 0.0
     for seen, after in pairwise([*locks, LockSeen(at=end, uid="", text=None)]):
         if seen.holders:
@@ -126,7 +128,7 @@ def holding_spans(locks: Sequence[LockSeen], node: str, end: float) -> list[Span
 
 
 def soft_tainted_at(history: Sequence[NodeSeen], start: float) -> float | None:
-    """The time at which the node first had any soft taint after the start."""
+    """When the node first had any soft taint after the start."""
     return next(
         (seen.at for seen in history if seen.at >= start and any(effect == SOFT for _, effect in seen.taints)), None
     )
@@ -138,8 +140,9 @@ def cordoned_at(history: Sequence[NodeSeen], start: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """The times of one roll-out, in seconds unless the name says otherwise. The four parts are summed over the
-    nodes."""
+    """The times of one roll-out, in seconds unless the name says otherwise. Each of the four parts is a sum over the
+    nodes.
+    """
 
     wall: float
     idle_lock: float  # no node holds the lock
@@ -164,7 +167,7 @@ def rollout(
     *,
     asked: Mapping[str, float] | None = None,
 ) -> Rollout:
-    """`asked` gives the time of each host's need, if it was not the start."""
+    """Compute the times of a roll-out. `asked` gives the time of each host's need if it differs from the start."""
     asked = asked or dict.fromkeys(reboots, start)
     histories = {name: [one for one in seen.nodes if one.name == name] for name in reboots}
     downs = [span for history in histories.values() for span in down_spans(history, end)]
@@ -206,7 +209,7 @@ def rollout(
 
 
 def _gaps(locks: Sequence[LockSeen], start: float) -> list[float]:
-    """Every interval without a holder, from a release to a claim."""
+    """The intervals without a holder, each from a release to the next claim."""
     gaps = []
     released: float | None = None
     for before, after in pairwise(one for one in locks if one.at >= start):

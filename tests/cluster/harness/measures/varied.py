@@ -1,8 +1,8 @@
-"""Clusters generated from a seed: nodes of several sizes and kinds, and workloads with every rule that affects
+"""Generates clusters from a seed: nodes of several sizes and kinds, and workloads with every rule that affects
 placement.
 
-The generator is deliberately general: it does not know what a forecast finds easy or hard, and no cluster is
-discarded."""
+The generator does not know what a forecast finds easy or hard, and no cluster is discarded.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SOFT = {"key": "careen.dev/reboot", "effect": "PreferNoSchedule"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariedCluster:
-    """Manifests in the order of their creation."""
+    """The manifests of a cluster in the order of their creation."""
 
     seed: int
     nodes: tuple[Object, ...]
@@ -39,8 +39,9 @@ class VariedCluster:
 
 
 def varied_cluster(seed: int, size: int = 0, *, fill: float = 1.0, is_uniform: bool = False) -> VariedCluster:
-    """The cluster of this seed: so many nodes, or 8 to 14 of them; 30 to 70 % of their cpu requested, or `fill` times
-    that. `is_uniform`: all nodes equal the first one, except for names and zones."""
+    """The cluster of this seed with `count` nodes, or 8 to 14. Its pods request 30 to 70 % of the cpu, or `fill` times
+    that. With `is_uniform` all nodes equal the first one, except for names and zones.
+    """
     chance = random.Random(seed)
     nodes = tuple(_nodes(chance, size))
     nodes = tuple(_like(nodes[0], each) for each in nodes) if is_uniform else nodes
@@ -133,7 +134,7 @@ def _preliminaries() -> Iterator[Object]:
 
 
 def _workloads(chance: random.Random, wanted_cpus: float) -> Iterator[Object]:
-    """Workloads until so much cpu is requested; a workload without requests counts as a little."""
+    """Workloads that together request this much cpu. A workload without requests counts as a little."""
     apps: list[str] = []
     while wanted_cpus > 0:
         name, replicas = f"app{len(apps):02}", chance.choice([1, 1, 2, 2, 3, 3, 4, 5, 6])
